@@ -15,36 +15,31 @@ use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Servers, SystemNames};
 use crate::mailbox::Stop;
 use crate::policy::Policy;
 
-/// What a cache may hold if nothing else is said: any mail may name what is large and never put in.
+/// The default of --cache-max: any mail may name large content that is never put in.
 const CACHE_MAX: CacheMax = Some(2 << 30);
 
-/// A day.
 const DAY: u64 = 24 * 60 * 60;
 
-/// What holds without `--archive-window`.
 const WINDOW: Window = Window {
     before: Duration::from_secs(90 * DAY),
     after: Duration::from_secs(400 * DAY),
 };
 
-/// A cache that is open, as long as a run takes; and the archive that is asked besides.
+/// A cache that is open as long as a run takes, and the archive that is asked besides.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     args: CacheArgs,
     folder: Option<Arc<CacheFolder>>,
     /// That of this run alone, which is asked first.
     of_run: Option<Arc<CacheFolder>>,
-    /// Why there is none, although one is named.
+    /// Why a cache that was named is not open.
     trouble: Option<String>,
     archive: ArchiveArgs,
 }
 
 impl Cache {
-    /// Opens the folder, and makes it; with `--offline`, an empty one would be of no use. Where nobody is asked, nothing is
-    /// opened and nothing made.
-    ///
-    /// # Errors
-    /// As [`CacheFolder::open`].
+    /// Opens the folder, and makes it; with `--offline`, an empty one would be of no use. Nothing is opened or made
+    /// where nothing is asked for.
     pub(super) fn open(
         args: &CacheArgs,
         archive: &ArchiveArgs,
@@ -81,18 +76,13 @@ impl Cache {
     }
 
     /// The same behind the cache of one run, if there is one.
-    pub(super) fn behind(self, run: Option<&RunFolder>) -> Self {
-        Self {
-            of_run: run.map(|run| Arc::clone(&run.cache)),
-            ..self
-        }
+    pub(super) fn behind(mut self, run: Option<&RunFolder>) -> Self {
+        self.of_run = run.map(|run| Arc::clone(&run.cache));
+        self
     }
 
-    /// What retrieves under this policy: from this cache, the archive, at this pace, and servers. Once the run is to stop,
-    /// nothing is asked for any more.
-    ///
-    /// # Errors
-    /// As [`Fetcher::new`] and [`trust`].
+    /// The fetcher of a policy: this cache, the archive, servers at this pace. Once the run is to stop, nothing is
+    /// asked for any more.
     pub(super) fn fetcher(
         &self,
         policy: &Arc<Policy>,
@@ -149,7 +139,6 @@ impl Cache {
         })
     }
 
-    /// What kept the cache from being written, in words.
     pub(super) fn trouble(&self) -> Option<&str> {
         match &self.folder {
             Some(folder) => folder.trouble(),

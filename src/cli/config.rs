@@ -10,47 +10,23 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::{fs, io, mem};
+use std::{fs, mem};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, CommandFactory as _};
 use toml::{Table, Value};
 
 use super::args::Cli;
+use super::exit::FILTERS;
+use crate::error::Error;
 
-/// Why a configuration file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ConfigError {
-    #[error("cannot read the configuration {}", .file.display())]
-    Read { file: PathBuf, source: io::Error },
-    #[error("{}, line {line}: {problem}", .file.display())]
-    Syntax {
-        file: PathBuf,
-        line: usize,
-        problem: String,
-    },
-    #[error("{}: '{key}' is not the name of an option", .file.display())]
-    UnknownKey { file: PathBuf, key: String },
-    #[error("{}: '{key}' may not stand in a configuration file", .file.display())]
-    Misplaced { file: PathBuf, key: String },
-    #[error("{}: '{key}' must be {expected}", .file.display())]
-    WrongKind {
-        file: PathBuf,
-        key: String,
-        expected: &'static str,
-    },
-}
-
-/// The arguments with those of the configuration file put in front, and the file's name; the arguments
-/// alone where no file is named. `options` are those of the program, or of the command alone.
-///
-/// # Errors
-/// A file that cannot be read, is not TOML, or has a key that is no option or a value of another kind.
-/// Whether a value is one that the option takes is left to the parser of the command line.
+/// The arguments with those of the configuration file put in front, and the file's name; the arguments alone where no
+/// file is named. `options` are those of the program, or of the command alone. Whether a value is one that the option
+/// takes is left to the parser of the command line.
 pub(super) fn merged<'a>(
     arguments: &'a [OsString],
     options: &mut Command,
-) -> Result<(Cow<'a, [OsString]>, Option<PathBuf>), ConfigError> {
+) -> Result<(Cow<'a, [OsString]>, Option<PathBuf>), Error> {
     let unchanged = Ok((Cow::Borrowed(arguments), None));
     let is_named = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"--config");
     let Some(name) = arguments.get(1).and_then(|name| name.to_str()) else {
@@ -59,7 +35,7 @@ pub(super) fn merged<'a>(
     if !arguments.iter().any(is_named) {
         return unchanged;
     }
-    // What is wrong with the command line is said by the parser that reads the merged one.
+    // Mistakes on the command line are told by the parser that reads the merged one.
     let mut of_program;
     let (command, given) = match options.has_subcommands() {
         true => {
@@ -86,13 +62,14 @@ pub(super) fn merged<'a>(
     };
     let mut merged: Vec<OsString> = arguments.iter().take(2).cloned().collect();
     let table = read(file)?;
-    // As filters, detach and restore need nothing of what says how mailboxes are walked.
-    let is_filter = is_both(command)
+    // As filters these commands need no option that says how mailboxes are read.
+    let is_filter = FILTERS.contains(&command.get_name())
         && !WALKS.iter().any(|name| {
             let is_given = given.value_source(name) == Some(ValueSource::CommandLine);
             let value = table.get(&name.replace('_', "-"));
             is_given || value.is_some_and(|value| value.as_bool() != Some(false))
         });
+    let wrong = |what: String| Error::Usage(format!("{}: {what}", file.display()).into());
     for (key, value) in table {
         let misplaced = ["config", "help", "version"].contains(&key.as_str());
         let Some(argument) = option(command, &key).filter(|_| !misplaced) else {
@@ -102,19 +79,15 @@ pub(super) fn merged<'a>(
                 let mut others = program.get_subcommands().filter(|it| takes_config(it));
                 others.any(|other| option(other, &key).is_some())
             };
-            let file = file.clone();
-            match misplaced {
-                true => return Err(ConfigError::Misplaced { file, key }),
+            let why = match misplaced {
+                true => "may not stand in a configuration file",
                 false if elsewhere() => continue,
-                false => return Err(ConfigError::UnknownKey { file, key }),
-            }
+                false => "is not the name of an option",
+            };
+            return Err(wrong(format!("'{key}' {why}")));
         };
-        let wrong_kind = |expected| ConfigError::WrongKind {
-            file: file.clone(),
-            key: key.clone(),
-            expected,
-        };
-        let words = words(argument, &key, value).map_err(wrong_kind)?;
+        let words = words(argument, &key, value)
+            .map_err(|expected| wrong(format!("'{key}' must be {expected}")))?;
         let is_unneeded = is_filter && OF_WALKS.contains(&key.as_str());
         if !is_unneeded && !is_overruled(command, argument, &given) {
             merged.extend(words);
@@ -124,16 +97,11 @@ pub(super) fn merged<'a>(
     Ok((Cow::Owned(merged), Some(file.clone())))
 }
 
-/// What makes a walk over mailboxes of a command that is a filter otherwise.
+/// With one of these, a command that is a filter otherwise goes over mailboxes.
 const WALKS: [&str; 3] = ["output", "in_place", "dry_run"];
 
-/// What only a walk needs.
+/// Options that only a run over mailboxes needs.
 const OF_WALKS: [&str; 5] = ["format", "jobs", "backup", "progress", "max-expanded"];
-
-/// Whether a command is a filter or walks, as its options say.
-fn is_both(command: &Command) -> bool {
-    ["detach", "restore", "embed"].contains(&command.get_name())
-}
 
 fn takes_config(command: &Command) -> bool {
     option(command, "config").is_some()
@@ -144,22 +112,18 @@ fn option<'a>(command: &'a Command, long: &str) -> Option<&'a Arg> {
     arguments.find(|argument| argument.get_long() == Some(long))
 }
 
-fn read(file: &Path) -> Result<Table, ConfigError> {
-    let text = fs::read_to_string(file).map_err(|source| ConfigError::Read {
-        file: file.to_owned(),
-        source,
-    })?;
+fn read(file: &Path) -> Result<Table, Error> {
+    let what = format!("the configuration {}", file.display());
+    let text = fs::read_to_string(file).map_err(Error::cannot_read(what))?;
     toml::from_str(&text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
-        ConfigError::Syntax {
-            file: file.to_owned(),
-            line: before.unwrap_or_default().matches('\n').count() + 1,
-            problem: error.message().to_owned(),
-        }
+        let line = before.unwrap_or_default().matches('\n').count() + 1;
+        let (file, problem) = (file.display(), error.message());
+        Error::Usage(format!("{file}, line {line}: {problem}").into())
     })
 }
 
-/// What would be written on the command line for `key = value`. The error says what was expected.
+/// `key = value` as words of a command line. The error says what was expected.
 fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'static str> {
     // With `=`, so that a value that begins with a hyphen stays one.
     let word = |text: String| OsString::from(format!("--{key}={text}"));
@@ -202,7 +166,6 @@ fn scalar(value: Value) -> Option<String> {
     }
 }
 
-/// Whether the command line gave this option, or one that excludes it.
 fn is_overruled(command: &Command, argument: &Arg, given: &ArgMatches) -> bool {
     let is_given =
         |other: &Arg| given.value_source(other.get_id().as_str()) == Some(ValueSource::CommandLine);

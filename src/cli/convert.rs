@@ -29,12 +29,11 @@ use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, find, look_at, not_in_place};
 use crate::mailbox::{
     Effect, Format, Opened, Options, Output, Stop, Summary, Transform, check_early,
-    convert_folder_open, convert_in_place, convert_open, convert_to,
+    convert_folder_open, convert_in_place, convert_open, convert_to, folder_of,
 };
 use crate::policy::{Policy, Trackers};
 use crate::store::{Mail, Store, User};
 
-/// Converts mailboxes.
 pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let signals = Signals::watch();
     let common = &args.common;
@@ -44,9 +43,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         args: &args.walk,
         output: args.walk.output.as_deref(),
         saying: &common.saying,
-        options: args
-            .cut
-            .added_to(args.walk.options(&policy), &args.sources)?,
+        options: args.options(&policy)?,
         word: match args.asking() {
             _ if policy.fetch.is_empty() => "dry run, nothing written: ",
             Asking::Nobody => "dry run, nothing written, nothing retrieved: ",
@@ -65,9 +62,9 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let keeps = args.asking() == Asking::ForContent && !common.policy.cache.offline;
     let resume = walk.resume(&args.resume, keeps, common.mark)?;
     let cache = Cache::open(&common.policy.cache, &common.policy.archive, args.asking())?
-        .behind(resume.as_ref().and_then(Resume::folder));
+        .behind(resume.as_ref().and_then(|resume| resume.folder.as_ref()));
     let expander = Expander::builder(policy.clone())
-        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), signals.stop()))?
+        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &signals.stop))?
         .mark(common.mark)
         .build()?;
     let expanding = Expanding {
@@ -83,24 +80,24 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     done
 }
 
-/// A walk over mailboxes, for one of the commands.
+/// A run over mailboxes.
 pub(super) struct Walk<'w> {
     pub(super) sources: &'w [PathBuf],
     pub(super) args: &'w WalkArgs,
-    /// Where the result goes; none where it takes the source's place.
+    /// None where the result takes the source's place.
     pub(super) output: Option<&'w Path>,
     pub(super) saying: &'w SayingArgs,
     pub(super) options: Options,
-    /// What the sum of a dry run begins with.
+    /// The start of the sum of a dry run.
     pub(super) word: &'static str,
-    /// What remedies are named for.
+    /// Options that would allow what was left are named for this policy.
     pub(super) policy: &'w Policy,
     pub(super) signals: &'w Signals,
 }
 
 impl Walk<'_> {
-    /// Opens what keeps answers until the output is whole, if the run is to keep any: of http servers, for an output that
-    /// is a file or folder.
+    /// Opens the folder that keeps answers until the output is whole, if the run is to keep any: those of http
+    /// servers, for an output that is a file or folder.
     pub(super) fn resume(
         &self,
         args: &ResumeArgs,
@@ -116,7 +113,7 @@ impl Walk<'_> {
         let Some(output) = output else {
             return Ok(None);
         };
-        // As much is still to be written.
+        // The output still needs as much.
         let leaves = self.sizes(true);
         // Limits, hosts and servers may be others when the run goes on.
         let policy = self.policy;
@@ -128,8 +125,8 @@ impl Walk<'_> {
         Resume::beside(output, &command, leaves, self.saying.volume())
     }
 
-    /// Does to each message what `transform` says. `store` keeps a list of whose mail it holds attachments of, `resume`
-    /// what was answered until all is done; `more` is what is said behind the sum.
+    /// Runs `transform` over all messages. `store` keeps a list of the mail that its attachments come from, `resume`
+    /// the answers until all is done; `more` goes behind the sum.
     pub(super) fn run(
         &self,
         transform: &dyn Transform<Said>,
@@ -139,7 +136,7 @@ impl Walk<'_> {
     ) -> Result<Status, Error> {
         let start = Instant::now();
         signals::limits_on_files_are_failed_writes();
-        let stop = self.signals.stop();
+        let stop = &self.signals.stop;
         let targets = self.targets()?;
         if let Some(output) = self.output {
             make_room(output, self.sources.len(), self.options.effect)?;
@@ -162,7 +159,7 @@ impl Walk<'_> {
             };
             match &result {
                 Ok(_) => done += 1,
-                // It would be none the next time, either.
+                // Another run would find no mailbox there, either.
                 Err(Error::NotAMailbox { .. }) => {}
                 Err(_) => undone += 1,
             }
@@ -183,7 +180,7 @@ impl Walk<'_> {
             }
         }
         if let Some(resume) = resume.filter(|_| done > 0 && undone == 0) {
-            resume.output_is_whole();
+            resume.is_whole.set(true);
         }
         let (summary, counts, failure) = reporter.finish();
         if matches!(status, Status::Stopped(_)) {
@@ -209,7 +206,6 @@ impl Walk<'_> {
         Ok(status)
     }
 
-    /// How much a dry run would retrieve, how long that takes, and what there is room for.
     fn plans(&self, counts: &Totals) -> String {
         let embeds = self.policy.embed.is_on();
         let mut text = match self.options.effect {
@@ -229,9 +225,9 @@ impl Walk<'_> {
         text
     }
 
-    /// Bytes of all sources; what is compressed counts as it is, or nothing.
+    /// Compressed sources count as they are, or not at all.
     fn sizes(&self, compressed: bool) -> u64 {
-        let stop = self.signals.stop();
+        let stop = &self.signals.stop;
         let size = |source: &PathBuf| size(source, &self.options, stop, compressed);
         self.sources.iter().map(size).sum()
     }
@@ -271,7 +267,6 @@ impl Walk<'_> {
         })
     }
 
-    /// One source to a new file or folder, or to standard output.
     fn convert_source(
         &self,
         source: &Path,
@@ -279,7 +274,7 @@ impl Walk<'_> {
         transform: &dyn Transform<Said>,
         reporter: &Reporter<'_>,
     ) -> Result<Summary, Error> {
-        let (options, stop) = (&self.options, self.signals.stop());
+        let (options, stop) = (&self.options, &self.signals.stop);
         if is_standard(target) && is_folder(source) {
             let to = output::open()?;
             return convert_folder_open(source, to, options, transform, reporter, stop);
@@ -307,7 +302,7 @@ impl Walk<'_> {
         self.policy.fetch.iter().any(|scheme| scheme.is_http())
     }
 
-    /// What cannot be done is known before anything is opened or made.
+    /// Finds what cannot be done before anything is opened or made.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
         self.check_in_place()?;
@@ -315,17 +310,17 @@ impl Walk<'_> {
         for (source, target) in self.sources.iter().zip(&targets) {
             if !is_standard(source) {
                 let target = Some(target.as_path()).filter(|target| !is_standard(target));
-                check_early(source, target, &self.options, self.signals.stop())?;
+                check_early(source, target, &self.options, &self.signals.stop)?;
             }
         }
         report_file::check(self.saying.report.as_deref(), self.sources, &targets)
     }
 
-    /// A source that cannot be replaced is known before another one is.
+    /// Finds a source that cannot be replaced before another one is.
     fn check_in_place(&self) -> Result<(), Error> {
         let files = self.sources.iter().filter(|source| source.is_file());
         for source in files.filter(|_| self.args.in_place) {
-            // What cannot be read is said in its turn.
+            // Sources that cannot be read are told of in their turn.
             if let Ok(Ok((Kind::Archive, _))) = look_at(source, self.options.format) {
                 return Err(Error::Usage(not_in_place(source).detail()));
             }
@@ -333,12 +328,11 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Where each source goes; nothing where it stays.
     fn targets(&self) -> Result<Vec<PathBuf>, Error> {
         let Some(output) = self.output else {
             return Ok(Vec::new());
         };
-        targets::of(self.sources, output, &self.options, self.signals.stop())
+        targets::of(self.sources, output, &self.options, &self.signals.stop)
     }
 
     fn check_standard_streams(&self) -> Result<(), Error> {
@@ -377,26 +371,21 @@ impl Walk<'_> {
     }
 }
 
-/// Whose mail it is that goes there, or to standard output.
+/// The user of a store: whose mail goes to this place, or to standard output.
 pub(super) fn user(place: Option<&Path>) -> User {
     User::this(place.map_or(Mail::Filtered, |place| Mail::At(whole(place))))
 }
 
-/// The path of what is there, or will be, without links.
 fn whole(path: &Path) -> PathBuf {
     let there = path.canonicalize().ok();
     let beside = || {
-        let folder = match path.parent()? {
-            folder if folder.as_os_str().is_empty() => Path::new("."),
-            folder => folder,
-        };
-        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+        let folder = folder_of(path).canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
     };
     let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     there.or_else(beside).unwrap_or_else(absolute)
 }
 
-/// What a run did that was stopped.
 fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     match (options.effect, &args.output) {
         (Effect::DryRun, _) => "stopped; nothing was written".to_owned(),
@@ -411,13 +400,10 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     }
 }
 
-/// Several sources go into a folder, which is made if the one it stands in is there.
+/// Several sources go into a folder, which is made if the one around it is there.
 fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error> {
     let failed = Error::cannot_write(output.display());
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(output);
     if !folder.is_dir() {
         let what = format!("there is no folder {}; make it first", folder.display());
         return Err(failed(io::Error::new(io::ErrorKind::NotFound, what)));
@@ -428,7 +414,7 @@ fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error>
     fs::create_dir(output).map_err(failed)
 }
 
-/// One for all messages of a run: what was retrieved for one message is there for the next, and no more is
+/// One for all messages of a run: content that was retrieved for one message is there for the next, and no more is
 /// asked at a time than the policy allows. Once the run is to stop, nothing is asked for any more.
 pub(super) fn shared_fetcher(
     policy: &Arc<Policy>,
@@ -447,20 +433,23 @@ pub(super) fn shared_fetcher(
     })
 }
 
-/// Bytes that are free for a user where a path is, or will be.
 fn free_beside(path: &Path) -> io::Result<u64> {
-    let folder = match path.parent() {
-        _ if path.is_dir() => path,
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
+    let folder = match path.is_dir() {
+        true => path,
+        false => folder_of(path),
     };
     let disk = rustix::fs::statvfs(folder)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Bytes in a source; what cannot be looked at counts nothing. What is compressed counts as it lies on the disk, or nothing.
+/// Bytes in a source; one that cannot be looked at counts nothing. A compressed one counts as it lies on the disk, or
+/// nothing.
 fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let in_folder = |folder: &Path| -> u64 {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| length(&entry.path())).sum()
+    };
     let finds = find(source, options.format, stop).unwrap_or_default();
     finds
         .mailboxes
@@ -469,20 +458,11 @@ fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 
             Kind::Archive if !compressed => 0,
             Kind::Mbox | Kind::Eml if found.method.is_some() && !compressed => 0,
             Kind::Mbox | Kind::Eml | Kind::Archive => length(&found.path),
-            Kind::Maildir => ["cur", "new"]
-                .iter()
-                .filter_map(|folder| fs::read_dir(found.path.join(folder)).ok())
-                .flatten()
-                .filter_map(Result::ok)
-                .map(|entry| length(&entry.path()))
-                .sum(),
-            // What lies beside the messages is short.
-            Kind::Mh => fs::read_dir(&found.path)
-                .into_iter()
-                .flatten()
-                .filter_map(Result::ok)
-                .map(|entry| length(&entry.path()))
-                .sum(),
+            Kind::Maildir => {
+                in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
+            }
+            // Other files of the folder are short.
+            Kind::Mh => in_folder(&found.path),
         })
         .sum()
 }

@@ -23,7 +23,6 @@ use crate::mailbox::{Locking, Options, Stop, Transform};
 use crate::policy::Policy;
 use crate::store::{self, Purpose, Store};
 
-/// Moves attachments into a store.
 pub(super) fn detach(args: &DetachArgs) -> Status {
     let policy = args.policy();
     let way = Way {
@@ -47,11 +46,10 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
                 false => String::new(),
             }
         },
-        |detacher| detacher.0.store(),
     )
 }
 
-fn detacher(args: &DetachArgs) -> Result<Detaching, Error> {
+fn detacher(args: &DetachArgs) -> Result<Made<Detaching>, Error> {
     let policy = args.policy();
     let (store, base_url) = match args.walk.dry_run {
         // Not even the folder is made.
@@ -62,17 +60,17 @@ fn detacher(args: &DetachArgs) -> Result<Detaching, Error> {
             (Some(store), base_url)
         }
     };
-    Ok(Detaching(Detacher::new(Settings {
-        store,
+    let detacher = Detacher::new(Settings {
+        store: store.clone(),
         base_url: args.base_url.clone().unwrap_or(base_url),
         choice: args.choice(),
         form: args.form.unwrap_or_default(),
         text: args.note,
         on_failure: policy.on_failure,
-    })))
+    });
+    Ok((Detaching(detacher), store))
 }
 
-/// Puts back what was detached.
 pub(super) fn restore(args: &RestoreArgs) -> Status {
     let policy = args.policy();
     let way = Way {
@@ -88,9 +86,8 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
     let keeps = !args.walk.dry_run && !args.cache.offline;
     let status = way.done(
         Some(&args.resume).filter(|_| keeps),
-        |stop, resume| restorer(args, stop, resume, &opened),
+        |stop, resume| Ok((restorer(args, stop, resume, &opened)?, None)),
         |_| String::new(),
-        |_| None,
     );
     if let Some(cache) = opened.get() {
         say::cache_trouble(cache, args.saying.volume());
@@ -98,7 +95,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
     status
 }
 
-/// An expander that only restores. Nothing of what it does is written in a dry run.
+/// In a dry run, nothing of what it does is written.
 fn restorer(
     args: &RestoreArgs,
     stop: &Stop,
@@ -116,7 +113,7 @@ fn restorer(
         return Err(Error::Usage(what.into()));
     }
     let cache = Cache::open(&args.cache, &ArchiveArgs::default(), asking)?
-        .behind(resume.and_then(Resume::folder));
+        .behind(resume.and_then(|resume| resume.folder.as_ref()));
     let cache = opened.get_or_init(|| cache);
     let mut builder = Expander::builder(args.policy())
         .fetch_with(|policy| shared_fetcher(policy, cache, asking, stop))?
@@ -131,7 +128,10 @@ fn restorer(
     })
 }
 
-/// How mail comes to a command that is a filter and takes mailboxes.
+/// The transform of a command, and the store that gets objects, if one does.
+type Made<V> = (V, Option<Arc<dyn Store>>);
+
+/// A command that is a filter and takes mailboxes.
 struct Way<'w> {
     command: &'static str,
     store: Option<&'w str>,
@@ -143,20 +143,19 @@ struct Way<'w> {
 }
 
 impl Way<'_> {
-    /// Makes the transform and does it. `more` is what is said behind the sum of a walk, `store` the store that gets
-    /// objects; with `resume` a walk keeps what it is answered.
+    /// Makes the transform and runs it. `more` goes behind the sum of a run over mailboxes, which with `resume` keeps
+    /// the answers; `store` is the store that gets objects.
     fn done<V: Transform<Said>>(
         &self,
         resume: Option<&ResumeArgs>,
-        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<V, Error>,
+        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<Made<V>, Error>,
         more: impl FnOnce(&V) -> String,
-        store: impl Fn(&V) -> Option<&dyn Store>,
     ) -> Status {
         let is_walk = self.walk.walks();
         let done = match is_walk {
-            true => self.walk(resume, make, more, store),
+            true => self.walk(resume, make, more),
             false => self
-                .filter(resume.unwrap_or(&ResumeArgs::default()), make, store)
+                .filter(resume.unwrap_or(&ResumeArgs::default()), make)
                 .map(|()| Status::Success),
         };
         done.unwrap_or_else(|error| match (Status::told(&error), is_walk) {
@@ -168,14 +167,13 @@ impl Way<'_> {
     fn filter<V: Transform<Said>>(
         &self,
         resume: &ResumeArgs,
-        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<V, Error>,
-        store: impl Fn(&V) -> Option<&dyn Store>,
+        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<Made<V>, Error>,
     ) -> Result<(), Error> {
         let file = self.sources.first().map(PathBuf::as_path);
         let begun = Begun::now(self.saying, file)?;
         self.walk.one_message(self.sources, resume)?;
-        let transform = make(&Stop::default(), None)?;
-        if let Some(store) = store(&transform) {
+        let (transform, store) = make(&Stop::default(), None)?;
+        if let Some(store) = store {
             store.puts_from(user(None));
         }
         let job = Job {
@@ -184,7 +182,6 @@ impl Way<'_> {
             transform: &transform,
             prefilter: &self.prefilter,
             policy: self.policy,
-            limits: self.policy.limits.scan(),
             mark: Mark::Off,
             command: self.command,
             mailboxes: "name --output or --in-place",
@@ -208,13 +205,12 @@ impl Way<'_> {
     fn walk<V: Transform<Said>>(
         &self,
         resume: Option<&ResumeArgs>,
-        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<V, Error>,
+        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<Made<V>, Error>,
         more: impl FnOnce(&V) -> String,
-        store: impl Fn(&V) -> Option<&dyn Store>,
     ) -> Result<Status, Error> {
         let signals = Signals::watch();
         let standard = [PathBuf::from("-")];
-        // As a filter would take it, and write it, if it did write.
+        // From standard input to standard output, as a filter would have it.
         let is_of_filter = self.walk.output.is_none() && !self.walk.in_place;
         let (sources, output) = match self.sources {
             [] if is_of_filter => (standard.as_slice(), Some(Path::new("-"))),
@@ -241,12 +237,12 @@ impl Way<'_> {
             None => None,
         };
         let resume = resume.as_ref();
-        let transform = make(signals.stop(), resume)?;
-        walk.run(&transform, store(&transform), resume, || more(&transform))
+        let (transform, store) = make(&signals.stop, resume)?;
+        walk.run(&transform, store.as_deref(), resume, || more(&transform))
     }
 }
 
-/// Opens a store. What its options or the environment lack is told as what it is.
+/// Opens a store. A mistake in its options or the environment is told as such.
 fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
     store::open(store, purpose, policy)?.map_err(|error| {
         let why = std::io::Error::other(say::error(&error));
@@ -258,7 +254,6 @@ fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>
     })
 }
 
-/// Whether a store is asked over a network.
 fn is_remote(store: &str) -> bool {
     store.contains("://")
 }

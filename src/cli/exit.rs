@@ -1,5 +1,6 @@
 //! Exit statuses (docs/reasons.md).
 
+use std::error::Error as StdError;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -9,7 +10,9 @@ use super::args::Cli;
 use super::say;
 use crate::error::Error;
 
-/// How the program ended.
+/// Commands that are filters, unless an option says that they go over mailboxes.
+pub(super) const FILTERS: [&str; 3] = ["detach", "restore", "embed"];
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Status {
     /// 0: everything was done; `filter` wrote a whole message.
@@ -25,12 +28,12 @@ pub(super) enum Status {
 }
 
 impl Status {
-    /// The status of a run that is no filter's. What ended it is said.
+    /// The status of a run that is no filter's. Its error is told.
     pub(super) fn of(done: Result<Self, Error>) -> Self {
         done.unwrap_or_else(|error| Self::told(&error))
     }
 
-    /// What a filter comes to: a mail system tries again what failed.
+    /// A mail system tries again whatever a filter fails at.
     pub(super) fn of_filter(done: Result<(), Error>) -> Self {
         match done {
             Ok(()) => Self::Success,
@@ -41,13 +44,11 @@ impl Status {
         }
     }
 
-    /// Says an error. The status that comes of it.
-    pub(super) fn told(error: &Error) -> Self {
+    pub(super) fn told(error: &(dyn StdError + 'static)) -> Self {
         say::tell(&say::error(error));
-        Self::of_error(error)
+        error.downcast_ref().map_or(Self::Trouble, Self::of_error)
     }
 
-    /// The status that comes of an error.
     pub(super) fn of_error(error: &Error) -> Self {
         match error {
             Error::Usage(_) => Self::Usage,
@@ -55,9 +56,9 @@ impl Status {
         }
     }
 
-    /// The status for a command line that could not be understood. Only what was surely meant to be
-    /// another command than a filter may end with 2, which makes mail systems bounce: a typo in an MTA's
-    /// configuration must delay mail. Nobody's configuration names no command at all.
+    /// The status for a command line that could not be understood. Only words that were surely meant to be another
+    /// command than a filter may end with 2, which makes mail systems bounce: a typo in a mail system's configuration
+    /// must delay mail. No configuration names no command at all.
     pub(super) fn of_usage(arguments: &[OsString]) -> Self {
         let Some(name) = arguments.get(1) else {
             return Self::Usage;
@@ -69,32 +70,21 @@ impl Status {
         };
         match name.to_str() {
             Some("filter") => Self::TryAgain,
-            // With one of these they take mailboxes.
-            Some("detach" | "restore" | "embed") => match arguments.iter().any(walks) {
-                true => Self::Usage,
-                false => Self::TryAgain,
-            },
             Some("help") => Self::Usage,
+            Some(name) if FILTERS.contains(&name) && !arguments.iter().any(walks) => Self::TryAgain,
             _ if Cli::command().find_subcommand(name).is_some() => Self::Usage,
             _ => Self::TryAgain,
         }
     }
 
-    /// The status when help could not be printed: mail may have been what was waited for.
+    /// The status when help could not be printed: the caller may have waited for mail.
     pub(super) fn of_lost_output(command: Option<&OsString>) -> Self {
-        match command {
-            Some(name)
-                if ["filter", "detach", "restore", "embed"]
-                    .iter()
-                    .any(|it| name == it) =>
-            {
-                Self::TryAgain
-            }
+        match command.and_then(|name| name.to_str()) {
+            Some(name) if name == "filter" || FILTERS.contains(&name) => Self::TryAgain,
             _ => Self::Trouble,
         }
     }
 
-    /// The number.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Success => 0,

@@ -28,12 +28,11 @@ use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
     Format, Message, Quoting, Stop, Transform, has_second_message, second_message, takes_separators,
 };
-use crate::mime::{ScanLimits, scan};
+use crate::mime::scan;
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
-use crate::report::Row;
 
-/// Filters one message, for the command of this name; `mailboxes` says what to do with a mailbox instead.
+/// `mailboxes` says what to do with a mailbox instead.
 pub(super) fn run(
     args: &FilterArgs,
     command: &'static str,
@@ -62,7 +61,6 @@ pub(super) fn run(
         transform: &expanding,
         prefilter: expander.prefilter(),
         policy: expander.policy(),
-        limits: expander.policy().limits.scan(),
         mark: common.mark,
         command,
         mailboxes,
@@ -72,24 +70,49 @@ pub(super) fn run(
     Ok(())
 }
 
-/// What is watched and known from the start of a run.
+/// The start of a run, and the status that the process ends with if it is asked to stop, or aborted, as Rust does when
+/// memory or stack runs out: "try again", which mail systems understand, where a signal may look like a defect of the
+/// mail; success once the mail is out.
 pub(super) struct Begun {
-    on_signal: OnSignal,
     start: Option<Start>,
+    is_pending: Arc<AtomicBool>,
+    is_out: Arc<AtomicBool>,
 }
 
 impl Begun {
-    /// Before anything is opened or made.
+    /// Before anything is opened or made. Spooled mail has no name that could stay; what a store was about to take is
+    /// swept by a later run.
     pub(super) fn now(saying: &SayingArgs, file: Option<&Path>) -> Result<Self, Error> {
-        let on_signal = OnSignal::watch();
+        let begun = Self {
+            start: saying.report.as_ref().map(|_| Start::now(None)),
+            is_pending: Arc::new(AtomicBool::new(true)),
+            is_out: Arc::new(AtomicBool::new(false)),
+        };
+        let statuses = [
+            (Status::TryAgain, &begun.is_pending),
+            (Status::Success, &begun.is_out),
+        ];
+        for signal in signals::heeded().chain([SIGABRT]) {
+            for (status, holds) in statuses {
+                // Without the handler the signal ends the program, which loses no mail either.
+                let _ = signal_hook::flag::register_conditional_shutdown(
+                    signal,
+                    i32::from(status.code()),
+                    Arc::clone(holds),
+                );
+            }
+        }
         signals::limits_on_files_are_failed_writes();
         let standard = Path::new("-");
         let sources = [file.unwrap_or(standard)];
         report_file::check(saying.report.as_deref(), &sources, &[standard])?;
-        Ok(Self {
-            on_signal,
-            start: saying.report.as_ref().map(|_| Start::now(None)),
-        })
+        Ok(begun)
+    }
+
+    /// From now on the process ends with success, whatever happens to the report.
+    fn mail_is_out(&self) {
+        self.is_out.store(true, Ordering::SeqCst);
+        self.is_pending.store(false, Ordering::SeqCst);
     }
 }
 
@@ -98,26 +121,22 @@ pub(super) struct Job<'j> {
     pub(super) file: Option<&'j Path>,
     pub(super) saying: &'j SayingArgs,
     pub(super) transform: &'j dyn Transform<Said>,
-    /// What a large message is searched for before it is held in memory.
+    /// A large message is searched for this before it is held in memory.
     pub(super) prefilter: &'j Prefilter,
-    /// What remedies are named for.
+    /// Options that would allow what was left are named for this policy.
     pub(super) policy: &'j Policy,
-    pub(super) limits: ScanLimits,
     pub(super) mark: Mark,
-    /// The command's name.
     pub(super) command: &'static str,
-    /// What to do with a mailbox instead.
+    /// The way to do it with a mailbox.
     pub(super) mailboxes: &'static str,
 }
 
 impl Job<'_> {
-    /// Does it. Output appears only when it is whole.
     pub(super) fn run(&self, begun: &Begun) -> Result<(), Error> {
-        let Begun { on_signal, start } = begun;
         let prefilter = self.prefilter;
         let mut output = output::open()?;
         let file = self.file.filter(|path| !is_standard(path));
-        // What is fed to a filter is one message, or a stranger's line would delay a mail.
+        // On standard input there is one message, or a stranger's line would delay a mail.
         let named = file.filter(|path| {
             *path != Path::new("/dev/stdin") && fs::metadata(path).is_ok_and(|data| data.is_file())
         });
@@ -134,10 +153,7 @@ impl Job<'_> {
             }
             Input::Untouched(spooled) => starts_like_mbox(spooled)
                 .and_then(|starts| Ok(starts && has_second_message(spooled)?))
-                .map_err(|source| Error::Read {
-                    what: "the temporary file".to_owned(),
-                    source,
-                })?,
+                .map_err(Error::cannot_read("the temporary file"))?,
         };
         if second {
             if let Some(path) = named {
@@ -163,7 +179,7 @@ impl Job<'_> {
                 io::copy(&mut file, &mut output)
                     .and_then(|_| output.flush())
                     .map_err(write_error)?;
-                on_signal.mail_is_out();
+                begun.mail_is_out();
                 if self.saying.volume() >= Volume::Verbose {
                     say::tell("nothing to do");
                 }
@@ -178,7 +194,7 @@ impl Job<'_> {
             quoting: Quoting::None,
         })?;
         said.name(&name);
-        // What starts like a mailbox may be one, whoever feeds it to a filter.
+        // A message that starts like a mailbox may be one, wherever it comes from.
         let is_left = second && takes_separators(&message, &edits);
         // A small mail needs no buffer that the heap has to grow for.
         let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
@@ -191,18 +207,17 @@ impl Job<'_> {
         .and_then(|()| buffered.flush())
         .map_err(write_error)?;
         drop(buffered);
-        on_signal.mail_is_out();
+        begun.mail_is_out();
         // The mail is out: nothing that goes wrong with the report may change the exit status.
-        self.report(start.as_ref(), &name, &said, &message);
+        self.report(begun.start.as_ref(), &name, &said, &message);
         Ok(())
     }
 
-    /// Says what was done: lines for a person, and the rows that were asked for.
     fn report(&self, start: Option<&Start>, name: &str, said: &Said, message: &[u8]) {
         let report = &said.report;
         let saying = self.saying;
         let volume = saying.volume();
-        // Without rows nobody has read its header yet.
+        // Without rows its header was not read yet.
         let origin = || match &said.origin {
             Some(origin) => Cow::Borrowed(origin),
             None => Cow::Owned(Origin::new(name, 1, message)),
@@ -212,12 +227,11 @@ impl Job<'_> {
         {
             say::tell(&described);
         }
-        let rows: Vec<&Row> = report.rows.iter().collect();
-        for line in say::lines(&rows, self.policy, volume) {
+        for line in say::lines(&report.rows, self.policy, volume) {
             say::tell(&line);
         }
         if volume >= Volume::Verbose {
-            for opaque in opaque_parts(&scan(message, &self.limits)) {
+            for opaque in opaque_parts(&scan(message, &self.policy.limits.scan())) {
                 say::tell(&wording::detail(&opaque.detail()));
             }
             if report.rows.is_empty() {
@@ -252,7 +266,6 @@ impl Job<'_> {
         }
     }
 
-    /// A file is no single message, but this.
     fn refusal(&self, path: &Path, what: &str) -> Error {
         let (command, instead) = (self.command, self.mailboxes);
         Error::NotAMailbox {
@@ -262,7 +275,7 @@ impl Job<'_> {
     }
 }
 
-/// What shows at its start that it is no plain message would pass for one, with everything in it unchanged.
+/// A file that shows at its start that it is no plain message would pass for one, with everything in it unchanged.
 fn refuse_mailbox(path: &Path, args: &Job<'_>) -> Result<(), Error> {
     match (look_at(path, Format::Eml)?, look_at(path, Format::Auto)?) {
         (Ok((_, Some(_))) | Err(NotMail::ReadAs(..)), Ok((Kind::Mbox, Some(_)))) => {
@@ -283,7 +296,7 @@ fn refuse_mailbox(path: &Path, args: &Job<'_>) -> Result<(), Error> {
     }
 }
 
-/// Whether a spooled message starts with a `From ` line; it is read from its start afterwards.
+/// Whether a spooled message starts with a `From ` line. The file is read from its start afterwards.
 fn starts_like_mbox(mut file: &File) -> io::Result<bool> {
     let mut start = Vec::new();
     file.take(1 << 10).read_to_end(&mut start)?;
@@ -295,50 +308,8 @@ fn starts_like_mbox(mut file: &File) -> io::Result<bool> {
         .is_some_and(|text| text.starts_with(b"From ")))
 }
 
-/// What the process ends with if it is asked to stop, or aborted, as Rust does when memory or stack runs out: "try
-/// again", which mail systems understand, where a signal may look like a defect of the mail.
-struct OnSignal {
-    pending: Arc<AtomicBool>,
-    out: Arc<AtomicBool>,
-}
-
-impl OnSignal {
-    /// From now on: "try again", at once. Spooled mail has no name that could stay; what a store was about to take is
-    /// swept by a later run.
-    fn watch() -> Self {
-        let watch = Self {
-            pending: Arc::new(AtomicBool::new(true)),
-            out: Arc::new(AtomicBool::new(false)),
-        };
-        let statuses = [
-            (Status::TryAgain, &watch.pending),
-            (Status::Success, &watch.out),
-        ];
-        for signal in signals::heeded().chain([SIGABRT]) {
-            for (status, holds) in statuses {
-                // Without the handler the signal ends the program, which loses no mail either.
-                let _ = signal_hook::flag::register_conditional_shutdown(
-                    signal,
-                    i32::from(status.code()),
-                    Arc::clone(holds),
-                );
-            }
-        }
-        watch
-    }
-
-    /// From now on: success, whatever happens to the report.
-    fn mail_is_out(&self) {
-        self.out.store(true, Ordering::SeqCst);
-        self.pending.store(false, Ordering::SeqCst);
-    }
-}
-
 fn read_file(path: &Path, prefilter: &Prefilter) -> Result<Input, Error> {
-    let failed = |source| Error::Read {
-        what: path.display().to_string(),
-        source,
-    };
-    let file = File::open(path).map_err(failed)?;
+    let failed = Error::cannot_read(path.display());
+    let file = File::open(path).map_err(&failed)?;
     Input::read(file, prefilter).map_err(failed)
 }

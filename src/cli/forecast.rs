@@ -13,26 +13,24 @@ use crate::link::url::Reference;
 use crate::policy::{Limits, Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 
-/// Most hosts that are named.
 const HOSTS: usize = 40;
 
-/// Octets of a new part besides its base64: fields, boundary lines, what is put around the HTML. Its
-/// Content-Location is counted beside it, where each octet of the URL may take three and is folded.
+/// Bytes of a new part besides its base64: fields, boundary lines, what is put around the HTML. Its Content-Location
+/// is counted beside it, where each byte of the URL may take three and is folded.
 const AROUND: u64 = 800;
 const LOCATION: u64 = 4;
 
 /// URLs that are told apart: 2.4 MB of hashes.
 const URLS: usize = 200_000;
 
-/// How long a picture takes to come, in seconds: a connection, the TLS on it, an answer.
+/// Seconds for a picture: a connection, the TLS on it, an answer.
 const TYPICAL: f64 = 0.3;
 
-/// Counts over the rows of many messages.
 #[derive(Default, Debug)]
 pub(super) struct Forecast {
     hosts: Named<u64>,
     remote: u64,
-    /// Hashes of the URLs that would be retrieved, each once, as far as they are told apart.
+    /// Hashes of the URLs that would be retrieved, as far as they are told apart.
     urls: HashSet<u64>,
     trackers: u64,
     data: u64,
@@ -43,21 +41,18 @@ pub(super) struct Forecast {
     open: u64,
 }
 
-/// What `inspect --json` says of it last, of all sources together.
+/// The last line of `inspect --json`, of all sources together.
 #[derive(Serialize, Debug)]
 pub(super) struct Embed<'f> {
-    /// What would be retrieved, and from where.
     remote: u64,
-    /// Different URLs of these.
     distinct: u64,
     hosts: &'f Named<u64>,
-    /// Of hosts beyond those that are counted apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     other_hosts: Option<u64>,
     trackers: u64,
     data: u64,
     data_octets: u64,
-    /// Octets that the messages would gain at most by what is in them.
+    /// Bytes that the messages would gain at most by what is in them.
     growth: u64,
     /// The same with everything retrieved: pictures as large as `--max-body`; where something else would be retrieved
     /// the message gains what `--max-growth` allows, too.
@@ -67,7 +62,6 @@ pub(super) struct Embed<'f> {
 }
 
 impl Forecast {
-    /// Counts what is said of one message.
     pub(super) fn count(&mut self, report: &Report) {
         self.growth += u64::try_from(report.gained).unwrap_or_default();
         let is_fetch = |row: &&Row| row.outcome == Outcome::WouldFetch;
@@ -112,7 +106,6 @@ impl Forecast {
         }
     }
 
-    /// Adds the counts of others.
     pub(super) fn add(&mut self, other: Self) {
         other.urls.into_iter().for_each(|url| self.urls_add(url));
         self.hosts.add(other.hosts);
@@ -124,7 +117,6 @@ impl Forecast {
         self.open += other.open;
     }
 
-    /// The numbers for a program.
     pub(super) fn embed(&self, policy: &Policy) -> Embed<'_> {
         let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
         let others = self.open.saturating_mul(policy.limits.growth);
@@ -142,7 +134,6 @@ impl Forecast {
         }
     }
 
-    /// The numbers in lines; nothing if there is nothing to embed.
     pub(super) fn lines(&self, policy: &Policy, is_mailbox: bool) -> String {
         let mut text = String::new();
         if self.remote + self.trackers + self.data == 0 {
@@ -189,10 +180,7 @@ impl Forecast {
         };
         text
     }
-}
 
-impl Forecast {
-    /// How many are asked for, and how long that takes; in a line.
     fn time(&self, limits: &Limits) -> String {
         let distinct = self.urls.len();
         let more = match distinct < URLS {
@@ -217,7 +205,7 @@ impl Forecast {
     }
 }
 
-/// Octets of base64 in lines of 76 columns with CRLF.
+/// In lines of 76 columns with CRLF.
 fn in_base64(octets: u64) -> u64 {
     let symbols = octets.div_ceil(3).saturating_mul(4);
     symbols.saturating_add(symbols.div_ceil(76) * 2)

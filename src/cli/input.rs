@@ -11,21 +11,17 @@ use crate::expand::Prefilter;
 use crate::mailbox::find::judged;
 use crate::mailbox::{Background, Limits, Opened, Options, Skipped, Stop, untarred};
 
-/// Whether a path is standard input, or standard output.
 pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Whether a source is a folder; standard input is none, whatever bears its name.
+/// Standard input is no folder, whatever bears its name.
 pub(super) fn is_folder(source: &Path) -> bool {
     !is_standard(source) && source.is_dir()
 }
 
-/// A source that can be read once only, while it comes: standard input, or a pipe or device by name. What is
-/// compressed comes decompressed. `None` for files and folders.
-///
-/// # Errors
-/// What the source or the temporary file says.
+/// A source that can be read once only, while it comes: standard input, or a pipe or device by name. It comes
+/// decompressed. `None` for files and folders.
 pub(super) fn stream(
     source: &Path,
     options: &Options,
@@ -59,39 +55,31 @@ pub(super) fn stream(
     Ok(Some(Opened::stream(reader, skipped)))
 }
 
-/// Above this size a message that has shown nothing to work on goes to a temporary file, octets.
+/// Bytes above which a message that has shown nothing to work on goes to a temporary file.
 const SPOOL_FROM: usize = 16 << 20;
-/// Octets there is room for at first.
 const FIRST: usize = 32 << 10;
-/// Octets read at a time.
 const CHUNK: usize = 256 << 10;
 
-/// A message that was read to its end.
 #[derive(Debug)]
 pub(super) enum Input {
     /// In memory: small, or something in it needs work.
     Message(Vec<u8>),
-    /// In memory although it is large and nothing in it needs work: there is no room in a temporary
-    /// file, for this reason.
+    /// In memory although it is large and nothing in it needs work: this kept it from a temporary file.
     Unspooled(Vec<u8>, String),
     /// In an unlinked temporary file: large, and nothing in it needs work.
     Untouched(File),
 }
 
 impl Input {
-    /// Reads everything.
-    ///
-    /// # Errors
-    /// What the reader or the temporary file says.
     pub(super) fn read(mut reader: impl Read, prefilter: &Prefilter) -> io::Result<Self> {
         // Most messages are in with one read.
         let mut bytes = Vec::with_capacity(FIRST);
-        let mut searched = 0;
+        let mut searched = 0_usize;
         loop {
             let before = bytes.len();
             let read = (&mut reader).take(CHUNK as u64).read_to_end(&mut bytes)?;
             if bytes.len() > SPOOL_FROM {
-                let from = searched_from(searched);
+                let from = searched.saturating_sub(Prefilter::OVERLAP);
                 if prefilter.any(bytes.get(from..).unwrap_or_default()) {
                     reader.read_to_end(&mut bytes)?;
                     return Ok(Self::Message(bytes));
@@ -107,8 +95,8 @@ impl Input {
         }
     }
 
-    /// Continues in a temporary file for as long as nothing shows up that needs work. What the file
-    /// does not take stays in memory.
+    /// Continues in a temporary file for as long as nothing shows up that needs work. If the file takes no more, all
+    /// stays in memory.
     fn spool(
         mut window: Vec<u8>,
         mut reader: impl Read,
@@ -123,7 +111,7 @@ impl Input {
         };
         let mut spooled = 0;
         loop {
-            // What overlaps was written in the round before.
+            // The overlap was written in the round before.
             let overlap = Prefilter::OVERLAP.min(window.len());
             let kept = window.len() - overlap;
             if let Err(error) = file.write_all(window.get(..kept).unwrap_or_default()) {
@@ -148,7 +136,7 @@ impl Input {
     }
 }
 
-/// The first `spooled` octets from the file, what stands in the window, and the rest.
+/// The first `spooled` bytes from the file, the window, and the rest.
 fn unspooled(
     mut file: &File,
     spooled: usize,
@@ -169,20 +157,16 @@ fn unspooled(
     Ok(bytes)
 }
 
-/// Why nothing can be spooled: where, as the folder is what can be helped.
+/// Why there is no temporary file. It names the folder, which a user can change.
 fn no_spool(error: &io::Error) -> String {
     let folder = std::env::temp_dir();
-    // What tempfile says has the name of the file at its end, which nobody knows.
+    // tempfile's message ends with the name of the file, which nobody knows.
     let cause = error.to_string();
     let cause = cause.split(" at path ").next().unwrap_or_default();
     format!(
         "cannot write a temporary file in {}: {cause}",
         folder.display()
     )
-}
-
-fn searched_from(searched: usize) -> usize {
-    searched.saturating_sub(Prefilter::OVERLAP)
 }
 
 #[cfg(test)]

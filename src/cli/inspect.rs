@@ -12,7 +12,6 @@ use super::args::{Asking, InspectArgs, ProgressOption, Volume};
 use super::cache::Cache;
 use super::convert::shared_fetcher;
 use super::exit::Status;
-use super::forecast::Forecast;
 use super::input::{is_folder, is_standard, stream};
 use super::origin::Start;
 use super::outline::outline;
@@ -21,12 +20,11 @@ use super::progress::Display;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless, harmless_within};
-use super::survey::{
-    Line, Looked, NamedSource, SourceKind, Survey, Surveying, lines, page, write_page,
-};
-use super::totals::MOST;
+use super::survey::{Line, Looked, NamedSource, SourceKind, Surveying, lines, page, write_page};
+use super::totals::{MOST, Totals};
 use super::verb::{Expanding, Work};
 use super::wording;
+use crate::detach::Choice;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::lengths::Lengths;
@@ -38,7 +36,6 @@ use crate::mailbox::{
 use crate::mime::scan;
 use crate::policy::Policy;
 
-/// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     drop(output::open()?);
     let is_page_printed = args.html.as_deref().is_some_and(is_standard);
@@ -61,7 +58,8 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         let what = "standard input can be read once only";
         return Err(Error::Usage(what.into()));
     }
-    let base_url = args.store_url();
+    let base_url = args.policy.store_url();
+    let larger_than = args.larger_than.unwrap_or(Choice::LARGER_THAN);
     let tells_embeds = policy.embed.is_on();
     let expanding = Expanding {
         expander,
@@ -71,13 +69,13 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             },
             Asking::Nobody | Asking::ForContent => Work::Forecast,
         },
-        // As detach has it, which is what would be written.
+        // As detach has it: the survey counts its changes.
         lengths: Lengths::Reversible,
     };
     let inspection = Inspection {
         surveying: Surveying::new(
             expanding,
-            args.larger_than(),
+            larger_than,
             base_url.clone(),
             tells_embeds,
             args.json,
@@ -96,11 +94,12 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             effect: Effect::DryRun,
             ..Options::default()
         }),
+        is_of_mailbox: Cell::new(false),
         trouble: Cell::new(false),
         start: Start::now(None),
     };
     let mut status = Status::Success;
-    let mut sum = Counted::default();
+    let mut sum = Totals::default();
     for source in sources {
         match inspection.run(source) {
             Ok(of_source) => sum.add(of_source),
@@ -122,7 +121,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         })
         .collect();
     let looked = Looked {
-        larger_than: args.larger_than(),
+        larger_than,
         base_url: &base_url,
         is_probed: args.asking() == Asking::WhetherThereIsAnAnswer,
         has_archive: args.policy.archive.archive.is_some(),
@@ -133,10 +132,10 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             .then(|| args.format.to_possible_value())
             .flatten()
             .map(|word| word.get_name().to_owned()),
-        start: inspection.start.as_str(),
+        start: &inspection.start.time,
     };
-    // One message is told by its outline or its rows; who wants it counted says so.
-    let is_told = sum.is_of_mailbox || !args.by.is_empty();
+    // One message is told by its outline or its rows; with --by it is counted as well.
+    let is_told = inspection.is_of_mailbox.get() || !args.by.is_empty();
     match inspection.says {
         Says::Rows if is_told || tells_embeds => {
             let embed = tells_embeds.then(|| sum.forecast.embed(&policy));
@@ -154,7 +153,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// What can be done with a source. It is looked at again, because what was read of it is gone.
+/// The source is looked at again, because what was read of it is gone.
 fn source_kind(source: &Path, format: Format) -> SourceKind {
     // A page shows no control characters.
     let is_name = |name: &str| harmless_within(name) == name;
@@ -174,45 +173,24 @@ fn source_kind(source: &Path, format: Format) -> SourceKind {
     }
 }
 
-/// What was counted in one source, or in all.
-#[derive(Default)]
-struct Counted {
-    forecast: Forecast,
-    survey: Survey,
-    is_of_mailbox: bool,
-}
-
-impl Counted {
-    fn add(&mut self, other: Self) {
-        self.forecast.add(other.forecast);
-        self.survey.add(other.survey);
-        self.is_of_mailbox |= other.is_of_mailbox;
-    }
-}
-
-/// What is printed of each source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Says {
     Text,
-    /// Every row, as JSON.
     Rows,
     /// A page is printed at the end.
     Nothing,
 }
 
-/// How sources are looked at.
 struct Inspection {
     surveying: Surveying,
     asking: Asking,
     says: Says,
-    /// Whether `--embed` was given.
     tells_embeds: bool,
-    /// Whether files that hold no mail are named.
     verbose: bool,
-    /// Whether what is printed names its source.
     named: bool,
     options: Options,
-    /// Whether what is compressed somewhere was damaged.
+    is_of_mailbox: Cell<bool>,
+    /// Whether any compressed data were damaged.
     trouble: Cell<bool>,
     start: Start,
 }
@@ -222,8 +200,7 @@ impl Inspection {
         self.surveying.expanding.expander.policy()
     }
 
-    /// What is in a source; its counts are added to those of all.
-    fn run(&self, source: &Path) -> Result<Counted, Error> {
+    fn run(&self, source: &Path) -> Result<Totals, Error> {
         let failed = Error::cannot_read(source.display());
         if is_folder(source) {
             return self.mailbox(source, None);
@@ -245,10 +222,10 @@ impl Inspection {
             Some(opened) => opened.is_empty(source)? && opened.source.damage().is_none(),
             None => false,
         };
-        // What comes in a stream is a message, as filter takes it; a file was named, perhaps a wrong one.
+        // Text in a stream is a message, as for filter; a file was named, perhaps a wrong one.
         let is_stream = stream.as_ref().is_some_and(Opened::is_stream);
         match kind {
-            // Nothing on standard input is an empty message, as filter takes it.
+            // Nothing on standard input is an empty message, as for filter.
             Ok(Kind::Mbox) if !is_empty => self.mailbox(source, stream),
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
             _ => {
@@ -271,9 +248,7 @@ impl Inspection {
         }
     }
 
-    /// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
-    /// every row.
-    fn mailbox(&self, source: &Path, stream: Option<Opened>) -> Result<Counted, Error> {
+    fn mailbox(&self, source: &Path, stream: Option<Opened>) -> Result<Totals, Error> {
         let options = Options {
             // More than there are cores may wait for servers.
             max_in_flight: match self.asking {
@@ -315,15 +290,10 @@ impl Inspection {
         if let Some(failure) = failure {
             return Err(write_error(failure));
         }
-        let mut survey = std::mem::take(&mut totals.survey);
-        survey.walked(&summary);
-        let counted = |forecast| Counted {
-            forecast,
-            survey,
-            is_of_mailbox: true,
-        };
+        totals.survey.walked(&summary);
+        self.is_of_mailbox.set(true);
         if self.says != Says::Text {
-            return Ok(counted(totals.forecast));
+            return Ok(totals);
         }
         let forecast = match self.tells_embeds {
             true => totals.forecast.lines(self.policy(), true),
@@ -343,7 +313,7 @@ impl Inspection {
             forecast
         );
         print(text.as_bytes())?;
-        Ok(counted(totals.forecast))
+        Ok(totals)
     }
 
     fn damaged(&self, source: &Path, why: &str) {
@@ -351,8 +321,7 @@ impl Inspection {
         say::tell(&say::damaged(source, why));
     }
 
-    /// The tree of one message; or, as JSON, every row.
-    fn message(&self, source: &Path, message: &[u8]) -> Result<Counted, Error> {
+    fn message(&self, source: &Path, message: &[u8]) -> Result<Totals, Error> {
         let name = source.display().to_string();
         let (_, mut said) = self.surveying.transform(&Message {
             number: 1,
@@ -361,12 +330,10 @@ impl Inspection {
             quoting: Quoting::None,
         })?;
         said.name(&name);
-        let mut counted = Counted {
-            survey: said.survey.take().map(|survey| *survey).unwrap_or_default(),
-            ..Counted::default()
-        };
-        counted.survey.mailboxes = 1;
-        counted.forecast.count(&said.report);
+        let mut totals = Totals::default();
+        totals.survey = said.survey.take().map(|survey| *survey).unwrap_or_default();
+        totals.survey.mailboxes = 1;
+        totals.forecast.count(&said.report);
         let mut text = Vec::new();
         if let (Says::Rows, Some(origin)) = (self.says, &said.origin) {
             ReportFile::Stdout
@@ -381,10 +348,10 @@ impl Inspection {
             let tree = scan(message, &policy.limits.scan());
             text.extend(outline(message, &tree, &said.report, policy).bytes());
             if self.tells_embeds {
-                text.extend(counted.forecast.lines(policy, false).bytes());
+                text.extend(totals.forecast.lines(policy, false).bytes());
             }
         }
         print(&text)?;
-        Ok(counted)
+        Ok(totals)
     }
 }

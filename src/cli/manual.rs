@@ -2,7 +2,7 @@
 //! definitions that parse the command line.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use clap::{Command, CommandFactory as _, ValueHint};
@@ -13,22 +13,25 @@ use clap_mangen::roff::{Roff, bold, roman};
 use super::args::Cli;
 use super::exit::Status;
 use super::input::is_standard;
-use super::output;
+use super::output::print;
 use crate::error::Error;
 use crate::policy::Scheme;
 
-/// Prints embody(1), or writes it and a page for each command into a folder.
 pub(super) fn man(folder: Option<&Path>) -> Status {
     // `-` is standard output, wherever it stands.
     let folder = folder.filter(|path| !is_standard(path));
+    // Without clap's own `help`: embody(1) would name a page for it that is never written.
+    let mut program = Cli::command().disable_help_subcommand(true);
+    program.build();
     let written = match folder {
-        None => page().and_then(|page| print(&page)),
-        Some(folder) => pages(folder),
+        None => written_page(&program)
+            .map_err(Error::cannot_write("the manual page"))
+            .and_then(|page| print(&page)),
+        Some(folder) => pages(&program, folder).map_err(Error::cannot_write(folder.display())),
     };
     Status::of(written.map(|()| Status::Success))
 }
 
-/// Prints the completions for one shell.
 pub(super) fn completions(shell: Shell) -> Status {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut completed(), "embody", &mut script);
@@ -43,8 +46,8 @@ pub(super) fn completions(shell: Shell) -> Status {
     printed(script.as_bytes())
 }
 
-/// The commands with what can stand behind their options. Only the shells need it: `filter`, which runs
-/// once per message, parses with less.
+/// The commands with the values that their options take. Only the shells need them: `filter`, which runs once per
+/// message, parses with less.
 fn completed() -> Command {
     let mut program = Cli::command();
     program.build();
@@ -58,26 +61,13 @@ fn completed() -> Command {
     })
 }
 
-fn page() -> Result<Vec<u8>, Error> {
-    // Without clap's own `help`, for which embody(1) would name a page that nobody writes.
-    let mut program = Cli::command().disable_help_subcommand(true);
-    program.build();
-    written_page(&program).map_err(Error::cannot_write("the manual page"))
-}
-
-fn pages(folder: &Path) -> Result<(), Error> {
-    let mut program = Cli::command().disable_help_subcommand(true);
-    program.build();
-    let commands = std::iter::once(&program).chain(program.get_subcommands());
-    let write = || -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        for command in commands {
-            let file = folder.join(Man::new(command.clone()).get_filename());
-            fs::write(file, written_page(command)?)?;
-        }
-        Ok(())
-    };
-    write().map_err(Error::cannot_write(folder.display()))
+fn pages(program: &Command, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for command in std::iter::once(program).chain(program.get_subcommands()) {
+        let file = folder.join(Man::new(command.clone()).get_filename());
+        fs::write(file, written_page(command)?)?;
+    }
+    Ok(())
 }
 
 /// One manual page. clap knows names, options and what they do; the rest is in `pages`.
@@ -86,7 +76,7 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
         .get_after_long_help()
         .map(ToString::to_string)
         .unwrap_or_default();
-    // What the short help leaves out, a page does not.
+    // A page has the options that the short help leaves out.
     let command = command
         .clone()
         .mut_args(|argument| argument.hide_short_help(false));
@@ -117,12 +107,6 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn print(bytes: &[u8]) -> Result<(), Error> {
-    let mut stdout = output::open()?;
-    stdout.write_all(bytes).map_err(output::write_error)
-}
-
-/// Prints this, and says what keeps it from being printed.
 pub(super) fn printed(bytes: &[u8]) -> Status {
     Status::of(print(bytes).map(|()| Status::Success))
 }

@@ -27,12 +27,12 @@ use crate::milter::{
     Address, Counters, Journal, Left, Listener, Processed, Server, Service, Verdict, bind_metrics,
 };
 use crate::policy::Policy;
-use crate::report::{Report, Row};
+use crate::report::Report;
 
 /// Reads the options again, the configuration file with them.
 pub(super) type Reread<'r> = &'r dyn Fn() -> Result<MilterArgs, String>;
 
-/// What is left for a message that is under way, when the process is to end: its retrievals, and a little.
+/// Time for a message that is under way when the process is to end, behind its retrievals.
 const DRAINING: Duration = Duration::from_secs(15);
 
 /// Connections at a time, unless said otherwise: Postfix has 100 processes that may have one.
@@ -41,31 +41,14 @@ const CONNECTIONS: usize = 128;
 /// Permissions of the socket's file, unless said otherwise.
 const SOCKET_MODE: u32 = 0o660;
 
-/// How old an answer may be that is given once more.
 const AGE: Duration = Duration::from_secs(300);
 
-/// Serves until a signal says to stop.
 pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
-    match serve(args, reread) {
-        Ok(status) => status,
-        Err(error) => {
-            say::tell(&say::error(&error));
-            match error {
-                Failure::Of(error) => Status::of_error(&error),
-                Failure::Cannot { .. } => Status::Trouble,
-            }
-        }
-    }
+    serve(args, reread).unwrap_or_else(|error| Status::told(&*error))
 }
 
-/// Why it does not serve.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Of(#[from] Error),
-    #[error("cannot {what}")]
-    Cannot { what: String, source: io::Error },
-}
+/// Why it does not serve: an [`Error`], or what the system says.
+type Failure = Box<dyn std::error::Error>;
 
 fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     // Before any other file is opened: they are known by their numbers.
@@ -76,10 +59,9 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     // Watched before anybody can connect: a signal never finds a process that it would kill.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
     for address in &args.listen {
-        let failed = cannot(&format!("listen on {address}"));
         let mode = args.socket_mode.unwrap_or(SOCKET_MODE);
-        let listener = Listener::bind(address, mode, args.socket_group).map_err(failed)?;
-        listeners.push(listener);
+        let bound = Listener::bind(address, mode, args.socket_group);
+        listeners.push(bound.map_err(cannot(&format!("listen on {address}")))?);
     }
     if listeners.is_empty() {
         let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
@@ -100,7 +82,9 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     let mut stopped_by = "";
     for signal in signals.forever() {
         if signal == SIGHUP {
-            notify_reloading();
+            if let Ok(now) = NotifyState::monotonic_usec_now() {
+                notify(&[NotifyState::Reloading, now]);
+            }
             match reload(&server, &counters, reread) {
                 Ok(new) => {
                     log = new;
@@ -135,7 +119,6 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     Ok(Status::Success)
 }
 
-/// Where it listens, for the line that says that it does.
 fn started(args: &MilterArgs, listeners: usize) -> String {
     let mut places: Vec<String> = args.listen.iter().map(Address::to_string).collect();
     match listeners.saturating_sub(places.len()) {
@@ -153,23 +136,18 @@ fn started(args: &MilterArgs, listeners: usize) -> String {
     )
 }
 
-fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure + use<> {
-    let what = what.to_owned();
-    move |source| Failure::Cannot { what, source }
+fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {
+    move |source| {
+        let why = format!("cannot {what}: {source}");
+        io::Error::new(source.kind(), why).into()
+    }
 }
 
-/// Where systemd is told of nothing, there is no systemd.
+/// Without systemd nothing is told, which is no failure.
 fn notify(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }
 
-fn notify_reloading() {
-    if let Ok(now) = NotifyState::monotonic_usec_now() {
-        notify(&[NotifyState::Reloading, now]);
-    }
-}
-
-/// Sockets that systemd hands over.
 fn handed_over() -> Result<Vec<Listener>, Failure> {
     let mut listeners = Vec::new();
     let mut handed = ListenFd::from_env();
@@ -187,7 +165,6 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
     Ok(listeners)
 }
 
-/// What is done to messages, and who is told.
 fn work(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Service, Arc<Log>), Error> {
     let common = &args.common;
     let cache = Cache::open(
@@ -199,11 +176,18 @@ fn work(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Service, Arc<Log
         .fetch_with(|policy| fetcher(policy, &cache, Arc::clone(counters)))?
         .mark(common.mark)
         .build()?;
-    let log = Arc::new(Log::new(args, expander.policy().clone(), cache));
-    Ok((Service::new(expander), log))
+    let report = common.saying.report.clone();
+    let log = Log {
+        volume: common.saying.volume(),
+        policy: expander.policy().clone(),
+        cache,
+        is_cache_told: AtomicBool::new(false),
+        report: report.map(|path| (path, Mutex::new(None))),
+    };
+    Ok((Service::new(expander), Arc::new(log)))
 }
 
-/// One for all messages: connections stay open, and what was retrieved is remembered for a while.
+/// One for all messages: connections stay open, and answers are remembered for a while.
 fn fetcher(policy: &Arc<Policy>, cache: &Cache, counters: Arc<Counters>) -> Result<Fetcher, Error> {
     let fetcher = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
     Ok(fetcher
@@ -212,7 +196,7 @@ fn fetcher(policy: &Arc<Policy>, cache: &Cache, counters: Arc<Counters>) -> Resu
         .memory(Fetcher::MEMORY, Some(AGE)))
 }
 
-/// The policy and the report anew; the sockets and the connections stay. Who is told from now on.
+/// The policy and the report anew; the sockets and the connections stay.
 fn reload(
     server: &Server,
     counters: &Arc<Counters>,
@@ -225,34 +209,17 @@ fn reload(
     Ok(log)
 }
 
-/// What is said on stderr, and written into the report.
 struct Log {
     volume: Volume,
     policy: Policy,
     cache: Cache,
-    /// What is wrong with the cache is said once.
+    /// A failure of the cache is told of once.
     is_cache_told: AtomicBool,
+    /// Opened when there is something to write: after a HUP that is another file, if the old one was moved.
     report: Option<(PathBuf, Mutex<Option<ReportFile>>)>,
 }
 
 impl Log {
-    fn new(args: &MilterArgs, policy: Policy, cache: Cache) -> Self {
-        Self {
-            volume: args.common.saying.volume(),
-            policy,
-            cache,
-            is_cache_told: AtomicBool::new(false),
-            // Opened when there is something to write: after a HUP that is another file, if the old one was moved.
-            report: args
-                .common
-                .saying
-                .report
-                .clone()
-                .map(|path| (path, Mutex::new(None))),
-        }
-    }
-
-    /// What an administrator looks for: that it started, read its configuration again, stopped.
     fn event(&self, line: &str) {
         if self.volume >= Volume::Normal {
             say::tell(line);
@@ -301,7 +268,7 @@ impl Journal for Log {
         }
         let tell = |line: &str| self.tell(processed.queue_id, line);
         match processed.verdict {
-            // Nobody's choice, and nothing that --quiet is for.
+            // No option asked for it, and --quiet does not hide it.
             Verdict::Unchanged(Left::Trouble(why)) => {
                 tell(&format!("left unchanged: {}", say::harmless(why)))
             }
@@ -314,8 +281,7 @@ impl Journal for Log {
             }
             Verdict::Unchanged(_) | Verdict::Changed(..) | Verdict::Later(_) => {}
         }
-        let rows: Vec<&Row> = report.rows.iter().collect();
-        for line in say::lines(&rows, &self.policy, self.volume) {
+        for line in say::lines(&report.rows, &self.policy, self.volume) {
             tell(&line);
         }
         let has_something = !report.rows.is_empty() && self.volume >= Volume::Normal;

@@ -52,7 +52,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use self::args::{Cli, Command, Deferred, EmbedArgs, FilterArgs, FilterCli};
+use self::args::{Cli, Command, Deferred, EmbedArgs, FilterArgs};
 use self::exit::Status;
 use crate::error::Error;
 use crate::link::url::masked;
@@ -67,11 +67,9 @@ pub fn run() -> ExitCode {
         .into()
 }
 
-/// The tables that `embody schemes` prints.
 #[cfg(test)]
 pub(crate) use self::schemes::tables;
 
-/// The policy that options make.
 #[cfg(test)]
 pub(crate) fn policy_of(options: &str) -> crate::policy::Policy {
     let words = ["embody", "inspect"].into_iter();
@@ -128,10 +126,10 @@ fn print_help(problem: &clap::Error) -> Result<(), Error> {
         .map_err(output::write_error)
 }
 
-/// The options that the words may name. Of `filter`, which runs once per message, its own alone.
+/// The options of the program; of `filter`, which runs once per message, its own alone.
 fn options(arguments: &[OsString]) -> clap::Command {
     match is_filter(arguments) {
-        true => FilterCli::command(),
+        true => FilterArgs::command(),
         false => Cli::command(),
     }
 }
@@ -140,25 +138,23 @@ fn is_filter(arguments: &[OsString]) -> bool {
     arguments.get(1).is_some_and(|name| name == "filter")
 }
 
-/// Reads the command line.
 fn parse(arguments: &[OsString], mut options: clap::Command) -> Result<Command, clap::Error> {
     let is_filter = is_filter(arguments);
     let words = arguments.iter().skip(usize::from(is_filter));
     let matches = options.try_get_matches_from_mut(words);
     let command = matches.and_then(|mut matches| match is_filter {
-        true => FilterCli::from_arg_matches_mut(&mut matches)
-            .map(|filter| Command::Filter(Deferred(filter.args))),
+        true => FilterArgs::from_arg_matches_mut(&mut matches)
+            .map(|filter| Command::Filter(Deferred(filter))),
         false => Cli::from_arg_matches_mut(&mut matches).map(|cli| cli.command),
     });
     command.map_err(|problem| without_passwords(problem.format(&mut options)))
 }
 
-/// Reads the command line without a configuration file.
 fn parse_alone(arguments: &[OsString]) -> Result<Command, clap::Error> {
     parse(arguments, options(arguments))
 }
 
-/// What clap says of a wrong value repeats it; what is no URL may hold a password all the same.
+/// clap repeats a wrong value, and even one that is no URL may hold a password.
 fn without_passwords(mut problem: clap::Error) -> clap::Error {
     let text = |kind| problem.get(kind).map(ToString::to_string);
     let option = text(ContextKind::InvalidArg).unwrap_or_default();
@@ -175,7 +171,7 @@ fn without_passwords(mut problem: clap::Error) -> clap::Error {
     problem
 }
 
-/// What the same command line says now, with the configuration file as it is now.
+/// The same command line with the configuration file as it is now.
 #[cfg(feature = "milter")]
 fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     let mut options = options(arguments);
@@ -224,8 +220,8 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Milter(args) => milter::run(&args.0, &|| reread(arguments)),
         Command::Split(args) => Status::of(split::run(&args.0)),
         Command::Store(args) => store::run(&args.0),
-        Command::Schemes => schemes::run(),
-        Command::Man(args) => manual::man(args.0.folder.as_deref()),
-        Command::Completions(args) => manual::completions(args.0.shell),
+        Command::Schemes => manual::printed(schemes::tables().as_bytes()),
+        Command::Man { folder } => manual::man(folder.as_deref()),
+        Command::Completions { shell } => manual::completions(shell),
     }
 }

@@ -16,27 +16,26 @@ use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
 use crate::report::rfc3339;
 
-/// A header section is searched up to here for Message-ID and Subject.
+/// Bytes of a header section that are searched for Message-ID and Subject.
 const SEARCHED: usize = 1 << 20;
 
-/// So much of a Subject names a message, in characters.
+/// Characters of a Subject that name a message.
 const SUBJECT: usize = 60;
 
-/// Where a message came from, and what it calls itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub(super) struct Origin {
     /// The file, or `-`.
-    source: String,
+    pub(super) source: String,
     /// Its place in the file or folder, from 1.
-    index: u64,
-    message_id: Option<String>,
+    pub(super) index: u64,
+    pub(super) message_id: Option<String>,
+    #[serde(skip)]
     subject: Option<String>,
     /// When it was on its way, as RFC 3339 has it, in UTC: what an archive is asked by.
     date: Option<String>,
 }
 
 impl Origin {
-    /// Reads these fields of a message's header.
     pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
         let fields = Header::of_message(message, SEARCHED).fields;
         let value = |name| {
@@ -52,17 +51,7 @@ impl Origin {
         }
     }
 
-    /// The file, or `-`, and its place there.
-    pub(super) fn place(&self) -> (&str, u64) {
-        (&self.source, self.index)
-    }
-
-    /// The Message-ID, if it has one.
-    pub(super) fn message_id(&self) -> Option<&str> {
-        self.message_id.as_deref()
-    }
-
-    /// The message as a person knows it: by Subject and day; where it has neither, by its Message-ID or its place.
+    /// By Subject and day, as a person knows it; where it has neither, by its Message-ID or its place.
     pub(super) fn called(&self) -> String {
         let day = self.date.as_deref().and_then(|date| date.get(..10));
         let subject = self.subject.as_deref().map(|subject| {
@@ -83,67 +72,42 @@ impl Origin {
         }
     }
 
-    /// What the message calls itself, for a person; none where it has neither field.
     pub(super) fn described(&self) -> Option<String> {
-        let id = self.message_id.as_deref().map(harmless);
-        let subject = self.subject.as_deref().map(harmless);
-        match (id, subject) {
-            (Some(id), Some(subject)) => Some(format!("Message-ID {id}, Subject: {subject}")),
-            (Some(id), None) => Some(format!("Message-ID {id}")),
-            (None, Some(subject)) => Some(format!("Subject: {subject}")),
-            (None, None) => None,
-        }
+        let id = self.message_id.as_deref();
+        let id = id.map(|id| format!("Message-ID {}", harmless(id)));
+        let subject = self.subject.as_deref();
+        let subject = subject.map(|subject| format!("Subject: {}", harmless(subject)));
+        let said: Vec<String> = id.into_iter().chain(subject).collect();
+        (!said.is_empty()).then(|| said.join(", "))
     }
 }
 
 /// When the run began, as RFC 3339 has it, in UTC.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    time: String,
-    /// The piece of the source that is done.
-    piece: Option<Piece>,
+    pub(super) time: String,
+    pub(super) piece: Option<Piece>,
 }
 
 impl Start {
-    /// Now, for a piece of a source or all of it.
     pub(super) fn now(piece: Option<Piece>) -> Self {
         Self {
             time: rfc3339(SystemTime::now()),
             piece,
         }
     }
-
-    pub(super) fn as_str(&self) -> &str {
-        &self.time
-    }
 }
 
 /// A row, or a part that is listed, and which message of which run it is about.
 #[derive(Serialize, Debug)]
 pub(super) struct Entry<'a, T: Serialize> {
-    time: &'a str,
-    source: &'a str,
-    index: u64,
-    message_id: Option<&'a str>,
-    date: Option<&'a str>,
+    pub(super) time: &'a str,
     #[serde(flatten)]
-    piece: Option<&'a Piece>,
+    pub(super) origin: &'a Origin,
     #[serde(flatten)]
-    row: T,
-}
-
-impl<'a, T: Serialize> Entry<'a, T> {
-    pub(super) fn new(start: &'a Start, origin: &'a Origin, row: T) -> Self {
-        Self {
-            time: &start.time,
-            source: &origin.source,
-            index: origin.index,
-            message_id: origin.message_id.as_deref(),
-            date: origin.date.as_deref(),
-            piece: start.piece.as_ref(),
-            row,
-        }
-    }
+    pub(super) piece: Option<&'a Piece>,
+    #[serde(flatten)]
+    pub(super) row: T,
 }
 
 /// A piece, as rows name it.

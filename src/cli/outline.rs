@@ -11,7 +11,6 @@ use crate::policy::Policy;
 use crate::report::Kind as RowKind;
 use crate::report::{Outcome, Report, Row};
 
-/// The tree of parts with what would become of each reference.
 pub(super) fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
@@ -71,7 +70,6 @@ pub(super) fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Pol
     text
 }
 
-/// The rows in numbers: references first, then documents with their links.
 fn summary(report: &Report) -> String {
     if report.rows.is_empty() {
         return "nothing to do\n".to_owned();

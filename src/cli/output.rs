@@ -2,15 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 
 use crate::error::Error;
 
 /// Standard output as a file, so that every failed write is seen: the standard library takes a
 /// closed descriptor for success.
-#[cfg(unix)]
 pub(super) fn open() -> Result<File, Error> {
-    use std::os::fd::AsFd as _;
-
     let output = io::stdout()
         .as_fd()
         .try_clone_to_owned()
@@ -23,10 +23,7 @@ pub(super) fn open() -> Result<File, Error> {
 
 /// Standard input as a file, for the same reason: the standard library takes one that is closed, or
 /// open for writing only, for an empty message.
-#[cfg(unix)]
 pub(super) fn input() -> Result<File, Error> {
-    use std::os::fd::AsFd as _;
-
     let input = io::stdin()
         .as_fd()
         .try_clone_to_owned()
@@ -40,10 +37,7 @@ pub(super) fn input() -> Result<File, Error> {
 /// Whether the descriptor is what the standard library opened in place of a closed one: the null
 /// device for reading *and* writing. `1<>/dev/null`, `0<>/dev/null` and Python's `subprocess.DEVNULL` cannot be told
 /// from it and are refused as well: that delays mail, where the other mistake would lose it.
-#[cfg(unix)]
-fn is_stand_in(descriptor: &std::os::fd::OwnedFd) -> bool {
-    use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
-
+fn is_stand_in(descriptor: &OwnedFd) -> bool {
     let both_ways =
         fcntl_getfl(descriptor).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
     both_ways
@@ -53,29 +47,14 @@ fn is_stand_in(descriptor: &std::os::fd::OwnedFd) -> bool {
         }
 }
 
-#[cfg(not(unix))]
-pub(super) fn open() -> Result<io::Stdout, Error> {
-    Ok(io::stdout())
-}
-
-#[cfg(not(unix))]
-pub(super) fn input() -> Result<io::Stdin, Error> {
-    Ok(io::stdin())
-}
-
-/// Prints this, and at once.
 pub(super) fn print(text: &[u8]) -> Result<(), Error> {
-    let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text).and_then(|()| stdout.flush());
-    written.map_err(write_error)
+    open()?.write_all(text).map_err(write_error)
 }
 
-/// A failed read from standard input.
 pub(super) fn read_error(source: io::Error) -> Error {
     Error::cannot_read("standard input")(source)
 }
 
-/// A failed write to standard output.
 pub(super) fn write_error(source: io::Error) -> Error {
     Error::cannot_write("standard output")(source)
 }

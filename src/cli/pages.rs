@@ -152,10 +152,10 @@ Examples:
   embody embed ~/Mail/archive.mbox --output kept.mbox
       convert with --embed data,remote --fetch http,https
   embody embed --dry-run ~/Maildir --in-place
-      How many pictures there are, and where; nobody is asked
+      How many pictures there are, and where; no network requests are made
   embody embed --in-place --backup .old --trackers blank ~/Mail/archive.mbox
       In place; invisible pictures, which tell that a mail was read, become
-      blank, and nobody is asked for them
+      blank, without network requests
   embody embed < in.eml > out.eml
       One message, as filter does it
 

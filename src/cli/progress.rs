@@ -15,28 +15,17 @@ use super::args::ProgressOption;
 use super::say::{duration, tell};
 use super::totals::Totals;
 
-/// How often the line on a terminal is written over.
 const BAR_EVERY: Duration = Duration::from_millis(200);
 
-/// How often a line is written where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Columns of the bar itself, with its brackets; in a narrow terminal there is none.
+/// Columns of the bar with its brackets; in a narrower terminal there is none.
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=26;
 
-/// A progress display.
 pub(super) struct Display {
-    way: Way,
+    /// The terminal on which one line is written over again; else there is a line now and then.
+    terminal: Option<Term>,
     progress: Mutex<Progress>,
-}
-
-enum Way {
-    /// One line, written over again.
-    Bar(Term),
-    /// A line now and then.
-    Lines,
-    /// Nothing.
-    Off,
 }
 
 struct Progress {
@@ -45,26 +34,22 @@ struct Progress {
     bytes: u64,
     messages: u64,
     start: Instant,
-    next: Instant,
+    /// When the next line is due; none without progress.
+    next: Option<Instant>,
     every: Duration,
     /// Whether the terminal shows a bar that has to go before anything else is written.
     drawn: bool,
 }
 
 impl Display {
-    /// A display for `total` bytes.
     pub(super) fn new(option: ProgressOption, total: u64) -> Self {
         let can_draw = io::stderr().is_terminal()
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        let (way, every) = match option {
-            ProgressOption::Never => (Way::Off, LINE_EVERY),
-            _ if can_draw => (Way::Bar(Term::buffered_stderr()), BAR_EVERY),
-            ProgressOption::Auto => (Way::Lines, LINE_EVERY),
-            ProgressOption::Always => (Way::Lines, LINE_EVERY / 10),
-        };
-        let first = match option {
-            ProgressOption::Always => Duration::ZERO,
-            ProgressOption::Auto | ProgressOption::Never => every,
+        let is_drawn = can_draw && option != ProgressOption::Never;
+        let every = match option {
+            _ if is_drawn => BAR_EVERY,
+            ProgressOption::Always => LINE_EVERY / 10,
+            ProgressOption::Auto | ProgressOption::Never => LINE_EVERY,
         };
         let start = Instant::now();
         let progress = Mutex::new(Progress {
@@ -72,29 +57,32 @@ impl Display {
             bytes: 0,
             messages: 0,
             start,
-            next: start + first,
+            next: match option {
+                ProgressOption::Always => Some(start),
+                ProgressOption::Auto => Some(start + every),
+                ProgressOption::Never => None,
+            },
             every,
             drawn: false,
         });
-        Self { way, progress }
+        Self {
+            terminal: is_drawn.then(Term::buffered_stderr),
+            progress,
+        }
     }
 
-    /// That much more is done.
     pub(super) fn advance(&self, bytes: u64, messages: u64, totals: &Totals) {
-        if matches!(self.way, Way::Off) {
-            return;
-        }
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.bytes += bytes;
         progress.messages += messages;
         let now = Instant::now();
-        if now < progress.next {
+        if progress.next.is_none_or(|next| now < next) {
             return;
         }
-        progress.next = now + progress.every;
+        progress.next = Some(now + progress.every);
         let text = progress.text(progress.start.elapsed(), totals);
-        match &self.way {
-            Way::Bar(terminal) => {
+        match &self.terminal {
+            Some(terminal) => {
                 let (_, columns) = terminal.size();
                 let line = progress.bar(&text, usize::from(columns));
                 // A terminal that went away is no reason to stop.
@@ -103,29 +91,22 @@ impl Display {
                 let _ = terminal.flush();
                 progress.drawn = true;
             }
-            Way::Lines | Way::Off => tell(&text),
+            None => tell(&text),
         }
     }
 
-    /// Takes the bar away, so that what comes stands on lines of its own.
-    pub(super) fn finish(&self) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        self.clear(&mut progress);
-    }
-
-    /// Writes a line without tearing the bar, which is there again with what is done next.
+    /// Writes a line without tearing the bar, which comes back with the next advance.
     pub(super) fn say(&self, line: &str) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if self.clear(&mut progress) {
-            progress.next = Instant::now();
+            progress.next = Some(Instant::now());
         }
         tell(line);
     }
 
-    /// True if there was a bar.
     fn clear(&self, progress: &mut Progress) -> bool {
         let drawn = std::mem::take(&mut progress.drawn);
-        if let Way::Bar(terminal) = &self.way
+        if let Some(terminal) = &self.terminal
             && drawn
         {
             let _ = terminal.clear_line();
@@ -135,19 +116,19 @@ impl Display {
     }
 }
 
-/// What stops a run says so after this, on a line of its own.
+/// Takes the bar away, so that the next output stands on a line of its own.
 impl Drop for Display {
     fn drop(&mut self) {
-        self.finish();
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        self.clear(&mut progress);
     }
 }
 
 impl Progress {
-    /// Bytes, messages, what became of the references, and the time to go at the pace so far.
     fn text(&self, elapsed: Duration, totals: &Totals) -> String {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
-        // Of a stream nobody knows how long it is.
+        // The length of a stream is not known.
         let (percent, of) = match self.total {
             0 => (String::new(), String::new()),
             total => {
@@ -172,7 +153,7 @@ impl Progress {
         text
     }
 
-    /// The text with a bar in front, as wide as there is room for, in so many columns at most.
+    /// The text with a bar in front that takes the rest of `columns`.
     fn bar(&self, text: &str, columns: usize) -> String {
         // A character in the last column makes some terminals go to the next line.
         let room = columns.saturating_sub(1);
@@ -187,7 +168,6 @@ impl Progress {
     }
 }
 
-/// What to count bytes in where there are so many.
 fn unit(bytes: u64) -> (u64, &'static str) {
     match bytes {
         0..0x40_0000 => (1 << 10, "KiB"),
@@ -207,7 +187,7 @@ mod tests {
             bytes,
             messages: 12,
             start: now,
-            next: now,
+            next: None,
             every: BAR_EVERY,
             drawn: false,
         }

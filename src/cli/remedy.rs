@@ -11,14 +11,14 @@ use crate::link::url::Reference;
 use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, Userinfo};
 use crate::report::{Kind, Outcome, Reason, Row, Setting};
 
-/// The `--follow` of what was left because of its form, with which its detail begins.
+/// The `--follow` of a reference that was left because of its form, with which the detail of its row begins.
 pub(super) fn follow(row: &Row) -> Option<String> {
     let form = row.detail.split(' ').next();
     let form = form.filter(|_| row.reason == Some(Reason::NotFollowed));
     form.map(|form| format!("--follow {form}"))
 }
 
-/// The options, filled in as far as the row tells; none if the row was not left, or none would do.
+/// The options with their values, as far as the row has them; none if the row was not left, or no option would do.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
     let url = policy.map(row.url.as_deref().unwrap_or_default());
@@ -40,7 +40,7 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let words = match reason {
         // Only what is a picture becomes one.
         Reason::TypeMismatch if row.kind == Kind::Embed => return None,
-        // What would have to be held is bounded by the mail, not by an option.
+        // The memory for it is bounded by the mail, not by an option.
         Reason::TooMuchWork if !speaks_of(row, Setting::Work) => return None,
         // No number of redirects ends a circle.
         Reason::TooManyRedirects if !speaks_of(row, Setting::Redirects) => return None,
@@ -53,22 +53,18 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         }
         _ => Vec::new(),
     };
+    let has_denied_hosts = !(policy.deny_hosts.is_empty() && policy.listed_hosts.is_empty());
     let words = match words.is_empty() {
         false => words.join(" "),
         // The policy refuses what came later: an address, where a redirect led.
-        true if is_about_url && has_denied_hosts(policy) => return None,
+        true if is_about_url && has_denied_hosts => return None,
         true => would_allow(reason)?.to_owned(),
     };
     Some(words)
 }
 
-/// An option with its value.
 fn given(setting: Setting, value: &dyn Display) -> String {
     format!("{} {value}", option(setting))
-}
-
-fn has_denied_hosts(policy: &Policy) -> bool {
-    !(policy.deny_hosts.is_empty() && policy.listed_hosts.is_empty())
 }
 
 fn speaks_of(row: &Row, setting: Setting) -> bool {
@@ -83,9 +79,11 @@ fn opening(row: &Row, url: &str, policy: &Policy, is_protected: bool) -> Option<
         policy.protected = Protected::Rewrite;
         words.extend(would_allow(Reason::Signed).map(str::to_owned));
     }
-    let is_retrieved = Reference::split(url)
-        .scheme
-        .is_some_and(|scheme| !is_within_message(scheme));
+    let reference = Reference::split(url);
+    let is_within_message = ["data", "cid", "mid"]
+        .iter()
+        .any(|it| reference.has_scheme(it));
+    let is_retrieved = reference.scheme.is_some() && !is_within_message;
     let mut tried: Vec<Reason> = Vec::new();
     while is_retrieved && let Err(refusal) = policy.judge_url(url) {
         if tried.contains(&refusal.reason) {
@@ -94,10 +92,7 @@ fn opening(row: &Row, url: &str, policy: &Policy, is_protected: bool) -> Option<
         words.push(open(&mut policy, refusal.reason, url)?);
         tried.push(refusal.reason);
     }
-    let is_ftp = Reference::split(url)
-        .scheme
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("ftp"));
-    if is_ftp && policy.proxy.is_some() {
+    if reference.has_scheme("ftp") && policy.proxy.is_some() {
         return None;
     }
     if let Some(media_type) = &row.media_type
@@ -112,13 +107,7 @@ fn opening(row: &Row, url: &str, policy: &Policy, is_protected: bool) -> Option<
     Some(words)
 }
 
-fn is_within_message(scheme: &str) -> bool {
-    ["data", "cid", "mid"]
-        .iter()
-        .any(|known| scheme.eq_ignore_ascii_case(known))
-}
-
-/// Gives the policy the option that a reason asks for, and says how it is written.
+/// Gives the policy the option that a reason asks for, and writes it as on a command line.
 fn open(policy: &mut Policy, reason: Reason, url: &str) -> Option<String> {
     let reference = Reference::split(url);
     let site = reference.site();
@@ -170,7 +159,7 @@ fn redirect(row: &Row, policy: &Policy) -> Option<String> {
     let scheme = [Scheme::Http, Scheme::Https]
         .into_iter()
         .find(|scheme| !policy.fetch.contains(scheme))?;
-    let from = Reference::split(row.url.as_deref()?).scheme?;
-    let is_downward = from.eq_ignore_ascii_case("https") && scheme == Scheme::Http;
+    let from = Reference::split(row.url.as_deref()?);
+    let is_downward = from.has_scheme("https") && scheme == Scheme::Http;
     (!is_downward).then(|| given(Setting::Fetch, &scheme.as_str()))
 }

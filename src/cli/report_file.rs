@@ -3,40 +3,40 @@
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{DirEntryExt as _, FileTypeExt as _, MetadataExt as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::{
+    DirEntryExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use serde::Serialize;
 
 use super::input::is_standard;
 use super::origin::{Entry, Origin, Start};
 use crate::error::Error;
+use crate::mailbox::folder_of;
 
-/// How long a pipe's reader is waited for: mail is out by then, and who handed it over waits.
+/// The wait for a pipe's reader: mail is out by then, and the program that handed it over waits.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two tries.
 const RETRY_EVERY: Duration = Duration::from_millis(10);
 
-/// Where rows go.
 #[derive(Debug)]
 pub(super) enum ReportFile {
     /// `-`.
     Stderr,
-    /// Of `inspect --json`.
+    /// `inspect --json`.
     Stdout,
     /// A file; lines are appended, each in one write, so that several runs may share it.
     File {
-        /// Where they are appended.
         file: File,
-        /// What is there, until the first is written; none if it is no file, or may not be read.
+        /// The same file for reading, until the first row is written; none if it is no file, or may not be read.
         before: Option<File>,
     },
 }
 
 impl ReportFile {
-    /// Opens or creates the file.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == "-" {
             return Ok(Self::Stderr);
@@ -49,7 +49,7 @@ impl ReportFile {
                     let before = is_file.then(|| File::open(path).ok()).flatten();
                     return Ok(Self::File { file, before });
                 }
-                Err(error) if is_without_reader(&error) => {
+                Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
                     if waited.elapsed() >= PATIENCE {
                         let what = "it is a pipe that nobody reads";
                         return Err(io::Error::new(io::ErrorKind::TimedOut, what));
@@ -61,7 +61,6 @@ impl ReportFile {
         }
     }
 
-    /// Writes the rows of one message, or what is listed of it.
     pub(super) fn write<T: Serialize>(
         &mut self,
         start: &Start,
@@ -69,7 +68,12 @@ impl ReportFile {
         rows: impl IntoIterator<Item = T>,
     ) -> io::Result<()> {
         for row in rows {
-            let mut line = json(&Entry::new(start, origin, row))?;
+            let mut line = json(&Entry {
+                time: &start.time,
+                origin,
+                piece: start.piece.as_ref(),
+                row,
+            })?;
             match self {
                 Self::Stderr => io::stderr().write_all(&line)?,
                 Self::Stdout => io::stdout().write_all(&line)?,
@@ -86,7 +90,6 @@ impl ReportFile {
     }
 }
 
-/// Whether what a file holds does not end with a line end.
 fn is_torn(mut file: &File) -> bool {
     let mut last = [0];
     let read = file
@@ -95,11 +98,8 @@ fn is_torn(mut file: &File) -> bool {
     read.is_ok() && last != *b"\n"
 }
 
-/// Refuses a report that is mail as well, or something else that is no report: lines are appended to what is there.
-/// Nothing is opened for writing, or made. `-` is standard input and standard output.
-///
-/// # Errors
-/// [`Error::Usage`].
+/// Refuses a report that is mail as well, or holds anything else: lines are appended to it. Nothing is opened for
+/// writing, or made. `-` is standard input and standard output.
 pub(super) fn check(
     report: Option<&Path>,
     sources: &[impl AsRef<Path>],
@@ -116,21 +116,20 @@ pub(super) fn check(
     let Some(place) = FileIdentity::of(path) else {
         return Ok(());
     };
-    for output in outputs.iter().map(AsRef::as_ref) {
-        let written = match is_standard(output) {
-            true => FileIdentity::of_stream(io::stdout()),
-            false => FileIdentity::of(output),
+    let is_place = |path: &Path, standard: BorrowedFd<'_>| {
+        let identity = match is_standard(path) {
+            true => FileIdentity::of_stream(standard),
+            false => FileIdentity::of(path),
         };
-        if written.as_ref() == Some(&place) {
-            return wrong("is the output as well; name another file".to_owned());
-        }
+        identity.as_ref() == Some(&place)
+    };
+    let (stdin, stdout) = (io::stdin(), io::stdout());
+    let mut outputs = outputs.iter().map(AsRef::as_ref);
+    if outputs.any(|output| is_place(output, stdout.as_fd())) {
+        return wrong("is the output as well; name another file".to_owned());
     }
     for source in sources.iter().map(AsRef::as_ref) {
-        let is_read = match is_standard(source) {
-            true => FileIdentity::of_stream(io::stdin()).as_ref() == Some(&place),
-            false => FileIdentity::of(source).as_ref() == Some(&place),
-        };
-        if is_read {
+        if is_place(source, stdin.as_fd()) {
             return wrong("is a source as well; name another file".to_owned());
         }
         if let Some(member) = place.within(source) {
@@ -140,7 +139,7 @@ pub(super) fn check(
     }
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
     let mut first = [0];
-    // What may only be appended to is not looked at.
+    // A file that cannot be read may be appended to.
     let starts = is_file.then(|| File::open(path).ok()?.read(&mut first).ok());
     if starts.flatten() == Some(1) && first != *b"{" {
         return wrong("holds something else than a report; name another file".to_owned());
@@ -148,7 +147,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What tells whether two names are one file.
+/// Two names are one file if these are equal.
 #[derive(PartialEq, Eq, Debug)]
 enum FileIdentity {
     /// The device and inode of what is there.
@@ -163,11 +162,7 @@ impl FileIdentity {
         if let Ok(found) = fs::metadata(path) {
             return (!found.file_type().is_char_device()).then(|| Self::there(&found));
         }
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let found = fs::metadata(folder).ok()?;
+        let found = fs::metadata(folder_of(path)).ok()?;
         Some(Self::New(
             found.dev(),
             found.ino(),
@@ -175,8 +170,8 @@ impl FileIdentity {
         ))
     }
 
-    fn of_stream(stream: impl AsFd) -> Option<Self> {
-        let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
+    fn of_stream(stream: BorrowedFd<'_>) -> Option<Self> {
+        let file = File::from(stream.try_clone_to_owned().ok()?);
         let found = file.metadata().ok()?;
         (!found.file_type().is_char_device()).then(|| Self::there(&found))
     }
@@ -185,7 +180,8 @@ impl FileIdentity {
         Self::There(found.dev(), found.ino())
     }
 
-    /// The member of a folder of mail that this is, or would be. What cannot be looked at the run will say.
+    /// The member of a folder of mail that this is, or would be. Folders that cannot be read are left for the run to
+    /// tell.
     fn within(&self, source: &Path) -> Option<PathBuf> {
         let mut folders = vec![source.to_owned()];
         while let Some(folder) = folders.pop() {
@@ -199,7 +195,7 @@ impl FileIdentity {
                         folders.push(entry.path());
                         false
                     }
-                    // The number that the folder has is enough for most.
+                    // The inode number in the folder's listing rules out most.
                     (Self::There(_, inode), Some(kind)) if kind.is_file() => {
                         entry.ino() == *inode && Self::of(&entry.path()).as_ref() == Some(self)
                     }
@@ -214,7 +210,7 @@ impl FileIdentity {
         None
     }
 
-    /// What would be a message in a Maildir or an MH folder once it is there.
+    /// A new file that would be a message of a Maildir or an MH folder.
     fn new_message_in(&self, folder: &Path) -> Option<PathBuf> {
         let Self::New(device, inode, name) = self else {
             return None;
@@ -231,10 +227,7 @@ impl FileIdentity {
 }
 
 /// Opened so that a pipe neither waits for a reader nor, when it is full, for ever.
-#[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-
     let flags = rustix::fs::OFlags::NONBLOCK.bits();
     OpenOptions::new()
         .create(true)
@@ -243,22 +236,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-#[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
-}
-
-#[cfg(unix)]
-fn is_without_reader(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
-}
-
-#[cfg(not(unix))]
-fn is_without_reader(_error: &io::Error) -> bool {
-    false
-}
-
-/// As [`Write::write_all`], into a pipe too whose reader is slow, not into one whose reader sleeps.
+/// As [`Write::write_all`], also into a pipe whose reader is slow, but not into one whose reader sleeps.
 fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     let mut moved = Instant::now();
     while !bytes.is_empty() {
@@ -282,8 +260,7 @@ fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A row, or what is said of all of them, as a line of JSON. In ASCII: a log's reader should not have to guess at
-/// encodings.
+/// A line of JSON, in ASCII: a log's reader should not have to guess at encodings.
 pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let text = serde_json::to_string(value).map_err(io::Error::other)?;
     let mut line = Vec::with_capacity(text.len() + 1);

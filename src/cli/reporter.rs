@@ -19,38 +19,30 @@ use crate::mailbox::{Observer, Summary};
 use crate::policy::Policy;
 use crate::report::{Detail, Row};
 
-/// Hears what a run does.
 pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
-    /// Whether rows are said on stderr, or what would change them: not by `inspect`, which prints them.
+    /// Whether rows, or a hint at them, go to stderr: not for `inspect`, which prints them.
     pub(super) says_rows: bool,
-    /// What remedies are named for.
+    /// Options that would allow what was left are named for this policy.
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,
-    /// What was made by an earlier run, and is for a later one.
     pub(super) made: Option<&'r Made>,
     /// Whether rows of an mbox name their file besides the message's number.
     pub(super) several: bool,
     pub(super) counts: Mutex<Counts>,
 }
 
-/// What was counted, and where rows go.
 pub(super) struct Counts {
-    /// The mailbox at work.
     mailbox: PathBuf,
-    /// Where rows go, if anywhere, or why no more of them do.
     rows: io::Result<Option<ReportFile>>,
-    /// Counts of everything that was told so far.
     totals: Totals,
-    /// Counts of the mailbox at work.
     of_mailbox: Totals,
-    /// Counts and sums of mailboxes that are as they were told to be.
+    /// Of the mailboxes that are done: one that an error or a stop ended does not count.
     settled: (Summary, Totals),
 }
 
 impl Counts {
-    /// Nothing yet; rows go there.
     pub(super) fn new(rows: Option<ReportFile>) -> Mutex<Self> {
         Mutex::new(Self {
             mailbox: PathBuf::new(),
@@ -63,10 +55,8 @@ impl Counts {
 }
 
 impl Reporter<'_> {
-    /// What was done that stands: a mailbox that an error or a stop ended does not count. And why rows could not be
-    /// written.
+    /// The sums of all mailboxes that are done, and why rows could not be written.
     pub(super) fn finish(self) -> (Summary, Totals, Option<io::Error>) {
-        self.display.finish();
         let counts = self.counts.into_inner();
         let counts = counts.unwrap_or_else(PoisonError::into_inner);
         let (summary, totals) = counts.settled;
@@ -77,28 +67,32 @@ impl Reporter<'_> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What reports call a message: a file of its own by its name, one in an mbox by its number.
+    fn count_skipped(&self, what: &'static str, count: u64) {
+        let mut counts = self.counts();
+        counts.settled.0.skipped_files += count;
+        *counts.settled.1.skipped.entry(what).or_default() += count;
+    }
+
+    /// Rows name a message by its own file, or by its number in an mbox.
     fn name(&self, origin: &Origin, mailbox: &Path) -> String {
         let mailbox = mailbox.display().to_string();
-        match origin.place() {
-            (source, _) if source != mailbox => source.to_owned(),
-            (_, number) if self.several => format!("{mailbox}:{number}"),
-            (_, number) => number.to_string(),
+        match origin.index {
+            _ if origin.source != mailbox => origin.source.clone(),
+            number if self.several => format!("{mailbox}:{number}"),
+            number => number.to_string(),
         }
     }
 
     fn say_rows(&self, origin: &Origin, rows: &[Row]) {
-        let said: Vec<&Row> = rows.iter().collect();
-        let called = origin.called();
-        let called = match (self.several, origin.place()) {
-            (true, (source, _)) => format!("{}: {called}", say::harmless(source)),
-            (false, _) => called,
-        };
-        if let Some(id) = origin.message_id() {
+        let mut called = origin.called();
+        if self.several {
+            called = format!("{}: {called}", say::harmless(&origin.source));
+        }
+        if let Some(id) = &origin.message_id {
             let id = say::harmless(id);
             self.display.say(&format!("{called}, Message-ID {id}"));
         }
-        for line in say::lines(&said, self.policy, self.volume) {
+        for line in say::lines(rows, self.policy, self.volume) {
             self.display.say(&format!("{called}, {line}"));
         }
     }
@@ -107,7 +101,7 @@ impl Reporter<'_> {
 impl Observer<Said> for Reporter<'_> {
     fn begin(&self, mailbox: &Path) {
         let mut counts = self.counts();
-        // What was counted of a mailbox that was not finished was not done.
+        // Nothing was done to a mailbox that was not finished.
         counts.of_mailbox = Totals::default();
         counts.mailbox = mailbox.to_owned();
     }
@@ -160,10 +154,7 @@ impl Observer<Said> for Reporter<'_> {
     }
 
     fn skipped(&self, path: &Path, what: &'static str) {
-        let mut counts = self.counts();
-        counts.settled.0.skipped_files += 1;
-        counts.settled.1.count_skipped(what, 1);
-        drop(counts);
+        self.count_skipped(what, 1);
         if self.volume == Volume::Verbose {
             self.display.say(&say::skipped(path, what));
         }
@@ -176,10 +167,7 @@ impl Observer<Said> for Reporter<'_> {
     }
 
     fn skipped_others(&self, archive: &Path, what: &'static str, count: u64) {
-        let mut counts = self.counts();
-        counts.settled.0.skipped_files += count;
-        counts.settled.1.count_skipped(what, count);
-        drop(counts);
+        self.count_skipped(what, count);
         if self.volume == Volume::Verbose {
             let what = format!("{count} more that are not named: {what}");
             self.display.say(&say::skipped(archive, &what));

@@ -11,23 +11,20 @@ use super::say;
 use crate::cache::{Made, RunFolder};
 use crate::error::Error;
 
-/// What the folder beside the output is called besides.
+/// The folder's name is that of the output with this behind it.
 const SUFFIX: &str = ".embody-resume";
 
-/// What a run keeps for the next one. Dropping it removes it once the output is whole, and says else how to go on.
+/// Answers that a run keeps for the next one. Dropping it removes them once the output is whole, and tells else how to
+/// go on.
 pub(super) struct Resume {
-    folder: Option<RunFolder>,
-    /// Which files of the output there are.
+    pub(super) folder: Option<RunFolder>,
     pub(super) made: Made,
-    is_whole: Cell<bool>,
+    pub(super) is_whole: Cell<bool>,
 }
 
 impl Resume {
-    /// What goes with this output; none for one that is no file or folder. `command` is what decides about a result besides
-    /// its source. So many octets of the disk stay free.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if something else is in its place; [`Error::Locked`] if a run with the same output is at work.
+    /// The folder of this output; none for one that is no file or folder. `command` is all that decides about a result
+    /// besides its source. `leaves` bytes of the disk stay free.
     pub(super) fn beside(
         output: &Path,
         command: &str,
@@ -62,16 +59,6 @@ impl Resume {
             made,
             is_whole: Cell::new(false),
         }))
-    }
-
-    /// What keeps the answers.
-    pub(super) fn folder(&self) -> Option<&RunFolder> {
-        self.folder.as_ref()
-    }
-
-    /// Nothing is left to go on with.
-    pub(super) fn output_is_whole(&self) {
-        self.is_whole.set(true);
     }
 }
 

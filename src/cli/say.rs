@@ -13,16 +13,15 @@ use super::wording;
 use crate::policy::Policy;
 use crate::report::Row;
 
-/// Longest stranger's text in one line, in characters.
+/// Characters of a stranger's text in one line.
 const LONGEST: usize = 300;
 
-/// Writes a line on standard error. Whoever read it may be gone, as in `2>&1 | head`: the work goes
-/// on without being told of.
+/// Writes a line on standard error. Its reader may be gone, as in `2>&1 | head`: the work goes on.
 pub(super) fn tell(line: &str) {
     let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
 }
 
-/// Says once that the cache could not be written: the mail is the same, the next run asks again.
+/// The mail is the same without a cache; the next run asks again.
 pub(super) fn cache_trouble(cache: &Cache, volume: Volume) {
     if let Some(trouble) = cache.trouble().filter(|_| volume >= Volume::Normal) {
         tell(&format!("{}; the work goes on without", harmless(trouble)));
@@ -35,17 +34,15 @@ pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     cleaned(text, LONGEST)
 }
 
-/// The same for a sentence of ours in which somebody's text stands that is short.
+/// The same for a sentence of our own that holds a short text of a stranger.
 pub(super) fn harmless_within(text: &str) -> Cow<'_, str> {
     cleaned(text, usize::MAX)
 }
 
-/// The name of a file in the same way.
 pub(super) fn shown(path: &Path) -> String {
     harmless(&path.display().to_string()).into_owned()
 }
 
-/// A time in one number, as far as it matters to a person.
 pub(super) fn duration(seconds: f64) -> String {
     match seconds {
         ..100.0 => format!("{seconds:.0} s"),
@@ -55,12 +52,11 @@ pub(super) fn duration(seconds: f64) -> String {
     }
 }
 
-/// A file holds no mail, but that.
 pub(super) fn skipped(path: &Path, what: &str) -> String {
     format!("{}: skipped: {what}", shown(path))
 }
 
-/// What is compressed there is damaged. The name of a member may stand in `why`.
+/// The name of a member may stand in `why`.
 pub(super) fn damaged(path: &Path, why: &str) -> String {
     format!("{}: {}", shown(path), harmless_within(why))
 }
@@ -88,7 +84,6 @@ fn cleaned(text: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(harmless)
 }
 
-/// One line about one reference, without the program's name.
 pub(super) fn line(row: &Row, policy: &Policy) -> String {
     let mut line = String::new();
     if row.part.is_empty() {
@@ -117,7 +112,7 @@ const MOST_LINES: usize = 20;
 
 /// The lines about one message's rows: one for each, or, where that would be more than a screen, the
 /// first and a count.
-pub(super) fn lines(rows: &[&Row], policy: &Policy, volume: Volume) -> Vec<String> {
+pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String> {
     let shown = match volume {
         Volume::Quiet => return Vec::new(),
         Volume::Normal if rows.len() > MOST_LINES => MOST_LINES - 1,

@@ -3,20 +3,12 @@
 //! What happens by default is not written down anywhere: each row's example is planned as a mail
 //! would be, under the default policy.
 
-use super::exit::Status;
-use super::manual::printed;
 use crate::expand::Expander;
 use crate::external_body::Facility;
 use crate::external_body::access_types::facilities;
 use crate::policy::Policy;
 use crate::report::Outcome;
 
-/// Prints both tables.
-pub(super) fn run() -> Status {
-    printed(tables().as_bytes())
-}
-
-/// What is done with each, and what RFC 2718 §2 asks of each.
 pub(crate) fn tables() -> String {
     let mut done = "| reference | what it becomes | operation | by default | allowed by |\n|---|---|---|---|---|\n".to_owned();
     let mut asked = "| reference | syntax (2.1) | characters (2.2.5) | utility (2.3) | who learns of it (2.4) | what may go wrong (2.4) |\n|---|---|---|---|---|---|\n".to_owned();

@@ -10,17 +10,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use super::exit::Status;
 use crate::mailbox::{Stop, field_of_stat};
 
-/// What was asked by signals.
 pub(super) struct Signals {
-    stop: Stop,
-    /// The last that asked to stop.
+    pub(super) stop: Stop,
     which: Arc<AtomicUsize>,
 }
 
 impl Signals {
-    /// SIGINT, SIGTERM and SIGHUP ask the run to stop between two messages, so that no lock and no
-    /// temporary file is left. Those that whoever started us had us ignore stay ignored: that is how
-    /// nohup and shells keep jobs in the background alive.
+    /// SIGINT, SIGTERM and SIGHUP ask the run to stop between two messages, so that no lock and no temporary file is
+    /// left.
     pub(super) fn watch() -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         let which = Arc::new(AtomicUsize::new(0));
@@ -36,19 +33,14 @@ impl Signals {
         }
     }
 
-    /// What the run looks at.
-    pub(super) fn stop(&self) -> &Stop {
-        &self.stop
-    }
-
-    /// How the program ends that was stopped.
     pub(super) fn status(&self) -> Status {
         let number = self.which.load(Ordering::SeqCst);
         u8::try_from(number).map_or(Status::Trouble, Status::Stopped)
     }
 }
 
-/// The signals that ask a run to stop, without those that whoever started it had it ignore.
+/// The signals that ask a run to stop. Those that our caller had us ignore stay ignored: that is how nohup and shells
+/// keep jobs in the background alive.
 pub(super) fn heeded() -> impl Iterator<Item = i32> {
     let ignored = ignored();
     [SIGINT, SIGTERM, SIGHUP]
@@ -68,8 +60,7 @@ fn ignored() -> u64 {
         .unwrap_or(0)
 }
 
-/// A file that may not grow any more is a failed write, which is said, and no death by signal.
+/// A file that may not grow any more is a failed write, with a message, and no death by signal.
 pub(super) fn limits_on_files_are_failed_writes() {
-    // The handler does nothing but be there.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }

@@ -19,10 +19,9 @@ use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
 use crate::mailbox::{Format, Judged, Limits, Method, Options, Skipped, Stop, unpacked};
 use crate::store::layers::Layers;
 
-/// How often folders are listed before they are said to change all the time.
+/// Rounds of listing before folders are said to change all the time.
 const ROUNDS: usize = 10;
 
-/// Octets read at a time.
 const PIECE: usize = 1 << 20;
 
 /// Files that hold mail in a form that is not looked into, besides those that `mailbox` knows.
@@ -49,7 +48,7 @@ const OPEN: &[&[u8]] = &[
     b"\xfe\xff",
 ];
 
-/// What programs keep beside mails: how the names of such files start, and how they end.
+/// Indexes that programs keep beside mails: how their names start and end.
 const INDEXES: &[(&str, &str)] = &[
     ("dovecot.index", ""),
     ("dovecot.list.index", ""),
@@ -78,34 +77,26 @@ const INDEXES: &[(&str, &str)] = &[
     (".DS_Store", ""),
 ];
 
-/// Whether a file of this name is an index.
 fn is_index(name: &str) -> bool {
     INDEXES
         .iter()
         .any(|(start, end)| name.starts_with(start) && name.ends_with(end))
 }
 
-/// All that was read.
 #[derive(Default)]
 pub(super) struct Sources {
-    /// Files that were read, each as it was: those that change are read again.
+    /// Files that were read, each in the state it had: those that change are read again.
     seen: HashSet<u64>,
-    /// Files read.
     pub(super) files: u64,
-    /// Octets read.
     pub(super) octets: u64,
     /// Files and folders that were listed, by device and inode.
     been: HashSet<(u64, u64)>,
-    /// What could not be read whole, and why.
     pub(super) trouble: BTreeSet<String>,
 }
 
 impl Sources {
-    /// Reads all of them. `visit` is shown each file in overlapping windows, decoded ones besides, with the place
-    /// in the file at which it was when the window was full.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] for standard input; [`Error::Interrupted`]. What cannot be read is [`Sources::trouble`].
+    /// Reads all of them. `visit` gets each file in overlapping windows, also decoded, with the file's position when
+    /// the window was full. Files that cannot be read are [`Sources::trouble`].
     pub(super) fn read(
         sources: &[PathBuf],
         stop: &Stop,
@@ -154,7 +145,6 @@ impl Sources {
         Ok(read)
     }
 
-    /// Whether a file or a folder that is there was among what was read of `sources`.
     pub(super) fn include(&self, path: &Path, sources: &[PathBuf]) -> io::Result<bool> {
         let whole = path.canonicalize()?;
         let metadata = fs::metadata(&whole)?;
@@ -174,7 +164,7 @@ impl Sources {
             let metadata = match fs::metadata(&path) {
                 Ok(metadata) => metadata,
                 Err(why) if path != source && why.kind() == io::ErrorKind::NotFound => {
-                    // What moves is listed again; what a link means must be there.
+                    // Files that move are listed again; the target of a link must be there.
                     if fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink()) {
                         self.cannot_read(&path, "a link to what is not there");
                     }
@@ -204,7 +194,7 @@ impl Sources {
         found.sort_unstable();
     }
 
-    /// In the words of every other command, so that what was told already is not told twice.
+    /// In the words of every other command, so that nothing is told twice.
     fn failed(&mut self, path: &Path, source: io::Error) {
         let error = Error::cannot_read(path.display())(source);
         self.trouble.insert(say::error(&error));
@@ -268,7 +258,7 @@ impl Sources {
     }
 }
 
-/// What becomes of a member of an archive: all are read, but what hides what is in it.
+/// All members of an archive are read, but those that hide what is in them.
 fn judged(name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
         return Judged::Left("compressed within an archive");
@@ -279,13 +269,12 @@ fn judged(name: &[u8], start: &[u8]) -> Judged {
         Some(Hidden::Archive) => Judged::Left("an archive within an archive"),
         Some(Hidden::Format(what, _)) => Judged::Left(what),
         Some(Hidden::Unknown) => Judged::Left(UNKNOWN),
-        // What comes out first is looked at once more, without its name.
+        // The first bytes out of an archive are looked at once more, without a name.
         None if is_binary(start) && !is_open(start) => Judged::Skipped("an index"),
         None => Judged::Taken,
     }
 }
 
-/// Why a file that starts so is not looked into.
 fn closed(path: &Path, start: &[u8]) -> Option<String> {
     Some(match hidden(path, start)? {
         Hidden::Format(what, advice) => format!("{what}; {advice}"),
@@ -297,12 +286,12 @@ fn closed(path: &Path, start: &[u8]) -> Option<String> {
 
 const UNKNOWN: &str = "binary data that cannot be read; it may be encrypted or compressed mail, so keep it elsewhere if it is none";
 
-/// What hides what is in it.
+/// Why a file cannot be looked into.
 enum Hidden {
     /// A format that is known: its name, and what to do.
     Format(&'static str, &'static str),
     Archive,
-    /// Nobody knows what.
+    /// An unknown format.
     Unknown,
 }
 
@@ -333,8 +322,8 @@ fn is_open(start: &[u8]) -> bool {
     OPEN.iter().any(|magic| start.starts_with(magic))
 }
 
-/// Whether what is neither mail nor archive is no text either. What is compressed or encrypted has octets of all kinds,
-/// also if it is short.
+/// Whether a file that is neither mail nor archive is no text either. Compressed or encrypted data have bytes of all
+/// kinds, however short.
 fn is_binary(start: &[u8]) -> bool {
     let is_control = |octet: &u8| {
         octet.is_ascii_control() && !matches!(octet, b'\t'..=b'\r' | b'\x1a' | b'\x1b')
@@ -345,9 +334,9 @@ fn is_binary(start: &[u8]) -> bool {
         || high * 10 > start.len() * 3 && start.iter().any(is_control)
 }
 
-/// What is wrong with a source in which there is no mail: it is most likely a wrong name, or a file system that is away.
+/// A source without mail is most likely a wrong name, or a file system that is away.
 pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
-    // What is opened must not wait for somebody who writes into it; listing names it.
+    // Opening a pipe would wait for its writer; listing names it.
     if fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
         return Ok(());
     }

@@ -17,10 +17,8 @@ use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
 use crate::mailbox::{Format, Opened, Options, Piece, Quoting, Splitting, Stop, pieces};
 
-/// Octets in a range.
 const SIZE: u64 = 128 << 20;
 
-/// A line.
 #[derive(Serialize)]
 struct RangeLine<'l> {
     path: &'l str,
@@ -34,12 +32,10 @@ struct RangeLine<'l> {
     kind: &'l str,
     #[serde(skip_serializing_if = "Option::is_none")]
     quoting: Option<&'l str>,
-    /// Why there is one range only.
     #[serde(skip_serializing_if = "Option::is_none")]
     whole: Option<&'l str>,
 }
 
-/// Splits mailboxes.
 pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     drop(output::open()?);
     let size = args.size.unwrap_or(SIZE);
@@ -118,7 +114,7 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
             from: piece.range.start,
             to: piece.range.end,
             messages: piece.messages,
-            message_id: origin.message_id(),
+            message_id: origin.message_id.as_deref(),
             length: metadata.len(),
             mtime: &modified,
             kind: match found.kind {
@@ -146,7 +142,7 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
         &mut add,
     )
     .map_err(failed)?;
-    // What was found must be of the file that the line describes.
+    // The ranges must be of the file that the line describes.
     let after = fs::metadata(path).map_err(failed)?;
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {
         return Err(Error::Changed { path: path.into() });

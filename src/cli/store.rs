@@ -17,12 +17,11 @@ use crate::error::Error;
 use crate::mailbox::Stop;
 use crate::store::layers::Layers;
 use crate::store::uses::{keys, references};
-use crate::store::{Folder, Key, Mail, Object, StoreError};
+use crate::store::{Folder, Key, Mail, Object};
 
-/// What is younger is kept: a mail that refers to it may be on its way.
+/// Younger objects are kept: a mail that refers to one may be on its way.
 const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Checks or collects.
 pub(super) fn run(args: &StoreArgs) -> Status {
     if args.folder.to_string_lossy().contains("://") {
         say::tell("check and gc are for a store in a folder of this machine, not on a server");
@@ -33,41 +32,28 @@ pub(super) fn run(args: &StoreArgs) -> Status {
     }
     let signals = Signals::watch();
     let done = match args.action {
-        StoreAction::Check => check(args, signals.stop()),
-        StoreAction::Gc => collect(args, signals.stop()),
+        StoreAction::Check => check(args, &signals.stop),
+        StoreAction::Gc => collect(args, &signals.stop),
     };
-    match done {
-        Ok(status) => status,
-        Err(Failure::Store(why)) => {
-            say::tell(&say::error(&why));
-            Status::Trouble
-        }
-        Err(Failure::Other(Error::Interrupted)) => signals.status(),
-        Err(Failure::Other(error)) => Status::told(&error),
-    }
+    done.unwrap_or_else(|error| match error.downcast_ref() {
+        Some(Error::Interrupted) => signals.status(),
+        _ => Status::told(&*error),
+    })
 }
 
-/// Whether nothing is where a store is to be read.
 pub(super) fn is_missing(store: impl AsRef<Path>) -> bool {
     let found = std::fs::metadata(store);
     found.is_err_and(|why| why.kind() == io::ErrorKind::NotFound)
 }
 
-/// There is no such store.
 pub(super) fn missing(store: impl Display) -> Error {
     Error::Usage(format!("there is no store {store}; embody detach makes one").into())
 }
 
-/// What ends a run.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Other(#[from] Error),
-}
+/// The error of a run: an [`Error`], or one of the store.
+type Failure = Box<dyn std::error::Error>;
 
-/// What lies in the store; strangers are named.
+/// The objects of the store; other files in it are named on stderr.
 fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
     let (objects, strangers) = store.objects()?;
     for stranger in strangers {
@@ -77,7 +63,6 @@ fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
     Ok(objects)
 }
 
-/// Names what could not be read whole; whether there is any.
 fn told(sources: &Sources) -> bool {
     for trouble in &sources.trouble {
         say::tell(&harmless(trouble));
@@ -85,7 +70,6 @@ fn told(sources: &Sources) -> bool {
     !sources.trouble.is_empty()
 }
 
-/// Every object is what its name says, and every reference has its object.
 fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     if args.delete || args.all_mail_is_here {
         let what = "--delete and --all-mail-is-here are for gc; check removes nothing";
@@ -135,7 +119,7 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     })
 }
 
-/// Why mail that refers to the store may not have been read: those of its list of users who were not shown.
+/// Users of the store whose mail was not among the sources, each with a reason.
 fn unread_users(
     args: &StoreArgs,
     store: &Folder,
@@ -159,7 +143,7 @@ fn unread_users(
         let why = match sources.include(path, &args.sources) {
             Ok(true) => match holds_mail(path, stop) {
                 Ok(()) => continue,
-                Err(Error::Interrupted) => return Err(Error::Interrupted.into()),
+                Err(why @ Error::Interrupted) => return Err(why.into()),
                 Err(why) => say::error(&why),
             },
             Ok(false) => "it was not named; name it as well".to_owned(),
@@ -174,7 +158,6 @@ fn unread_users(
     Ok(unread)
 }
 
-/// Names the objects that nothing refers to; with `--delete`, removes them.
 fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     if args.sources.is_empty() {
         return Err(Error::Usage(
@@ -233,7 +216,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let young = young - garbage.len();
     let delete = args.delete && !incomplete && !garbage.is_empty();
     let store = match delete {
-        // Who puts an object from here on waits; who has put one since we began has touched it, listed or not.
+        // From here on, putting an object waits; objects that were put since we began were touched, listed or not.
         true => Folder::open_alone(store.path())?,
         false => store,
     };

@@ -69,7 +69,6 @@ fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsStr
     name
 }
 
-/// What a name ends with says how the file is compressed.
 fn check_suffix(sources: &[PathBuf], output: &Path) -> Result<(), Error> {
     let is_file = sources.len() == 1 && !sources.iter().any(|source| is_folder(source));
     if is_file && output.extension().is_some_and(|suffix| suffix == "lz4") {

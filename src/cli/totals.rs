@@ -12,43 +12,38 @@ use crate::mailbox::{Effect, Summary};
 use crate::policy::{Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 
-/// Most names in each part of a table.
 pub(super) struct Most {
     hosts: usize,
     /// Hosts at which most was left; none are named where there is one host.
     worst: usize,
-    /// Schemes, outcomes and kinds of files that were skipped.
     others: [usize; 3],
 }
 
-/// Of a table of `inspect`.
 pub(super) const MOST: Most = Most {
     hosts: 40,
     worst: 0,
     others: [99; 3],
 };
 
-/// Of a sum: with all that may stand around it, it has at most 60 lines.
+/// For the sum of a run: with all that may stand around it, it has at most 60 lines.
 const MOST_OF_SUM: Most = Most {
     hosts: 10,
     worst: 5,
     others: [6, 12, 6],
 };
 
-/// What many rows come to.
 #[derive(Default, Debug)]
 pub(super) struct Totals {
     pub(super) expanded: u64,
-    /// Pictures and the like of these.
+    /// Pictures, fonts and style sheets among these.
     embedded: u64,
     pub(super) left: u64,
     pub(super) links: u64,
     detached: u64,
     restored: u64,
-    /// Attachments that the mail shows, and the octets of their contents.
+    /// Attachments that the mail shows, and their bytes.
     shown_inline: (u64, u64),
     pub(super) forecast: Forecast,
-    /// What is in the messages, for `inspect`.
     pub(super) survey: Survey,
     kinds: BTreeMap<&'static str, u64>,
     schemes: Named<u64>,
@@ -58,11 +53,10 @@ pub(super) struct Totals {
     outcomes: BTreeMap<String, u64>,
     /// Of what was left, how many an option would allow.
     remedies: BTreeMap<String, u64>,
-    skipped: BTreeMap<&'static str, u64>,
+    pub(super) skipped: BTreeMap<&'static str, u64>,
 }
 
 impl Totals {
-    /// Counts what is said of one message.
     pub(super) fn count(&mut self, report: &Report) {
         self.forecast.count(report);
         for row in &report.rows {
@@ -121,7 +115,7 @@ impl Totals {
         }
     }
 
-    /// What was done so far, and left, each with a comma in front; what was not done is not said.
+    /// For the line of progress, each number with a comma in front.
     pub(super) fn so_far(&self) -> String {
         let counts = [
             (self.expanded - self.embedded, "expanded"),
@@ -135,12 +129,6 @@ impl Totals {
             .collect()
     }
 
-    /// Counts files that hold no mail, but that.
-    pub(super) fn count_skipped(&mut self, what: &'static str, count: u64) {
-        *self.skipped.entry(what).or_default() += count;
-    }
-
-    /// Adds the counts of others.
     pub(super) fn add(&mut self, other: Self) {
         self.expanded += other.expanded;
         self.embedded += other.embedded;
@@ -161,22 +149,15 @@ impl Totals {
         add(&mut self.skipped, other.skipped);
     }
 
-    /// Totals per kind, scheme, host and outcome, and per kind of what was skipped.
     pub(super) fn table(&self, most: &Most) -> String {
         let mut text = String::new();
         let [most_schemes, most_outcomes, most_skipped] = most.others;
-        section(
-            &mut text,
-            "kind",
-            self.kinds.iter().map(|(name, count)| (*name, *count)),
-            99,
-        );
+        section(&mut text, "kind", &self.kinds, 99);
         for (title, names, most) in [
             ("scheme", &self.schemes, most_schemes),
             ("host", &self.hosts, most.hosts),
         ] {
-            let counted = names.names().map(|(name, count)| (name, *count));
-            section(&mut text, title, counted, most);
+            section(&mut text, title, names.names(), most);
             if let Some(count) = names.others() {
                 let _ = writeln!(
                     text,
@@ -184,29 +165,16 @@ impl Totals {
                 );
             }
         }
-        section(
-            &mut text,
-            "outcome",
-            self.outcomes
-                .iter()
-                .map(|(name, count)| (name.as_str(), *count)),
-            most_outcomes,
-        );
+        section(&mut text, "outcome", &self.outcomes, most_outcomes);
         if most.worst > 0 && self.hosts.names().nth(1).is_some() {
-            let counted = self.left_at.names().map(|(name, count)| (name, *count));
-            section(&mut text, "left at", counted, most.worst);
+            section(&mut text, "left at", self.left_at.names(), most.worst);
         }
-        section(
-            &mut text,
-            "skipped",
-            self.skipped.iter().map(|(name, count)| (*name, *count)),
-            most_skipped,
-        );
+        section(&mut text, "skipped", &self.skipped, most_skipped);
         text
     }
 }
 
-/// What became of a reference, with the reason, and the number with which a server refused it: a 404 is no 403.
+/// With the number with which a server refused it: a 404 is no 403.
 fn outcome(row: &Row) -> String {
     let words = row.outcome_and_reason();
     let is_status = matches!(row.reason, Some(Reason::HttpStatus | Reason::FtpStatus));
@@ -216,17 +184,16 @@ fn outcome(row: &Row) -> String {
     }
 }
 
-/// The most frequent entries of one table.
-fn section<'n>(
+fn section<'n, N: AsRef<str> + Ord>(
     text: &mut String,
     title: &str,
-    entries: impl Iterator<Item = (&'n str, u64)>,
+    entries: impl IntoIterator<Item = (N, &'n u64)>,
     most: usize,
 ) {
-    let mut entries: Vec<(&str, u64)> = entries.collect();
-    entries.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
+    let mut entries: Vec<(N, &u64)> = entries.into_iter().collect();
+    entries.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(&other.0)));
     for (name, count) in entries.iter().take(most) {
-        let _ = writeln!(text, "{title:<8} {count:>8}  {}", harmless(name));
+        let _ = writeln!(text, "{title:<8} {count:>8}  {}", harmless(name.as_ref()));
     }
     if entries.len() > most {
         let rest: u64 = entries.iter().skip(most).map(|entry| entry.1).sum();
@@ -238,7 +205,6 @@ fn section<'n>(
     }
 }
 
-/// What a conversion did, or would do, in a few lines.
 pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, seconds: f64) -> String {
     let (would, moved, restored) = match effect {
         Effect::Write => (

@@ -21,8 +21,8 @@ pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
         .ok_or_else(|| format!("'{text}' is none of {}", Scheme::names()))
 }
 
-/// `25M`, `1.5M`, `512k`, `1e6`, `1000`: octets. The letters alone, and `MiB`, are powers of 1024, `MB` of 1000. A
-/// fraction of an octet is cut off.
+/// `25M`, `1.5M`, `512k`, `1e6`, `1000`: bytes. The letters alone, and `MiB`, are powers of 1024, `MB` of 1000. A
+/// fraction of a byte is cut off.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a size such as 25M, 1.5M, 512k or 1000");
     let lower = text.trim().to_ascii_lowercase();
@@ -90,7 +90,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(sum)
 }
 
-/// The same, but 0 is no limit. What is only nearly nothing stays as short as it is.
+/// The same, but 0 is no limit. A duration that is too short to count is not 0.
 pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     let is_zero = duration.is_zero() && !text.contains(|digit| matches!(digit, '1'..='9'));
@@ -120,13 +120,6 @@ pub(super) fn window(text: &str) -> Result<Window, String> {
     })
 }
 
-/// What a source has to be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Expected {
-    pub(super) length: u64,
-    pub(super) modified: Option<SystemTime>,
-}
-
 /// `A-B`, or `A-` up to the end.
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("'{text}' is not a range of bytes such as 0-8388608 or 8388608-");
@@ -142,7 +135,7 @@ pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
     }
 }
 
-pub(super) fn expected(text: &str) -> Result<Expected, String> {
+pub(super) fn expected(text: &str) -> Result<(u64, Option<SystemTime>), String> {
     let wrong = || format!("'{text}' is not a length such as 1000 or 1000:1700000000.000000000");
     let (length, modified) = match text.split_once(':') {
         None => (text, None),
@@ -159,13 +152,11 @@ pub(super) fn expected(text: &str) -> Result<Expected, String> {
         let parts = number(parts).filter(|_| parts.len() == 9)?;
         whole.checked_add(Duration::from_nanos(parts))
     });
-    Ok(Expected {
-        length: number(length).ok_or_else(wrong)?,
-        modified: match modified {
-            None => None,
-            Some(modified) => Some(modified.ok_or_else(wrong)?),
-        },
-    })
+    let modified = match modified {
+        None => None,
+        Some(modified) => Some(modified.ok_or_else(wrong)?),
+    };
+    Ok((number(length).ok_or_else(wrong)?, modified))
 }
 
 /// Digits only: a sign or a blank is a slip.
@@ -174,7 +165,7 @@ fn number(text: &str) -> Option<u64> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// One of the words of a choice. What the library says of each is not for users: their help does.
+/// One of the words of a choice. The library's comments on them are not for users: their help is in the option.
 pub(super) fn word<T: ValueEnum + Clone + Send + Sync + 'static>()
 -> impl TypedValueParser<Value = T> {
     let words = T::value_variants().iter();
@@ -182,14 +173,13 @@ pub(super) fn word<T: ValueEnum + Clone + Send + Sync + 'static>()
     PossibleValuesParser::new(words).try_map(|word| T::from_str(&word, false))
 }
 
-/// What a flag means: the first without it, the second with it.
 pub(super) fn choice<T: Copy + Send + Sync + 'static>(
     values: [T; 2],
 ) -> impl TypedValueParser<Value = T> {
     BoolValueParser::new().map(move |is_given| values[usize::from(is_given)])
 }
 
-/// What a cache may hold, in octets; `None` is no limit.
+/// Bytes that a cache may hold; `None` is no limit.
 pub(super) type CacheMax = Option<u64>;
 
 /// `2G`, or `none`.
@@ -200,12 +190,11 @@ pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
     }
 }
 
-/// What may stand behind a mailbox's name to make its backup's.
 pub(super) fn backup_suffix(suffix: OsString) -> Result<OsString, Error> {
     check_backup_suffix(&suffix).map(|()| suffix)
 }
 
-/// What a result may be; what is read besides is not written.
+/// Formats that are written; others are only read.
 pub(super) fn output_format(text: &str) -> Result<Format, String> {
     let written = [Format::Auto, Format::Mbox, Format::Maildir, Format::Eml];
     let known = Format::from_str(text, false).ok();
@@ -249,7 +238,6 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("'{text}' is not a number from 1 on"))
 }
 
-/// What the URLs of a store's objects begin with, ending with a slash.
 pub(super) fn base_url(text: &str) -> Result<String, String> {
     const LONGEST: usize = 500;
     let wrong = |what: &str| Err(format!("'{}' {what}", masked(text)));
@@ -291,11 +279,9 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
     })
 }
 
-/// Hosts of a file, as patterns.
-#[derive(Clone, Debug)]
-pub(super) struct HostList(pub(super) Vec<HostPattern>);
+pub(super) type HostList = Vec<HostPattern>;
 
-/// A file that says something of a run, and is no mail.
+/// A file that is no mail, such as the configuration.
 pub(super) fn file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(named)
 }
@@ -320,7 +306,7 @@ pub(super) fn host_list(path: &str) -> Result<HostList, String> {
             patterns.push(pattern);
         }
     }
-    Ok(HostList(patterns))
+    Ok(patterns)
 }
 
 #[cfg(test)]
@@ -447,13 +433,12 @@ mod tests {
 
     #[test]
     fn what_is_expected_is_a_length_and_a_time() {
-        let of = |text| expected(text).map(|it| (it.length, it.modified));
-        assert_eq!(of("5"), Ok((5, None)));
+        assert_eq!(expected("5"), Ok((5, None)));
         let (second, part) = (Duration::from_secs(17), Duration::from_millis(100));
         let after = UNIX_EPOCH + second + Duration::from_nanos(1);
-        assert_eq!(of("5:17.000000001"), Ok((5, Some(after))));
+        assert_eq!(expected("5:17.000000001"), Ok((5, Some(after))));
         let before = UNIX_EPOCH - second + part;
-        assert_eq!(of("5:-17.100000000"), Ok((5, Some(before))));
+        assert_eq!(expected("5:-17.100000000"), Ok((5, Some(before))));
         for wrong in [
             "",
             "x",

@@ -11,14 +11,11 @@ use crate::lengths::Lengths;
 use crate::mailbox::{Envelope, Message, Transform};
 use crate::report::{Outcome, Reason, Report};
 
-/// What is said of one message.
 pub(super) struct Said {
-    /// Which message it is, if there are rows about it.
+    /// None if there are no rows about it.
     pub(super) origin: Option<Origin>,
     pub(super) report: Report,
-    /// What is in it, if that is counted.
     pub(super) survey: Option<Box<Survey>>,
-    /// Its attachments and pictures, if they are listed.
     pub(super) listed: Vec<Listed>,
 }
 
@@ -32,13 +29,11 @@ impl Said {
         }
     }
 
-    /// Lists the attachments of its message.
     pub(super) fn list(&mut self, message: &Message<'_>, listed: Vec<Listed>) {
         self.origin.get_or_insert_with(|| origin(message));
         self.listed = listed;
     }
 
-    /// Gives the message its name in each row.
     pub(super) fn name(&mut self, name: &str) {
         for row in &mut self.report.rows {
             name.clone_into(&mut row.message);
@@ -48,7 +43,7 @@ impl Said {
         }
     }
 
-    /// Says of each row that changed its message, or would, that the message was left.
+    /// Leaves the message after all: rows of its changes, or of those that would be made, say so.
     pub(super) fn leave_for_separator(&mut self) {
         for row in &mut self.report.rows {
             if !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch) {
@@ -67,21 +62,19 @@ fn origin(message: &Message<'_>) -> Origin {
     Origin::new(&source, message.number, message.content)
 }
 
-/// What an expander does with each message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Work {
-    /// Expand it.
     Expand,
-    /// Do all of it, for a run that writes nothing.
+    /// All of it, for a run that writes nothing.
     Rehearse,
-    /// Say what would be done.
     Forecast,
-    /// The same, having asked each source whether there is an answer; `embeds` tells that pictures would be embedded,
-    /// and are not only asked for.
-    Probe { embeds: bool },
+    /// The same, after each source was asked whether there is an answer; `embeds` tells that pictures would be
+    /// embedded, and are not only asked for.
+    Probe {
+        embeds: bool,
+    },
 }
 
-/// An expander at work.
 pub(super) struct Expanding {
     pub(super) expander: Expander,
     pub(super) work: Work,
@@ -99,26 +92,20 @@ impl Transform<Said> for Expanding {
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let (expander, content) = (&self.expander, message.content);
-        // Nobody knows the name of the mailbox yet.
-        let (edits, report) = match self.work {
-            Work::Forecast => (Edits::new(), expander.forecast(content, "")),
-            Work::Expand => {
-                let expansion = expander.expand(content, "")?;
-                (expansion.edits, expansion.report)
+        // The name of the message is filled in later.
+        let expansion = match self.work {
+            Work::Forecast => {
+                let report = expander.forecast(content, "");
+                return Ok((Edits::new(), Said::of(message, report)));
             }
-            Work::Rehearse => {
-                let expansion = expander.rehearse(content, "")?;
-                (expansion.edits, expansion.report.would())
-            }
-            Work::Probe { embeds } => {
-                let expansion = match embeds {
-                    true => expander.rehearse(content, "")?,
-                    false => expander.expand(content, "")?,
-                };
-                (Edits::new(), expansion.report.would())
-            }
+            Work::Expand | Work::Probe { embeds: false } => expander.expand(content, "")?,
+            Work::Rehearse | Work::Probe { embeds: true } => expander.rehearse(content, "")?,
         };
-        Ok((edits, Said::of(message, report)))
+        let report = match self.work {
+            Work::Expand => expansion.report,
+            _ => expansion.report.would(),
+        };
+        Ok((expansion.edits, Said::of(message, report)))
     }
 
     fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
@@ -130,7 +117,6 @@ impl Transform<Said> for Expanding {
     }
 }
 
-/// A detacher at work.
 pub(super) struct Detaching(pub(super) Detacher);
 
 impl Transform<Said> for Detaching {

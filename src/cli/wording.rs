@@ -9,28 +9,20 @@ use crate::error::Error;
 use crate::mailbox::Damage;
 use crate::report::{Detail, Reason, Row, Setting};
 
-/// What the program says for a sentence.
 pub(super) fn detail(detail: &Detail) -> String {
     detail.worded(option)
 }
 
-/// Rows as they are told.
 pub(super) fn rows(rows: &[Row]) -> impl Iterator<Item = Cow<'_, Row>> {
-    rows.iter().map(row)
-}
-
-/// A row as it is told: its detail names options.
-fn row(row: &Row) -> Cow<'_, Row> {
-    if row.detail.settings().next().is_none() {
-        return Cow::Borrowed(row);
-    }
-    Cow::Owned(Row {
-        detail: detail(&row.detail).into(),
-        ..row.clone()
+    rows.iter().map(|row| match row.detail.settings().next() {
+        None => Cow::Borrowed(row),
+        Some(_) => Cow::Owned(Row {
+            detail: detail(&row.detail).into(),
+            ..row.clone()
+        }),
     })
 }
 
-/// What the program says for an error, without its causes.
 pub(super) fn error(error: &(dyn StdError + 'static)) -> String {
     if let Some(error) = error.downcast_ref::<Error>() {
         return detail(&error.detail());

@@ -8,7 +8,7 @@ use crate::plan::protection;
 use crate::policy::{Policy, TypePattern};
 use crate::report::{Reason, Refusal};
 
-/// Octets of a body below which nothing leaves: what stands in its place would be as large.
+/// Octets of a body below which nothing leaves: the reference in its place would be as large.
 const LEAST: usize = 1 << 10;
 
 /// Which attachments leave the mail.
@@ -22,7 +22,7 @@ pub struct Choice {
     pub takes_shown: bool,
 }
 
-/// What is left in the place of a part that is detached.
+/// The form of the reference in the place of a part that is detached.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Stub {
@@ -48,8 +48,8 @@ impl Choice {
     /// Octets of a body from which on it leaves, unless somebody says otherwise.
     pub const LARGER_THAN: u64 = 100 << 10;
 
-    /// Whether a part leaves, if it can come back, or why it stays; none if it is not one of the chosen. `policy` is what
-    /// protects parts: the default one, whatever the options.
+    /// Whether a part leaves, if it can come back, or why it stays; none if it is not one of the chosen. `policy` is
+    /// the default one, whatever the options: it protects parts.
     pub(super) fn judge(
         &self,
         original: &[u8],
@@ -104,12 +104,16 @@ fn is_leaf(original: &[u8], tree: &Tree, part: PartId) -> bool {
 }
 
 fn is_reference(original: &[u8], tree: &Tree, part: PartId, limits: &ScanLimits) -> bool {
-    let reading = Reading {
+    ExternalBody::read(original, tree, part, &reading(limits)).is_some()
+}
+
+/// References as a restorer reads them: in no form that an option adds.
+pub(super) fn reading(limits: &ScanLimits) -> Reading {
+    Reading {
         header_limit: limits.header,
         most_notes: 0,
         forms: Followed::none(),
-    };
-    ExternalBody::read(original, tree, part, &reading).is_some()
+    }
 }
 
 /// Whether a type has parts, although it was not taken apart: it may not stand under an encoding (RFC 2045 §6.4).
@@ -134,7 +138,7 @@ fn is_shown(original: &[u8], tree: &Tree, part: PartId) -> bool {
             .eq_ignore_ascii_case(b"attachment")
 }
 
-/// What of a part's header could not come back.
+/// Why a part's header could not come back.
 fn obstacle(original: &[u8], tree: &Tree, part: PartId) -> Option<&'static str> {
     let entity = tree.part(part);
     let fields = tree.fields(part);

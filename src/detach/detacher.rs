@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::choice::{Choice, Stub};
+use super::choice::{Choice, Stub, reading};
 use super::part::{Leaving, content_of};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
 use crate::expand::refusal_of;
-use crate::external_body::{ExternalBody, Followed, Reading, Scanned, relisted, restored};
+use crate::external_body::{ExternalBody, Scanned, relisted, restored};
 use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::documents::shown_inline;
@@ -23,7 +23,7 @@ use crate::store::{Key, Store};
 pub struct Settings {
     /// Where content goes; none for a dry run, which says what would go.
     pub store: Option<Arc<dyn Store>>,
-    /// What stands before the path of an object in its URL, its last slash included.
+    /// The start of an object's URL, up to its path, with its last slash.
     pub base_url: String,
     /// Which parts leave.
     pub choice: Choice,
@@ -38,15 +38,15 @@ pub struct Settings {
 /// Moves attachments into a store.
 pub struct Detacher {
     settings: Settings,
-    /// What protects parts, and how deep they are looked for: no option does away with it.
+    /// The default policy protects parts, and says how deep they are looked for: no option changes that.
     policy: Policy,
     limits: ScanLimits,
-    /// What a dry run would store: the octets of each object; none if the caller does not ask.
+    /// Octets of each object that a dry run would store; none if the caller does not ask.
     foreseen: Option<Mutex<HashMap<Key, u64>>>,
 }
 
 /// What became of one message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Detachment {
     /// The edits of the message.
     pub edits: Edits,
@@ -65,12 +65,10 @@ pub struct Attachment {
     pub key: Option<Key>,
 }
 
-/// One part whose content is in the store.
 struct Left {
     part: PartId,
     key: Key,
     group: Group,
-    /// Its row, in the report.
     row: usize,
 }
 
@@ -142,25 +140,14 @@ impl Detacher {
         (long(from, bytes.len()) && from < bytes.len()).then_some(from)
     }
 
-    /// Where content goes; none in a dry run.
-    #[cfg(feature = "cli")]
-    pub(crate) fn store(&self) -> Option<&dyn Store> {
-        self.settings.store.as_deref()
-    }
-
     /// Detaches what may leave one message. `name` is what the report calls it. Without a store the edits are those
     /// that would be made, and the rows say so.
     ///
     /// # Errors
     /// [`Error::Deferred`] if the store failed for a while only and the settings say to try later.
     pub fn detach(&self, message: &[u8], name: &str) -> Result<Detachment, Error> {
-        let mut detachment = Detachment {
-            edits: Edits::new(),
-            report: Report::default(),
-            attachments: Vec::new(),
-        };
         if (message.len() as u64) < self.settings.choice.larger_than {
-            return Ok(detachment);
+            return Ok(Detachment::default());
         }
         let tree = mime::scan(message, &self.limits);
         let mut run = Run {
@@ -168,16 +155,15 @@ impl Detacher {
             message,
             tree: &tree,
             name,
-            rows: Vec::new(),
+            detachment: Detachment::default(),
             left: Vec::new(),
-            attachments: Vec::new(),
             temporary: None,
         };
         run.parts();
-        detachment.edits = run.edits();
-        detachment.report.rows = run.rows;
-        detachment.report.gained = detachment.edits.iter().map(Edit::growth).sum();
-        detachment.attachments = run.attachments;
+        let edits = run.edits();
+        let mut detachment = run.detachment;
+        detachment.report.gained = edits.iter().map(Edit::growth).sum();
+        detachment.edits = edits;
         if self.settings.store.is_none() {
             detachment.report = detachment.report.would();
         }
@@ -223,9 +209,8 @@ struct Run<'r> {
     message: &'r [u8],
     tree: &'r Tree,
     name: &'r str,
-    rows: Vec<Row>,
+    detachment: Detachment,
     left: Vec<Left>,
-    attachments: Vec<Attachment>,
     /// The first failure that may be over later.
     temporary: Option<Detail>,
 }
@@ -264,12 +249,11 @@ impl Run<'_> {
         }
     }
 
-    /// Makes the row of a part. Its content is no longer held: of a message with many attachments there is one at a
-    /// time.
+    /// Makes the row of a part. Its content is no longer held: of many attachments only one is held at a time.
     fn part(&mut self, part: PartId, decided: Result<(Key, usize, Group), Refusal>) {
         let settings = &self.detacher.settings;
         let entity = self.tree.part(part);
-        self.attachments.push(Attachment {
+        self.detachment.attachments.push(Attachment {
             octets: entity.body.len() as u64,
             key: decided.as_ref().ok().map(|(key, ..)| *key),
         });
@@ -291,7 +275,7 @@ impl Run<'_> {
                     part,
                     key,
                     group,
-                    row: self.rows.len(),
+                    row: self.detachment.report.rows.len(),
                 });
             }
             Err(refusal) => {
@@ -303,7 +287,7 @@ impl Run<'_> {
                 }
             }
         }
-        self.rows.push(row);
+        self.detachment.report.rows.push(row);
     }
 
     fn leave(&self, part: PartId) -> Result<(Key, usize, Group), Refusal> {
@@ -323,8 +307,8 @@ impl Run<'_> {
         Ok((key, octets.len(), group))
     }
 
-    /// The edits of the whole message; none if something of it could not come back, or the store did not keep what
-    /// it was given.
+    /// The edits of the whole message; none if a part of it could not come back, or the store did not keep what it was
+    /// given.
     fn edits(&mut self) -> Edits {
         let left = std::mem::take(&mut self.left);
         if left.is_empty() {
@@ -346,10 +330,10 @@ impl Run<'_> {
             Ok(edits) => edits,
             Err(refusal) => {
                 for (_, index) in parts {
-                    if let Some(row) = self.rows.get_mut(index) {
+                    if let Some(row) = self.detachment.report.rows.get_mut(index) {
                         refuse(row, refusal.clone(), &mut self.temporary);
                     }
-                    if let Some(attachment) = self.attachments.get_mut(index) {
+                    if let Some(attachment) = self.detachment.attachments.get_mut(index) {
                         attachment.key = None;
                     }
                 }
@@ -369,7 +353,7 @@ impl Run<'_> {
         Ok(edits)
     }
 
-    /// The edits, Content-Length and Lines made true that were.
+    /// The edits with those of Content-Length and Lines, which become true if they were.
     fn counted(&self, edits: Edits) -> Result<Edits, Refusal> {
         let limits = &self.detacher.limits;
         match corrected(self.message, self.tree, edits, Lengths::Reversible, limits) {
@@ -387,11 +371,7 @@ impl Run<'_> {
     fn judge(&self, output: &[u8], parts: impl Iterator<Item = PartId>) -> Result<Edits, Refusal> {
         let limits = &self.detacher.limits;
         let tree = mime::scan(output, limits);
-        let reading = Reading {
-            header_limit: limits.header,
-            most_notes: 0,
-            forms: Followed::none(),
-        };
+        let reading = reading(limits);
         if tree.ids().count() != self.tree.ids().count() {
             return Err(not_restorable("the message would have other parts"));
         }
@@ -417,7 +397,6 @@ impl Run<'_> {
     }
 }
 
-/// Makes the row of a part that of one that stays; the first failure that may be over later is remembered.
 fn refuse(row: &mut Row, refusal: Refusal, temporary: &mut Option<Detail>) {
     (row.url, row.bytes) = (None, None);
     if refusal.retry == Retry::Later {

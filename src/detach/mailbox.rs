@@ -24,7 +24,7 @@ impl Transform<Report> for Detacher {
         envelope::of(separator, content)
     }
 
-    // Both directions make true what was true, and no more: so that one undoes the other.
+    // Detaching and restoring keep true lengths true and false ones false: so one undoes the other.
     fn lengths(&self) -> Lengths {
         Lengths::Reversible
     }

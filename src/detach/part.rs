@@ -43,7 +43,6 @@ pub(super) fn content_of(
     Ok((octets, wording))
 }
 
-/// One part whose content leaves.
 pub(super) struct Leaving<'l> {
     pub(super) original: &'l [u8],
     pub(super) tree: &'l Tree,
@@ -52,7 +51,7 @@ pub(super) struct Leaving<'l> {
     /// SHA-256 of the content in hexadecimal digits.
     pub(super) sha256: &'l str,
     pub(super) url: &'l str,
-    /// Whether nothing of it is written: then a digest of nothing will do, which is as long.
+    /// Whether nothing of it is written: then a digest of nothing stands in, which is as long.
     pub(super) is_rehearsal: bool,
 }
 
@@ -77,7 +76,7 @@ impl Leaving<'_> {
                 stays += 1;
             }
         }
-        // The reference stands where the type stood, and the others come back to where they were seen from there.
+        // The reference stands where the type stood, and the places of the other fields are counted from there.
         let anchor = moved
             .iter()
             .position(|(field, _)| field.is(original, "Content-Type"))
@@ -163,7 +162,7 @@ impl Leaving<'_> {
         }
     }
 
-    /// The header of a part that Thunderbird detached, and its quotation's first lines come behind it.
+    /// Without the first lines of the quotation, which come behind it.
     fn front_of_thunderbird(
         &self,
         content_type: Option<&Field>,
@@ -205,8 +204,8 @@ fn reference_field(url: &str, size: usize, newline: Newline) -> Vec<u8> {
     field
 }
 
-/// The part's own fields, octet for octet and in their order; the encoding that of what is stored; then what was
-/// not there before.
+/// The part's own fields, octet for octet and in their order, with the encoding of the stored content; then the fields
+/// that it did not have.
 fn phantom_header(
     original: &[u8],
     fields: &[Field],

@@ -71,14 +71,7 @@ pub fn convert_to<S: Send>(
     }
     let finds = look_at(source, options, Destination::Folder(destination), stop)?;
     result::check(source, &finds, destination, options)?;
-    let job = Job {
-        path: source,
-        options,
-        method: None,
-        transform: Some(transform),
-        observer,
-        stop,
-    };
+    let job = Job::new(source, options, transform, observer, stop);
     job.transfer(&finds, Output::Path(destination))
 }
 
@@ -96,14 +89,7 @@ pub(crate) fn convert_folder_open<S: Send>(
     stop: &Stop,
 ) -> Result<Summary, Error> {
     let finds = look_at(source, options, Destination::Folder(source), stop)?;
-    let job = Job {
-        path: source,
-        options,
-        method: None,
-        transform: Some(transform),
-        observer,
-        stop,
-    };
+    let job = Job::new(source, options, transform, observer, stop);
     job.transfer(&finds, Output::Open(output))
 }
 
@@ -145,14 +131,7 @@ pub fn convert_in_place<S: Send>(
             " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder",
         )));
     }
-    let job = Job {
-        path: source,
-        options,
-        method: None,
-        transform: Some(transform),
-        observer,
-        stop,
-    };
+    let job = Job::new(source, options, transform, observer, stop);
     job.each(&finds, |job, found| match found.kind {
         Kind::Maildir | Kind::Mh => job.folder(found.kind, Destination::InPlace),
         Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),

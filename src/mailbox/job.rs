@@ -17,3 +17,23 @@ pub(crate) struct Job<'a, S> {
     pub(crate) observer: &'a dyn Observer<S>,
     pub(crate) stop: &'a Stop,
 }
+
+impl<'a, S> Job<'a, S> {
+    /// A source that is not looked at yet: it counts as not compressed.
+    pub(crate) fn new(
+        path: &'a Path,
+        options: &'a Options,
+        transform: &'a dyn Transform<S>,
+        observer: &'a dyn Observer<S>,
+        stop: &'a Stop,
+    ) -> Self {
+        Self {
+            path,
+            options,
+            method: None,
+            transform: Some(transform),
+            observer,
+            stop,
+        }
+    }
+}

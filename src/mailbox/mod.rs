@@ -63,6 +63,8 @@ pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
 pub(crate) use place::process::field_of_stat;
 #[cfg(feature = "cli")]
+pub(crate) use place::temporary::folder_of;
+#[cfg(feature = "cli")]
 pub(crate) use read::Background;
 #[cfg(feature = "cli")]
 pub(crate) use read::opened::{

@@ -12,14 +12,11 @@ use crate::cli::values::{at_least_one, base_url, duration_or_none, file, size};
 use crate::detach::{Choice, Stub};
 use crate::policy::{Limits, Links, Policy, TypePattern};
 
-/// What leaves if nothing else is said: 100k.
-pub const LARGER_THAN: u64 = Choice::LARGER_THAN;
-
-/// What may come back if nothing else is said: 256M. More than mail systems take in one message, and less than a
-/// mail could ask for whose writer knows the hash of one large attachment and names it a thousand times.
+/// The default of --max-growth of restore, 256M: more than mail systems take in one message, and less than a mail
+/// could ask for whose writer knows the hash of one large attachment and names it a thousand times.
 const RESTORED: u64 = 256 << 20;
 
-// Where an option that others have means something else.
+// Options with another meaning than elsewhere.
 const STORE_FAILS: &str = "The store fails for a while: leave or defer [default: leave]";
 const FAILS: &str = "The store or a server fails for a while: leave or defer [default: leave]";
 const PROXY: &str = "Go through this proxy to a store that is a server [default: none]";
@@ -78,7 +75,7 @@ pub struct DetachArgs {
 }
 
 impl DetachArgs {
-    /// How a store is asked that is a server. Nothing else of the policy counts.
+    /// The policy by which a store is asked that is a server. Nothing else of it counts.
     pub fn policy(&self) -> Policy {
         let default = Limits::default();
         self.failure.added_to(Policy {
@@ -92,7 +89,7 @@ impl DetachArgs {
 
     pub fn choice(&self) -> Choice {
         Choice {
-            larger_than: self.larger_than.unwrap_or(LARGER_THAN),
+            larger_than: self.larger_than.unwrap_or(Choice::LARGER_THAN),
             types: self.types.clone(),
             takes_shown: self.inline,
         }
@@ -137,7 +134,7 @@ pub struct RestoreArgs {
 }
 
 impl RestoreArgs {
-    /// What was in the mail may be put back, in any number: only time has a bound, and what one message gains.
+    /// Any number of attachments may be put back: only time has a bound, and the growth of one message.
     pub fn policy(&self) -> Policy {
         let default = Limits::default();
         let growth = self.max_growth.unwrap_or(RESTORED);

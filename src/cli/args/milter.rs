@@ -53,10 +53,8 @@ pub struct MilterArgs {
 }
 
 impl MilterArgs {
-    /// What is allowed. A message may not become larger than mail systems take unless the option says so.
-    ///
-    /// # Errors
-    /// A deadline for which a mail system would not wait.
+    /// A message may not become larger than mail systems take unless the option says so. An error if a mail system
+    /// would not wait for the deadline.
     pub fn policy(&self) -> Result<Policy, Error> {
         let mut policy = self.failure.added_to(self.common.policy.policy());
         policy.limits.message.get_or_insert(MOST);

@@ -14,24 +14,26 @@ mod retrieval;
 mod tests;
 mod walk;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use self::detach::LARGER_THAN;
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
 #[cfg(feature = "milter")]
 pub(super) use self::milter::MilterArgs;
 use self::policy::{Common, FailureArgs, PolicyArgs};
 pub(super) use self::retrieval::{ArchiveArgs, CacheArgs};
-use self::walk::{CompressedArgs, CutArgs};
+use self::walk::CompressedArgs;
 pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
+use super::input::is_standard;
 use super::pages;
 use super::survey::Group;
-use super::values::size;
+use super::values::{expected, range, size};
 use crate::error::Error;
-use crate::mailbox::Format;
+use crate::mailbox::{Format, Options};
 use crate::policy::{Embed, Policy, Trackers};
 
 /// Puts attachments that a mail only refers to back into the mail.
@@ -52,22 +54,6 @@ pub(super) struct Cli {
     pub(super) command: Command,
 }
 
-// `embody filter` alone: it runs once per message, and building the other commands' options would take as
-// long as filtering.
-#[derive(Parser, Debug)]
-#[command(
-    name = "filter",
-    bin_name = "embody filter",
-    version,
-    max_term_width = 80,
-    args_override_self = true
-)]
-#[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = pages::FILTER)]
-pub(super) struct FilterCli {
-    #[command(flatten)]
-    pub(super) args: FilterArgs,
-}
-
 const FILTER_ABOUT: &str = "Read one message, write it with what it refers to put in";
 const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.eml\n\
     Exit status: 0 with a whole message on stdout, else 75 and nothing on stdout.";
@@ -79,7 +65,7 @@ pub(super) struct Deferred<T>(pub(super) T);
 impl<T: Args> Args for Deferred<T> {
     fn augment_args(command: clap::Command) -> clap::Command {
         command.defer(|command| {
-            // What is said of the command, not of the options.
+            // The texts of the command, not of the options.
             let about = Resettable::from(command.get_about().cloned());
             let long_about = Resettable::from(command.get_long_about().cloned());
             let command = T::augment_args(command);
@@ -136,13 +122,30 @@ pub(super) enum Command {
     Schemes,
     /// Write the manual pages
     #[command(after_help = "Example: embody man /usr/local/share/man/man1", after_long_help = pages::MAN)]
-    Man(Deferred<ManArgs>),
+    Man {
+        /// Where embody.1 and a page for each command go; without it embody(1) is printed
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
     /// Write the completions for a shell
     #[command(after_help = "Example: embody completions zsh > ~/.zfunc/_embody", after_long_help = pages::COMPLETIONS)]
-    Completions(Deferred<CompletionsArgs>),
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
-#[derive(Args, Default, Debug)]
+// A program of its own: it runs once per message, and building the other commands' options would take as long as
+// filtering.
+#[derive(Parser, Default, Debug)]
+#[command(
+    name = "filter",
+    bin_name = "embody filter",
+    version,
+    max_term_width = 80,
+    args_override_self = true
+)]
+#[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = pages::FILTER)]
 #[group(skip)]
 pub(super) struct FilterArgs {
     /// The message; standard input if not given
@@ -173,8 +176,29 @@ pub(super) struct ConvertArgs {
     /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
     #[arg(hide_short_help = true, long, requires = "dry_run")]
     probe: bool,
-    #[command(flatten)]
-    pub(super) cut: CutArgs,
+    /// Only the messages of an mbox that begin in these bytes, from A up to but not B [default: all]
+    ///
+    /// Parts of ranges that lie side by side, put together, are byte for byte what one run writes, wherever the
+    /// cuts are; embody split names such ranges. Messages count from 1 in each. See docs/scale.md.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "A-B",
+        conflicts_with = "in_place",
+        value_parser = range
+    )]
+    range: Option<Range<u64>>,
+    /// Refuse a SOURCE that is not so long, or was modified since [default: none]
+    ///
+    /// The seconds are those that embody split writes, with nine digits behind the point.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "LENGTH[:SECONDS]",
+        requires = "range",
+        value_parser = expected
+    )]
+    expect: Option<(u64, Option<SystemTime>)>,
     #[command(flatten)]
     pub(super) resume: ResumeArgs,
     #[command(flatten)]
@@ -183,12 +207,33 @@ pub(super) struct ConvertArgs {
 
 impl ConvertArgs {
     pub(super) fn asking(&self) -> Asking {
-        // Where nobody else can be asked, the cache is.
+        // With --offline the cache alone is asked.
         let probes = self.probe || self.common.policy.cache.offline;
         match (self.walk.dry_run, probes) {
             (false, _) => Asking::ForContent,
             (true, false) => Asking::Nobody,
             (true, true) => Asking::WhetherThereIsAnAnswer,
+        }
+    }
+
+    /// An error for a range of several sources: offsets are those of one file.
+    pub(super) fn options(&self, policy: &Policy) -> Result<Options, Error> {
+        let why = match self.sources.as_slice() {
+            _ if self.range.is_none() => None,
+            [source] if is_standard(source) => {
+                Some("--range is for a file; standard input cannot be read from its middle")
+            }
+            [_] => None,
+            _ => Some("--range is for one mbox; run it once for each"),
+        };
+        match why {
+            Some(why) => Err(Error::Usage(why.into())),
+            None => Ok(Options {
+                range: self.range.clone(),
+                length: self.expect.map(|(length, _)| length),
+                modified: self.expect.and_then(|(_, modified)| modified),
+                ..self.walk.options(policy)
+            }),
         }
     }
 }
@@ -224,10 +269,8 @@ const EMBEDDED: &str = "Pictures of HTML from data, remote [default: data,remote
 const EMBEDDED_FROM: &str = "Retrieve by: http, https, ... as filter has it [default: http,https]";
 
 impl EmbedArgs {
-    /// The options of the command that does it: `convert` for mailboxes, else `filter`.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: what only mailboxes need was given for one message, or the other way round.
+    /// The options of the command that does it: `convert` for mailboxes, else `filter`. An error if one of them has no
+    /// use for an option.
     pub(super) fn preset(self) -> Result<Result<ConvertArgs, FilterArgs>, Error> {
         let common = Common {
             policy: self.common.policy.embedding(),
@@ -235,7 +278,7 @@ impl EmbedArgs {
         };
         let walk = self.walk;
         if walk.walks() {
-            if self.failure.is_given() {
+            if self.failure.on_failure.is_some() {
                 let what = "--on-failure is for one message, which a mail system tries again";
                 return Err(Error::Usage(what.into()));
             }
@@ -247,7 +290,8 @@ impl EmbedArgs {
                 sources: self.sources,
                 walk,
                 probe: self.probe,
-                cut: CutArgs::default(),
+                range: None,
+                expect: None,
                 resume: self.resume,
                 common,
             }));
@@ -291,7 +335,7 @@ pub(super) struct InspectArgs {
     pub(super) by: Vec<Group>,
     /// Survey what detach would do with attachments of so many bytes in the mail [default: 100k]
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
-    larger_than: Option<u64>,
+    pub(super) larger_than: Option<u64>,
     /// Name files that hold no mail on stderr [default: off]
     #[arg(hide_short_help = true, long)]
     pub(super) verbose: bool,
@@ -356,32 +400,15 @@ pub(super) struct StoreArgs {
     pub(super) all_mail_is_here: bool,
 }
 
-/// What is done with a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum StoreAction {
     Check,
     Gc,
 }
 
-#[derive(Args, Debug)]
-#[group(skip)]
-pub(super) struct ManArgs {
-    /// Where embody.1 and a page for each command go; without it embody(1) is printed
-    #[arg(value_name = "DIR")]
-    pub(super) folder: Option<PathBuf>,
-}
-
-#[derive(Args, Debug)]
-#[group(skip)]
-pub(super) struct CompletionsArgs {
-    /// The shell
-    pub(super) shell: clap_complete::Shell,
-}
-
-/// What is asked of the sources that the policy allows.
+/// How sources that the policy allows are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asking {
-    /// Nothing.
     Nobody,
     /// `--probe`.
     WhetherThereIsAnAnswer,
@@ -397,7 +424,7 @@ impl InspectArgs {
         }
     }
 
-    /// The policy with what is asked besides: with --probe pictures, and never trackers.
+    /// With --probe pictures are asked for besides, and never trackers.
     pub(super) fn asking_policy(&self) -> Policy {
         let policy = Policy {
             tells_unfollowed: true,
@@ -414,16 +441,5 @@ impl InspectArgs {
                 ..policy
             },
         }
-    }
-
-    /// What `detach` looks at.
-    pub(super) fn larger_than(&self) -> u64 {
-        self.larger_than.unwrap_or(LARGER_THAN)
-    }
-
-    /// What the URLs of detached attachments would begin with.
-    pub(super) fn store_url(&self) -> String {
-        let usual = || "file:///srv/store/".to_owned();
-        self.policy.store_url().unwrap_or_else(usual)
     }
 }

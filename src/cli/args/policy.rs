@@ -1,6 +1,6 @@
 //! What several commands share, each option once, and the one crossing from options to [`Policy`].
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 use url::Url;
@@ -15,7 +15,7 @@ use crate::policy::{
     TypePattern,
 };
 
-// What `filter`, `convert` and `milter` share.
+// Options of `filter`, `convert` and `milter`.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
@@ -29,22 +29,17 @@ pub struct Common {
     pub policy: PolicyArgs,
 }
 
-// What those who deliver mail may put off.
+// Of commands that deliver mail, which a mail system may try again.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
 pub struct FailureArgs {
     /// Temporary failure: leave or defer [default: leave]
     #[arg(long, value_parser = word::<OnFailure>(), hide_possible_values = true, value_name = "WHAT")]
-    on_failure: Option<OnFailure>,
+    pub on_failure: Option<OnFailure>,
 }
 
 impl FailureArgs {
-    pub fn is_given(&self) -> bool {
-        self.on_failure.is_some()
-    }
-
-    /// `policy` with this.
     pub fn added_to(&self, policy: Policy) -> Policy {
         Policy {
             on_failure: self.on_failure.unwrap_or_default(),
@@ -85,14 +80,23 @@ pub struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// What the options allow.
     pub fn policy(&self) -> Policy {
-        Policy {
+        let mut policy = Policy {
             limits: self.limits.limits(),
             attachments: self.attachments.clone(),
             ..self.content.added_to(self.retrieval.policy())
+        };
+        if let Some(store) = &self.store {
+            // Its files are allowed, and its URLs as names of them.
+            policy.fetch.insert(Scheme::File);
+            policy.file_roots.push(store.clone());
+            if let (Some(url), Ok(folder)) = (&self.base_url, Url::from_directory_path(store))
+                && let Ok(map) = format!("{url}={folder}").parse()
+            {
+                policy.maps.push(map);
+            }
         }
-        .with_store(self.store.as_deref(), self.base_url.as_deref())
+        policy
     }
 
     /// The same with `--embed data,remote` and `--fetch http,https`, unless others are given.
@@ -106,32 +110,18 @@ impl PolicyArgs {
         self
     }
 
-    /// The store, and what its URLs begin with, as they were given.
+    /// The store and the start of its URLs, as they were given.
     pub fn store(&self) -> Option<(String, Option<&str>)> {
         let store = self.store.as_deref()?.to_str()?.to_owned();
         Some((store, self.base_url.as_deref()))
     }
 
-    /// What the URLs of the store begin with, if there is one.
-    pub fn store_url(&self) -> Option<String> {
-        let store = self.store.as_deref()?;
-        let of_folder = || Url::from_directory_path(store).ok().map(String::from);
-        self.base_url.clone().or_else(of_folder)
-    }
-}
-
-impl Policy {
-    /// Allows a store of detached attachments: its files, and its URLs as names of them.
-    fn with_store(mut self, store: Option<&Path>, base_url: Option<&str>) -> Self {
-        let Some(store) = store else { return self };
-        self.fetch.insert(Scheme::File);
-        self.file_roots.push(store.to_owned());
-        if let (Some(base_url), Ok(folder)) = (base_url, Url::from_directory_path(store))
-            && let Ok(map) = format!("{base_url}={folder}").parse()
-        {
-            self.maps.push(map);
-        }
-        self
+    /// The start of the URLs of the store, or of one that stands for it.
+    pub fn store_url(&self) -> String {
+        let usual = "/srv/store".as_ref();
+        let folder = Url::from_directory_path(self.store.as_deref().unwrap_or(usual));
+        let base_url = self.base_url.clone();
+        base_url.unwrap_or_else(|| folder.map(String::from).unwrap_or_default())
     }
 }
 
@@ -199,13 +189,12 @@ struct ContentArgs {
     trackers: Option<Trackers>,
 }
 
-/// A word of `--follow`.
 fn follow(word: &str) -> Result<String, Error> {
     Followed::none().told(word)?;
     Ok(word.to_owned())
 }
 
-/// Nothing that stood behind `--shortcuts` is taken.
+/// Refuses every value.
 fn shortcuts(which: &str) -> Result<String, String> {
     let now = match which {
         "all" => "--follow shortcuts",
@@ -223,7 +212,6 @@ impl ContentArgs {
         })
     }
 
-    /// `policy` with this.
     fn added_to(&self, policy: Policy) -> Policy {
         let embeds = |from: &str| self.embed.iter().any(|word| word == from);
         let is_kind = |kind: &str| self.embed_kinds.iter().any(|word| word == kind);
@@ -248,7 +236,7 @@ impl ContentArgs {
     }
 }
 
-// How much one message may cost. What is not given is as in `Limits::default`.
+// Limits of one message. Those that are not given are as in `Limits::default`.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Limits")]

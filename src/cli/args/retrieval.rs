@@ -60,9 +60,8 @@ pub struct RetrievalArgs {
 }
 
 impl RetrievalArgs {
-    /// The policy with what may be retrieved; nothing else of it is other than usual.
     pub fn policy(&self) -> Policy {
-        let listed = self.deny_host_file.iter().flat_map(|list| &list.0);
+        let listed = self.deny_host_file.iter().flatten();
         Policy {
             fetch: self.fetch.iter().copied().collect(),
             allow_hosts: self.allow_host.iter().cloned().collect(),
@@ -174,11 +173,8 @@ pub struct ArchiveArgs {
     pub archive_any: bool,
 }
 
-/// Reads `ADDRESS/PREFIX` or an address alone: `10.1.0.0/16`, `fd00::/8`, `192.0.2.7`.
-///
-/// # Errors
-/// A sentence, also when the address has bits set beyond the prefix: the writer of
-/// 10.1.2.3/8 may have meant 10.1.2.3 alone.
+/// `10.1.0.0/16`, `fd00::/8`, `192.0.2.7`. Bits beyond the prefix are an error: the writer of 10.1.2.3/8 may have
+/// meant 10.1.2.3 alone.
 fn network(text: &str) -> Result<IpNet, String> {
     let trimmed = text.trim();
     let network = match trimmed.parse() {
@@ -196,19 +192,11 @@ fn network(text: &str) -> Result<IpNet, String> {
     Ok(network)
 }
 
-/// Reads `--file-root DIR`: relative folders are made absolute against the current one.
-///
-/// # Errors
-/// A sentence when the text is empty or the folder cannot be made absolute. Whether it exists is
-/// seen when files are first read.
+/// Relative folders are made absolute against the current one. Whether it exists is seen when files are first read.
 pub(super) fn file_root(text: &str) -> Result<PathBuf, String> {
     std::path::absolute(text).map_err(|why| format!("'{text}' is not a folder: {why}"))
 }
 
-/// Reads `--allow-port N`.
-///
-/// # Errors
-/// A sentence when the text is no number from 1 to 65535.
 fn port(text: &str) -> Result<u16, String> {
     text.trim()
         .parse()

@@ -15,8 +15,8 @@ const WORDS: [&str; 6] = [
 
 fn policy_of(arguments: &[&str]) -> Policy {
     let arguments = [&["filter"], arguments].concat();
-    let cli = FilterCli::try_parse_from(arguments).expect("these are options");
-    cli.args.policy()
+    let args = FilterArgs::try_parse_from(arguments).expect("these are options");
+    args.policy()
 }
 
 #[test]
@@ -29,9 +29,9 @@ fn the_defaults_are_those_of_the_policy() {
 
 #[test]
 fn no_options_are_the_defaults() {
-    let parsed = FilterCli::try_parse_from(["filter"]).expect("no options");
+    let parsed = FilterArgs::try_parse_from(["filter"]).expect("no options");
     assert_eq!(
-        format!("{:?}", parsed.args),
+        format!("{parsed:?}"),
         format!("{:?}", FilterArgs::default())
     );
 }
@@ -40,7 +40,7 @@ fn no_options_are_the_defaults() {
 #[test]
 fn the_help_says_the_defaults() {
     let mut said = 0;
-    for option in FilterCli::command().get_arguments() {
+    for option in FilterArgs::command().get_arguments() {
         let help = option
             .get_help()
             .map(ToString::to_string)

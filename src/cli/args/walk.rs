@@ -1,15 +1,11 @@
-//! How mailboxes are walked, which piece of one is meant, and what is said.
+//! How mailboxes are walked, and what is said.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use crate::cli::input::is_standard;
-use crate::cli::values::{
-    Expected, at_least_one, backup_suffix, expected, output_format, range, size,
-};
+use crate::cli::values::{at_least_one, backup_suffix, output_format, size};
 use crate::error::Error;
 use crate::mailbox::{self, ByLabel, Effect, Format, Locking};
 use crate::policy::Policy;
@@ -92,7 +88,6 @@ pub struct WalkArgs {
     compressed: CompressedArgs,
 }
 
-/// How what is compressed is read.
 #[derive(Args, Debug)]
 #[group(skip)]
 pub struct CompressedArgs {
@@ -105,7 +100,6 @@ pub struct CompressedArgs {
 }
 
 impl CompressedArgs {
-    /// `options` with these.
     pub fn added_to(&self, options: mailbox::Options) -> mailbox::Options {
         let max_expanded = self.max_expanded.unwrap_or(options.max_expanded);
         mailbox::Options {
@@ -127,15 +121,11 @@ pub enum ProgressOption {
 }
 
 impl WalkArgs {
-    /// Whether a command that is a filter otherwise goes over mailboxes.
     pub fn walks(&self) -> bool {
         self.in_place || self.output.is_some() || self.dry_run
     }
 
-    /// The file that such a command filters, if one is named.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: what is said only goes with mailboxes.
+    /// The file that such a command filters, if one is named. An error if any option is only for mailboxes.
     pub fn one_message<'s>(
         &self,
         sources: &'s [PathBuf],
@@ -151,7 +141,6 @@ impl WalkArgs {
         Err(Error::Usage(what.into()))
     }
 
-    /// Whether anything is said that only mailboxes need.
     fn is_told_more(&self) -> bool {
         self.jobs.is_some()
             || self.backup.is_some()
@@ -162,8 +151,7 @@ impl WalkArgs {
             || self.compressed.max_expanded.is_some()
     }
 
-    /// How the mailbox module is to work. While messages wait for a network, more of them are worked
-    /// on than there are cores.
+    /// While messages wait for a network, more of them are worked on than there are cores.
     pub fn options(&self, policy: &Policy) -> mailbox::Options {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
@@ -224,7 +212,6 @@ pub struct SayingArgs {
     verbose: bool,
 }
 
-/// How much is said on stderr.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Volume {
     /// Errors only.
@@ -241,66 +228,6 @@ impl SayingArgs {
             (true, _) => Volume::Quiet,
             (false, true) => Volume::Verbose,
             (false, false) => Volume::Normal,
-        }
-    }
-}
-
-// A run does one piece of one source.
-#[derive(Args, Clone, Default, Debug)]
-#[group(skip)]
-pub struct CutArgs {
-    /// Only the messages of an mbox that begin in these bytes, from A up to but not B [default: all]
-    ///
-    /// Parts of ranges that lie side by side, put together, are byte for byte what one run writes, wherever the
-    /// cuts are; embody split names such ranges. Messages count from 1 in each. See docs/scale.md.
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "A-B",
-        conflicts_with = "in_place",
-        value_parser = range
-    )]
-    range: Option<Range<u64>>,
-    /// Refuse a SOURCE that is not so long, or was modified since [default: none]
-    ///
-    /// The seconds are those that embody split writes, with nine digits behind the point.
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "LENGTH[:SECONDS]",
-        requires = "range",
-        value_parser = expected
-    )]
-    expect: Option<Expected>,
-}
-
-impl CutArgs {
-    /// `options` with what is asked for.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: offsets are those of one file.
-    pub fn added_to(
-        &self,
-        options: mailbox::Options,
-        sources: &[PathBuf],
-    ) -> Result<mailbox::Options, Error> {
-        let range = self.range.clone();
-        let why = match sources {
-            _ if range.is_none() => None,
-            [source] if is_standard(source) => {
-                Some("--range is for a file; standard input cannot be read from its middle")
-            }
-            [_] => None,
-            _ => Some("--range is for one mbox; run it once for each"),
-        };
-        match why {
-            Some(why) => Err(Error::Usage(why.into())),
-            None => Ok(mailbox::Options {
-                range,
-                length: self.expect.map(|expected| expected.length),
-                modified: self.expect.and_then(|expected| expected.modified),
-                ..options
-            }),
         }
     }
 }

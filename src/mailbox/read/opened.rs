@@ -147,14 +147,7 @@ pub(crate) fn convert_open<S: Send>(
     observer: &dyn Observer<S>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    let job = Job {
-        path: name,
-        options,
-        method: None,
-        transform: Some(transform),
-        observer,
-        stop,
-    };
+    let job = Job::new(name, options, transform, observer, stop);
     let kind = kind_of_open(&mut source, name, options.format)?;
     let kind = kind.map_err(|other| other.error(name))?;
     if let (Output::Path(target), Effect::Write) = (&output, options.effect) {
