@@ -60,6 +60,7 @@ settings! {
     Follow "the policy" "Which forms of references are followed.";
     FileRoot "file root" "Folders beneath which files are read.";
     Attachments "the folders of attachments" "Folders of what mails name by a URL of elsewhere.";
+    Resolver "the resolver" "The program that gets what needs a sign-in.";
     Proxy "the proxy" "Where http and https go.";
     Cache "the cache" "The folder that keeps answers.";
     ArchiveAny "the archive" "Whether an archive is told of any URL.";

@@ -28,6 +28,8 @@ pub enum Kind {
     Shortcut,
     /// An attachment that Mailman took out of a mail of a list.
     Mailman,
+    /// A file in a cloud, to which a mail shows a link in place of an attachment.
+    Hosted,
     /// The links of one HTML or CSS document.
     Link,
     /// Content embedded into HTML.
@@ -45,6 +47,7 @@ impl Kind {
             Self::Detached => "detached",
             Self::Shortcut => "shortcut",
             Self::Mailman => "mailman",
+            Self::Hosted => "hosted",
             Self::Link => "link",
             Self::Embed => "embed",
             Self::Attachment => "attachment",
@@ -65,6 +68,8 @@ pub enum Provenance {
     Archive,
     /// A file of this machine.
     File,
+    /// The program that gets what needs a sign-in.
+    Resolver,
     /// The store that it was detached into.
     Store,
     /// The message itself.
@@ -72,6 +77,22 @@ pub enum Provenance {
     /// No content came.
     #[default]
     None,
+}
+
+/// What a mail says of a file that a cloud keeps. All of it is the writer's claim.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct HostedFile {
+    /// Who keeps it: `google-drive`, `onedrive`, `sharepoint`, `mail-drop`, `dropbox`, `box`, `nextcloud`, `filelink` for another cloud
+    /// of Thunderbird's, `sympa`.
+    pub provider: &'static str,
+    /// Its name.
+    pub name: Option<String>,
+    /// The URL that the mail shows, the password masked.
+    pub link: String,
+    /// Until when it is there: as in RFC 3339, or as the mail says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
 }
 
 /// What became of a reference, or, in a forecast and a dry run, what would.
@@ -185,6 +206,9 @@ pub struct Row {
     /// When an archive captured the content, as in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub captured_at: Option<String>,
+    /// Of a file in a cloud, what the mail says of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosted: Option<Box<HostedFile>>,
 }
 
 fn shared<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -213,6 +237,7 @@ impl Row {
             sha256: None,
             retrieved_at: None,
             captured_at: None,
+            hosted: None,
         }
     }
 

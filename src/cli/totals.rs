@@ -46,6 +46,8 @@ pub(super) struct Totals {
     pub(super) forecast: Forecast,
     pub(super) survey: Survey,
     kinds: BTreeMap<&'static str, u64>,
+    /// Who keeps the files to which mails show links.
+    providers: BTreeMap<&'static str, u64>,
     schemes: Named<u64>,
     hosts: Named<u64>,
     /// Of these, what was left.
@@ -83,6 +85,9 @@ impl Totals {
             }
             self.links += row.links.unwrap_or(0);
             *self.kinds.entry(row.kind.as_str()).or_default() += 1;
+            if let Some(hosted) = &row.hosted {
+                *self.providers.entry(hosted.provider).or_default() += 1;
+            }
             let told = outcome(row);
             let told = match follow(row) {
                 Some(option) => format!("{told} ({option})"),
@@ -141,6 +146,7 @@ impl Totals {
         self.forecast.add(other.forecast);
         self.survey.add(other.survey);
         add(&mut self.kinds, other.kinds);
+        add(&mut self.providers, other.providers);
         self.schemes.add(other.schemes);
         self.hosts.add(other.hosts);
         self.left_at.add(other.left_at);
@@ -153,6 +159,7 @@ impl Totals {
         let mut text = String::new();
         let [most_schemes, most_outcomes, most_skipped] = most.others;
         section(&mut text, "kind", &self.kinds, 99);
+        section(&mut text, "kept by", &self.providers, 99);
         for (title, names, most) in [
             ("scheme", &self.schemes, most_schemes),
             ("host", &self.hosts, most.hosts),

@@ -68,6 +68,7 @@ fn words(setting: Setting) -> &'static str {
         Setting::Follow => "--follow NAME",
         Setting::FileRoot => "--file-root DIR",
         Setting::Attachments => "--attachments DIR",
+        Setting::Resolver => "--resolver CMD",
         Setting::Proxy => "--proxy URL",
         Setting::Cache => "--cache DIR",
         Setting::ArchiveAny => "--archive-any",

@@ -268,8 +268,12 @@ pub(super) fn admit(
         .size
         .filter(|&size| size != obtained.octets.len() as u64)
     {
+        let who = match body.hosted {
+            Some(_) => "the mail",
+            None => "the size parameter",
+        };
         obtained.notes.push(format!(
-            "the size parameter says {}, the content has {}",
+            "{who} says {}, the content has {}",
             size_in_words(size),
             obtained.octets.len()
         ));

@@ -21,6 +21,7 @@ mod expander;
 mod facts;
 mod field_names;
 mod field_text;
+mod hosted;
 #[cfg(debug_assertions)]
 mod last_look;
 #[cfg(feature = "cli")]
@@ -41,6 +42,7 @@ mod settings;
 mod stored;
 mod substitute;
 mod unseen;
+mod wrapped;
 
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 #[cfg(feature = "cli")]

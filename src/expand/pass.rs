@@ -3,11 +3,13 @@
 //! Content that is itself a message or a multipart is looked at before it is put in, one level
 //! deeper. Decisions fall in the order of the document, because bounds are met in that order.
 
+mod attached;
 mod nested;
 mod restored;
 mod scrubbed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::content::Obtained;
@@ -110,6 +112,8 @@ enum Change {
     Edits(Group),
     /// A note gives way; the edits are those of all notes of its text.
     Scrubbed(Filled),
+    /// A message gets an attachment.
+    Attached(Filled),
 }
 
 impl Change {
@@ -117,7 +121,7 @@ impl Change {
     fn growth(&self) -> i64 {
         match self {
             Self::Edits(group) => group.iter().map(Edit::growth).sum(),
-            Self::Scrubbed(filled) => filled.growth,
+            Self::Scrubbed(filled) | Self::Attached(filled) => filled.growth,
         }
     }
 }
@@ -165,6 +169,7 @@ impl Session<'_> {
             .map(|(_, item)| item)
             .collect();
         self.retrieve(&first);
+        self.resolve(&first);
         let mut pending = Pending {
             entity,
             tree: &tree,
@@ -177,6 +182,7 @@ impl Session<'_> {
             lengths: Lengths::Reversible,
             removed_to: 0,
             texts: BTreeMap::new(),
+            attached: BTreeMap::new(),
         };
         pending.pass.waits = !plan::opaque_parts(&tree).is_empty();
         let mut decided: HashSet<usize> = HashSet::new();
@@ -214,6 +220,8 @@ struct Pending<'p> {
     removed_to: usize,
     /// Texts with notes that give way.
     texts: BTreeMap<PartId, Text>,
+    /// Messages that get attachments, each with the row that tells of it.
+    attached: BTreeMap<PartId, Vec<(Filled, Range<usize>)>>,
 }
 
 impl Pending<'_> {
@@ -299,8 +307,11 @@ impl Pending<'_> {
         if let Some(scrubbed) = &item.body.scrubbed {
             return self.scrubbed(session, item, scrubbed, obtained);
         }
+        if matches!(item.body.form, Form::Hosted(_)) {
+            return Ok(self.attached(session, item, obtained));
+        }
         let facts = Facts::of(&obtained);
-        let may_hold_notes = session.settings.prefilter.notes(obtained.octets.bytes());
+        let may_hold_notes = session.may_refer(&obtained);
         let part = self.tree.part(item.body.part);
         // What cannot fit is not encoded in vain, and what is encoded in vain again and again is counted.
         let octets = obtained.octets.len();
@@ -351,8 +362,9 @@ impl Pending<'_> {
         let mut row = self.row(session, item);
         let rows = self.pass.rows.len();
         let growth = put.change.growth();
-        let filled = match put.change {
-            Change::Scrubbed(filled) => Some(filled),
+        let (filled, attached) = match put.change {
+            Change::Scrubbed(filled) => (Some(filled), None),
+            Change::Attached(filled) => (None, Some(filled)),
             Change::Edits(group) => {
                 if let Err(refusal) = self.edits.change(group, []) {
                     session.ledger.lose(growth);
@@ -361,7 +373,7 @@ impl Pending<'_> {
                 if item.body.note().is_none() {
                     self.lengths = Lengths::Corrected;
                 }
-                None
+                (None, None)
             }
         };
         match session.is_forecast() {
@@ -376,6 +388,10 @@ impl Pending<'_> {
         self.pass.rows.extend(put.inside.rows);
         if let Some(filled) = filled {
             self.fill(filled, rows..self.pass.rows.len());
+        }
+        if let Some(filled) = attached {
+            let parts = self.attached.entry(filled.part).or_default();
+            parts.push((filled, rows..rows + 1));
         }
         self.pass.notes.extend(put.inside.notes);
         let temporary = self.pass.temporary.take();
@@ -406,6 +422,7 @@ impl Pending<'_> {
             answer.came.tell(answer.sha256(), &mut row);
         }
         row.tell_refusal(refusal);
+        item.tell_claim(&mut row);
         self.pass.rows.push(row);
     }
 
@@ -442,6 +459,7 @@ impl Pending<'_> {
     }
 
     fn finish(mut self, session: &mut Session<'_>) -> Pass {
+        self.put_attached(session);
         self.put_scrubbed(session);
         let mut edits = self.edits.finish();
         let is_restored = |row: &Row| row.outcome == Outcome::Restored;

@@ -9,6 +9,7 @@ pub(super) mod kinds;
 mod notes;
 mod words;
 
+use crate::external_body::{Reading, may_hold_hosted};
 use crate::policy::{Embed, Follow, Links, Policy};
 use bases::{Documents, Sought};
 pub(super) use data::may_show_data;
@@ -27,6 +28,8 @@ pub struct Prefilter {
     references: &'static Words,
     /// Whether notes of Mailman's matter.
     notes: bool,
+    /// How files in clouds are looked for, if they are.
+    hosted: Option<Reading>,
 }
 
 /// Of which documents something may be embedded.
@@ -74,6 +77,10 @@ impl Prefilter {
             notes: policy.tells_unfollowed
                 || policy.follow.contains(Follow::Mailman)
                 || policy.follow.contains(Follow::MailmanDigests),
+            hosted: Some(policy.reading_to_tell()).filter(|reading| {
+                let mut forms = Follow::HOSTED.iter();
+                forms.any(|form| reading.forms.contains(*form))
+            }),
         }
     }
 
@@ -95,6 +102,7 @@ impl Prefilter {
             embeds: Embeds::Nothing,
             references: &DETACHED,
             notes: false,
+            hosted: None,
         }
     }
 
@@ -123,17 +131,38 @@ impl Prefilter {
 
     /// Where a word is, or a note in front of it.
     fn or_note(&self, bytes: &[u8], word: Option<usize>) -> Option<usize> {
-        if !self.notes {
-            return word;
-        }
         let front = bytes.get(..word.unwrap_or(bytes.len()));
-        front.and_then(notes::first).or(word)
+        front.and_then(|front| self.first_note(front)).or(word)
     }
 
-    /// Whether there may be notes of Mailman's that matter.
+    /// Where the first note is: of Mailman, of Sympa, or a document, which may hold links to files in clouds.
+    fn first_note(&self, bytes: &[u8]) -> Option<usize> {
+        let searches = self.searches();
+        let found = searches.iter().filter_map(|search| search(bytes, 0));
+        found.min()
+    }
+
+    /// The searches for notes.
+    fn searches(&self) -> Vec<notes::Search> {
+        let mut searches: Vec<notes::Search> = Vec::new();
+        searches.extend(self.notes.then_some(notes::mailman as notes::Search));
+        if let Some(reading) = &self.hosted {
+            searches.extend(
+                reading
+                    .forms
+                    .contains(Follow::Sympa)
+                    .then_some(notes::sympa as notes::Search),
+            );
+            searches.push(document);
+        }
+        searches
+    }
+
+    /// Whether content that comes in may hold notes that a later look at the message would take.
     #[must_use]
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
-        self.notes && notes::first(bytes).is_some()
+        let holds = |reading: &Reading| may_hold_hosted(bytes, reading);
+        self.first_note(bytes).is_some() || self.hosted.as_ref().is_some_and(holds)
     }
 
     /// Whether notes of Mailman's matter, which stand in texts.
@@ -150,8 +179,9 @@ impl Prefilter {
     #[must_use]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let mut found = self.with_words(bytes, ends);
-        if self.notes {
-            found.extend(notes::messages(bytes, ends));
+        let searches = self.searches();
+        if !searches.is_empty() {
+            found.extend(notes::messages(&searches, bytes, ends));
             found.sort_unstable();
             found.dedup();
         }
@@ -239,6 +269,11 @@ impl Prefilter {
     pub fn documents(&self, bytes: &[u8]) -> bool {
         self.looks_at_documents() && DOCUMENTS.first(bytes).is_some()
     }
+}
+
+/// Where the type of a document stands, at `from` or later.
+fn document(bytes: &[u8], from: usize) -> Option<usize> {
+    DOCUMENTS.find_from(bytes, from).map(|(at, _)| at)
 }
 
 /// Whether a document of a message may have what is sought.

@@ -14,6 +14,7 @@ use crate::fetch::{Request, fetch_all};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
 use crate::policy::attachments::plain;
+use crate::policy::resolver::is_question;
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Reason, Refusal};
 
@@ -60,7 +61,7 @@ impl<'g> Contents<'g> {
             plan,
             // A text with notes is content itself.
             item_of: items
-                .filter(|(_, item)| item.body.form != Form::Scrubbed)
+                .filter(|(_, item)| !item.body.stands_in_text())
                 .map(|(at, item)| (item.body.part, at))
                 .collect(),
             targets: plan
@@ -101,7 +102,7 @@ impl<'g> Contents<'g> {
             let Some(next) = self.through(item) else {
                 let found = self.directly(session, item);
                 let found = admitted(session, item, found);
-                let is_part = item.body.form != Form::Scrubbed;
+                let is_part = !item.body.stands_in_text();
                 if is_part && self.targets.contains(&item.body.part) {
                     self.settled.insert(at, found.clone());
                 }
@@ -131,13 +132,12 @@ impl<'g> Contents<'g> {
         match &item.step {
             Step::Leave(refusal) => Found::Refused(refusal.clone()),
             Step::Decode => content::decode(&item.body, session.policy()).into(),
-            Step::Retrieve { url, accept } => {
+            Step::Retrieve { url, .. } => {
                 session.retrieve(&[item]);
-                let key = (url.clone(), accept.clone());
-                match session.retrieved.get(&key) {
+                match session.answered(item, url) {
                     None => Found::Refused(session.ledger.enough_retrievals()),
                     Some(Answered::Unasked) => Found::Unasked,
-                    Some(Answered::Refused(refusal)) => Found::Refused(refusal.clone()),
+                    Some(Answered::Refused(refusal)) => Found::Refused(refusal),
                     Some(Answered::Content(answer)) => {
                         // Thousands of parts may refer to one answer: each reads what names it anew.
                         if let Err(refusal) = session.ledger.work(answer.names_length()) {
@@ -152,8 +152,8 @@ impl<'g> Contents<'g> {
                         {
                             return Found::Refused(refusal);
                         }
-                        let location = location(session.policy(), item, url, answer);
-                        content::take(&item.body, answer, encoding, &location).into()
+                        let location = location(session.policy(), item, url, &answer);
+                        content::take(&item.body, &answer, encoding, &location).into()
                     }
                 }
             }
@@ -254,6 +254,11 @@ impl Session<'_> {
             }
             // What is one too many is not remembered: there may be ten thousand of them.
             if self.ledger.retrieve().is_ok() {
+                // A run that writes nothing starts no program.
+                if self.is_rehearsal() && is_question(&url) {
+                    self.retrieved.insert(key, Answered::Unasked);
+                    continue;
+                }
                 requests.push(Request {
                     url,
                     accept,

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::answer::Octets;
 use super::content::Obtained;
 use crate::external_body::{ExternalBody, Scrap, Scrubbed, Unescaped, unescaped};
+use crate::mime::entity::folded_url;
 use crate::mime::media_type;
 use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};
 use crate::mime::{PartId, TransferEncoding};
@@ -22,6 +23,8 @@ pub(super) struct Stored {
     pub(super) obtained: Obtained,
     name: Option<String>,
     description: Option<String>,
+    /// The URL that the mail shows.
+    link: Option<String>,
 }
 
 /// A text with notes, while it is decided what comes in their places.
@@ -125,7 +128,7 @@ impl Stored {
             }
             (Scrap::Html, Unescaped::Was(was)) => (declared, Some(was)),
             (Scrap::File, _) if has_size(octets) && is_composite(declared) => {
-                remark = Some("its type says that it holds parts, and it is put in as a file");
+                remark = Some(AS_A_FILE);
                 (OCTETS, None)
             }
             (Scrap::File, _) if has_size(octets) => (declared, None),
@@ -147,7 +150,23 @@ impl Stored {
             obtained,
             name,
             description: scrubbed.description.clone(),
+            link: None,
         })
+    }
+
+    /// A file that a cloud keeps. What holds parts comes in as a file.
+    pub(super) fn hosted(body: &ExternalBody<'_>, mut obtained: Obtained) -> Self {
+        if is_composite(&obtained.essence) {
+            obtained.notes.push(AS_A_FILE.to_owned());
+            obtained.essence = OCTETS.to_owned();
+        }
+        let hosted = body.hosted.as_deref();
+        Self {
+            name: body.file_name.clone(),
+            description: None,
+            link: hosted.map(|hosted| hosted.link.clone()),
+            obtained,
+        }
     }
 
     /// Whether it becomes somebody's file, not text of the mail.
@@ -187,14 +206,21 @@ impl Stored {
             fields.extend_from_slice(encoded.encoding.as_str().as_bytes());
             fields.extend_from_slice(b"\r\n");
         }
-        if let Some(name) = &self.name {
+        if self.name.is_some() || self.link.is_some() {
             fields.extend_from_slice(b"Content-Disposition: attachment");
-            let more = media_type::write_more(&[("filename".to_owned(), name.clone())]);
+            let name = self.name.iter();
+            let name: Vec<_> = name
+                .map(|name| ("filename".to_owned(), name.clone()))
+                .collect();
+            let more = media_type::write_more(&name);
             fields.extend_from_slice(&more);
             fields.extend_from_slice(b"\r\n");
         }
         if let Some(description) = &self.description {
             fields.extend_from_slice(&media_type::write_text("Content-Description", description));
+        }
+        if let Some(link) = &self.link {
+            fields.extend_from_slice(&folded_url("Content-Location", link, Newline::CrLf));
         }
         NewPart {
             fields: with_newlines(fields, newline),
@@ -206,6 +232,7 @@ impl Stored {
 
 /// What Mailman wrote in front of a message.
 const ENVELOPE: &[u8] = b"From ";
+const AS_A_FILE: &str = "its type says that it holds parts, and it is put in as a file";
 const ESCAPED: &str =
     "escaped: it is put in as the page that Mailman stored, with its markup escaped";
 

@@ -262,7 +262,7 @@ impl<'p> Substitute<'p> {
                 || field.is(original, "Content-Transfer-Encoding")
                 || is_reference_field(original, field)
                 // Thunderbird wrote this one where there may have been none.
-                || (is_disposition && self.body.form == Form::Detached)
+                || (is_disposition && matches!(self.body.form, Form::Detached | Form::Sympa))
                 // It was that of the reference's own body.
                 || field.is(original, "Content-MD5")
                 || (is_length(original, field) && self.body.part != PartId::ROOT)
@@ -329,7 +329,8 @@ impl<'p> Substitute<'p> {
             written.extend_from_slice(&transfer_encoding);
         }
         if let Some(name) = &self.body.file_name
-            && outer.first(original, "Content-Disposition").is_none()
+            && (self.body.form == Form::Sympa
+                || outer.first(original, "Content-Disposition").is_none())
         {
             written.extend_from_slice(b"Content-Disposition: attachment");
             let more = media_type::write_more(&[("filename".to_owned(), name.clone())]);

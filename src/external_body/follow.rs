@@ -15,16 +15,44 @@ pub enum Follow {
     Mailman,
     /// The same, of the mails in a digest.
     MailmanDigests,
+    /// What Sympa keeps on its server.
+    Sympa,
+    /// Files in Google Drive that Gmail shows.
+    Gmail,
+    /// Files in OneDrive and SharePoint that Outlook shows.
+    Outlook,
+    /// What Apple Mail sent by Mail Drop.
+    MailDrop,
+    /// What Thunderbird's FileLink left in a cloud.
+    FileLink,
+    /// Bare links to files in clouds.
+    Links,
 }
 
 impl Follow {
     /// All of them, in the order in which they are told of.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 11] = [
         Self::Thunderbird,
         Self::Exchange,
         Self::Shortcuts,
         Self::Mailman,
         Self::MailmanDigests,
+        Self::Sympa,
+        Self::Gmail,
+        Self::Outlook,
+        Self::MailDrop,
+        Self::FileLink,
+        Self::Links,
+    ];
+
+    /// Those whose files are in clouds, and on servers of lists.
+    pub(crate) const HOSTED: [Self; 6] = [
+        Self::Sympa,
+        Self::Gmail,
+        Self::Outlook,
+        Self::MailDrop,
+        Self::FileLink,
+        Self::Links,
     ];
 
     /// The word of `--follow`.
@@ -36,6 +64,12 @@ impl Follow {
             Self::Shortcuts => "shortcuts",
             Self::Mailman => "mailman",
             Self::MailmanDigests => "mailman-digests",
+            Self::Sympa => "sympa",
+            Self::Gmail => "gmail",
+            Self::Outlook => "outlook",
+            Self::MailDrop => "mail-drop",
+            Self::FileLink => "filelink",
+            Self::Links => "links",
         }
     }
 
@@ -43,14 +77,14 @@ impl Follow {
         Self::ALL.into_iter().find(|form| form.as_str() == word)
     }
 
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         1 << self as u8
     }
 }
 
 /// A set of forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Followed(u8);
+pub struct Followed(u16);
 
 impl Default for Followed {
     fn default() -> Self {
@@ -133,14 +167,14 @@ mod tests {
             ("shortcuts,none", ""),
             (
                 "all,-thunderbird",
-                "exchange,shortcuts,mailman,mailman-digests",
+                "exchange,shortcuts,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links",
             ),
             ("none,mailman-digests", "mailman-digests"),
         ] {
             assert_eq!(names(told(words)), expected.to_owned(), "{words}");
         }
         assert_eq!(told("all"), Followed::all());
-        for word in ["", "-", "--exchange", "-all", "Exchange", "outlook"] {
+        for word in ["", "-", "--exchange", "-all", "Exchange", "onedrive"] {
             assert!(Followed::none().told(word).is_err(), "{word}");
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873), and other forms, which programs write
 //! and no document describes: attachments that Thunderbird detached, enclosures of its feed reader, files
-//! it left in a cloud, the shortcuts that Exchange writes ([`Form`]), and what Mailman took out of mails.
+//! it left in a cloud, the shortcuts that Exchange writes ([`Form`]), what Mailman took out of mails, and what
+//! programs of today leave in clouds.
 //!
 //! Reads what a part refers to and what is declared of the content. Nothing is resolved, allowed or
 //! retrieved here; a reference that cannot be followed is an [`Refusal`](crate::report::Refusal).
@@ -22,6 +23,7 @@ mod exact;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod facility;
 mod follow;
+mod hosted;
 mod listing;
 mod mailman;
 // The program alone detaches, and writes notes.
@@ -42,6 +44,7 @@ pub use self::exact::{is_of_content, newline_of, restored};
 #[cfg(feature = "cli")]
 pub use self::facility::Facility;
 pub use self::follow::{Follow, Followed};
+pub use self::hosted::{hosted, may_hold_hosted};
 #[cfg(feature = "cli")]
 pub(crate) use self::listing::file_name;
 pub use self::listing::{Scanned, relisted};

@@ -2,7 +2,7 @@
 
 use super::reference::{ESSENCE, ExternalBody, Form, Reading, identifier, size_of};
 use super::unusable::encoded;
-use super::{access, detached, exact, shortcut};
+use super::{access, detached, exact, hosted, shortcut};
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 
 impl<'a> ExternalBody<'a> {
@@ -23,6 +23,7 @@ impl<'a> ExternalBody<'a> {
         detached::read(original, tree, part, reading)
             .map(|body| body.claimed(original, tree))
             .or_else(|| shortcut::of_file(original, tree, part, reading))
+            .or_else(|| hosted::read_sympa(original, tree, part, reading))
     }
 
     fn claimed(mut self, original: &[u8], tree: &Tree) -> Self {

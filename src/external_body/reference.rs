@@ -8,7 +8,7 @@ use super::scrubbed::Scrubbed;
 use crate::link::url::with_octets_escaped;
 use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId};
-use crate::report::Refusal;
+use crate::report::{HostedFile, Refusal};
 
 /// The media type of external bodies.
 pub const ESSENCE: &str = "message/external-body";
@@ -32,6 +32,10 @@ pub enum Form {
     AttachedShortcut,
     /// A note of Mailman's in a text: it alone goes, and the text becomes a multipart.
     Scrubbed,
+    /// A link to a file in a cloud, in a document: all of that stays, and the file becomes a part of the mail.
+    Hosted(Follow),
+    /// A note of Sympa's in a part of its own.
+    Sympa,
 }
 
 /// How parts are read.
@@ -75,6 +79,8 @@ pub struct ExternalBody<'a> {
     pub claim: Claim,
     /// Of what Mailman took out: its note. Several may stand in one part.
     pub scrubbed: Option<Scrubbed>,
+    /// What the mail says of a file that a cloud keeps. Several may stand in one part.
+    pub hosted: Option<Box<HostedFile>>,
 }
 
 /// What an external body refers to.
@@ -118,6 +124,7 @@ impl<'a> ExternalBody<'a> {
             file_name: None,
             claim: Claim::None,
             scrubbed: None,
+            hosted: None,
             phantom,
         }
     }
@@ -135,7 +142,15 @@ impl<'a> ExternalBody<'a> {
                 Some(scrubbed) if scrubbed.is_in_digest => Follow::MailmanDigests,
                 _ => Follow::Mailman,
             }),
+            Form::Hosted(form) => Some(form),
+            Form::Sympa => Some(Follow::Sympa),
         }
+    }
+
+    /// Whether the part that holds it is content itself.
+    #[must_use]
+    pub fn stands_in_text(&self) -> bool {
+        matches!(self.form, Form::Scrubbed | Form::Hosted(_))
     }
 
     /// Whether the phantom header's Content-Transfer-Encoding is that of the octets where they are

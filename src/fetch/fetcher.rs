@@ -15,6 +15,7 @@ use super::system::Servers;
 use super::system::System;
 use crate::error::Error;
 use crate::policy::Policy;
+use crate::policy::resolver::is_question;
 use crate::report::{Reason, Refusal};
 
 /// Retrieves what a policy allows, for all messages of a run.
@@ -152,7 +153,7 @@ impl Fetcher {
     /// Whether nothing is to be retrieved. A CA file that is named is read all the same, so that a mistake shows before it
     /// matters.
     pub(crate) fn is_idle(policy: &Policy) -> bool {
-        policy.fetch.is_empty() && policy.ca_file.is_none()
+        policy.fetch.is_empty() && policy.ca_file.is_none() && policy.resolver.is_empty()
     }
 
     /// Asks the source and the archive in their order. The source is asked without a date, so that messages of
@@ -162,7 +163,8 @@ impl Fetcher {
         request: &Request,
         ask: impl Fn(&dyn Fetch, &Request) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let Some((order, archive)) = &self.archive else {
+        let archive = self.archive.as_ref();
+        let Some((order, archive)) = archive.filter(|_| !is_question(&request.url)) else {
             return ask(&*self.source, request);
         };
         let of_source = || {

@@ -38,6 +38,11 @@ pub(super) fn text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     decode(raw, within, Meaning::write)
 }
 
+/// The same as octets for a person: a reference stands for its character in UTF-8.
+pub(super) fn shown(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
+    decode(raw, within, Meaning::write_utf8)
+}
+
 /// The same as text that can be taken apart, no longer than itself: one octet stands for
 /// each character outside ASCII that it names, which no grammar tells from others.
 pub(super) fn split_text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
@@ -251,6 +256,15 @@ impl Meaning {
                     push_character(character, out);
                 }
             }
+        }
+    }
+
+    fn write_utf8(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Character(character) => {
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            Self::Named(utf8) => out.extend_from_slice(utf8),
         }
     }
 

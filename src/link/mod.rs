@@ -10,6 +10,7 @@ mod hidden;
 pub mod html;
 pub mod label;
 pub mod links;
+pub mod markup;
 mod names;
 mod scopes;
 mod srcset;

@@ -41,12 +41,18 @@ pub fn push_field(header: &mut Vec<u8>, name: &str, value: &str, newline: Newlin
     }
 }
 
+/// A URL in characters of URIs only.
+#[must_use]
+pub fn uri(url: &str) -> String {
+    utf8_percent_encode(url, NOT_OF_URI).to_string()
+}
+
 /// A field that holds a URL, and characters of URIs only, folded like RFC 2017's URL parameter where it would be too
 /// long: white space inside the field means nothing (the draft, 5.1.1).
 pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     let mut field = name.as_bytes().to_vec();
     field.push(b':');
-    let escaped = utf8_percent_encode(url, NOT_OF_URI).to_string();
+    let escaped = uri(url);
     let mut column = field.len();
     for (index, word) in escaped.as_bytes().chunks(COLUMNS - 2).enumerate() {
         if index > 0 || column + 1 + word.len() > COLUMNS {

@@ -4,7 +4,8 @@ use crate::external_body::ExternalBody;
 use crate::link::url;
 use crate::mime::PartId;
 use crate::policy::attachments::plain;
-use crate::report::{Kind, Outcome, Refusal, Row};
+use crate::policy::resolver::is_question;
+use crate::report::{HostedFile, Kind, Outcome, Refusal, Row};
 
 /// One reference and what to do with it.
 #[derive(Clone, Debug)]
@@ -40,7 +41,11 @@ impl Item<'_> {
             Step::Copy(_) => row.detail = "the content is in another part".into(),
             Step::Retrieve { url, .. } => {
                 row.outcome = Outcome::WouldFetch;
-                row.detail = format!("would retrieve {}", shown_url(plain(url))).into();
+                let who = match is_question(url) {
+                    true => "would ask the resolver for",
+                    false => "would retrieve",
+                };
+                row.detail = format!("{who} {}", shown_url(plain(url))).into();
             }
             Step::Leave(refusal) => {
                 row.outcome = Outcome::Left;
@@ -52,8 +57,31 @@ impl Item<'_> {
         row.url.clone_from(&self.shown_url);
         // The largest number stands for all larger ones.
         row.bytes = self.body.size.filter(|&size| size != u64::MAX);
+        row.hosted = self.body.hosted.as_ref().map(|hosted| {
+            Box::new(HostedFile {
+                link: shown_url(&hosted.link),
+                ..(**hosted).clone()
+            })
+        });
+        self.tell_claim(&mut row);
         row
     }
+
+    /// Says in the detail what the mail claims of a file that a cloud keeps.
+    pub fn tell_claim(&self, row: &mut Row) {
+        if let Some(hosted) = &self.body.hosted {
+            row.remark(&in_words(hosted, self.body.size));
+        }
+    }
+}
+
+/// A file of a cloud, for a person.
+fn in_words(hosted: &HostedFile, size: Option<u64>) -> String {
+    let name = hosted.name.as_deref().unwrap_or("a file");
+    let size = size.map(|size| format!(", {size} bytes"));
+    let end = hosted.expires.as_ref().map(|end| format!(", until {end}"));
+    let (size, end) = (size.unwrap_or_default(), end.unwrap_or_default());
+    format!("{name} at {}{size}{end}", hosted.provider)
 }
 
 /// A URL with its password masked; of a very long one, which one base may give to ten thousand parts, the start.

@@ -54,14 +54,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Takes out the notes of texts: of content that is to be put into a message they are none of its own.
+    /// Takes out what stands in texts: of content that is to be put into a message they are none of its own.
     pub fn leave_notes(&mut self, tree: &Tree) {
         if self
             .references
             .iter()
-            .any(|item| item.body.scrubbed.is_some())
+            .any(|item| item.body.stands_in_text())
         {
-            self.references.retain(|item| item.body.scrubbed.is_none());
+            self.references.retain(|item| !item.body.stands_in_text());
             self.rivals = rivals::rivals(tree, &self.references);
         }
     }

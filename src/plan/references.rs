@@ -7,7 +7,7 @@ use super::bases::Bases;
 use super::content_id::ContentIds;
 use super::item::{Item, Step, shown_url};
 use super::protection::protection;
-use crate::external_body::{Claim, ExternalBody, Form, Referent, scrubbed};
+use crate::external_body::{Claim, ExternalBody, Form, Referent, hosted, scrubbed};
 use crate::link::base::Base;
 use crate::link::url;
 use crate::mime::header::SectionEnd;
@@ -40,8 +40,10 @@ pub(super) fn references<'a>(
     let references: HashSet<PartId> = followed.map(|body| body.part).collect();
     // A text with notes is content, and no reference.
     let notes = scrubbed(original, tree, &reading, &references);
-    if !notes.is_empty() {
+    let files = hosted(original, tree, &reading, &references);
+    if !notes.is_empty() || !files.is_empty() {
         bodies.extend(notes);
+        bodies.extend(files);
         bodies.sort_by_key(|body| body.part);
     }
     let mut planner = Planner {
@@ -81,8 +83,9 @@ impl Planner<'_> {
                 Form::Detached | Form::Enclosure | Form::CloudFile => Kind::Detached,
                 Form::Shortcut | Form::AttachedShortcut => Kind::Shortcut,
                 Form::Scrubbed => Kind::Mailman,
+                Form::Hosted(_) | Form::Sympa => Kind::Hosted,
             },
-            shown_url,
+            shown_url: shown_url.or_else(|| Some(body.hosted.as_ref()?.link.clone())),
             step: step.unwrap_or_else(Step::Leave),
             body,
         }
@@ -113,6 +116,12 @@ impl Planner<'_> {
     /// The URL to show, and what to do with it.
     fn step(&mut self, body: &ExternalBody<'_>) -> (Option<String>, Result<Step, Refusal>) {
         let (shown, step) = match &body.target {
+            // What is no file for anybody may be one for whom the user named.
+            Err(refusal) if refusal.reason == Reason::OnlineDocument => {
+                let link = body.hosted.as_ref().map(|hosted| hosted.link.clone());
+                let step = ask_resolver(self.policy, body).ok_or_else(|| refusal.clone());
+                (link.unwrap_or_default(), step)
+            }
             Err(refusal) => return (None, Err(refusal.clone())),
             Ok(Referent::Data(url)) => (shorten(url), Ok(Step::Decode)),
             Ok(Referent::ContentId {
@@ -162,6 +171,14 @@ impl Planner<'_> {
             let accept = accepted(body).filter(|_| is_http);
             Ok(Step::Retrieve { url, accept })
         });
+        // A resolver needs no network of ours.
+        let step = step.or_else(|refusal| match refusal.reason {
+            Reason::SchemeNotAllowed => {
+                self.policy.judge_size(body.size.unwrap_or(0))?;
+                ask_resolver(self.policy, body).ok_or(refusal)
+            }
+            _ => Err(refusal),
+        });
         (shown, step)
     }
 
@@ -196,6 +213,11 @@ impl Planner<'_> {
             )
         })
     }
+}
+
+fn ask_resolver(policy: &Policy, body: &ExternalBody<'_>) -> Option<Step> {
+    let url = policy.question(body)?;
+    Some(Step::Retrieve { url, accept: None })
 }
 
 /// The type to ask for. Servers guess that of what Mailman stored.

@@ -2,6 +2,7 @@
 //! so to what retrieves.
 
 use super::Policy;
+use super::resolver::Question;
 use crate::external_body::{Claim, ExternalBody, Form};
 
 /// What a URL begins with that is looked for in the folders first. It stands in no mail: the plan makes it.
@@ -15,7 +16,8 @@ impl Policy {
             _ if cfg!(not(feature = "file")) => return None,
             _ if self.attachments.is_empty() || body.claim != Claim::None => return None,
             // The names of all lists' attachments are alike: without the hash they tell nothing.
-            Form::Scrubbed => 2,
+            // So are those of Sympa's.
+            Form::Scrubbed | Form::Sympa => 2,
             Form::Detached => 1,
             _ => return None,
         };
@@ -30,8 +32,9 @@ pub(crate) fn split(url: &str) -> Option<(&str, usize)> {
     Some((url, least.parse().ok()?))
 }
 
-/// The URL without what [`Policy::in_attachments`] put in front.
+/// The URL without what [`Policy::in_attachments`] or [`Policy::question`] put in front.
 #[must_use]
 pub(crate) fn plain(url: &str) -> &str {
-    split(url).map_or(url, |(url, _)| url)
+    let asked = || Question::of(url).map_or(url, |question| question.url);
+    split(url).map_or_else(asked, |(url, _)| url)
 }

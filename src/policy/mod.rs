@@ -19,6 +19,7 @@ mod choice;
 mod host;
 mod hosts;
 mod mapping;
+pub(crate) mod resolver;
 mod setters;
 mod target;
 
@@ -81,6 +82,8 @@ pub struct Policy {
     /// `--attachments`: absolute folders beneath which files are read that a mail names by a URL of elsewhere; it needs
     /// the feature `file`.
     pub attachments: Vec<PathBuf>,
+    /// `--resolver`: the program, and its arguments, that gets files of clouds which nobody else gave; none if empty.
+    pub(crate) resolver: Vec<String>,
     /// `--map`: rewritten before anything is judged.
     pub maps: Vec<Mapping>,
     /// `--proxy`: where http and https go. Its own address is the user's wish and not judged. It resolves the names

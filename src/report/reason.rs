@@ -97,6 +97,12 @@ reasons! {
     UnsupportedDocument "unsupported-document" none "pictures are not embedded into this kind of document: AMP";
     Tracker "tracker" Trackers "the picture is at most 3 by 3 or hidden: it is there to be asked for";
     NotAnImage "not-an-image" none "the content is none that may be embedded, or an SVG that runs scripts or refers elsewhere";
+    WebPage "web-page" Resolver "the answer is a web page, not the file that the mail shows";
+    SignIn "sign-in" Resolver "the cloud wants a sign-in before it gives the file";
+    ScanPage "scan-page" Resolver "the cloud asks first whether to give a file that it did not scan for viruses";
+    Expired "expired" none "the cloud does not give the file any more, and by the mail its time is over";
+    OnlineDocument "online-document" Resolver "the mail shows a document or a folder of a cloud that is no file: it has no bytes of its own";
+    ResolverFailed "resolver-failed" none "the program that was named as resolver did not give the file, and says why";
     Deleted "deleted" none "the attachment was deleted, not detached: there is nothing to retrieve";
     ContentIdNotFound "content-id-not-found" none "no other part of the message has this Content-ID";
     ReferenceLoop "reference-loop" none "the reference leads back to itself, or to a part that it is inside of";

@@ -24,6 +24,7 @@ const LONGEST_DEADLINE: Duration = Duration::from_secs(240);
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(mut_arg("max_message", |option| option.help(MAX_MESSAGE)))]
+#[command(mut_arg("resolver", |option| option.hide(true)))]
 pub struct MilterArgs {
     /// unix:/path or inet:host:port [default: none]
     ///
@@ -53,9 +54,14 @@ pub struct MilterArgs {
 }
 
 impl MilterArgs {
-    /// A message may not become larger than mail systems take unless the option says so. An error if a mail system
-    /// would not wait for the deadline.
+    /// A message may not become larger than mail systems take unless the option says so. An error for a resolver, and if a
+    /// mail system would not wait for the deadline.
     pub fn policy(&self) -> Result<Policy, Error> {
+        if self.common.policy.resolver.is_some() {
+            let why =
+                "--resolver is not for a milter: strangers would read what your sign-in opens";
+            return Err(Error::Usage(why.into()));
+        }
         let mut policy = self.failure.added_to(self.common.policy.policy());
         policy.limits.message.get_or_insert(MOST);
         if policy.limits.deadline > LONGEST_DEADLINE {

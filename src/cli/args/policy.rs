@@ -10,6 +10,7 @@ use super::walk::SayingArgs;
 use crate::cli::values::{at_least_one, base_url, choice, size, word};
 use crate::error::Error;
 use crate::expand::Mark;
+use crate::policy::resolver::words;
 use crate::policy::{
     Embed, Followed, Limits, Links, Mismatch, OnFailure, Policy, Protected, Scheme, Trackers,
     TypePattern,
@@ -73,6 +74,12 @@ pub struct PolicyArgs {
     /// no --fetch [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR", help_heading = "What may be retrieved", value_parser = super::retrieval::file_root)]
     attachments: Vec<PathBuf>,
+    /// A program for files in clouds that want a sign-in; needs no --fetch [default: none]
+    ///
+    /// It is started, without a shell, for each file that a mail shows a link to and that was not retrieved. It reads one
+    /// line of JSON, with url, name and provider, and writes the file; or it ends with another status than 0, and says why.
+    #[arg(hide_short_help = true, long, value_name = "CMD", help_heading = "What may be retrieved", value_parser = resolver)]
+    pub resolver: Option<String>,
     #[command(flatten)]
     content: ContentArgs,
     #[command(flatten)]
@@ -84,6 +91,11 @@ impl PolicyArgs {
         let mut policy = Policy {
             limits: self.limits.limits(),
             attachments: self.attachments.clone(),
+            resolver: self
+                .resolver
+                .as_deref()
+                .and_then(|line| words(line).ok())
+                .unwrap_or_default(),
             ..self.content.added_to(self.retrieval.policy())
         };
         if let Some(store) = &self.store {
@@ -156,7 +168,8 @@ struct ContentArgs {
     #[arg(long, value_parser = word::<Links>(), hide_possible_values = true, value_name = "WHAT")]
     links: Option<Links>,
     /// References besides message/external-body: thunderbird, exchange (shortcuts that it sends), shortcuts (.url
-    /// files), all, none; -NAME takes one away [default: thunderbird,exchange]
+    /// files), mailman, mailman-digests, sympa, gmail, outlook, mail-drop, filelink, links (to files in clouds), all,
+    /// none; -NAME takes one away [default: thunderbird,exchange]
     #[arg(hide_short_help = true, long, value_name = "WHAT,...", value_delimiter = ',', allow_hyphen_values = true, value_parser = follow)]
     follow: Vec<String>,
     /// What --follow was called before.
@@ -187,6 +200,10 @@ struct ContentArgs {
     /// asked) or fetch (which tells the sender that the mail was read) [default: leave]
     #[arg(hide_short_help = true, long, value_parser = word::<Trackers>(), hide_possible_values = true, value_name = "WHAT")]
     trackers: Option<Trackers>,
+}
+
+fn resolver(line: &str) -> Result<String, Error> {
+    words(line).map(|_| line.to_owned())
 }
 
 fn follow(word: &str) -> Result<String, Error> {

@@ -5,15 +5,15 @@
 
 use std::collections::HashSet;
 
+use super::super::wrapped::{self, push_line};
 use super::container::Container;
 use super::pictures::Pictures;
 use crate::edit::{Edit, Group};
-use crate::lengths::is_length;
 use crate::mime::entity::boundary;
 use crate::mime::transfer::append_base64;
-use crate::mime::{Field, PartId, TransferEncoding, Tree};
+use crate::mime::{PartId, Tree};
 use crate::report::{Detail, Reason, Refusal, Setting};
-use crate::span::{Newline, Span};
+use crate::span::Newline;
 
 /// Bytes of a boundary line of ours and its line ends, at most.
 const BOUNDARY_LINE: usize = 80;
@@ -180,42 +180,11 @@ impl<'p> Shapes<'p> {
 
     /// A message that is only HTML: its Content-* fields, as they are to be, move into the new part.
     fn wrapped_message(&self, document: PartId, own: Group, pictures: &Pictures<'_>) -> Group {
-        let newline = self.tree.newline.bytes();
-        let entity = self.tree.part(document);
-        let fields = self.tree.fields(document);
         let boundary = self.boundary(document);
-        let is_content =
-            |field: &Field| field.is_content(self.original) && !is_length(self.original, field);
-        let mut new = self.fields(document, &boundary);
-        if fields.first(self.original, "MIME-Version").is_none() {
-            new.splice(..0, [b"MIME-Version: 1.0", newline].concat());
-        }
-        let mut inner = Vec::new();
-        push_line(&mut inner, &[b"--", boundary.as_bytes()], newline);
-        let is_of_header = |edit: &Edit| entity.header.contains(edit.span);
-        let (mut of_header, mut group): (Group, Group) = own.into_iter().partition(is_of_header);
-        of_header.sort_by_key(|edit| (edit.span.start, edit.span.end));
-        let mut of_header = of_header.into_iter().peekable();
-        for field in fields.iter(self.original).filter(is_content) {
-            let mut at = field.whole.start;
-            while let Some(edit) = of_header.next_if(|edit| edit.span.start < field.whole.end) {
-                if edit.span.start < at {
-                    // The edit is of a field that stays.
-                    group.push(edit);
-                    continue;
-                }
-                inner.extend_from_slice(Span::new(at, edit.span.start).of(self.original));
-                inner.extend_from_slice(&edit.replacement);
-                at = edit.span.end;
-            }
-            inner.extend_from_slice(Span::new(at, field.whole.end).of(self.original));
-            group.push(Edit::replace(field.whole, std::mem::take(&mut new)));
-        }
-        group.extend(of_header);
-        inner.extend_from_slice(newline);
-        group.push(Edit::insert(entity.body.start, inner));
-        let is_last = entity.span.end >= self.original.len();
-        let ends_line = is_last || self.tree.abuts_boundary(self.original, document);
+        let fields = self.fields(document, &boundary);
+        let mut group =
+            wrapped::message((self.original, self.tree), document, own, fields, &boundary);
+        let ends_line = wrapped::ends_line(self.original, self.tree, document);
         self.put_behind(document, &boundary, pictures, ends_line, &mut group);
         group
     }
@@ -239,16 +208,7 @@ impl<'p> Shapes<'p> {
             &[b" boundary=\"", boundary.as_bytes(), b"\""],
             newline,
         );
-        // A multipart says what is in it (RFC 2045 §6.4).
-        let encoding = match entity.encoding {
-            TransferEncoding::EightBit => Some("8bit"),
-            TransferEncoding::Binary => Some("binary"),
-            _ => None,
-        };
-        if let Some(encoding) = encoding {
-            let name = b"Content-Transfer-Encoding: ";
-            push_line(&mut fields, &[name, encoding.as_bytes()], newline);
-        }
+        fields.extend(wrapped::encoding_field(self.tree, document));
         fields
     }
 
@@ -271,10 +231,7 @@ impl<'p> Shapes<'p> {
             part.append_to(&mut inserted, pictures, self.tree.newline);
             Edit::insert(end, inserted)
         }));
-        let mut close = [newline, b"--", boundary.as_bytes(), b"--"].concat();
-        if ends_line {
-            close.extend_from_slice(newline);
-        }
+        let close = wrapped::close(boundary, ends_line, self.tree.newline);
         group.push(Edit::insert(end, close));
     }
 
@@ -291,11 +248,4 @@ impl<'p> Shapes<'p> {
             &around,
         )
     }
-}
-
-fn push_line(bytes: &mut Vec<u8>, pieces: &[&[u8]], newline: &[u8]) {
-    for piece in pieces {
-        bytes.extend_from_slice(piece);
-    }
-    bytes.extend_from_slice(newline);
 }

@@ -46,7 +46,7 @@ impl Pending<'_> {
             change: Change::Edits(group),
             facts: Facts::of(obtained),
             inside: Pass::default(),
-            is_reference: session.settings.prefilter.notes(octets),
+            is_reference: session.may_refer(obtained),
         })
     }
 

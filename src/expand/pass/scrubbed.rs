@@ -211,24 +211,35 @@ impl Pending<'_> {
         // The last first: what is taken out of the rows stands behind what is looked at later.
         let texts = texts.into_values().rev();
         for text in texts.filter(|text| !text.filled.is_empty()) {
-            let counted: i64 = text.filled.iter().map(|(filled, _)| filled.growth).sum();
-            let changed = self.divide(&text).and_then(|group| {
-                let growth: i64 = group.iter().map(Edit::growth).sum();
-                self.edits.change(group, []).map(|()| growth)
-            });
-            match changed {
-                Ok(growth) => {
-                    session.ledger.lose(counted - growth);
-                    self.lengths = crate::lengths::Lengths::Corrected;
-                }
-                Err(refusal) => {
-                    session.ledger.lose(counted);
-                    for (_, rows) in text.filled.into_iter().rev() {
-                        self.pass.rows.drain(rows.start + 1..rows.end);
-                        if let Some(row) = self.pass.rows.get_mut(rows.start) {
-                            row.outcome = Outcome::Left;
-                            row.tell_refusal(refusal.clone());
-                        }
+            let group = self.divide(&text);
+            self.settle(session, group, text.filled);
+        }
+    }
+
+    /// Adds the edits by which parts come in; if they cannot be, their `rows` say so.
+    pub(super) fn settle(
+        &mut self,
+        session: &mut Session<'_>,
+        group: Result<Group, Refusal>,
+        parts: Vec<(Filled, Range<usize>)>,
+    ) {
+        let counted: i64 = parts.iter().map(|(filled, _)| filled.growth).sum();
+        let changed = group.and_then(|group| {
+            let growth: i64 = group.iter().map(Edit::growth).sum();
+            self.edits.change(group, []).map(|()| growth)
+        });
+        match changed {
+            Ok(growth) => {
+                session.ledger.lose(counted - growth);
+                self.lengths = crate::lengths::Lengths::Corrected;
+            }
+            Err(refusal) => {
+                session.ledger.lose(counted);
+                for (_, rows) in parts.into_iter().rev() {
+                    self.pass.rows.drain(rows.start + 1..rows.end);
+                    if let Some(row) = self.pass.rows.get_mut(rows.start) {
+                        row.outcome = Outcome::Left;
+                        row.tell_refusal(refusal.clone());
                     }
                 }
             }
@@ -450,7 +461,7 @@ impl<'t> TextFields<'t> {
     }
 }
 
-fn too_many_parts(most: usize) -> Refusal {
-    let detail = Detail::from("the text would become more parts than ").naming(Setting::Parts);
+pub(super) fn too_many_parts(most: usize) -> Refusal {
+    let detail = Detail::from("it would become more parts than ").naming(Setting::Parts);
     Refusal::lasting(Reason::TooManyParts, detail.then(format!(", {most}")))
 }

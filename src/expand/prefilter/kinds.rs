@@ -1,6 +1,6 @@
 //! Which kinds of words stand in a message: found once, also while it comes, and asked several times.
 
-use super::{ALL, DOCUMENTS, Embeds, OF_REFERENCES, Prefilter, declares_base, has_document, notes};
+use super::{ALL, DOCUMENTS, Embeds, OF_REFERENCES, Prefilter, declares_base, has_document};
 
 /// Which kinds of the words stand in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -29,7 +29,7 @@ impl Prefilter {
     /// The same, where some stand in what is before `bytes`.
     fn further(&self, bytes: &[u8], known: Kinds) -> Kinds {
         let kinds = self.of_words(bytes, known);
-        let is_noted = || self.notes && notes::first(bytes).is_some();
+        let is_noted = || self.first_note(bytes).is_some();
         Kinds {
             references: kinds.references || is_noted(),
             ..kinds

@@ -1,8 +1,10 @@
-//! What every note of Mailman's has: the end of a URL that it wrote, or the sentence of what it did not store.
+//! What every note of Mailman's has: the end of a URL that it wrote, or the sentence of what it did not store; and the path
+//! that every note of Sympa's has.
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use memchr::memmem::Finder;
 
 /// What stands in front of the date and the hash of an attachment.
 const NAME: &[u8] = b"/attachments/";
@@ -34,30 +36,31 @@ static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .build(WORDS)
         .ok()
 });
+static KEPT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("/attach/"));
 
-/// Where the first one stands.
-pub(super) fn first(bytes: &[u8]) -> Option<usize> {
-    find_from(bytes, 0)
-}
+/// A search for notes of one kind: where the first one stands, at `from` or later.
+pub(super) type Search = fn(&[u8], usize) -> Option<usize>;
 
-/// The messages that have one, by their numbers: those that end at the places given, in order.
+/// The messages that have a note, by their numbers: those that end at the places given, in order.
 #[cfg(any(test, feature = "mailbox"))]
-pub(super) fn messages(bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+pub(super) fn messages(searches: &[Search], bytes: &[u8], ends: &[usize]) -> Vec<usize> {
     let mut found = Vec::new();
-    let mut from = 0;
-    while let Some(at) = find_from(bytes, from) {
-        let number = ends.partition_point(|&end| end <= at);
-        let Some(&end) = ends.get(number) else {
-            break;
-        };
-        found.push(number);
-        from = end;
+    for search in searches {
+        let mut from = 0;
+        while let Some(at) = search(bytes, from) {
+            let number = ends.partition_point(|&end| end <= at);
+            let Some(&end) = ends.get(number) else {
+                break;
+            };
+            found.push(number);
+            from = end;
+        }
     }
     found
 }
 
-/// The same, at `from` or later.
-fn find_from(bytes: &[u8], from: usize) -> Option<usize> {
+/// Where a note of Mailman's stands.
+pub(super) fn mailman(bytes: &[u8], from: usize) -> Option<usize> {
     let Some(search) = &*SEARCH else {
         return (from < bytes.len()).then_some(from);
     };
@@ -88,12 +91,21 @@ fn is_path(bytes: &[u8], at: usize) -> bool {
     })
 }
 
+/// Where the path of what Sympa keeps stands.
+pub(super) fn sympa(bytes: &[u8], from: usize) -> Option<usize> {
+    Some(from + KEPT.find(bytes.get(from..)?)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::span::Newline;
 
     const URL: &str = "http://lists.example.org/pipermail/x/attachments/20240514/5a579ce7/a.png";
+
+    fn first(bytes: &[u8]) -> Option<usize> {
+        mailman(bytes, 0)
+    }
 
     #[test]
     fn notes_are_found_wherever_their_url_was_cut() {
@@ -117,7 +129,7 @@ mod tests {
             assert_eq!(first(none.as_bytes()), None, "{none}");
         }
         let two = b"one/attachments/20240514/5a579ce7/a|two|HTML attachment scrubbed and removed|";
-        assert_eq!(messages(two, &[36, 40, two.len()]), [0, 2]);
+        assert_eq!(messages(&[mailman], two, &[36, 40, two.len()]), [0, 2]);
     }
 
     #[test]

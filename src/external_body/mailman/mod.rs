@@ -305,7 +305,11 @@ fn file_name(name: &[u8]) -> Option<String> {
     if !is_name(name) {
         return None;
     }
-    let name = text_of(name);
+    file_name_in(&text_of(name))
+}
+
+/// The name of a file in a text: nothing of it leads into a folder.
+pub(super) fn file_name_in(name: &str) -> Option<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let name: String = name
         .chars()

@@ -1,4 +1,4 @@
-//! http, https, ftp and file as this system reaches them, each behind the policy.
+//! http, https, ftp and file as this system reaches them, each behind the policy; and the resolver.
 
 #[cfg(feature = "file")]
 pub(super) mod file;
@@ -8,6 +8,8 @@ mod ftp;
 mod http;
 #[cfg(feature = "http")]
 mod http_body;
+#[cfg(feature = "cli")]
+mod resolver;
 #[cfg(feature = "http")]
 mod servers;
 #[cfg(any(feature = "file", feature = "ftp", feature = "http"))]
@@ -35,6 +37,8 @@ use super::request::{Fetch, Probed, Request, Retrieved};
 use crate::error::Error;
 #[cfg(all(feature = "http", feature = "ftp"))]
 use crate::policy::Host;
+#[cfg(feature = "cli")]
+use crate::policy::resolver::Question;
 use crate::policy::{Policy, Scheme, Target};
 #[cfg(feature = "file")]
 use crate::report::Provenance;
@@ -172,6 +176,10 @@ fn not_built_in(target: &Target) -> Refusal {
 
 impl Fetch for System {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        #[cfg(feature = "cli")]
+        if let Some(question) = Question::of(&request.url) {
+            return resolver::ask(&self.policy, &question, self.allowance(request)?);
+        }
         let begun = Instant::now();
         let target = self.policy.judge_url(&request.url)?;
         let allowance = self.allowance(request)?;

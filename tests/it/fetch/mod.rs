@@ -21,4 +21,5 @@ mod fetch_proxy;
 mod names_and_limits;
 mod provenance;
 mod proxies;
+mod resolver;
 mod resume;

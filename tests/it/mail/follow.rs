@@ -53,7 +53,7 @@ fn a_wrong_word_and_the_option_of_before_say_what_to_write() {
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8(output.stderr).unwrap()
     };
-    let text = said(&["--follow", "outlook"]);
+    let text = said(&["--follow", "onedrive"]);
     assert!(text.contains("thunderbird, exchange, shortcuts"), "{text}");
     let text = said(&["--shortcuts", "all"]);
     assert!(text.contains("write --follow shortcuts"), "{text}");

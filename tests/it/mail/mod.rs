@@ -11,6 +11,7 @@ mod embed_forecast;
 mod embed_hostile;
 mod faults_memory;
 mod follow;
+mod hosted;
 mod mailman;
 mod rfc1864;
 mod rfc1873;

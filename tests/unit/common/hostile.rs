@@ -399,7 +399,39 @@ pub const SHAPES: &[Shape] = &[
             format!("\n\nMessage: 1\nMessage-ID: <m@example.org>\n\nx...\nURL: <{NOTED}a.html>\n");
         between(NOTES, &note, octets, "")
     }),
+    shape("hosted-one-file", |octets| {
+        document(&times(&item("1"), octets))
+    }),
+    shape("hosted-files", |octets| {
+        document(&numbered(octets, |at| item(&format!("{at:x}"))))
+    }),
+    shape("hosted-unclosed", |octets| {
+        let mark = "<li class=cloudAttachmentItem><a href=https://localhost/s/1 x='&amp;";
+        document(&times(mark, octets))
+    }),
+    shape("hosted-classes", |octets| {
+        let classes = times("cloudAttachmentItem xgmail_chip ", octets / 2);
+        let one = "<li class='cloudAttachmentItem'><span class=cloudfile-size>&#49;";
+        document(&format!("<li class='{classes}'>{}", times(one, octets / 2)))
+    }),
+    shape("hosted-entities", |octets| {
+        let url = times("&#x41;&amp;", octets / 2);
+        let text = times("&nbsp;<b>", octets / 2);
+        document(&format!(
+            "<li class=cloudAttachmentItem><a href='https://localhost/s/{url}'>{text}"
+        ))
+    }),
+    shape("hosted-quotes", |octets| {
+        document(&times(&format!("<blockquote>{}</", item("1")), octets))
+    }),
 ];
+
+/// A file in a cloud.
+fn item(token: &str) -> String {
+    format!(
+        "<li class=cloudAttachmentItem data-content-location=https://localhost/s/{token}><a class=cloudfile-name>x</a></li>"
+    )
+}
 
 const fn shape(name: &'static str, make: fn(usize) -> Vec<u8>) -> Shape {
     Shape { name, make }

@@ -1,0 +1,203 @@
+//! Files that clouds keep: what a cloud says instead of giving one, and whom to ask next.
+
+use std::time::SystemTime;
+
+use mail_parser::DateTime;
+use memchr::memmem;
+
+use super::answer::Answer;
+use super::content::Obtained;
+use super::session::{Answered, Session};
+use crate::external_body::{ExternalBody, Form};
+use crate::link::url::Reference;
+use crate::mime::date;
+use crate::plan::{Item, Step};
+use crate::report::{Reason, Refusal, Retry};
+
+/// Octets of a page that are read: what it says stands at its start.
+const LONGEST: usize = 256 << 10;
+
+/// Hosts that ask who one is.
+const SIGN_IN: [&str; 7] = [
+    "accounts.google.com",
+    "login.microsoftonline.com",
+    "login.microsoft.com",
+    "login.live.com",
+    "account.box.com",
+    "idmsa.apple.com",
+    "appleid.apple.com",
+];
+
+/// What pages say, in lower case: the reason is that of the first that is found.
+const SAID: [(Reason, &str); 11] = [
+    (Reason::ScanPage, "virus scan warning"),
+    (Reason::ScanPage, "id=\"uc-download-link\""),
+    (Reason::ScanPage, "id=\"download-form\""),
+    (Reason::SignIn, "type=\"password\""),
+    (Reason::SignIn, "accounts.google.com/servicelogin"),
+    (Reason::SignIn, "login.microsoftonline.com/common"),
+    (Reason::SignIn, "<title>sign in"),
+    (Reason::Expired, "has expired"),
+    (Reason::Expired, "link expired"),
+    (Reason::Expired, "no longer available"),
+    (Reason::Expired, "been deleted"),
+];
+
+/// Why an answer is a page and not the file; none for the file.
+fn page(body: &ExternalBody<'_>, answer: &Answer) -> Option<Refusal> {
+    let octets = answer.octets();
+    let octets = octets.bytes();
+    let start = octets.get(..octets.len().min(LONGEST)).unwrap_or_default();
+    let essence = answer.essence();
+    let is_html = match essence.as_deref() {
+        Some("text/html" | "application/xhtml+xml") => true,
+        // A resolver does not say what it gives.
+        None | Some("text/plain" | "application/octet-stream") => is_markup(start),
+        Some(_) => false,
+    };
+    if !is_html {
+        return None;
+    }
+    let host = Reference::split(answer.url()).site().map(|site| site.host);
+    let is_gate = host.is_some_and(|host| SIGN_IN.contains(&&*host.to_ascii_lowercase()));
+    let text = start.to_ascii_lowercase();
+    let said = || {
+        SAID.iter()
+            .find(|(_, words)| memmem::find(&text, words.as_bytes()).is_some())
+    };
+    // A page that was sent may say anything.
+    let is_promised = body.file_name.as_deref().is_some_and(is_page_name);
+    let reason = match is_gate {
+        true => Reason::SignIn,
+        false if is_promised => return None,
+        false => said().map_or(Reason::WebPage, |(reason, _)| *reason),
+    };
+    Some(Refusal::lasting(reason, reason.meaning()))
+}
+
+fn is_page_name(name: &str) -> bool {
+    let extension = name.rsplit('.').next().unwrap_or_default();
+    ["htm", "html", "xhtml"]
+        .iter()
+        .any(|it| extension.eq_ignore_ascii_case(it))
+}
+
+fn is_markup(start: &[u8]) -> bool {
+    let start = start
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(start)
+        .trim_ascii_start();
+    let begins = |word: &[u8]| {
+        start
+            .get(..word.len())
+            .is_some_and(|it| it.eq_ignore_ascii_case(word))
+    };
+    begins(b"<!doctype html") || begins(b"<html")
+}
+
+/// Whether this is a form of references whose files clouds keep.
+fn is_hosted(body: &ExternalBody<'_>) -> bool {
+    matches!(body.form, Form::Hosted(_) | Form::Sympa)
+}
+
+/// A failure, by the end that the mail names.
+fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
+    let expires = body
+        .hosted
+        .as_ref()
+        .and_then(|hosted| hosted.expires.as_deref());
+    let is_answer = matches!(
+        refusal.reason,
+        Reason::HttpStatus | Reason::WebPage | Reason::SignIn
+    );
+    match expires.filter(|_| is_answer && refusal.retry == Retry::Never) {
+        Some(expires) if is_past(expires) => Refusal {
+            reason: Reason::Expired,
+            detail: refusal
+                .detail
+                .then(format!("; the mail says that it ended {expires}")),
+            ..refusal
+        },
+        _ => refusal,
+    }
+}
+
+/// Whether a time is before now. The clock changes what is told, never what is done.
+fn is_past(expires: &str) -> bool {
+    let time = DateTime::parse_rfc3339(expires).map(|time| time.to_timestamp());
+    let time = time.or_else(|| date::seconds(expires.as_bytes()));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now
+        .ok()
+        .and_then(|since| i64::try_from(since.as_secs()).ok());
+    time.zip(now).is_some_and(|(time, now)| time < now)
+}
+
+impl Session<'_> {
+    /// Whether content that comes in may refer elsewhere itself, where a later look at the message sees it.
+    pub(super) fn may_refer(&self, obtained: &Obtained) -> bool {
+        self.settings.prefilter.notes(obtained.octets.bytes())
+    }
+
+    /// Asks the resolver, side by side, for what these items need and nobody else gave.
+    pub(super) fn resolve(&mut self, items: &[&Item<'_>]) {
+        let policy = self.policy();
+        if policy.resolver.is_empty() {
+            return;
+        }
+        let missing = items.iter().filter(|item| self.settled(item).is_err());
+        let questions: Vec<String> = missing
+            .filter_map(|item| policy.question(&item.body))
+            .collect();
+        self.ask(questions.iter().map(|question| (question.as_str(), None)));
+    }
+
+    /// What the plain URL of an item gave, if it was asked and gave no file: why.
+    fn settled(&self, item: &Item<'_>) -> Result<(), Refusal> {
+        let Step::Retrieve { url, accept } = &item.step else {
+            return Ok(());
+        };
+        match self.retrieved.get(&(url.clone(), accept.clone())) {
+            Some(Answered::Refused(refusal)) => Err(refusal.clone()),
+            Some(Answered::Content(answer)) if is_hosted(&item.body) => {
+                page(&item.body, answer).map_or(Ok(()), Err)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is known of an item: of a file that a cloud did not give, what the resolver gave.
+    pub(super) fn answered(&mut self, item: &Item<'_>, url: &str) -> Option<Answered> {
+        let accept = match &item.step {
+            Step::Retrieve { accept, .. } => accept.clone(),
+            _ => None,
+        };
+        let answered = self.retrieved.get(&(url.to_owned(), accept)).cloned();
+        if !is_hosted(&item.body) {
+            return answered;
+        }
+        let Err(refusal) = self.settled(item) else {
+            return answered;
+        };
+        let question = self
+            .policy()
+            .question(&item.body)
+            .filter(|question| question != url);
+        let Some(question) = question else {
+            return Some(Answered::Refused(judged(&item.body, refusal)));
+        };
+        self.ask(std::iter::once((question.as_str(), None)));
+        Some(match self.retrieved.get(&(question, None)) {
+            Some(Answered::Content(answer)) => match page(&item.body, answer) {
+                Some(page) => Answered::Refused(page),
+                None => Answered::Content(answer.clone()),
+            },
+            Some(Answered::Refused(other)) => Answered::Refused(Refusal {
+                detail: refusal.detail.then("; ").then(other.detail.clone()),
+                ..other.clone()
+            }),
+            Some(Answered::Unasked) => Answered::Unasked,
+            None => Answered::Refused(judged(&item.body, refusal)),
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! Files that become attachments of a mail: parts at the end of its multipart/mixed, or of one that is made around what it
+//! was. The document that showed a link to them stays, octet for octet.
+
+use std::ops::Range;
+
+use super::{Change, Pass, Pending, Put};
+use crate::edit::{Edit, Group};
+use crate::expand::content::Obtained;
+use crate::expand::facts::Facts;
+use crate::expand::scrubbed::{Filled, NewPart, Stored};
+use crate::expand::session::Session;
+use crate::expand::wrapped::{self, push_line};
+use crate::mime::entity::boundary;
+use crate::mime::transfer::{base64_length_with, encode_base64, with_newlines};
+use crate::mime::{Content, PartId, media_type};
+use crate::plan::Item;
+use crate::report::{Reason, Refusal};
+
+/// Octets of the fields and lines around what a message was and its first attachment, at most.
+const WRAPPING: usize = 400;
+
+/// Octets of a boundary line of ours and its line ends, at most.
+const BOUNDARY_LINE: usize = 80;
+
+impl Pending<'_> {
+    /// What a file becomes.
+    pub(super) fn attached(
+        &mut self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        obtained: Obtained,
+    ) -> Result<Put, Refusal> {
+        let message = self.tree.message_of(item.body.part);
+        let octets = obtained.octets.len();
+        let length = base64_length_with(octets, self.tree.newline) as i64;
+        session.ledger.would_fit(length)?;
+        session.ledger.work(octets)?;
+        let others = self.attached.get(&message).map_or(0, Vec::len);
+        let overhead = match self.boundary_of(message)? {
+            Some(boundary) => boundary.len() + 8,
+            None if others == 0 => WRAPPING,
+            None => BOUNDARY_LINE,
+        };
+        let made: usize = self.attached.values().map(|parts| parts.len() + 1).sum();
+        let most = self.place.limits.parts;
+        if self.tree.ids().count() + made + 1 >= most {
+            return Err(super::scrubbed::too_many_parts(most));
+        }
+        let is_reference = obtained.essence.ends_with("internet-shortcut");
+        let stored = Stored::hosted(&item.body, obtained);
+        let facts = Facts::of(&stored.obtained);
+        // Every octet stays, and no line is a boundary.
+        let encoded = encode_base64(stored.obtained.octets.bytes(), self.tree.newline);
+        let new = stored.written(encoded, self.tree.newline);
+        let growth = (new.len() + overhead) as i64;
+        Ok(Put {
+            change: Change::Attached(Filled {
+                part: message,
+                number: others,
+                new,
+                growth,
+            }),
+            facts,
+            inside: Pass::default(),
+            is_reference,
+        })
+    }
+
+    /// The boundary of the multipart/mixed that a message is; none if one is to be made.
+    fn boundary_of(&self, message: PartId) -> Result<Option<&[u8]>, Refusal> {
+        let entity = self.tree.part(message);
+        let is_broken = match &entity.content {
+            Content::Multipart(multipart) if entity.essence == "multipart/mixed" => {
+                match (multipart.close, multipart.overflow) {
+                    (Some(_), None) => return Ok(Some(&multipart.boundary)),
+                    _ => true,
+                }
+            }
+            Content::Multipart(multipart) => multipart.close.is_none(),
+            _ => false,
+        };
+        if is_broken || entity.separator.is_empty() || self.tree.is_cut_off(message) {
+            let detail = "the header or the end of the message is missing";
+            return Err(Refusal::lasting(Reason::IncompleteBody, detail));
+        }
+        Ok(None)
+    }
+
+    /// Makes the edits of all messages that get attachments.
+    pub(super) fn put_attached(&mut self, session: &mut Session<'_>) {
+        let attached = std::mem::take(&mut self.attached);
+        // A message in a message ends before that does.
+        for (message, parts) in attached.into_iter().rev() {
+            let group = self.extended(message, &parts);
+            self.settle(session, Ok(group), parts);
+        }
+    }
+
+    fn extended(&self, message: PartId, parts: &[(Filled, Range<usize>)]) -> Group {
+        let (newline, entity) = (self.tree.newline.bytes(), self.tree.part(message));
+        let new = parts.iter().map(|(filled, _)| &filled.new);
+        if let Content::Multipart(multipart) = &entity.content
+            && entity.essence == "multipart/mixed"
+            && let Some(close) = multipart.close
+        {
+            // The line break in front belongs to the close delimiter where there is one.
+            let line = close.of(self.entity);
+            let at = close.end - line.trim_ascii_start().len();
+            let inserted = new.map(|part| {
+                let mut inserted = Vec::with_capacity(part.len() + multipart.boundary.len() + 8);
+                push_line(&mut inserted, &[b"--", &multipart.boundary], newline);
+                push_part(&mut inserted, part, newline);
+                inserted.extend_from_slice(newline);
+                Edit::insert(at, inserted)
+            });
+            return inserted.collect();
+        }
+        let mut seed = self.tree.number(message).into_bytes();
+        for part in new.clone() {
+            seed.extend_from_slice(&part.fields);
+        }
+        let around = self.tree.boundaries_around(message);
+        let boundary = boundary(&seed, entity.span.of(self.entity), &around);
+        let value = [("boundary".to_owned(), boundary.clone())];
+        let value = media_type::write("multipart/mixed", &value);
+        let mut fields = b"Content-Type: ".to_vec();
+        fields.extend_from_slice(&with_newlines(value, self.tree.newline));
+        fields.extend(wrapped::encoding_field(self.tree, message));
+        let mail = (self.entity, self.tree);
+        let mut group = wrapped::message(mail, message, Group::new(), fields, &boundary);
+        let end = entity.span.end;
+        group.extend(new.map(|part| {
+            let mut inserted = Vec::with_capacity(part.len() + boundary.len() + 8);
+            inserted.extend_from_slice(newline);
+            push_line(&mut inserted, &[b"--", boundary.as_bytes()], newline);
+            push_part(&mut inserted, part, newline);
+            Edit::insert(end, inserted)
+        }));
+        let ends_line = wrapped::ends_line(self.entity, self.tree, message);
+        let close = wrapped::close(&boundary, ends_line, self.tree.newline);
+        group.push(Edit::insert(end, close));
+        group
+    }
+}
+
+fn push_part(bytes: &mut Vec<u8>, part: &NewPart, newline: &[u8]) {
+    bytes.extend_from_slice(&part.fields);
+    bytes.extend_from_slice(newline);
+    bytes.extend_from_slice(&part.body);
+}

@@ -1,0 +1,92 @@
+//! A multipart that is made around what a message was: its Content-* fields move inwards, all other octets stay.
+
+use crate::edit::{Edit, Group};
+use crate::lengths::is_length;
+use crate::mime::{Field, PartId, TransferEncoding, Tree};
+use crate::span::{Newline, Span};
+
+/// The edits that make a message the first part of a multipart with these fields. `own` are those of the message: what
+/// moves is what it was changed to.
+pub(super) fn message(
+    (original, tree): (&[u8], &Tree),
+    message: PartId,
+    own: Group,
+    mut fields: Vec<u8>,
+    boundary: &str,
+) -> Group {
+    let newline = tree.newline.bytes();
+    let entity = tree.part(message);
+    let is_content = |field: &Field| field.is_content(original) && !is_length(original, field);
+    let old = tree.fields(message);
+    if old.first(original, "MIME-Version").is_none() {
+        fields.splice(..0, [b"MIME-Version: 1.0", newline].concat());
+    }
+    let mut new = Some(fields);
+    let mut inner = Vec::new();
+    push_line(&mut inner, &[b"--", boundary.as_bytes()], newline);
+    let is_of_header = |edit: &Edit| entity.header.contains(edit.span);
+    let (mut of_header, mut group): (Group, Group) = own.into_iter().partition(is_of_header);
+    of_header.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    let mut of_header = of_header.into_iter().peekable();
+    for field in old.iter(original).filter(is_content) {
+        let mut at = field.whole.start;
+        while let Some(edit) = of_header.next_if(|edit| edit.span.start < field.whole.end) {
+            if edit.span.start < at {
+                // It is of a field that stays.
+                group.push(edit);
+                continue;
+            }
+            inner.extend_from_slice(Span::new(at, edit.span.start).of(original));
+            inner.extend_from_slice(&edit.replacement);
+            at = edit.span.end;
+        }
+        inner.extend_from_slice(Span::new(at, field.whole.end).of(original));
+        group.push(Edit::replace(field.whole, new.take().unwrap_or_default()));
+    }
+    // A message that says nothing of itself.
+    group.extend(new.map(|new| Edit::insert(entity.header.end, new)));
+    group.extend(of_header);
+    inner.extend_from_slice(newline);
+    group.push(Edit::insert(entity.body.start, inner));
+    group
+}
+
+/// The field by which a multipart says how what is in it is encoded (RFC 2045 §6.4).
+pub(super) fn encoding_field(tree: &Tree, part: PartId) -> Vec<u8> {
+    let encoding = match tree.part(part).encoding {
+        TransferEncoding::EightBit => "8bit",
+        TransferEncoding::Binary => "binary",
+        _ => return Vec::new(),
+    };
+    let mut field = Vec::new();
+    let name = b"Content-Transfer-Encoding: ";
+    push_line(
+        &mut field,
+        &[name, encoding.as_bytes()],
+        tree.newline.bytes(),
+    );
+    field
+}
+
+/// The line that closes a multipart. It has an end of its own where none follows.
+pub(super) fn close(boundary: &str, ends_line: bool, newline: Newline) -> Vec<u8> {
+    let newline = newline.bytes();
+    let mut close = [newline, b"--", boundary.as_bytes(), b"--"].concat();
+    if ends_line {
+        close.extend_from_slice(newline);
+    }
+    close
+}
+
+/// Whether the last line of a message has to end itself.
+pub(super) fn ends_line(original: &[u8], tree: &Tree, message: PartId) -> bool {
+    let is_last = tree.part(message).span.end >= original.len();
+    is_last || tree.abuts_boundary(original, message)
+}
+
+pub(super) fn push_line(bytes: &mut Vec<u8>, pieces: &[&[u8]], newline: &[u8]) {
+    for piece in pieces {
+        bytes.extend_from_slice(piece);
+    }
+    bytes.extend_from_slice(newline);
+}

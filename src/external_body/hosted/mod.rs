@@ -1,0 +1,195 @@
+//! Attachments that the writer's program left in a cloud, and put a link into the mail's HTML for: Gmail, Outlook, Apple's
+//! Mail Drop, Thunderbird's FileLink; and bare links to such files. No document describes them; this is what the
+//! programs write.
+//!
+//! Name, size and end date are the writer's claims. What is shown several times is one file. A file that a part of the
+//! message says it came from is there already.
+
+mod marks;
+mod provider;
+mod sympa;
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, UNIX_EPOCH};
+
+use url::Url;
+
+use self::marks::{Marked, may_show, shown};
+use self::provider::{Located, known, shared};
+pub(super) use self::sympa::read as read_sympa;
+use super::mailman::file_name_in;
+use super::unusable::too_many_notes;
+use super::url::read_url;
+use super::{ExternalBody, Follow, Form, Reading};
+use crate::mime::entity::uri;
+use crate::mime::{Content, Header, PartId, Tree};
+use crate::report::{HostedFile, rfc3339};
+
+/// The files that the documents of a message show, in order; none of parts that refer elsewhere themselves.
+pub fn hosted<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    reading: &Reading,
+    known: &HashSet<PartId>,
+) -> Vec<ExternalBody<'a>> {
+    let forms = Follow::HOSTED;
+    if !forms.iter().any(|form| reading.forms.contains(*form)) {
+        return Vec::new();
+    }
+    let mut bodies: Vec<ExternalBody<'a>> = Vec::new();
+    // Each file once a message, by the URL that gives it.
+    let mut found: HashMap<(PartId, String), usize> = HashMap::new();
+    for part in tree.ids().filter(|part| !known.contains(part)) {
+        if !is_document(original, tree, part) {
+            continue;
+        }
+        let entity = tree.part(part);
+        let Some(document) = entity.encoding.decode(entity.body.of(original)) else {
+            continue;
+        };
+        if !may_show(&document, reading.forms) {
+            continue;
+        }
+        let message = tree.message_of(part);
+        shown(&document, |shown| {
+            // One more than are read says that there are more.
+            let is_told =
+                reading.forms.contains(shown.follow) && bodies.len() <= reading.most_notes;
+            let Some((url, place)) = place_of(&shown).filter(|_| is_told) else {
+                return;
+            };
+            let key = place.plain.as_ref().map_or(url.as_str(), String::as_str);
+            let name = name_of(&shown, &place);
+            let number = *found
+                .entry((message, key.to_owned()))
+                .or_insert(bodies.len());
+            if let Some(body) = bodies.get_mut(number) {
+                // A picture may be the first link of a file, and its name the second.
+                if body.form == Form::Hosted(Follow::Links) && shown.follow != Follow::Links {
+                    // The same was a bare link before.
+                    body.form = Form::Hosted(shown.follow);
+                    body.size = shown.size.or(body.size);
+                    body.file_name = name.or(body.file_name.take());
+                } else {
+                    body.file_name = body.file_name.take().or(name);
+                }
+            } else {
+                bodies.push(body(part, entity.body.start, &shown, &url, place, name));
+            }
+        });
+    }
+    for body in &mut bodies {
+        if let Some(hosted) = &mut body.hosted {
+            hosted.name.clone_from(&body.file_name);
+        }
+    }
+    if bodies.len() > reading.most_notes
+        && let Some(last) = bodies.last_mut()
+    {
+        last.target = Err(too_many_notes());
+    }
+    if !bodies.is_empty() {
+        let there = locations(original, tree);
+        bodies.retain(|body| {
+            let link = body.hosted.as_ref().map(|hosted| hosted.link.as_bytes());
+            !link.is_some_and(|link| there.contains(&(tree.message_of(body.part), link.to_vec())))
+        });
+    }
+    bodies
+}
+
+/// Whether decoded content may hold what a later look at the message would take, told by a search for words.
+#[must_use]
+pub fn may_hold_hosted(content: &[u8], reading: &Reading) -> bool {
+    may_show(content, reading.forms)
+}
+
+/// Whether a document is the mail's own text: an attached page is somebody's file.
+fn is_document(original: &[u8], tree: &Tree, part: PartId) -> bool {
+    let entity = tree.part(part);
+    matches!(
+        entity.essence.as_str(),
+        "text/html" | "application/xhtml+xml"
+    ) && entity.content == Content::Leaf
+        && !tree
+            .disposition(original, part)
+            .eq_ignore_ascii_case(b"attachment")
+}
+
+/// Where the file is, if the link is one that its mark may have.
+fn place_of(shown: &Marked) -> Option<(Url, Located)> {
+    let url = Url::parse(&shown.link).ok()?;
+    if !["http", "https"].contains(&url.scheme()) {
+        return None;
+    }
+    let place = known(&url, shown.name.as_deref());
+    let place = match shown.follow {
+        Follow::FileLink => Some(place.unwrap_or_else(|| shared(&url))),
+        Follow::Gmail => place.filter(|place| place.provider == "google-drive"),
+        Follow::MailDrop => place.filter(|place| place.provider == "mail-drop"),
+        Follow::Outlook => {
+            place.filter(|place| ["onedrive", "sharepoint"].contains(&place.provider))
+        }
+        // A page that shows no file is no attachment; and a Mail Drop has a mark of its own.
+        _ => place.filter(|place| place.plain.is_ok() && place.provider != "mail-drop"),
+    };
+    place.map(|place| (url, place))
+}
+
+/// The file's name. The text of a bare link may say anything.
+fn name_of(shown: &Marked, place: &Located) -> Option<String> {
+    let said = shown.name.as_deref();
+    let name = match shown.follow {
+        Follow::Links => {
+            let extension = |name: &str| Some(name.rsplit_once('.')?.1.to_owned());
+            let is_name = |name: &&str| {
+                extension(name).is_some_and(|end| {
+                    (1..=8).contains(&end.len()) && end.bytes().all(|it| it.is_ascii_alphanumeric())
+                }) && !name.contains("://")
+            };
+            place.name.as_deref().or(said.filter(is_name))
+        }
+        _ => said.or(place.name.as_deref()),
+    };
+    name.and_then(file_name_in)
+}
+
+fn body<'a>(
+    part: PartId,
+    start: usize,
+    shown: &Marked,
+    url: &Url,
+    place: Located,
+    name: Option<String>,
+) -> ExternalBody<'a> {
+    /// The first second of the year 10000.
+    const LAST: u64 = 253_402_300_800;
+    let target = place
+        .plain
+        .and_then(|plain| read_url(plain.into_bytes().into()));
+    let form = Form::Hosted(shown.follow);
+    let mut body = ExternalBody::with(&[], part, form, target, Header::none_at(start));
+    let ends = place.ends.and_then(|ends| u64::try_from(ends).ok());
+    let ends = ends.filter(|&ends| ends < LAST);
+    let ends = ends.map(|ends| rfc3339(UNIX_EPOCH + Duration::from_secs(ends)));
+    body.size = shown.size.or(place.size);
+    body.file_name = name;
+    body.hosted = Some(Box::new(HostedFile {
+        provider: place.provider,
+        name: None,
+        link: uri(url.as_str()),
+        expires: ends.or_else(|| shown.expires.clone()),
+    }));
+    body
+}
+
+/// What parts say of where they came from, by the message that they belong to.
+fn locations(original: &[u8], tree: &Tree) -> HashSet<(PartId, Vec<u8>)> {
+    let located = tree.ids().filter_map(|part| {
+        let value = tree.value(original, part, "Content-Location")?;
+        let value = value.iter().copied();
+        let url: Vec<u8> = value.filter(|byte| !byte.is_ascii_whitespace()).collect();
+        Some((tree.message_of(part), url))
+    });
+    located.collect()
+}

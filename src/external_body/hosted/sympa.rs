@@ -1,0 +1,140 @@
+//! Attachments that Sympa keeps on its server ("urlized"): a part that stands where the attachment stood.
+//!
+//! Its text is a sentence in the list's language, which names the file and ends in a colon, and a URL below it:
+//! `.../attach/LIST/FOLDER/FILE`.
+
+use std::borrow::Cow;
+
+use super::super::mailman::file_name_in;
+use super::super::url::read_url;
+use super::super::{ExternalBody, Follow, Form, Reading};
+use crate::mime::entity::uri;
+use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::report::HostedFile;
+
+/// Octets of such a part. A sentence and a URL have a few hundred.
+const LONGEST: usize = 4 << 10;
+
+/// What stands in front of the list's name.
+const PATH: &str = "/attach/";
+
+/// What Sympa writes in English around the name, which may hold blanks.
+const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this message"];
+
+/// Reads a part; none if it is no such note.
+pub fn read<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    part: PartId,
+    reading: &Reading,
+) -> Option<ExternalBody<'a>> {
+    let entity = tree.part(part);
+    if !reading.forms.contains(Follow::Sympa)
+        || entity.essence != "text/plain"
+        || entity.content != Content::Leaf
+        || entity.body.len() > LONGEST
+        || !tree.is_under_multipart(part)
+        || !tree
+            .disposition(original, part)
+            .eq_ignore_ascii_case(b"inline")
+    {
+        return None;
+    }
+    let value = tree.value(original, part, "Content-Type")?;
+    let format = MediaType::parse(value).parameter("format")?;
+    if !format.eq_ignore_ascii_case(b"flowed") {
+        return None;
+    }
+    let text = entity.encoding.decode(entity.body.of(original))?;
+    let (name, url) = note(&String::from_utf8_lossy(&text))?;
+    let target = read_url(Cow::Owned(url.clone().into_bytes()));
+    let phantom = Header::none_at(entity.body.start);
+    let mut body = ExternalBody::with(original, part, Form::Sympa, target, phantom);
+    body.hosted = Some(Box::new(HostedFile {
+        provider: "sympa",
+        name: Some(name.clone()),
+        link: uri(&url),
+        expires: None,
+    }));
+    body.file_name = Some(name);
+    Some(body)
+}
+
+/// The name and the URL that a note holds, and nothing besides.
+fn note(text: &str) -> Option<(String, String)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<&str> = lines.collect();
+    let (url, sentence) = lines.split_last()?;
+    let is_url = ["http://", "https://"]
+        .iter()
+        .any(|start| url.starts_with(start));
+    let is_one = !url.contains(char::is_whitespace) && url.contains(PATH);
+    let sentence = sentence.join(" ");
+    if !is_url || !is_one || sentence.contains("://") {
+        return None;
+    }
+    let sentence = sentence.strip_suffix([':', '\u{ff1a}'])?.trim_end();
+    let english = sentence
+        .strip_prefix(ENGLISH[0])
+        .and_then(|rest| rest.split_once(ENGLISH[1]));
+    let name = match english {
+        Some((name, _)) => name,
+        None => {
+            let mut words = sentence.split_whitespace();
+            words.find_map(|word| {
+                let around =
+                    |letter: char| "\"'`\u{ab}\u{bb}\u{201c}\u{201d}\u{201e}()<>,".contains(letter);
+                let word = word.trim_matches(around);
+                let (stem, extension) = word.rsplit_once('.')?;
+                let is_extension = (1..=8).contains(&extension.len())
+                    && extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
+                (is_extension && !stem.is_empty()).then_some(word)
+            })?
+        }
+    };
+    Some((file_name_in(name)?, (*url).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_known_by_its_shape_in_any_language() {
+        const URL: &str = "https://l.example/sympa/attach/team/AbC/msg.0.bin";
+        let rest = "file that was initially attached to this message has been stored on the mailing lists server:";
+        for (text, expected) in [
+            (
+                format!("The coast 1.mp4 {rest}\n{URL}\n"),
+                Some("coast 1.mp4"),
+            ),
+            (
+                format!("The README {rest}\r\n\r\n{URL}\r\n"),
+                Some("README"),
+            ),
+            (
+                format!(
+                    "Le fichier \u{ab}c\u{f4}te.mp4\u{bb} initialement attach\u{e9} \n\u{e0} ce message a \u{e9}t\u{e9} stock\u{e9} :\n{URL}"
+                ),
+                Some("c\u{f4}te.mp4"),
+            ),
+            (format!("The ../../a.mp4 {rest}\n{URL}"), Some("a.mp4")),
+            (format!("The coast.mp4 {rest}\n{URL}\nRegards, Ann\n"), None),
+            (format!("The coast.mp4 {rest}\n> {URL}\n"), None),
+            (format!("My film is here:\n{URL}\n"), None),
+            (format!("See coast.mp4.\n{URL}\n"), None),
+            (
+                format!("The coast.mp4 {rest}\nhttps://l.example/a.bin\n"),
+                None,
+            ),
+            (format!("The coast.mp4 {rest}\n"), None),
+            (String::new(), None),
+        ] {
+            let found = note(&text).map(|(name, url)| {
+                assert_eq!(url, URL);
+                name
+            });
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+}

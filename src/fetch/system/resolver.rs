@@ -1,0 +1,155 @@
+//! A program of the user's that gets what needs a sign-in: `--resolver`.
+//!
+//! It is started without a shell, and all that a mail says goes to its standard input, as one JSON object on one line: `url`,
+//! `name` and `provider`. What it writes is the file, if it ends with status 0. It works in a folder of its own, which goes
+//! with all that it left there; it and what it started end with its time.
+
+use std::io::{Read, Write as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::super::allowance::Allowance;
+use super::super::request::Retrieved;
+use crate::policy::Policy;
+use crate::policy::resolver::Question;
+use crate::report::{Provenance, Reason, Refusal};
+
+/// Octets of what it says that are read, and characters that are told.
+const LONGEST_WORDS: u64 = 16 << 10;
+const SHOWN: usize = 200;
+
+/// How often it is looked whether it ended, once it closed its output.
+const INTERVAL: Duration = Duration::from_millis(5);
+
+/// A temporary failure, as mail systems say it (sysexits.h).
+const TEMPORARY: i32 = 75;
+
+/// The file that the resolver gives.
+///
+/// # Errors
+/// [`Reason::ResolverFailed`] with what it says, [`Reason::TooLarge`], [`Reason::Timeout`] and [`Reason::Deadline`].
+pub(super) fn ask(
+    policy: &Policy,
+    question: &Question<'_>,
+    allowance: Allowance,
+) -> Result<Retrieved, Refusal> {
+    let begun = Instant::now();
+    let folder = tempfile::Builder::new()
+        .prefix("embody-resolver-")
+        .tempdir();
+    let folder =
+        folder.map_err(|error| failed(&format!("it has no folder to work in: {error}")))?;
+    let (program, arguments) = policy
+        .resolver
+        .split_first()
+        .ok_or_else(|| failed("it has no name"))?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(folder.path())
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let child = command.spawn();
+    let child =
+        child.map_err(|error| failed(&format!("{program} could not be started: {error}")))?;
+    let mut running = Running(child);
+    let mut asked = serde_json::json!({
+        "url": question.url,
+        "name": question.name,
+        "provider": question.provider,
+    })
+    .to_string();
+    asked.push('\n');
+    if let Some(mut input) = running.0.stdin.take() {
+        // One that does not read may have closed it.
+        thread::spawn(move || input.write_all(asked.as_bytes()));
+    }
+    let most = policy.limits.body;
+    let body = read(running.0.stdout.take(), most.saturating_add(1));
+    let words = read(running.0.stderr.take(), LONGEST_WORDS);
+    let body = match body.recv_timeout(allowance.remaining()?) {
+        Ok(body) => body,
+        Err(RecvTimeoutError::Timeout) => return Err(allowance.overrun()),
+        Err(RecvTimeoutError::Disconnected) => return Err(failed("its output could not be read")),
+    };
+    policy.judge_size(body.len() as u64)?;
+    let status = running.ended(allowance)?;
+    if !status.success() {
+        let words = words.recv_timeout(INTERVAL * 20).unwrap_or_default();
+        let said = last_line(&words).or_else(|| last_line(&body));
+        let said = said.unwrap_or_else(|| format!("it ended with {status}"));
+        return Err(match status.code() {
+            Some(TEMPORARY) => Refusal::temporary(Reason::ResolverFailed, failed(&said).detail),
+            _ => failed(&said),
+        });
+    }
+    if body.is_empty() {
+        return Err(failed("it gave no bytes"));
+    }
+    let mut retrieved = Retrieved::new(question.url, None, body);
+    (retrieved.from, retrieved.at) = (Provenance::Resolver, Some(SystemTime::now()));
+    retrieved.elapsed = begun.elapsed();
+    Ok(retrieved)
+}
+
+fn failed(why: &str) -> Refusal {
+    Refusal::lasting(Reason::ResolverFailed, format!("the resolver: {why}"))
+}
+
+/// What comes from a pipe, up to so many octets. It is read beside, because nothing ends reading but the other side.
+fn read(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut octets = Vec::new();
+        if let Some(pipe) = pipe
+            && pipe.take(most).read_to_end(&mut octets).is_ok()
+        {
+            // Nobody waits any more where the time is over.
+            let _ = sender.send(octets);
+        }
+    });
+    receiver
+}
+
+/// The last line that says something: programs end with why they end.
+fn last_line(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    let shown = line.trim().chars().filter(|letter| !letter.is_control());
+    Some(shown.take(SHOWN).collect())
+}
+
+/// The program, which ends with this, and what it started with it.
+struct Running(Child);
+
+impl Running {
+    fn ended(&mut self, allowance: Allowance) -> Result<ExitStatus, Refusal> {
+        loop {
+            let status = self.0.try_wait();
+            let status =
+                status.map_err(|error| failed(&format!("it cannot be waited for: {error}")))?;
+            if let Some(status) = status {
+                return Ok(status);
+            }
+            thread::sleep(allowance.remaining()?.min(INTERVAL));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(group) = rustix::process::Pid::from_raw(self.0.id().cast_signed()) {
+            // It may be gone with all that it started.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

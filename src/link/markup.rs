@@ -1,0 +1,171 @@
+//! An HTML document as a reader of marks sees it: every start tag with all that it says, end tags, and text. For what
+//! programs say in attributes that hold no link; [`html`](super::html) finds those that do.
+//!
+//! Comments, and what is inside conditional ones, are passed over. Total, and linear in the document.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memmem};
+
+use super::entity::{self, Within};
+use super::html::Syntax;
+use super::srcset::is_blank;
+use super::tags::{Event, Tags};
+use crate::span::Span;
+
+/// A token of a document, in order.
+#[derive(Clone, Copy, Debug)]
+pub enum Token<'d> {
+    /// A start tag.
+    Start(StartTag<'d>),
+    /// The name of an end tag, as it is written.
+    End(&'d [u8]),
+    /// Text, its character references as they are written; of `<script>` and the like their content.
+    Text(&'d [u8]),
+}
+
+/// A start tag.
+#[derive(Clone, Copy, Debug)]
+pub struct StartTag<'d> {
+    /// Its name, as it is written.
+    pub name: &'d [u8],
+    attributes: &'d [u8],
+}
+
+impl<'d> StartTag<'d> {
+    /// The value of the first attribute of this name, in any case, its character references decoded.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<Cow<'d, [u8]>> {
+        let mut rest = self.attributes;
+        loop {
+            let start = rest.iter().position(|&byte| !is_end(byte))?;
+            rest = rest.get(start..)?;
+            // Whatever its first octet is, it is part of the name.
+            let ends = |&byte: &u8| is_end(byte) || byte == b'=';
+            let length = rest.iter().skip(1).position(ends);
+            let (found, behind) = rest.split_at_checked(length.map_or(rest.len(), |at| at + 1))?;
+            let blanks = behind.iter().take_while(|&&byte| is_blank(byte)).count();
+            let value = behind
+                .get(blanks..)
+                .and_then(|rest| rest.strip_prefix(b"="));
+            let (value, behind) = value.map_or((&[][..], behind), split_value);
+            if found.eq_ignore_ascii_case(name.as_bytes()) {
+                return Some(entity::shown(value, Within::Attribute));
+            }
+            rest = behind;
+        }
+    }
+}
+
+/// A value behind its `=`, and what stands behind it.
+fn split_value(rest: &[u8]) -> (&[u8], &[u8]) {
+    let rest = rest.trim_ascii_start();
+    let (value, behind) = match rest.split_first() {
+        Some((&quote @ (b'"' | b'\''), rest)) => {
+            let end = memchr(quote, rest).unwrap_or(rest.len());
+            (rest.get(..end), rest.get(end + 1..))
+        }
+        _ => {
+            let end = rest.iter().position(|&byte| is_blank(byte));
+            let end = end.unwrap_or(rest.len());
+            (rest.get(..end), rest.get(end..))
+        }
+    };
+    (value.unwrap_or_default(), behind.unwrap_or_default())
+}
+
+fn is_end(byte: u8) -> bool {
+    is_blank(byte) || byte == b'/'
+}
+
+/// Text of a document for a person: character references decoded, what is not UTF-8 as ISO-8859-1, and every run of
+/// white space as one blank, with none around.
+#[must_use]
+pub fn text_of(raw: &[u8]) -> String {
+    let octets = entity::shown(raw, Within::Text);
+    let text = match std::str::from_utf8(&octets) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(octets.iter().map(|&octet| char::from(octet)).collect()),
+    };
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Shows a document token by token.
+pub fn tokens<'d>(document: &'d [u8], mut see: impl FnMut(Token<'d>)) {
+    let mut tags = Tags::new(document, Span::new(0, document.len()), Syntax::Html);
+    let mut at = 0;
+    while let Some(event) = tags.next() {
+        let Event::Start(_) = event else { continue };
+        let tag = tags.tag();
+        between(Span::new(at, tag.start - 1).of(document), &mut see);
+        at = tag.end;
+        let inside = tag.of(document);
+        let inside = inside.strip_suffix(b">").unwrap_or(inside);
+        let length = inside.iter().position(|&byte| is_end(byte));
+        if let Some((name, attributes)) = inside.split_at_checked(length.unwrap_or(inside.len())) {
+            see(Token::Start(StartTag { name, attributes }));
+        }
+    }
+    between(document.get(at..).unwrap_or_default(), &mut see);
+}
+
+/// What stands between two start tags.
+fn between<'d>(mut rest: &'d [u8], see: &mut impl FnMut(Token<'d>)) {
+    while let Some(start) = memchr(b'<', rest) {
+        let (text, behind) = rest.split_at(start);
+        if !text.is_empty() {
+            see(Token::Text(text));
+        }
+        let end = match behind.starts_with(b"<!--") {
+            true => memmem::find(behind, b"-->").map(|at| at + 3),
+            false => memchr(b'>', behind).map(|at| at + 1),
+        };
+        let (tag, behind) = behind.split_at(end.unwrap_or(behind.len()));
+        if let Some(name) = tag.strip_prefix(b"</") {
+            let length = name.iter().take_while(|byte| byte.is_ascii_alphanumeric());
+            see(Token::End(name.get(..length.count()).unwrap_or_default()));
+        }
+        rest = behind;
+    }
+    if !rest.is_empty() {
+        see(Token::Text(rest));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_text_and_values_are_those_of_the_document() {
+        let document = "x &amp; y<P Id=a b = 'c &eacute;\n>' b=no d/>\
+            z<!-- <a> </a> --><!--[if mso]><i>no</i><![endif]--></p >\
+            <a href=\"?a=b&amp;c\"  =e>caf\u{e9}&nbsp; <b>!</b></a";
+        let mut seen = Vec::new();
+        tokens(document.as_bytes(), |token| {
+            seen.push(match token {
+                Token::Text(text) => text_of(text),
+                Token::End(name) => format!("/{}", String::from_utf8_lossy(name)),
+                Token::Start(tag) => {
+                    let value = |name| tag.value(name).map(|it| text_of(&it));
+                    let values = ["id", "B", "d", "href", "=e"].map(value);
+                    format!("{} {values:?}", String::from_utf8_lossy(tag.name))
+                }
+            });
+        });
+        let expected = [
+            "x & y",
+            r#"P [Some("a"), Some("c é >"), Some(""), None, None]"#,
+            "z",
+            "/p",
+            r#"a [None, None, None, Some("?a=b&c"), Some("")]"#,
+            "café",
+            "b [None, None, None, None, None]",
+            "!",
+            "/b",
+            "/a",
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(text_of(b"caf\xe9"), "caf\u{e9}");
+    }
+}

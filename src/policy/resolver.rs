@@ -1,0 +1,96 @@
+//! The program that gets what needs a sign-in, and how a plan names a question to it.
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use super::Policy;
+use super::target::Target;
+use crate::error::Error;
+use crate::external_body::{ExternalBody, Form, Scheme};
+
+/// What a URL begins with by which the resolver is asked. It stands in no mail: the plan makes it.
+const SCHEME: &str = "embody-resolver:";
+
+/// What a resolver is asked for.
+#[derive(Debug)]
+pub(crate) struct Question<'q> {
+    pub(crate) provider: &'q str,
+    pub(crate) name: Option<String>,
+    /// The URL that the mail shows: http or https, without control characters.
+    pub(crate) url: &'q str,
+}
+
+impl Policy {
+    /// The URL as [`Question::of`] undoes it, for a file that a cloud keeps at a host that may be asked; none for others, and
+    /// without a resolver.
+    #[must_use]
+    pub(crate) fn question(&self, body: &ExternalBody<'_>) -> Option<String> {
+        let hosted = body.hosted.as_deref();
+        let hosted = hosted.filter(|_| matches!(body.form, Form::Hosted(_) | Form::Sympa))?;
+        if self.resolver.is_empty() {
+            return None;
+        }
+        let (provider, url) = (hosted.provider, &hosted.link);
+        let scheme = Scheme::of_url(url).filter(|scheme| scheme.is_http())?;
+        self.judge_server(&Target::parse(scheme, url).ok()?).ok()?;
+        let name = hosted.name.as_deref().unwrap_or_default();
+        let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+        Some(format!("{SCHEME}{provider}:{name}:{url}"))
+    }
+}
+
+impl<'q> Question<'q> {
+    /// The question that a URL is; none for others.
+    #[must_use]
+    pub(crate) fn of(url: &'q str) -> Option<Self> {
+        let (provider, rest) = url.strip_prefix(SCHEME)?.split_once(':')?;
+        let (name, url) = rest.split_once(':')?;
+        let name = percent_decode_str(name).decode_utf8_lossy();
+        Some(Self {
+            provider,
+            name: Some(name.into_owned()).filter(|name| !name.is_empty()),
+            url,
+        })
+    }
+}
+
+/// The words of a command line: those with blanks stand in quotes, `'` or `"`, which no sign undoes. There is no shell.
+///
+/// # Errors
+/// [`Error::Usage`] for a quote that is not closed, and where there is no word.
+pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
+    let wrong = |what: &str| Error::Usage(what.into());
+    let mut words: Vec<String> = Vec::new();
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        let mut word = String::new();
+        while let Some(letter) = rest.chars().next().filter(|letter| !letter.is_whitespace()) {
+            rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+            if letter == '\'' || letter == '"' {
+                let quoted = rest.split_once(letter);
+                let (quoted, behind) = quoted.ok_or_else(|| wrong("a quote is not closed"))?;
+                word.push_str(quoted);
+                rest = behind;
+            } else {
+                word.push(letter);
+            }
+        }
+        words.push(word);
+        rest = rest.trim_start();
+    }
+    let program = words.first_mut().filter(|program| !program.is_empty());
+    let program = program.ok_or_else(|| wrong("it names no program"))?;
+    // It is started in a folder of its own.
+    if program.contains('/')
+        && let Ok(absolute) = std::path::absolute(&*program)
+        && let Some(absolute) = absolute.to_str()
+    {
+        *program = absolute.to_owned();
+    }
+    Ok(words)
+}
+
+/// Whether a URL is a question to the resolver.
+#[must_use]
+pub(crate) fn is_question(url: &str) -> bool {
+    url.starts_with(SCHEME)
+}
