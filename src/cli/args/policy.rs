@@ -78,7 +78,7 @@ pub struct PolicyArgs {
     ///
     /// It is started, without a shell, for each file that a mail shows a link to and that was not retrieved. It reads one
     /// line of JSON, with url, name and provider, and writes the file; or it ends with another status than 0, and says why.
-    #[arg(hide_short_help = true, long, value_name = "CMD", help_heading = "What may be retrieved", value_parser = resolver)]
+    #[arg(hide_short_help = true, long, value_name = "CMD", conflicts_with = "offline", help_heading = "What may be retrieved", value_parser = resolver)]
     pub resolver: Option<String>,
     #[command(flatten)]
     content: ContentArgs,

@@ -1,4 +1,4 @@
-//! What every note of Mailman's has: the end of a URL that it wrote, or the sentence of what it did not store; and the path
+//! What every note of Mailman's has: the end of a URL that it wrote, or the sentence of what it did not store; and the format
 //! that every note of Sympa's has.
 
 use std::sync::LazyLock;
@@ -36,7 +36,7 @@ static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .build(WORDS)
         .ok()
 });
-static KEPT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("/attach/"));
+static FLOWED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("flowed"));
 
 /// A search for notes of one kind: where the first one stands, at `from` or later.
 pub(super) type Search = fn(&[u8], usize) -> Option<usize>;
@@ -91,9 +91,9 @@ fn is_path(bytes: &[u8], at: usize) -> bool {
     })
 }
 
-/// Where the path of what Sympa keeps stands.
+/// Where the format of a text stands that is that of Sympa's notes: their bodies may be encoded.
 pub(super) fn sympa(bytes: &[u8], from: usize) -> Option<usize> {
-    Some(from + KEPT.find(bytes.get(from..)?)?)
+    Some(from + FLOWED.find(bytes.get(from..)?)?)
 }
 
 #[cfg(test)]
