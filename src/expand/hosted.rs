@@ -52,7 +52,7 @@ fn page(body: &ExternalBody<'_>, answer: &Answer) -> Option<Refusal> {
     let is_html = match essence.as_deref() {
         Some("text/html" | "application/xhtml+xml") => true,
         // A resolver does not say what it gives.
-        None | Some("text/plain" | "application/octet-stream") => is_markup(start),
+        None => is_markup(start),
         Some(_) => false,
     };
     if !is_html {
@@ -65,12 +65,12 @@ fn page(body: &ExternalBody<'_>, answer: &Answer) -> Option<Refusal> {
         SAID.iter()
             .find(|(_, words)| memmem::find(&text, words.as_bytes()).is_some())
     };
-    // A page that was sent may say anything.
     let is_promised = body.file_name.as_deref().is_some_and(is_page_name);
-    let reason = match is_gate {
-        true => Reason::SignIn,
-        false if is_promised => return None,
-        false => said().map_or(Reason::WebPage, |(reason, _)| *reason),
+    let reason = match said().map_or(Reason::WebPage, |(reason, _)| *reason) {
+        _ if is_gate => Reason::SignIn,
+        // A page that was sent may say anything else.
+        Reason::WebPage | Reason::Expired if is_promised => return None,
+        reason => reason,
     };
     Some(Refusal::lasting(reason, reason.meaning()))
 }

@@ -193,7 +193,11 @@ impl Stored {
     /// The part.
     pub(super) fn written(&self, encoded: Encoded, newline: Newline) -> NewPart {
         let essence = &self.obtained.essence;
-        let charset = charset_of(self.obtained.octets.bytes());
+        // A list's server knows none; a cloud says what it knows.
+        let mut said = self.obtained.parameters.iter();
+        let said = said.find(|(name, _)| self.link.is_some() && name == "charset");
+        let charset = said.map(|(_, charset)| &**charset);
+        let charset = charset.or_else(|| charset_of(self.obtained.octets.bytes()));
         let charset = charset.filter(|_| essence.starts_with("text/"));
         let parameters: Vec<(String, String)> = charset
             .map(|charset| ("charset".to_owned(), charset.to_owned()))

@@ -120,7 +120,7 @@ impl Pending<'_> {
             }),
             facts,
             inside,
-            is_reference: false,
+            is_reference: session.may_refer(&stored.obtained),
         }))
     }
 

@@ -58,7 +58,10 @@ pub(super) fn ask(
     let child = command.spawn();
     let child =
         child.map_err(|error| failed(&format!("{program} could not be started: {error}")))?;
-    let mut running = Running(child);
+    let mut running = Running {
+        child,
+        is_waited_for: false,
+    };
     let mut asked = serde_json::json!({
         "url": question.url,
         "name": question.name,
@@ -66,13 +69,13 @@ pub(super) fn ask(
     })
     .to_string();
     asked.push('\n');
-    if let Some(mut input) = running.0.stdin.take() {
+    if let Some(mut input) = running.child.stdin.take() {
         // One that does not read may have closed it.
         thread::spawn(move || input.write_all(asked.as_bytes()));
     }
     let most = policy.limits.body;
-    let body = read(running.0.stdout.take(), most.saturating_add(1));
-    let words = read(running.0.stderr.take(), LONGEST_WORDS);
+    let body = read(running.child.stdout.take(), most.saturating_add(1));
+    let words = read(running.child.stderr.take(), LONGEST_WORDS);
     let body = match body.recv_timeout(allowance.remaining()?) {
         Ok(body) => body,
         Err(RecvTimeoutError::Timeout) => return Err(allowance.overrun()),
@@ -126,30 +129,58 @@ fn last_line(text: &[u8]) -> Option<String> {
 }
 
 /// The program, which ends with this, and what it started with it.
-struct Running(Child);
+struct Running {
+    child: Child,
+    is_waited_for: bool,
+}
 
 impl Running {
+    /// Waits until it ends. What it started ends then, too.
     fn ended(&mut self, allowance: Allowance) -> Result<ExitStatus, Refusal> {
-        loop {
-            let status = self.0.try_wait();
-            let status =
-                status.map_err(|error| failed(&format!("it cannot be waited for: {error}")))?;
-            if let Some(status) = status {
-                return Ok(status);
-            }
+        let lost = |error: std::io::Error| failed(&format!("it cannot be waited for: {error}"));
+        while !self.is_over().map_err(lost)? {
             thread::sleep(allowance.remaining()?.min(INTERVAL));
         }
+        self.end().map_err(lost)
+    }
+
+    /// Whether it ended. Its number stays its own: nothing else may be called so when its group ends.
+    #[cfg(unix)]
+    fn is_over(&mut self) -> std::io::Result<bool> {
+        use rustix::process::{WaitId, WaitIdOptions, waitid};
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match self.group() {
+            Some(group) => Ok(waitid(WaitId::Pid(group), how)?.is_some()),
+            None => Ok(true),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn is_over(&mut self) -> std::io::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    #[cfg(unix)]
+    fn group(&self) -> Option<rustix::process::Pid> {
+        rustix::process::Pid::from_raw(self.child.id().cast_signed())
+    }
+
+    fn end(&mut self) -> std::io::Result<ExitStatus> {
+        if !std::mem::replace(&mut self.is_waited_for, true) {
+            #[cfg(unix)]
+            if let Some(group) = self.group() {
+                // Nothing else may be in it.
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            // It may have ended by itself: that is its status then.
+            let _ = self.child.kill();
+        }
+        self.child.wait()
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(group) = rustix::process::Pid::from_raw(self.0.id().cast_signed()) {
-            // It may be gone with all that it started.
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.end();
     }
 }

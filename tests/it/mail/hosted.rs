@@ -339,6 +339,21 @@ fn every_cloud_gives_its_file_and_the_octets_are_those_that_came() {
         let (again, report) = run(policy(), &Clouds::default(), &output);
         assert_bytes(&again, &output, name);
         assert_eq!(report.rows.len(), 0, "{report:?}");
+        let pages = [
+            ("", "web-page"),
+            ("https://login.microsoftonline.com/x", "sign-in"),
+        ];
+        for (last, expected) in pages {
+            let pages = Clouds::default().with(url, last, "text/html", b"<html>");
+            let found = reason(policy(), &pages, &mail);
+            let is_past = url == DROP_FILE;
+            assert_eq!(found, if is_past { "expired" } else { expected }, "{name}");
+        }
+        let led = Clouds::default().with(url, "https://dl.example.com/x", "image/png", PICTURE);
+        let (led, report) = run(policy(), &led, &mail);
+        assert_eq!(rows(&report)[0].outcome, Outcome::Expanded, "{report:?}");
+        let (again, _) = run(policy(), &Clouds::default(), &led);
+        assert_bytes(&again, &led, name);
         let text = b"a\r\nb\n\n-- \nc \n.\n";
         let lines = Clouds::default().with(url, "", "text/plain", text);
         let (lines, _) = run(policy(), &lines, &mail);
@@ -388,13 +403,6 @@ fn a_page_in_place_of_the_file_is_refused_by_what_it_is() {
             "{octets}"
         );
     }
-    let unlabelled = Clouds::default().with(
-        CHIP_FILE,
-        "",
-        "application/octet-stream",
-        b"\n<!DOCTYPE HTML>",
-    );
-    assert_eq!(reason(policy(), &unlabelled, &html(CHIP)), "web-page");
     assert_eq!(
         reason(policy(), &Clouds::default(), &html(CHIP)),
         "http-status"
@@ -413,6 +421,8 @@ fn a_page_in_place_of_the_file_is_refused_by_what_it_is() {
     assert_ne!(output, promised, "{report:?}");
     let gate = page("https://accounts.google.com/", "<html>");
     assert_eq!(reason(policy(), &gate, &promised), "sign-in");
+    let form = page("", "<html><input type=\"password\">");
+    assert_eq!(reason(policy(), &form, &promised), "sign-in");
 }
 
 #[test]
@@ -455,6 +465,13 @@ fn size_and_end_are_claims_and_types_and_limits_hold() {
         reason(few, &Clouds::file(CHIP_FILE), &html(CHIP)),
         "too-many-parts"
     );
+    // A cloud may know a charset.
+    let latin = Clouds::default().with(CHIP_FILE, "", "text/plain; charset=ISO-8859-1", b"\xe9");
+    let (output, _) = run(policy(), &latin, &html(CHIP));
+    let output = String::from_utf8(output).unwrap();
+    let expected =
+        "Content-Type: text/plain; charset=\"ISO-8859-1\"\nContent-Transfer-Encoding: base64\n";
+    assert!(output.contains(expected), "{output}");
     // A message is put in as a file.
     let message = Clouds::default().with(CHIP_FILE, "", "message/rfc822", b"Subject: x\n\ny\n");
     let (output, _) = run(policy(), &message, &html(CHIP));
