@@ -3,7 +3,7 @@
 //! * A request waits for its turn as long as the message has time: `--timeout` begins with the request.
 //! * A pause that ends later than that is not waited for at all.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::allowance::Allowance;
@@ -110,10 +110,6 @@ impl Pace {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
-        locked(&self.state)
-    }
-
     /// Waits for a turn, no longer than allowed, and not when the run is to stop.
     pub(super) fn turn(
         &self,
@@ -126,7 +122,7 @@ impl Pace {
                 return Err(busy("the run was stopped"));
             }
             let remaining = allowance.remaining()?;
-            let mut state = self.locked();
+            let mut state = locked(&self.state);
             let now = Instant::now();
             if state.strikes >= self.limits.strikes {
                 if state.ended.is_none_or(|end| now < end) {
@@ -189,7 +185,7 @@ impl Pace {
 
     /// The archive is not asked for a while. Of several 429 that were under way only one counts.
     fn pause(&self, why: Why, wanted: Option<Duration>) {
-        let mut state = self.locked();
+        let mut state = locked(&self.state);
         let now = Instant::now();
         let before = state.paused.filter(|(until, _)| *until > now);
         if why == Why::TooMany && before.is_none_or(|(_, before)| before != why) {
@@ -251,7 +247,7 @@ mod tests {
         });
         pace.pause(Why::TooMany, None);
         assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ArchiveBusy);
-        pace.locked().ended = Some(Instant::now());
+        locked(&pace.state).ended = Some(Instant::now());
         turn(&pace).0.unwrap();
         assert!(Pace::of_service().limits.end.is_some() && Pace::default().limits.end.is_none());
     }
@@ -281,7 +277,7 @@ mod tests {
             assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
             assert!(!has_waited);
         }
-        assert_eq!(pace.locked().strikes, 1);
+        assert_eq!(locked(&pace.state).strikes, 1);
         let pace = self::pace();
         for _ in 0..2 {
             let begun = Instant::now();

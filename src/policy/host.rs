@@ -98,7 +98,7 @@ impl fmt::Display for Host {
 
 /// The host that packets to this address end at: the IPv4 address inside an IPv4-mapped one
 /// (RFC 4291 §2.5.5.2), or inside one for NAT64 (RFC 6052 §2.1).
-fn reached(address: IpAddr) -> IpAddr {
+pub(super) fn reached(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(six) => match six.segments() {
             [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
@@ -117,9 +117,9 @@ fn reached(address: IpAddr) -> IpAddr {
 /// inside an IPv6 address that leads to it is that IPv4 address. Names may be given in Unicode.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostPattern {
-    host: Host,
+    pub(super) host: Host,
     /// Whether the names beneath it are meant, and not the host itself.
-    is_beneath: bool,
+    pub(super) is_beneath: bool,
 }
 
 impl HostPattern {
@@ -154,25 +154,6 @@ impl HostPattern {
         match &self.host {
             Host::Name(name) => name.len(),
             Host::Address(_) => 0,
-        }
-    }
-
-    /// Whether the host falls under the pattern: what [`HostPatterns`](super::HostPatterns) answer for many.
-    #[cfg(test)]
-    pub(crate) fn matches(&self, host: &Host) -> bool {
-        match (&self.host, host) {
-            (Host::Address(own), Host::Address(other)) => reached(*own) == reached(*other),
-            (Host::Name(own), Host::Name(other)) => {
-                let other = other.trim_end_matches('.');
-                let front = other.strip_suffix(own.as_str());
-                match self.is_beneath {
-                    false => own == other,
-                    true => front
-                        .and_then(|front| front.strip_suffix('.'))
-                        .is_some_and(|label| !label.is_empty()),
-                }
-            }
-            _ => false,
         }
     }
 }

@@ -318,18 +318,10 @@ impl Policy {
     /// # Errors
     /// [`Reason::TypeNotAllowed`].
     pub fn judge_type(&self, essence: &str) -> Result<(), Refusal> {
-        let denied = self
-            .deny_types
-            .iter()
-            .any(|pattern| pattern.matches(essence));
-        let allowed = self.allow_types.is_empty()
-            || self
-                .allow_types
-                .iter()
-                .any(|pattern| pattern.matches(essence));
-        let detail = if denied {
+        let matches = |pattern: &TypePattern| pattern.matches(essence);
+        let detail = if self.deny_types.iter().any(matches) {
             Detail::from(format!("{essence} is denied by ")).naming(Setting::DenyType)
-        } else if !allowed {
+        } else if !self.allow_types.is_empty() && !self.allow_types.iter().any(matches) {
             Detail::from(format!("{essence} is not among what "))
                 .naming(Setting::AllowType)
                 .then(" names")
