@@ -30,6 +30,8 @@ pub enum Kind {
     Mailman,
     /// A file in a cloud, to which a mail shows a link in place of an attachment.
     Hosted,
+    /// An attachment that Apple's Mail keeps in a file of its own.
+    Apple,
     /// The links of one HTML or CSS document.
     Link,
     /// Content embedded into HTML.
@@ -48,6 +50,7 @@ impl Kind {
             Self::Shortcut => "shortcut",
             Self::Mailman => "mailman",
             Self::Hosted => "hosted",
+            Self::Apple => "apple",
             Self::Link => "link",
             Self::Embed => "embed",
             Self::Attachment => "attachment",
@@ -209,6 +212,9 @@ pub struct Row {
     /// Of a file in a cloud, what the mail says of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<HostedFile>>,
+    /// Whether figures that the mail notes of the content hold: of Apple's Mail, the length of the encoded body.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub proved: bool,
 }
 
 fn shared<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -238,6 +244,7 @@ impl Row {
             retrieved_at: None,
             captured_at: None,
             hosted: None,
+            proved: false,
         }
     }
 

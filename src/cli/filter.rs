@@ -192,6 +192,7 @@ impl Job<'_> {
             source: Path::new(&name),
             content: &message,
             quoting: Quoting::None,
+            beside: None,
         })?;
         said.name(&name);
         // A message that starts like a mailbox may be one, wherever it comes from.

@@ -30,7 +30,7 @@ use crate::expand::Expander;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Effect, Format, Message, Opened, Options, Output, Quoting, Stop, Transform as _,
+    Effect, Format, Message, Opened, Options, Output, Program, Quoting, Stop, Transform as _,
     convert_in_place, convert_open, kind_of_open, shown,
 };
 use crate::mime::scan;
@@ -239,11 +239,11 @@ impl Inspection {
                     }
                     self.damaged(source, &wording::detail(&damage.detail()));
                 }
-                let (message, why) = shown(&message);
+                let (message, why, beside) = shown(&message, source);
                 if let Some(why) = why {
                     self.damaged(source, why);
                 }
-                self.message(source, message)
+                self.message(source, message, beside)
             }
         }
     }
@@ -321,13 +321,19 @@ impl Inspection {
         say::tell(&say::damaged(source, why));
     }
 
-    fn message(&self, source: &Path, message: &[u8]) -> Result<Totals, Error> {
+    fn message(
+        &self,
+        source: &Path,
+        message: &[u8],
+        beside: Option<Program>,
+    ) -> Result<Totals, Error> {
         let name = source.display().to_string();
         let (_, mut said) = self.surveying.transform(&Message {
             number: 1,
             source,
             content: message,
             quoting: Quoting::None,
+            beside,
         })?;
         said.name(&name);
         let mut totals = Totals::default();

@@ -120,6 +120,8 @@ impl Observer<Said> for Reporter<'_> {
         said.name(&self.name(&origin, &counts.mailbox));
         counts.totals.count(&said.report);
         counts.of_mailbox.count(&said.report);
+        let called = || origin.called();
+        counts.of_mailbox.count_missing(&said.report, called);
         let rows = &said.report.rows;
         if self.says_rows && self.volume > Volume::Quiet {
             counts.of_mailbox.count_remedies(&said.report, self.policy);

@@ -53,6 +53,8 @@ pub(super) struct Totals {
     /// Of these, what was left.
     left_at: Named<u64>,
     outcomes: BTreeMap<String, u64>,
+    /// Attachments that are missing beside the mailbox, by the subject and date of the mail.
+    missing: BTreeMap<String, u64>,
     /// Of what was left, how many an option would allow.
     remedies: BTreeMap<String, u64>,
     pub(super) skipped: BTreeMap<&'static str, u64>,
@@ -120,6 +122,19 @@ impl Totals {
         }
     }
 
+    /// Counts what is missing beside the mailbox, in a message that is called so.
+    pub(super) fn count_missing(&mut self, report: &Report, called: impl Fn() -> String) {
+        let is_missing =
+            |row: &&Row| row.kind == Kind::Apple && row.reason == Some(Reason::FileNotReadable);
+        let count = report.rows.iter().filter(is_missing).count();
+        if count > 0 {
+            let called = called();
+            if self.missing.len() < NAMES || self.missing.contains_key(&called) {
+                *self.missing.entry(called).or_default() += count as u64;
+            }
+        }
+    }
+
     /// For the line of progress, each number with a comma in front.
     pub(super) fn so_far(&self) -> String {
         let counts = [
@@ -151,6 +166,7 @@ impl Totals {
         self.hosts.add(other.hosts);
         self.left_at.add(other.left_at);
         add(&mut self.outcomes, other.outcomes);
+        add(&mut self.missing, other.missing);
         add(&mut self.remedies, other.remedies);
         add(&mut self.skipped, other.skipped);
     }
@@ -172,6 +188,7 @@ impl Totals {
                 );
             }
         }
+        section(&mut text, "missing", &self.missing, most.hosts);
         section(&mut text, "outcome", &self.outcomes, most_outcomes);
         if most.worst > 0 && self.hosts.names().nth(1).is_some() {
             section(&mut text, "left at", self.left_at.names(), most.worst);

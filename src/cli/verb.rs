@@ -6,6 +6,7 @@ use super::survey::{Listed, Survey};
 use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
+use crate::expand::mailbox::beside;
 use crate::expand::{Expander, envelope};
 use crate::lengths::Lengths;
 use crate::mailbox::{Envelope, Message, Transform};
@@ -92,14 +93,20 @@ impl Transform<Said> for Expanding {
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let (expander, content) = (&self.expander, message.content);
+        let beside = beside(message);
+        let beside = beside.as_ref();
         // The name of the message is filled in later.
         let expansion = match self.work {
             Work::Forecast => {
-                let report = expander.forecast(content, "");
+                let report = expander.forecast_beside(content, "", beside);
                 return Ok((Edits::new(), Said::of(message, report)));
             }
-            Work::Expand | Work::Probe { embeds: false } => expander.expand(content, "")?,
-            Work::Rehearse | Work::Probe { embeds: true } => expander.rehearse(content, "")?,
+            Work::Expand | Work::Probe { embeds: false } => {
+                expander.expand_beside(content, "", beside)?
+            }
+            Work::Rehearse | Work::Probe { embeds: true } => {
+                expander.rehearse(content, "", beside)?
+            }
         };
         let report = match self.work {
             Work::Expand => expansion.report,

@@ -113,6 +113,7 @@ pub(super) fn reading(limits: &ScanLimits) -> Reading {
         header_limit: limits.header,
         most_notes: 0,
         forms: Followed::none(),
+        beside: None,
     }
 }
 

@@ -206,6 +206,19 @@ pub(super) fn take(
     })
 }
 
+/// Takes what was read from a file, of which nothing but the mail says what it is.
+pub(super) fn read(answer: &Answer) -> Obtained {
+    Obtained {
+        source_type: None,
+        essence: OCTETS.to_owned(),
+        parameters: Rc::default(),
+        octets: answer.octets(),
+        location: None,
+        came: answer.came.clone(),
+        notes: Vec::new(),
+    }
+}
+
 /// An empty or broken Content-Type from a server names nothing, and is not text/plain.
 fn names_a_type(value: Option<&str>) -> bool {
     value.is_some_and(|value| {

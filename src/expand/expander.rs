@@ -13,7 +13,7 @@ use crate::edit::{Edits, Spliced};
 use crate::error::Error;
 #[cfg(feature = "file")]
 use crate::fetch::Attachments;
-use crate::fetch::{Fetch, Fetcher};
+use crate::fetch::{Fetch, Fetcher, Sidecars};
 use crate::policy::Policy;
 use crate::report::Report;
 use crate::store::Store;
@@ -177,8 +177,18 @@ impl Expander {
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
     pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Expansion<'m>, Error> {
-        let kinds = self.prefilter().kinds(message);
-        self.run(message, kinds, name, Retrieving::Of(&*self.fetch))
+        self.expand_beside(message, name, None)
+    }
+
+    /// The same of a message beside whose mailbox files lie that it may mean.
+    pub(crate) fn expand_beside<'m>(
+        &self,
+        message: &'m [u8],
+        name: &str,
+        beside: Option<&Sidecars>,
+    ) -> Result<Expansion<'m>, Error> {
+        let kinds = self.prefilter().kinds_beside(message, beside);
+        self.run(message, kinds, name, Retrieving::Of(&*self.fetch), beside)
     }
 
     /// The same of a message of which it is known which kinds of words stand in it.
@@ -189,7 +199,7 @@ impl Expander {
         kinds: Kinds,
         name: &str,
     ) -> Result<Expansion<'m>, Error> {
-        self.run(message, kinds, name, Retrieving::Of(&*self.fetch))
+        self.run(message, kinds, name, Retrieving::Of(&*self.fetch), None)
     }
 
     /// The same for a run that writes nothing: pictures that would be retrieved count as embedded where links are
@@ -199,9 +209,11 @@ impl Expander {
         &self,
         message: &'m [u8],
         name: &str,
+        beside: Option<&Sidecars>,
     ) -> Result<Expansion<'m>, Error> {
-        let kinds = self.prefilter().kinds(message);
-        self.run(message, kinds, name, Retrieving::Rehearsing(&*self.fetch))
+        let kinds = self.prefilter().kinds_beside(message, beside);
+        let asking = Retrieving::Rehearsing(&*self.fetch);
+        self.run(message, kinds, name, asking, beside)
     }
 
     fn run<'m>(
@@ -210,6 +222,7 @@ impl Expander {
         kinds: Kinds,
         name: &str,
         asking: Retrieving<'_>,
+        beside: Option<&Sidecars>,
     ) -> Result<Expansion<'m>, Error> {
         let is_marked = self.settings.mark == Mark::Field && has_mark(message);
         if !is_marked && !self.prefilter().matters(message, kinds) {
@@ -220,7 +233,7 @@ impl Expander {
                 work: 0,
             });
         }
-        let mut session = Session::new(&self.settings, message, kinds, name, asking);
+        let mut session = Session::new(&self.settings, message, kinds, name, asking, beside);
         let outcomes = session.run(message).unless_deferred(self.policy())?;
         Ok(Expansion {
             message,
@@ -234,8 +247,19 @@ impl Expander {
     /// of the report say what would become of each reference.
     #[must_use]
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
-        let kinds = self.prefilter().kinds(message);
-        let mut session = Session::new(&self.settings, message, kinds, name, Retrieving::Nobody);
+        self.forecast_beside(message, name, None)
+    }
+
+    /// The same of a message beside whose mailbox files lie that it may mean: whether they are there is looked at.
+    pub(crate) fn forecast_beside(
+        &self,
+        message: &[u8],
+        name: &str,
+        beside: Option<&Sidecars>,
+    ) -> Report {
+        let kinds = self.prefilter().kinds_beside(message, beside);
+        let asking = Retrieving::Nobody;
+        let mut session = Session::new(&self.settings, message, kinds, name, asking, beside);
         session.run(message).report.would()
     }
 

@@ -12,6 +12,8 @@ pub(super) struct Facts {
     location: Option<String>,
     came: Came,
     pub(super) notes: Vec<String>,
+    /// Whether figures that the mail notes of it hold.
+    pub(super) proved: bool,
 }
 
 impl Facts {
@@ -23,6 +25,7 @@ impl Facts {
             location: obtained.location.clone(),
             came: obtained.came.clone(),
             notes: obtained.notes.clone(),
+            proved: false,
         }
     }
 
@@ -39,6 +42,10 @@ impl Facts {
         self.came.tell_of_content(self.sha256.clone(), row);
         for note in &self.notes {
             row.remark(note);
+        }
+        if self.proved {
+            row.remark("proved: it has the length that the mail notes");
+            row.proved = true;
         }
         row.media_type = Some(self.essence.clone());
         row.bytes = Some(self.octets);

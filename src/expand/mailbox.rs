@@ -4,7 +4,8 @@ use super::envelope;
 use super::expander::Expander;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::mailbox::{Envelope, Message, Transform, one_by_one};
+use crate::fetch::Sidecars;
+use crate::mailbox::{Envelope, Message, Program, Transform, one_by_one};
 use crate::report::Report;
 
 /// Fills every message, and gives the [`Observer`](crate::mailbox::Observer) of the run its report, which calls the
@@ -19,12 +20,21 @@ impl Transform<Report> for Expander {
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Report), Error> {
-        let expansion = self.expand(message.content, &message.number.to_string())?;
+        let beside = beside(message);
+        let name = message.number.to_string();
+        let expansion = self.expand_beside(message.content, &name, beside.as_ref())?;
         Ok((expansion.edits, expansion.report))
     }
 
     fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
         envelope::of(separator, content)
+    }
+}
+
+/// What lies beside the mailbox of a message.
+pub(crate) fn beside(message: &Message<'_>) -> Option<Sidecars> {
+    match message.beside? {
+        Program::AppleMail => Sidecars::of_apple_mail(message.source),
     }
 }
 

@@ -27,7 +27,7 @@ mod last_look;
 #[cfg(feature = "cli")]
 mod look;
 #[cfg(feature = "mailbox")]
-mod mailbox;
+pub(crate) mod mailbox;
 mod mark;
 mod part_edits;
 mod pass;

@@ -5,6 +5,7 @@
 
 mod attached;
 mod nested;
+mod refilled;
 mod restored;
 mod scrubbed;
 
@@ -24,7 +25,8 @@ use super::stored::by_hash;
 use super::substitute::{ContentKind, Substitute};
 use super::unseen;
 use crate::edit::{Edit, Edits, Group};
-use crate::external_body::{Claim, Form, Referent};
+use crate::external_body::{Claim, Follow, Form, Reading, Referent};
+use crate::fetch::Sidecars;
 use crate::lengths::{Lengths, corrected};
 use crate::link::base::Base;
 use crate::mime::{self, PartId, ScanLimits, Tree};
@@ -134,7 +136,19 @@ impl Session<'_> {
     pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Circle> {
         let tree = mime::scan(entity, &place.limits);
         let room = self.ledger.room_for_urls();
-        let mut plan = Plan::of_references(entity, &tree, self.policy(), place.base.clone(), room);
+        let policy = self.policy();
+        let told = policy.reading_to_tell();
+        let is_told = |form: &Follow| told.forms.contains(*form);
+        let reading = Reading {
+            // What is put in never lay beside the mailbox.
+            beside: match place.prefix.is_empty() {
+                true => self.beside.map(Sidecars::form).filter(is_told),
+                false => None,
+            },
+            ..told
+        };
+        let base = place.base.clone();
+        let mut plan = Plan::of_references(entity, &tree, policy, &reading, base, room);
         // One base may make the URLs of ten thousand parts long: that was bounded, and is counted.
         self.ledger.spend(plan.held);
         self.ledger.hold_urls(plan.held);
@@ -309,6 +323,9 @@ impl Pending<'_> {
         }
         if matches!(item.body.form, Form::Hosted(_)) {
             return Ok(self.attached(session, item, obtained));
+        }
+        if item.body.form == Form::Apple {
+            return Ok(self.refilled(session, item, obtained));
         }
         let facts = Facts::of(&obtained);
         let may_hold_notes = session.may_refer(&obtained);

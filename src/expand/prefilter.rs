@@ -10,7 +10,7 @@ mod notes;
 mod words;
 
 use crate::external_body::{Reading, may_hold_hosted};
-use crate::policy::{Embed, Follow, Links, Policy};
+use crate::policy::{Embed, Follow, Followed, Links, Policy};
 use bases::{Documents, Sought};
 pub(super) use data::may_show_data;
 use document_type::{LOOKED_AT, is_document_type};
@@ -30,6 +30,8 @@ pub struct Prefilter {
     notes: bool,
     /// How files in clouds are looked for, if they are.
     hosted: Option<Reading>,
+    /// Forms that are looked for where files lie beside a mailbox.
+    forms: Followed,
 }
 
 /// Of which documents something may be embedded.
@@ -81,6 +83,7 @@ impl Prefilter {
                 let mut forms = Follow::HOSTED.iter();
                 forms.any(|form| reading.forms.contains(*form))
             }),
+            forms: policy.reading_to_tell().forms,
         }
     }
 
@@ -103,6 +106,7 @@ impl Prefilter {
             references: &DETACHED,
             notes: false,
             hosted: None,
+            forms: Followed::none(),
         }
     }
 
@@ -328,6 +332,9 @@ static ATTACHMENTS: Words = Words::new(
     b'-',
 );
 
+/// What every part has of which Apple's Mail keeps the content elsewhere.
+static APPLE: Words = Words::new(&[word("x-apple-content-length", 1)], b'-');
+
 /// What every part has that embody detached.
 static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], b'-');
 
@@ -352,7 +359,7 @@ static BASES: Words = Words::new(WORK.split_at(OF_REFERENCES + OF_DOCUMENTS).1, 
 static EVERYTHING: Words = Words::new(WORK, b'-');
 
 #[cfg(test)]
-static SEARCHES: [&Words; 9] = {
+static SEARCHES: [&Words; 10] = {
     let [base64, quoted, base] = bases::SEARCHES;
     [
         &REFERENCES,
@@ -361,6 +368,7 @@ static SEARCHES: [&Words; 9] = {
         &MARKED,
         &BASES,
         &EVERYTHING,
+        &APPLE,
         base64,
         quoted,
         base,

@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::content::{self, Obtained};
 use super::session::{Answered, Retrieving, Session};
 use crate::external_body::Form;
-use crate::fetch::{Request, fetch_all};
+use crate::fetch::{Request, Sidecars, fetch_all};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
 use crate::policy::attachments::plain;
@@ -157,6 +157,10 @@ impl<'g> Contents<'g> {
                     }
                 }
             }
+            Step::Read { folder, name } => match session.beside {
+                None => Found::Unasked,
+                Some(beside) => session.read(beside, folder, name.as_deref()),
+            },
             Step::Copy(part) => {
                 let (current, tree) = (self.current, self.tree);
                 let ledger = &mut session.ledger;
@@ -234,6 +238,20 @@ fn root_detail(detail: &Detail) -> Detail {
 }
 
 impl Session<'_> {
+    /// A file beside the mailbox. It counts as no retrieval: nobody is asked, and the mail cannot name it twice.
+    fn read(&mut self, beside: &Sidecars, folder: &str, name: Option<&str>) -> Found {
+        let policy = self.policy();
+        if self.is_forecast() {
+            return match beside.look(folder, name, policy) {
+                Ok(()) => Found::Unasked,
+                Err(refusal) => Found::Refused(refusal),
+            };
+        }
+        let read = beside.read(folder, name, policy, self.deadline);
+        let answer = read.map(Answer::from);
+        answer.map(|answer| content::read(&answer)).into()
+    }
+
     /// Retrieves, side by side, what these items need and nobody asked for yet.
     pub(super) fn retrieve(&mut self, items: &[&Item<'_>]) {
         self.ask(items.iter().filter_map(|item| match &item.step {

@@ -9,7 +9,7 @@ use super::answer::Answer;
 use super::date;
 use super::prefilter::kinds::Kinds;
 use super::settings::Settings;
-use crate::fetch::Fetch;
+use crate::fetch::{Fetch, Sidecars};
 use crate::ledger::Ledger;
 use crate::policy::Policy;
 use crate::report::Refusal;
@@ -28,6 +28,8 @@ pub(super) struct Session<'s> {
     /// What rows call the message.
     pub(super) name: &'s str,
     pub(super) asking: Retrieving<'s>,
+    /// What lies beside it in its mailbox.
+    pub(super) beside: Option<&'s Sidecars>,
     /// When nothing is retrieved any more. Work ends a little later.
     pub(super) deadline: Instant,
     /// When the message was on its way, if whoever is asked heeds that.
@@ -70,6 +72,7 @@ impl<'s> Session<'s> {
         kinds: Kinds,
         name: &'s str,
         asking: Retrieving<'s>,
+        beside: Option<&'s Sidecars>,
     ) -> Self {
         let limits = &settings.policy.limits;
         // Instants end somewhere; whoever waits longer than this waits for ever.
@@ -81,6 +84,7 @@ impl<'s> Session<'s> {
             kinds,
             name,
             asking,
+            beside,
             deadline,
             date: match asking {
                 Retrieving::Of(fetch) | Retrieving::Rehearsing(fetch) if fetch.heeds_date() => {

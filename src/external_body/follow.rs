@@ -11,6 +11,8 @@ pub enum Follow {
     Exchange,
     /// Attached ones as well (`application/internet-shortcut`).
     Shortcuts,
+    /// What Apple's Mail keeps in files of their own: only of a message in its folders.
+    Apple,
     /// What Mailman took out of a mail of a list.
     Mailman,
     /// The same, of the mails in a digest.
@@ -31,10 +33,11 @@ pub enum Follow {
 
 impl Follow {
     /// All of them, in the order in which they are told of.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Thunderbird,
         Self::Exchange,
         Self::Shortcuts,
+        Self::Apple,
         Self::Mailman,
         Self::MailmanDigests,
         Self::Sympa,
@@ -62,6 +65,7 @@ impl Follow {
             Self::Thunderbird => "thunderbird",
             Self::Exchange => "exchange",
             Self::Shortcuts => "shortcuts",
+            Self::Apple => "apple",
             Self::Mailman => "mailman",
             Self::MailmanDigests => "mailman-digests",
             Self::Sympa => "sympa",
@@ -91,6 +95,7 @@ impl Default for Followed {
         Self::none()
             .with(Follow::Thunderbird)
             .with(Follow::Exchange)
+            .with(Follow::Apple)
     }
 }
 
@@ -160,14 +165,14 @@ mod tests {
             names.map(Follow::as_str).collect::<Vec<_>>().join(",")
         };
         for (words, expected) in [
-            ("", "thunderbird,exchange"),
-            ("shortcuts", "thunderbird,exchange,shortcuts"),
-            ("-exchange", "thunderbird"),
+            ("", "thunderbird,exchange,apple"),
+            ("shortcuts", "thunderbird,exchange,shortcuts,apple"),
+            ("-exchange,-apple", "thunderbird"),
             ("none,shortcuts", "shortcuts"),
             ("shortcuts,none", ""),
             (
                 "all,-thunderbird",
-                "exchange,shortcuts,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links",
+                "exchange,shortcuts,apple,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links",
             ),
             ("none,mailman-digests", "mailman-digests"),
         ] {

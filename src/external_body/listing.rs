@@ -146,13 +146,17 @@ impl Scanned<'_> {
 
 /// What an attachment with these header fields is called, without control characters, and not too long.
 pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
+    name_of(original, fields).map(|name| name.chars().take(LONGEST_NAME).collect())
+}
+
+/// The same, of any length.
+pub(super) fn name_of(original: &[u8], fields: &Fields) -> Option<String> {
     let named = |field, parameter| {
         let value = fields.value(original, field)?;
         let value = MediaType::parse(value).parameter(parameter)?;
         let name: String = decoded_words(&unfold(&value))
             .chars()
             .filter(|symbol| !symbol.is_control())
-            .take(LONGEST_NAME)
             .collect();
         (!name.trim().is_empty()).then_some(name)
     };

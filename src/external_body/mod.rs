@@ -2,8 +2,8 @@
 //!
 //! `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873), and other forms, which programs write
 //! and no document describes: attachments that Thunderbird detached, enclosures of its feed reader, files
-//! it left in a cloud, the shortcuts that Exchange writes ([`Form`]), what Mailman took out of mails, and what
-//! programs of today leave in clouds.
+//! it left in a cloud, the shortcuts that Exchange writes ([`Form`]), what Mailman took out of mails, what Apple's Mail
+//! keeps beside them, and what programs of today leave in clouds.
 //!
 //! Reads what a part refers to and what is declared of the content. Nothing is resolved, allowed or
 //! retrieved here; a reference that cannot be followed is an [`Refusal`](crate::report::Refusal).
@@ -18,6 +18,7 @@ mod access;
 // The tables that are looked up hold text besides that only the program prints.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub mod access_types;
+mod apple;
 mod detached;
 mod exact;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
@@ -37,6 +38,7 @@ mod shortcut;
 mod unusable;
 mod url;
 
+pub use self::apple::{LENGTH_FIELD, torn_delimiter};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]

@@ -2,7 +2,7 @@
 
 use super::reference::{ESSENCE, ExternalBody, Form, Reading, identifier, size_of};
 use super::unusable::encoded;
-use super::{access, detached, exact, hosted, shortcut};
+use super::{access, apple, detached, exact, hosted, shortcut};
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 
 impl<'a> ExternalBody<'a> {
@@ -19,6 +19,9 @@ impl<'a> ExternalBody<'a> {
             return shortcut::of_exchange(original, tree, part, &media_type, reading)
                 .or_else(|| Self::of_document(original, tree, part, &media_type, reading))
                 .map(|body| body.claimed(original, tree));
+        }
+        if let Some(body) = apple::read(original, tree, part, reading) {
+            return Some(body);
         }
         detached::read(original, tree, part, reading)
             .map(|body| body.claimed(original, tree))

@@ -36,6 +36,8 @@ pub enum Form {
     Hosted(Follow),
     /// A note of Sympa's in a part of its own.
     Sympa,
+    /// `X-Apple-Content-Length` on a part without a body: what was in it is a file of Apple's Mail, and comes back.
+    Apple,
 }
 
 /// How parts are read.
@@ -47,6 +49,8 @@ pub struct Reading {
     pub most_notes: usize,
     /// Forms that are read although nothing but their content says that they refer elsewhere.
     pub forms: Followed,
+    /// The form that is read because of where the message lies: it means files beside the mailbox.
+    pub beside: Option<Follow>,
 }
 
 /// One part that refers to its content.
@@ -97,6 +101,13 @@ pub enum Referent<'a> {
     },
     /// Any other URL, absolute or relative, white space removed.
     Url(String),
+    /// A file beside the mailbox that the message lies in.
+    Beside {
+        /// What the program calls the folder of it: of Apple's Mail, the number of the part.
+        folder: String,
+        /// What the mail calls the file; some are called otherwise there.
+        name: Option<String>,
+    },
 }
 
 impl<'a> ExternalBody<'a> {
@@ -138,6 +149,7 @@ impl<'a> ExternalBody<'a> {
             Form::Detached | Form::Enclosure | Form::CloudFile => Some(Follow::Thunderbird),
             Form::Shortcut => Some(Follow::Exchange),
             Form::AttachedShortcut => Some(Follow::Shortcuts),
+            Form::Apple => Some(Follow::Apple),
             Form::Scrubbed => Some(match &self.scrubbed {
                 Some(scrubbed) if scrubbed.is_in_digest => Follow::MailmanDigests,
                 _ => Follow::Mailman,

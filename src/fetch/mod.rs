@@ -10,6 +10,12 @@ mod agent;
 mod allowance;
 #[cfg(feature = "file")]
 mod attachments;
+#[cfg(feature = "file")]
+#[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
+mod beside;
+#[cfg(not(feature = "file"))]
+#[path = "nothing_beside.rs"]
+mod beside;
 mod canned;
 #[cfg(feature = "http")]
 mod direct;
@@ -35,6 +41,7 @@ pub(crate) use agent::USER_AGENT;
 pub(crate) use allowance::Allowance;
 #[cfg(feature = "file")]
 pub(crate) use attachments::Attachments;
+pub(crate) use beside::Sidecars;
 pub use bytes::Bytes;
 pub use canned::Canned;
 #[cfg(feature = "http")]

@@ -131,6 +131,15 @@ pub fn convert_in_place<S: Send>(
             " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder",
         )));
     }
+    let is_of_mail = |found: &&Found| emlx::beside(&found.path).is_some();
+    if options.effect == Effect::Write
+        && let Some(found) = finds.mailboxes.iter().find(is_of_mail)
+    {
+        let path = found.path.display();
+        let why = "lies in a mailbox of Apple's Mail, which keeps an index of its files: they are not changed in place";
+        let detail = Detail::from(format!("{path}: {why}; name a new folder as "));
+        return Err(Error::Usage(detail.naming(Setting::Output)));
+    }
     let job = Job::new(source, options, transform, observer, stop);
     job.each(&finds, |job, found| match found.kind {
         Kind::Maildir | Kind::Mh => job.folder(found.kind, Destination::InPlace),
@@ -282,6 +291,7 @@ impl<S: Send> Job<'_, S> {
             source: self.path,
             content: content.get(range.clone()).unwrap_or_default(),
             quoting: Quoting::None,
+            beside: emlx::beside(self.path).filter(|_| is_wrapped),
         };
         let mut done = self.single(&message, rewrite::spliced_in_file)?;
         if let Some(new) = done.as_mut().and_then(|done| done.new.as_mut()) {

@@ -18,7 +18,7 @@
 //! * What is neither a file nor a folder (a pipe, say) is not looked at: who reads it knows the
 //!   start and asks [`kind_of`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -230,6 +230,17 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             }
         };
         return Err(not_a_mailbox(source, why));
+    }
+    let partial = |found: &Found| emlx::whole_name(&found.path);
+    if finds.mailboxes.iter().any(|found| partial(found).is_some()) {
+        let paths = finds.mailboxes.iter().map(|found| found.path.clone());
+        let paths: HashSet<PathBuf> = paths.collect();
+        let is_beside_whole =
+            |found: &mut Found| partial(found).is_some_and(|whole| paths.contains(&whole));
+        for found in finds.mailboxes.extract_if(.., is_beside_whole) {
+            let what = NotMail::Beside("a partial message beside the whole one");
+            finds.skipped.push((found.path, what));
+        }
     }
     finds
         .mailboxes

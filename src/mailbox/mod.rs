@@ -7,8 +7,9 @@
 //! The rooms: `read` walks a mailbox and writes what becomes of it; `forms` has what is to know of each format; `compressed`
 //! the ways of compressing; `archive` the mboxes in zip and tar archives; `place` locks and replaces. Each says what is in it.
 //! Beside them `find` says what a path holds, `start` what the first octets of a file say, `ours` which folders are stores and
-//! caches, `not_mail` what it is if it holds no mail; `begin` says what there is to do, `convert` is the driver, and `transfer`
-//! that of mail which goes to a mailbox of another form; `result` says what becomes of a source.
+//! caches, `not_mail` what it is if it holds no mail, `program` whose files beside it count; `begin` says what there is to do,
+//! `convert` is the driver, and `transfer` that of mail which goes to a mailbox of another form; `result` says what becomes of a
+//! source.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -27,6 +28,7 @@ mod messages;
 mod not_mail;
 mod ours;
 mod place;
+mod program;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod read;
 mod result;
@@ -64,6 +66,7 @@ pub use messages::{Messages, OwnedMessage};
 pub(crate) use place::process::field_of_stat;
 #[cfg(feature = "cli")]
 pub(crate) use place::temporary::folder_of;
+pub use program::Program;
 #[cfg(feature = "cli")]
 pub(crate) use read::Background;
 #[cfg(feature = "cli")]
@@ -135,6 +138,9 @@ pub struct Message<'a> {
     /// How the mailbox quotes. New text that lies in the body is quoted by the mailbox; a
     /// transformer that must *read* quoted text can undo it with [`Quoting::unquote`].
     pub quoting: Quoting,
+    /// Which program keeps files beside `source`, where some belong to the message and may be read without being asked for.
+    /// None for whatever else holds it, and where it came in a stream.
+    pub beside: Option<Program>,
 }
 
 /// What a mailbox holds of a message besides its content.

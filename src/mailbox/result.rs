@@ -14,6 +14,7 @@ use crate::mailbox::Stop;
 use crate::mailbox::begin::look_at;
 use crate::mailbox::compressed::{Method, plain_suffix};
 use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms::emlx;
 #[cfg(feature = "cli")]
 use crate::mailbox::place::folder::Destination;
 use crate::mailbox::{Format, Options};
@@ -54,7 +55,9 @@ pub(crate) fn groups<'f>(
         let relative = found.relative.as_path();
         let is_one_of_many = found.kind == Kind::Eml && is_moved(found.kind, options);
         let key = match is_one_of_many {
-            true => relative.parent().unwrap_or(relative),
+            true => emlx::mailbox_of(&found.path, relative)
+                .or(relative.parent())
+                .unwrap_or(relative),
             false => relative,
         };
         groups.entry(key).or_default().push(found);

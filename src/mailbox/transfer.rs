@@ -53,7 +53,7 @@ impl<S: Send> Job<'_, S> {
                 check_open(self.path, result(finds, options))?;
                 (Path::new(""), Some(file))
             }
-            Output::Nowhere | Output::Delivery(_) => (Path::new(""), None),
+            Output::InFolder(_) | Output::Nowhere | Output::Delivery(_) => (Path::new(""), None),
         };
         if options.effect == Effect::Write {
             sweep(finds);
@@ -90,7 +90,8 @@ impl<S: Send> Job<'_, S> {
                             self.observer.done(&made);
                             Ok(made)
                         }
-                        false => job.file_to(found.kind, Output::Path(&target)),
+                        false if is_one => job.file_to(found.kind, Output::Path(&target)),
+                        false => job.file_to(found.kind, Output::InFolder(&target)),
                     };
                     summary.add(&job.or_named(done, found)?);
                 }
@@ -184,6 +185,7 @@ impl<S: Send> Job<'_, S> {
     pub(crate) fn deliver_message(
         &self,
         content: &[u8],
+        flags: Option<Flags>,
         modified: Option<SystemTime>,
         delivery: &mut Delivery,
         summary: &mut Summary,
@@ -191,7 +193,7 @@ impl<S: Send> Job<'_, S> {
         let envelope = self.envelope(b"", content);
         let letter = Letter {
             content,
-            flags: None,
+            flags,
             envelope: Envelope {
                 date: modified.or(envelope.date),
                 ..envelope
@@ -381,6 +383,7 @@ impl<S: Send> Stages for Filed<'_, '_, S> {
             source: &letter.path,
             content,
             quoting: Quoting::None,
+            beside: None,
         };
         self.0.single(&message, rewrite::spliced)
     }

@@ -74,6 +74,33 @@ impl Wording {
         }
     }
 
+    /// How octets were written in base64 whose body had so many octets, each line end counted as one; none if no lines give
+    /// that length. Lines of 76 go first, as most programs write them, then shorter ones.
+    #[must_use]
+    pub fn of_base64(octets: usize, length: u64, newline: Newline) -> Option<Self> {
+        let symbols = octets.div_ceil(3) * 4;
+        let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;
+        let shorter = (1..19).rev().map(|quarter| quarter * 4);
+        let any = [0].into_iter().filter(|_| symbols > LONGEST_LINE);
+        let mut lines = [76]
+            .into_iter()
+            .chain(shorter)
+            .chain(1..=LONGEST_LINE)
+            .chain(any);
+        lines.find_map(|line| {
+            let breaks = match line {
+                0 => 0,
+                line => symbols.div_ceil(line).saturating_sub(1),
+            };
+            let tail = ends.checked_sub(breaks).filter(|&tail| tail <= 1)?;
+            Some(Self {
+                manner: Manner::Base64 { line },
+                newline,
+                tail,
+            })
+        })
+    }
+
     /// The encodings that a Content-Transfer-Encoding field may name for such a body.
     pub fn is_of(&self, encoding: TransferEncoding) -> bool {
         match self.manner {

@@ -244,6 +244,15 @@ pub fn encode_like(
     })
 }
 
+/// Text as quoted-printable, divided between words.
+#[must_use]
+pub fn encode_by_words(text: &[u8], newline: Newline) -> Encoded {
+    Encoded {
+        encoding: TransferEncoding::QuotedPrintable,
+        body: quoted_printable::encode_by_words(text, newline),
+    }
+}
+
 /// Text with every `\r\n` and `\n` written as `newline`. A bare CR stays.
 pub fn with_newlines(text: Vec<u8>, newline: Newline) -> Vec<u8> {
     let untouched = match newline {

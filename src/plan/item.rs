@@ -28,6 +28,13 @@ pub enum Step {
         url: String,
         accept: Option<String>,
     },
+    /// Read a file beside the mailbox.
+    Read {
+        /// The folder that [`Referent::Beside`](crate::external_body::Referent::Beside) names.
+        folder: String,
+        /// What the mail calls the file.
+        name: Option<String>,
+    },
     Leave(Refusal),
 }
 
@@ -47,6 +54,7 @@ impl Item<'_> {
                 };
                 row.detail = format!("{who} {}", shown_url(plain(url))).into();
             }
+            Step::Read { .. } => row.detail = "the content is in a file beside the mailbox".into(),
             Step::Leave(refusal) => {
                 row.outcome = Outcome::Left;
                 row.tell_refusal(refusal.clone());

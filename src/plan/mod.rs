@@ -20,6 +20,7 @@ pub use self::bases::Bases;
 pub use self::item::{Item, Step};
 pub use self::opaque::opaque_parts;
 pub use self::protection::protection;
+use crate::external_body::Reading;
 use crate::link::base::Base;
 use crate::mime::Tree;
 use crate::policy::Policy;
@@ -36,17 +37,20 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Plans the references of one message, or of content that is to be put into one. `around` is the base that holds
-    /// where the content is put. `room` bounds the bytes of the URLs that a base makes absolute.
+    /// Plans the references of one message, or of content that is to be put into one; `reading` says which forms there are.
+    /// `around` is the base that holds where the content is put. `room` bounds the bytes of the URLs that a base makes
+    /// absolute.
     #[must_use]
     pub fn of_references(
         original: &'a [u8],
         tree: &Tree,
         policy: &Policy,
+        reading: &Reading,
         around: Option<Rc<Base>>,
         room: usize,
     ) -> Self {
-        let (references, held) = references::references(original, tree, policy, around, room);
+        let (references, held) =
+            references::references(original, tree, policy, reading, around, room);
         Self {
             rivals: rivals::rivals(tree, &references),
             references,

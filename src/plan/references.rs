@@ -7,7 +7,7 @@ use super::bases::Bases;
 use super::content_id::ContentIds;
 use super::item::{Item, Step, shown_url};
 use super::protection::protection;
-use crate::external_body::{Claim, ExternalBody, Form, Referent, hosted, scrubbed};
+use crate::external_body::{Claim, ExternalBody, Form, Reading, Referent, hosted, scrubbed};
 use crate::link::base::Base;
 use crate::link::url;
 use crate::mime::header::SectionEnd;
@@ -24,13 +24,13 @@ pub(super) fn references<'a>(
     original: &'a [u8],
     tree: &Tree,
     policy: &Policy,
+    reading: &Reading,
     around: Option<Rc<Base>>,
     room: usize,
 ) -> (Vec<Item<'a>>, usize) {
-    let reading = policy.reading_to_tell();
     let mut bodies: Vec<ExternalBody<'a>> = tree
         .ids()
-        .filter_map(|part| ExternalBody::read(original, tree, part, &reading))
+        .filter_map(|part| ExternalBody::read(original, tree, part, reading))
         .collect();
     let is_followed = |body: &&ExternalBody<'_>| {
         let form = body.follow();
@@ -39,8 +39,8 @@ pub(super) fn references<'a>(
     let followed = bodies.iter().filter(is_followed);
     let references: HashSet<PartId> = followed.map(|body| body.part).collect();
     // A text with notes is content, and no reference.
-    let notes = scrubbed(original, tree, &reading, &references);
-    let files = hosted(original, tree, &reading, &references);
+    let notes = scrubbed(original, tree, reading, &references);
+    let files = hosted(original, tree, reading, &references);
     if !notes.is_empty() || !files.is_empty() {
         bodies.extend(notes);
         bodies.extend(files);
@@ -84,6 +84,7 @@ impl Planner<'_> {
                 Form::Shortcut | Form::AttachedShortcut => Kind::Shortcut,
                 Form::Scrubbed => Kind::Mailman,
                 Form::Hosted(_) | Form::Sympa => Kind::Hosted,
+                Form::Apple => Kind::Apple,
             },
             shown_url: shown_url.or_else(|| Some(body.hosted.as_ref()?.link.clone())),
             step: step.unwrap_or_else(Step::Leave),
@@ -123,6 +124,11 @@ impl Planner<'_> {
                 (link.unwrap_or_default(), step)
             }
             Err(refusal) => return (None, Err(refusal.clone())),
+            Ok(Referent::Beside { folder, name }) => {
+                let (folder, name) = (folder.clone(), name.clone());
+                let allowed = self.judge_declared(body);
+                return (None, allowed.map(|()| Step::Read { folder, name }));
+            }
             Ok(Referent::Data(url)) => (shorten(url), Ok(Step::Decode)),
             Ok(Referent::ContentId {
                 content_id,
@@ -142,9 +148,13 @@ impl Planner<'_> {
             ),
             Ok(Referent::Url(reference)) => self.retrieve(body, reference),
         };
-        let declared = body.declared.as_ref().map(|declared| &declared.essence);
-        let allowed = declared.map_or(Ok(()), |essence| self.policy.judge_type(essence));
+        let allowed = self.judge_declared(body);
         (Some(shown), step.and_then(|step| allowed.map(|()| step)))
+    }
+
+    fn judge_declared(&self, body: &ExternalBody<'_>) -> Result<(), Refusal> {
+        let declared = body.declared.as_ref().map(|declared| &declared.essence);
+        declared.map_or(Ok(()), |essence| self.policy.judge_type(essence))
     }
 
     fn retrieve(

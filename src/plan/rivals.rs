@@ -72,7 +72,7 @@ fn offers_one_of_many(tree: &Tree, part: PartId) -> bool {
 fn usefulness(item: &Item<'_>) -> u8 {
     match &item.step {
         Step::Copy(_) => 0,
-        Step::Decode => 1,
+        Step::Decode | Step::Read { .. } => 1,
         Step::Retrieve { url, .. } => {
             Scheme::of_url(url).map_or(u8::MAX - 1, |scheme| 2 + scheme.usefulness())
         }

@@ -1,7 +1,7 @@
 //! May we? One value answers every such question, without I/O (docs/design.md, "Retrieval").
 //!
-//! [`Policy::default`] allows what is inside the mail itself (`data:` and `cid:`) and nothing
-//! else: no network, no file system (P3 of docs/design.md).
+//! [`Policy::default`] allows what is inside the mail itself (`data:` and `cid:`), in mailboxes that keep some in files
+//! what lies beside the message, and nothing else: no network, no file system (P3 of docs/design.md).
 //!
 //! A URL is judged in this order, and the first "no" is the reason that is reported:
 //! 1. it can be understood at all, and holds nothing that may not stand in it;
@@ -337,6 +337,7 @@ impl Policy {
             header_limit: self.limits.header,
             most_notes: self.limits.parts,
             forms: self.follow,
+            beside: None,
         }
     }
 

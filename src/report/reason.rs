@@ -62,7 +62,7 @@ reasons! {
     PortNotAllowed "port-not-allowed" AllowPort "the port is not the scheme's own";
     UserinfoNotAllowed "userinfo-not-allowed" AllowUserinfo "the URL carries a user name or password";
     OutsideFileRoot "outside-file-root" FileRoot "the file is not beneath an allowed folder";
-    NotARegularFile "not-a-regular-file" none "the file is a directory, a device, a pipe or a socket";
+    NotARegularFile "not-a-regular-file" none "the file is a folder, a device, a pipe or a socket, or a link where none is followed";
     FileNotReadable "file-not-readable" none "the file does not exist or cannot be read";
     AmbiguousFile "ambiguous-file" none "two files beneath the folders of attachments may be meant";
     TypeNotAllowed "type-not-allowed" AllowType "the media type is denied, or not among the allowed ones";

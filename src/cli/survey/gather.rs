@@ -190,7 +190,8 @@ impl Transform<Said> for Surveying {
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let content = message.content;
-        let is_empty = !self.expanding.expander.prefilter().in_message(content);
+        let is_empty =
+            message.beside.is_none() && !self.expanding.expander.prefilter().in_message(content);
         let mut said = match is_empty {
             true => Said::of(message, Report::default()),
             false => self.expanding.transform(message)?.1,

@@ -1,6 +1,8 @@
 //! Which kinds of words stand in a message: found once, also while it comes, and asked several times.
 
-use super::{ALL, DOCUMENTS, Embeds, OF_REFERENCES, Prefilter, declares_base, has_document};
+use super::{ALL, APPLE, DOCUMENTS, Embeds, OF_REFERENCES, Prefilter, declares_base, has_document};
+use crate::fetch::Sidecars;
+use crate::policy::Follow;
 
 /// Which kinds of the words stand in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -24,6 +26,19 @@ impl Prefilter {
     /// Which kinds of words stand in a message, from one search for all of them.
     pub(crate) fn kinds(&self, bytes: &[u8]) -> Kinds {
         self.further(bytes, Kinds::default())
+    }
+
+    /// The same of a message that may mean files beside its mailbox.
+    pub(crate) fn kinds_beside(&self, bytes: &[u8], beside: Option<&Sidecars>) -> Kinds {
+        let kinds = self.kinds(bytes);
+        let words = match beside.map(Sidecars::form) {
+            Some(form @ Follow::Apple) if self.forms.contains(form) => &APPLE,
+            _ => return kinds,
+        };
+        Kinds {
+            references: kinds.references || words.first(bytes).is_some(),
+            ..kinds
+        }
     }
 
     /// The same, where some stand in what is before `bytes`.

@@ -65,31 +65,38 @@ impl Roots {
             return Err(not_regular(path));
         }
         // Opening some devices does something; look before.
-        regular(
-            path,
-            &root
-                .metadata(beneath)
-                .map_err(|why| unreadable(path, &why))?,
-        )?;
-        let file = open(root, beneath).map_err(|why| unreadable(path, &why))?;
-        let metadata = file.metadata().map_err(|why| unreadable(path, &why))?;
-        regular(path, &metadata)?;
-        let size = metadata.len();
-        policy.judge_size(size)?;
-        let changed = || {
-            let detail = format!("{} changed while it was read", path.display());
-            Refusal::lasting(Reason::IncompleteBody, detail)
-        };
-        // A file may be on a server that answers slowly.
-        let judge = |octets| match octets > size {
-            true => Err(changed()),
-            false => allowance.remaining().map(|_| ()),
-        };
-        let body = read_whole(file, 0, judge, |why| unreadable(path, &why))?;
-        match body.len() as u64 == size {
-            true => Ok(body),
-            false => Err(changed()),
-        }
+        let metadata = root.metadata(beneath);
+        regular(path, &metadata.map_err(|why| unreadable(path, &why))?)?;
+        read_regular(root, beneath, path, policy, allowance)
+    }
+}
+
+/// The whole of what was seen to be a file, `beneath` an open folder; `path` is what it is called.
+pub(in crate::fetch) fn read_regular(
+    folder: &Dir,
+    beneath: &Path,
+    path: &Path,
+    policy: &Policy,
+    allowance: Allowance,
+) -> Result<Vec<u8>, Refusal> {
+    let file = open(folder, beneath).map_err(|why| unreadable(path, &why))?;
+    let metadata = file.metadata().map_err(|why| unreadable(path, &why))?;
+    regular(path, &metadata)?;
+    let size = metadata.len();
+    policy.judge_size(size)?;
+    let changed = || {
+        let detail = format!("{} changed while it was read", path.display());
+        Refusal::lasting(Reason::IncompleteBody, detail)
+    };
+    // A file may be on a server that answers slowly.
+    let judge = |octets| match octets > size {
+        true => Err(changed()),
+        false => allowance.remaining().map(|_| ()),
+    };
+    let body = read_whole(file, 0, judge, |why| unreadable(path, &why))?;
+    match body.len() as u64 == size {
+        true => Ok(body),
+        false => Err(changed()),
     }
 }
 
@@ -110,7 +117,7 @@ fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
     root.open_with(beneath, OpenOptions::new().read(true))
 }
 
-fn regular(path: &Path, metadata: &Metadata) -> Result<(), Refusal> {
+pub(in crate::fetch) fn regular(path: &Path, metadata: &Metadata) -> Result<(), Refusal> {
     if metadata.is_file() {
         Ok(())
     } else {
@@ -118,7 +125,7 @@ fn regular(path: &Path, metadata: &Metadata) -> Result<(), Refusal> {
     }
 }
 
-fn not_regular(path: &Path) -> Refusal {
+pub(in crate::fetch) fn not_regular(path: &Path) -> Refusal {
     Refusal::lasting(
         Reason::NotARegularFile,
         format!("{} is no regular file", path.display()),
@@ -132,7 +139,7 @@ fn outside(path: &Path) -> Refusal {
     )
 }
 
-fn unreadable(path: &Path, why: &std::io::Error) -> Refusal {
+pub(in crate::fetch) fn unreadable(path: &Path, why: &std::io::Error) -> Refusal {
     // What RESOLVE_BENEATH (EXDEV) and cap-std's own walk say when a link leads out.
     #[cfg(unix)]
     let crosses = why.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error());

@@ -3,15 +3,21 @@
 //!
 //! A change keeps the property list octet for octet, and the length of the first line where the new number fits into it:
 //! Mail pads it with blanks. A number that cannot be right (the message would be cut short, or take in what is behind
-//! it) is no frame: such a file stays as it is.
+//! it) is that of an older state of the file: then the message ends at the last line that starts with `<?xml`, if all
+//! from there on is a list as Mail writes it. Else the file stays as it is.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use crate::mailbox::compressed::plain_suffix;
+use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::place::temporary::folder_of;
+use crate::mailbox::program::Program;
 
 /// Digits of the number at most.
 const DIGITS: usize = 12;
@@ -57,6 +63,57 @@ pub(crate) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
 /// # Errors
 /// Why the number is not right.
 pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
+    let counted = counted(file)?;
+    Some(counted.or_else(|why| {
+        let start = count(file).map_or(0, |count| count.start);
+        let list = list(file.get(start..).unwrap_or_default()).ok_or(why)?;
+        Ok(start..start + list)
+    }))
+}
+
+/// Where Mail's property list starts, behind a message of which nobody knows where it ends.
+fn list(text: &[u8]) -> Option<usize> {
+    let at = memmem::rfind(text, b"\n<?xml")? + 1;
+    let list = text.get(at..)?;
+    let mut ends = memmem::find_iter(list, b"</plist>");
+    let end = ends.next()? + b"</plist>".len();
+    let is_all = ends.next().is_none() && list.get(end..)?.trim_ascii().is_empty();
+    // Other lists may be attached to a mail.
+    let is_of_mail = value(list, b"flags").is_some();
+    (is_all && is_of_mail).then_some(at)
+}
+
+/// The number under a key of a property list in XML.
+fn value<'l>(list: &'l [u8], key: &[u8]) -> Option<&'l str> {
+    let key = [b"<key>", key, b"</key>"].concat();
+    let behind = list.get(memmem::find(list, &key)? + key.len()..)?;
+    let behind = behind.trim_ascii_start();
+    let number = [&b"<integer>"[..], b"<real>"]
+        .iter()
+        .find_map(|tag| behind.strip_prefix(*tag))?;
+    let end = memchr(b'<', number)?;
+    std::str::from_utf8(number.get(..end)?.trim_ascii()).ok()
+}
+
+/// What Mail notes of a message behind it: flags, and when it came, in seconds after 1970. Of a list that is not XML
+/// nothing is known.
+pub(crate) fn noted(file: &[u8]) -> (Option<Flags>, Option<SystemTime>) {
+    let end = match message(file) {
+        Some(Ok(range)) => range.end,
+        _ => return (None, None),
+    };
+    let list = file.get(end..).unwrap_or_default();
+    let flags = value(list, b"flags").and_then(|flags| flags.parse().ok());
+    let seconds = value(list, b"date-received").and_then(|seconds| seconds.parse().ok());
+    let since = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    (
+        flags.map(Flags::of_apple_mail),
+        since.and_then(|since| UNIX_EPOCH.checked_add(since)),
+    )
+}
+
+/// Where the number of the first line says that the message stands.
+fn counted(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
     let Count { octets, start, .. } = count(file)?;
     let end = usize::try_from(octets)
         .ok()
@@ -96,16 +153,77 @@ pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
     [count.as_bytes(), line_end, new, ending, behind].concat()
 }
 
+/// The name of a whole message in the place of a partial one of this name.
+pub(crate) fn whole_name(partial: &Path) -> Option<PathBuf> {
+    let name = partial
+        .file_name()?
+        .to_str()?
+        .strip_suffix(".partial.emlx")?;
+    Some(partial.with_file_name(format!("{name}.emlx")))
+}
+
+/// Whether some of a message may still be in files of its own.
+pub(crate) fn is_partial(message: &[u8]) -> bool {
+    const FIELD: &[u8] = b"x-apple-content-length";
+    let behind = |at: usize| message.get(at + 1..at + 1 + FIELD.len());
+    let is_field = |at| behind(at).is_some_and(|start| start.eq_ignore_ascii_case(FIELD));
+    memchr::memchr_iter(b'\n', message).any(is_field)
+}
+
 pub(crate) fn is_named(result: &Path) -> bool {
     plain_suffix(result).is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
 }
 
-/// Whether a folder within a `.mbox` of Apple's Mail holds messages, and what it keeps of their attachments.
+/// Whose files may lie beside a message of this name: it lies in a folder `Messages`, under its number.
+pub(crate) fn beside(path: &Path) -> Option<Program> {
+    let name = path.file_name()?.to_str()?;
+    let stem = name.strip_suffix(".emlx")?;
+    let number = stem.strip_suffix(".partial").unwrap_or(stem);
+    let is_number = !number.is_empty() && number.bytes().all(|octet| octet.is_ascii_digit());
+    let folder = path.parent().filter(|_| is_number)?;
+    let is_messages = match folder.file_name() {
+        Some(name) => name == "Messages",
+        // From within, `.` does not tell.
+        None => folder_of(path).canonicalize().ok()?.ends_with("Messages"),
+    };
+    is_messages.then_some(Program::AppleMail)
+}
+
+/// Whether a folder of Apple's Mail holds messages, and what it keeps of their attachments.
 fn is_of_apple_mail(folder: &Path) -> bool {
     let is_mbox = |above: &Path| above.extension().is_some_and(|suffix| suffix == "mbox");
     // From within, `.` does not tell.
     let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
-    folder.join("Messages").is_dir() && folder.canonicalize().is_ok_and(is_beneath)
+    let messages = folder.join("Messages");
+    let is_message = |entry: &fs::DirEntry| beside(&entry.path()).is_some();
+    // A mailbox may have been copied out of its `.mbox`.
+    let holds_some = || {
+        fs::read_dir(&messages).is_ok_and(|mut it| it.any(|it| it.is_ok_and(|it| is_message(&it))))
+    };
+    messages.is_dir() && (folder.canonicalize().is_ok_and(is_beneath) || holds_some())
+}
+
+/// The mailbox of a message, seen from the source: the folder `NAME.mbox` around it, or that which holds `Messages`, with
+/// the folders of one digit into which Mail divides many. `None` if Mail does not keep it.
+pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path> {
+    beside(path)?;
+    let is_mbox = |above: &Path| above.extension().is_some_and(|suffix| suffix == "mbox");
+    let above = || relative.ancestors().skip(1).zip(path.ancestors().skip(1));
+    if let Some((key, _)) = above().find(|(_, path)| is_mbox(path)) {
+        return Some(key);
+    }
+    if path.ancestors().any(is_mbox) {
+        return Some(Path::new(""));
+    }
+    let is_no_digit = |above: &&Path| {
+        let name = above.file_name().unwrap_or_default().as_encoded_bytes();
+        !matches!(name, [digit] if digit.is_ascii_digit())
+    };
+    relative
+        .ancestors()
+        .skip(2)
+        .find(is_no_digit)
+        .or(relative.parent())
 }
 
 /// What a folder of this name in `folder` holds, if Apple's Mail keeps it there.

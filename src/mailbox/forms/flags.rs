@@ -62,6 +62,16 @@ const MOZILLA: [(u32, u8); 5] = [
 const MOZILLA_NEW: u32 = 0x0001_0000;
 const MOZILLA_DELETED: u32 = 0x0020_0000;
 
+/// Bits of Apple's Mail.
+const APPLE: [(u64, u8); 6] = [
+    (1, SEEN),
+    (1 << 1, TRASHED),
+    (1 << 2, REPLIED),
+    (1 << 4, FLAGGED),
+    (1 << 6, DRAFT),
+    (1 << 8, PASSED),
+];
+
 /// A field in which flags are noted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Noted {
@@ -90,6 +100,12 @@ impl Flags {
             .iter()
             .filter(|(letter, _)| letters.contains(letter));
         Self::of_bits(known.fold(old, |bits, (_, bit)| bits | bit))
+    }
+
+    /// What Apple's Mail notes. What it has is not new.
+    pub(crate) fn of_apple_mail(noted: u64) -> Self {
+        let set = APPLE.iter().filter(|(mask, _)| noted & mask != 0);
+        Self::of_bits(set.fold(OLD, |bits, (_, bit)| bits | bit))
     }
 
     /// Whether the message stands in `cur`.

@@ -17,6 +17,8 @@ pub(super) mod separator;
 use std::path::Path;
 
 use crate::mailbox::not_mail::NotMail;
+#[cfg(feature = "cli")]
+use crate::mailbox::program::Program;
 
 /// What the sources are said to be.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -118,12 +120,24 @@ pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
     }
 }
 
-/// The message of a file, or all of it if it is a plain one: to look at. And why nobody knows where it stands.
+/// The message of a file, or all of it if it is a plain one: to look at. And why nobody knows where it stands, and
+/// whose files lie beside it.
 #[cfg(feature = "cli")]
-pub(crate) fn shown(file: &[u8]) -> (&[u8], Option<&'static str>) {
+pub(crate) fn shown<'f>(
+    file: &'f [u8],
+    path: &Path,
+) -> (&'f [u8], Option<&'static str>, Option<Program>) {
     match emlx::message(file) {
-        None => (file, None),
-        Some(Ok(range)) => (file.get(range).unwrap_or_default(), None),
-        Some(Err(why)) => (emlx::behind_count(file).unwrap_or_default(), Some(why)),
+        None => (file, None, None),
+        Some(Ok(range)) => (
+            file.get(range).unwrap_or_default(),
+            None,
+            emlx::beside(path),
+        ),
+        Some(Err(why)) => (
+            emlx::behind_count(file).unwrap_or_default(),
+            Some(why),
+            None,
+        ),
     }
 }

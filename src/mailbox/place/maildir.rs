@@ -341,6 +341,7 @@ impl<S> Files<'_, S> {
             source: &path,
             content: &content,
             quoting: Quoting::None,
+            beside: None,
         };
         *transformed = self.job.single(&message, rewrite::spliced)?;
         let new = transformed.as_mut().and_then(|done| done.new.take());

@@ -72,7 +72,7 @@ impl Identity {
 
 /// A temporary file in the folder of what it is to become.
 pub(crate) struct Beside {
-    target: PathBuf,
+    pub(crate) target: PathBuf,
     writer: Writer,
 }
 

@@ -65,6 +65,7 @@ impl<S: Send> Stages for Messages<'_, S> {
             source: self.job.path,
             content,
             quoting: self.quoting,
+            beside: None,
         };
         let Some(transform) = self.job.transform else {
             unreachable!("nothing points at messages that stay");
@@ -89,7 +90,10 @@ impl<S> Job<'_, S> {
         splice: fn(&[u8], &Edits) -> Result<Rewritten, Misfit>,
     ) -> Result<Option<Transformed<S>>, Error> {
         match self.transform {
-            Some(transform) if transform.next_touch(message.content).is_some() => {
+            // What lies beside it nothing in it has to point at.
+            Some(transform)
+                if message.beside.is_some() || transform.next_touch(message.content).is_some() =>
+            {
                 let splice = |edits: &Edits| splice(message.content, edits);
                 self.transformed(transform, message, splice).map(Some)
             }

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -17,9 +17,9 @@ use crate::mailbox::compressed::content::{limits, method_of};
 use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
-use crate::mailbox::forms;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::separator::{Next, next_separator};
+use crate::mailbox::forms::{self, emlx};
 use crate::mailbox::job::Job;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
@@ -263,9 +263,10 @@ impl<S: Send> Job<'_, S> {
         output: Output<'_>,
     ) -> Result<Summary, Error> {
         let name = self.path;
-        let target = match output {
-            Output::Path(path) => Some(path),
-            _ => None,
+        let (target, whole) = match output {
+            Output::Path(path) => (Some(path), None),
+            Output::InFolder(path) => (Some(path), emlx::whole_name(path)),
+            _ => (None, None),
         };
         let Opened {
             mut source,
@@ -276,7 +277,7 @@ impl<S: Send> Job<'_, S> {
         let mut sink = match (output, self.options.effect) {
             (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
             (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
-            (Output::Path(path), _) => {
+            (Output::Path(path) | Output::InFolder(path), _) => {
                 let method = original.map(method_of).transpose();
                 let method = method.map_err(unreadable(name))?.flatten();
                 Sink::to(path, Method::of_result(path, method))?
@@ -316,7 +317,7 @@ impl<S: Send> Job<'_, S> {
             }
         } else {
             let modified = original.and_then(|file| file.metadata().ok()?.modified().ok());
-            summary = self.message_to(&mut source, (target, modified), &mut sink)?;
+            summary = self.message_to(&mut source, (target, modified), whole, &mut sink)?;
         }
         let damage = source.damage().cloned();
         let length = original.and_then(|original| original.metadata().ok());
@@ -348,11 +349,13 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// A single message that came then into `sink`, for a result of the name `target` if it has one.
+    /// A single message that came then into `sink`, for a result of the name `target` if it has one; a partial message that
+    /// becomes whole gets the name `whole`.
     fn message_to(
         &self,
         source: &mut Source,
         (target, modified): (Option<&Path>, Option<SystemTime>),
+        whole: Option<PathBuf>,
         sink: &mut Sink<'_>,
     ) -> Result<Summary, Error> {
         let most = self.options.max_message;
@@ -377,9 +380,19 @@ impl<S: Send> Job<'_, S> {
                 // Nobody knows which of it is the message.
                 Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
                 Sink::Delivery(delivery) => {
-                    self.deliver_message(result, modified, delivery, &mut summary)?;
+                    let (flags, came) = emlx::noted(&message);
+                    let modified = came.or(modified);
+                    self.deliver_message(result, flags, modified, delivery, &mut summary)?;
                 }
-                sink => sink.put(result, Bytes::New)?,
+                sink => {
+                    sink.put(result, Bytes::New)?;
+                    let became = new.filter(|new| !emlx::is_partial(new));
+                    if let (Some(whole), Some(_)) = (whole, became)
+                        && emlx::is_partial(&message)
+                    {
+                        sink.rename(whole);
+                    }
+                }
             }
             if let Some(done) = done {
                 done.tell(self.observer);

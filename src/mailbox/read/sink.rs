@@ -21,6 +21,8 @@ pub(crate) enum Output<'a> {
     Nowhere,
     /// A new file of this name.
     Path(&'a Path),
+    /// The same, in a folder of results; a partial message that becomes whole gets the name of a whole one.
+    InFolder(&'a Path),
     /// An open file.
     Open(File),
     /// Mailboxes of another form.
@@ -91,6 +93,13 @@ impl<'a> Sink<'a> {
             Some(device) => Self::Directly(target.into(), BufWriter::new(device)),
             None => Self::Beside(Beside::start(target, method)?),
         })
+    }
+
+    /// The file gets another name than it was to have.
+    pub(crate) fn rename(&mut self, target: PathBuf) {
+        if let Self::Beside(beside) = self {
+            beside.target = target;
+        }
     }
 
     pub(crate) fn put(&mut self, bytes: &[u8], kind: Bytes) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! The scanner is total: spans tile any bytes under any limits, and what stands in them can be read.
 
-use embody::internals::external_body::{ExternalBody, Followed, Reading};
+use embody::internals::external_body::{ExternalBody, Follow, Followed, Reading};
 use embody::internals::mime::{self, Content, MediaType, ScanLimits, Tree};
 
 /// The first byte chooses the limits; the rest is the message.
@@ -46,6 +46,7 @@ pub fn check(data: &[u8]) {
             header_limit: limits.header,
             most_notes: 100,
             forms: Followed::all(),
+            beside: Some(Follow::Apple),
         };
         let _ = ExternalBody::read(message, &tree, id, &reading);
     }

@@ -53,12 +53,13 @@ fn a_mailbox_changes_in_its_messages_only_and_the_counts_are_right() {
     let place = mailbox();
     let read = |name: &str| fs::read_to_string(place.path().join(name)).unwrap();
     let source = place.path().join("INBOX.mbox");
-    let summary = in_place(&source, &Look).unwrap();
+    let summary = to(&source, &place.path().join("same"), &Look).unwrap();
     assert_eq!((summary.messages, summary.changed), (4, 0));
     // Two files that hold no mail, and a folder of attachments.
     assert_eq!(summary.skipped_files, 3);
-    assert_eq!(in_place(&source, &Expand(NEW)).unwrap().changed, 3);
-    let data = "INBOX.mbox/11-22/Data";
+    let new = place.path().join("new");
+    assert_eq!(to(&source, &new, &Expand(NEW)).unwrap().changed, 3);
+    let data = "new/11-22/Data";
     assert_eq!(
         read(&format!("{data}/Messages/1.emlx")),
         emlx(&message(NEW))
@@ -71,11 +72,8 @@ fn a_mailbox_changes_in_its_messages_only_and_the_counts_are_right() {
         read(&format!("{data}/Messages/20.partial.emlx")),
         emlx(&message("x"))
     );
-    assert_eq!(
-        read(&format!("{data}/Attachments/1/2/forwarded.eml")),
-        message("EXPAND-ME")
-    );
-    assert!(read("INBOX.mbox/Exported.mbox/mbox").contains(NEW));
+    assert!(!place.path().join(data).join("Attachments").exists());
+    assert!(read("new/Exported.mbox/mbox").contains(NEW));
 }
 
 #[test]
@@ -117,27 +115,36 @@ fn a_result_is_what_its_name_says() {
 #[test]
 fn attachments_are_known_from_within_the_folder() {
     let place = mailbox();
-    let attached = "INBOX.mbox/11-22/Data/Attachments/1/2/forwarded.eml";
     let within = place.path().join("INBOX.mbox/11-22/Data");
-    let output = embody_in(&within, &["convert", "--in-place", "--verbose", "."]);
+    let output = embody_in(
+        &within,
+        &["convert", "--output", "../new", "--verbose", "."],
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("Attachments: skipped"));
-    assert!(fs::read_to_string(place.path().join(attached)).unwrap() == message("EXPAND-ME"));
+    assert!(
+        !place
+            .path()
+            .join("INBOX.mbox/11-22/new/Attachments")
+            .exists()
+    );
 }
 
 #[test]
 fn a_count_that_cannot_be_right_is_said_and_its_file_stays() {
     let place = TempDir::new().unwrap();
     let text = message("EXPAND-ME");
+    // Not as Mail writes it: what is in it may belong to the mail.
+    let list = LIST.replace("flags", "x");
     for (name, count) in [
         ("short", text.len() - 3),
         ("long", text.len() + 3),
         ("longest", 99_999),
         // The property list would be taken for the end of the message.
-        ("list", text.len() + LIST.len()),
+        ("list", text.len() + list.len()),
     ] {
         let source = place.path().join(format!("{name}.emlx"));
-        let file = format!("{count}\n{text}{LIST}");
+        let file = format!("{count}\n{text}{list}");
         fs::write(&source, &file).unwrap();
         let summary = in_place(&source, &Expand(NEW)).unwrap();
         assert_eq!((summary.damaged, summary.changed), (1, 0), "{name}");

@@ -1,5 +1,6 @@
 //! mboxes and Maildirs: where a message starts, what a change may do, locks and readers beside us.
 
+mod apple_mail;
 mod archives;
 mod archives_damaged;
 mod by_label;

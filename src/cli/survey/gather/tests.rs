@@ -21,6 +21,7 @@ fn surveyed(mail: &str, larger_than: u64) -> Survey {
         source: Path::new("-"),
         content: mail.as_bytes(),
         quoting: Quoting::None,
+        beside: None,
     };
     let (_, said) = surveying.transform(&message).expect("nothing is asked");
     *said.survey.expect("it counts")

@@ -1,0 +1,84 @@
+//! Attachments that Apple's Mail keeps in files of their own, beside the folder of the message (`N.partial.emlx`). No
+//! document describes them; this is what the program writes.
+//!
+//! The part keeps its header and has no body: `X-Apple-Content-Length` says how long that was, encoded, with LF line ends.
+//! The file is `../Attachments/N/PART/NAME`, seen from the message's folder, with PART as IMAP numbers parts (RFC 9051
+//! §6.4.5); it holds the content decoded. The field on a part that has a body means nothing.
+//!
+//! Mail sometimes loses the last `-` of a close delimiter, and the part in front of it takes in the rest of it.
+
+use super::listing::name_of;
+use super::unusable::own_content;
+use super::{ExternalBody, Form, Reading, Referent};
+use crate::external_body::Follow;
+use crate::mime::header::SectionEnd;
+use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::span::Span;
+
+/// The field that says how long the body was.
+pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
+
+/// Reads a part; none if its content is in it, or if the message does not lie in a folder of Mail.
+pub(super) fn read<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    part: PartId,
+    reading: &Reading,
+) -> Option<ExternalBody<'a>> {
+    if reading.beside != Some(Follow::Apple) {
+        return None;
+    }
+    let fields = tree.fields(part);
+    fields.first(original, LENGTH_FIELD)?;
+    if !is_empty(original, tree, part) {
+        return None;
+    }
+    let target = match tree.part(part).content {
+        Content::Leaf | Content::Message => Ok(Referent::Beside {
+            folder: tree.number(part),
+            name: name_of(original, fields),
+        }),
+        _ => Err(own_content("the part would hold parts of its own")),
+    };
+    let entity = tree.part(part);
+    let phantom = Header {
+        span: entity.header,
+        separator: entity.separator,
+        fields: fields.clone(),
+        end: SectionEnd::Regular,
+        ..Header::none_at(entity.header.start)
+    };
+    let mut body = ExternalBody::with(original, part, Form::Apple, target, phantom);
+    // RFC 2045 §5.2, as for any part. What it is called by stays what it is called by, and makes it no rival of another.
+    body.declared
+        .get_or_insert_with(|| MediaType::parse(b"text/plain"));
+    body.content_id = None;
+    Some(body)
+}
+
+/// Whether a part has no body, or nothing but a torn delimiter in it.
+fn is_empty(original: &[u8], tree: &Tree, part: PartId) -> bool {
+    let text = tree.part(part).body.of(original).trim_ascii();
+    text.is_empty()
+        || torn_delimiter(original, tree, part).is_some_and(|torn| torn.of(original) == text)
+}
+
+/// Where a close delimiter without its last `-` stands at the end of the last part of a multipart.
+#[must_use]
+pub fn torn_delimiter(original: &[u8], tree: &Tree, part: PartId) -> Option<Span> {
+    let above = tree.part(tree.part(part).parent?);
+    let Content::Multipart(multipart) = &above.content else {
+        return None;
+    };
+    if multipart.close.is_some() || above.children.last() != Some(&part) {
+        return None;
+    }
+    let body = tree.part(part).body;
+    let text = body.of(original).trim_ascii_end();
+    let line = text
+        .strip_suffix(b"-")?
+        .strip_suffix(multipart.boundary.as_slice())?;
+    let front = line.strip_suffix(b"--")?;
+    let is_line = front.is_empty() || front.ends_with(b"\n");
+    is_line.then(|| Span::new(body.start + front.len(), body.start + text.len()))
+}

@@ -1,0 +1,242 @@
+//! What mail programs keep in files beside a mailbox. It is read without an option, and nothing else is.
+//!
+//! The mail says which of the files is meant, and a stranger wrote it. So what the mail says is compared with the names that
+//! are there, and never opened: each step is a name out of a listing, in a folder that is open. A link is no file and
+//! no folder here, wherever it leads. What only lists and reads, and knows no program, is [`Folder`].
+
+use std::cell::OnceCell;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use super::allowance::Allowance;
+use super::request::Retrieved;
+use super::system::file::{not_regular, read_regular, regular, unreadable};
+use crate::external_body::Follow;
+use crate::policy::Policy;
+use crate::report::{Provenance, Reason, Refusal};
+
+/// A folder, open.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    handle: std::sync::Arc<Dir>,
+}
+
+impl Folder {
+    /// Opens a folder that the user named, or the one around it.
+    pub(crate) fn open(path: PathBuf) -> Result<Self, Refusal> {
+        match Dir::open_ambient_dir(&path, ambient_authority()) {
+            Ok(handle) => Ok(Self {
+                path,
+                handle: handle.into(),
+            }),
+            Err(why) => Err(unreadable(&path, &why)),
+        }
+    }
+
+    /// A folder in it, none if there is none of this name.
+    ///
+    /// # Errors
+    /// [`Reason::NotARegularFile`] for a link, and whatever else is no folder.
+    pub(crate) fn folder(&self, name: &OsStr) -> Result<Option<Self>, Refusal> {
+        let path = self.path.join(name);
+        match self.handle.symlink_metadata(name) {
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(why) => return Err(unreadable(&path, &why)),
+            Ok(metadata) if !metadata.is_dir() => return Err(not_regular(&path)),
+            Ok(_) => {}
+        }
+        // Should a link take its place now, then it leads no further than to another folder in this one.
+        let handle = self.handle.open_dir(name);
+        let handle = handle.map_err(|why| unreadable(&path, &why))?.into();
+        Ok(Some(Self { path, handle }))
+    }
+
+    /// The names of what is in it and no folder, sorted, but for what Macs note beside files.
+    ///
+    /// # Errors
+    /// [`Reason::FileNotReadable`].
+    fn names(&self) -> Result<Vec<OsString>, Refusal> {
+        let read = || {
+            let mut names = Vec::new();
+            for entry in self.handle.entries()? {
+                let entry = entry?;
+                if !entry.file_type()?.is_dir() {
+                    names.push(entry.file_name());
+                }
+            }
+            Ok(names)
+        };
+        let names: std::io::Result<Vec<OsString>> = read();
+        let mut names = names.map_err(|why| unreadable(&self.path, &why))?;
+        let is_note = |name: &[u8]| name == b".DS_Store" || name.starts_with(b"._");
+        names.retain(|name| !is_note(name.as_encoded_bytes()));
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Octets of a file in it.
+    ///
+    /// # Errors
+    /// [`Reason::NotARegularFile`] for a link, and whatever else is no file; [`Reason::FileNotReadable`].
+    pub(crate) fn length(&self, name: &OsStr) -> Result<u64, Refusal> {
+        let path = self.path.join(name);
+        let metadata = self.handle.symlink_metadata(name);
+        let metadata = metadata.map_err(|why| unreadable(&path, &why))?;
+        regular(&path, &metadata)?;
+        Ok(metadata.len())
+    }
+
+    /// The whole of a file in it.
+    ///
+    /// # Errors
+    /// As [`length`](Self::length); [`Reason::TooLarge`].
+    pub(crate) fn read(
+        &self,
+        name: &OsStr,
+        policy: &Policy,
+        allowance: Allowance,
+    ) -> Result<Vec<u8>, Refusal> {
+        policy.judge_size(self.length(name)?)?;
+        let path = self.path.join(name);
+        read_regular(&self.handle, Path::new(name), &path, policy, allowance)
+    }
+}
+
+/// What lies beside a message.
+#[derive(Debug)]
+pub(crate) struct Sidecars {
+    /// The form of the references that it fills.
+    form: Follow,
+    /// The folder in which folders of attachments are.
+    path: PathBuf,
+    /// Of Apple's Mail: the number in the name of the message's file.
+    number: String,
+    /// The folder of this message's attachments, once it was asked for; none if there is none.
+    own: OnceCell<Result<Option<Folder>, Refusal>>,
+}
+
+impl Sidecars {
+    /// Of a file of Apple's Mail.
+    pub(crate) fn of_apple_mail(source: &Path) -> Option<Self> {
+        let name = source.file_name()?.to_str()?;
+        let digits = name.split('.').next()?;
+        let messages = match source.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        Some(Self {
+            form: Follow::Apple,
+            path: messages.join(".."),
+            number: digits.to_owned(),
+            own: OnceCell::new(),
+        })
+    }
+
+    /// The form of the references that it fills: no other one means files beside this mailbox.
+    pub(crate) fn form(&self) -> Follow {
+        self.form
+    }
+
+    fn own(&self) -> Result<Option<&Folder>, Refusal> {
+        let open = || {
+            let folder = Folder::open(self.path.clone())?;
+            match folder.folder(OsStr::new("Attachments"))? {
+                Some(folder) => folder.folder(OsStr::new(&self.number)),
+                None => Ok(None),
+            }
+        };
+        match self.own.get_or_init(open) {
+            Ok(folder) => Ok(folder.as_ref()),
+            Err(refusal) => Err(refusal.clone()),
+        }
+    }
+
+    /// The file that is meant by what stands in this part, and may have this name.
+    fn find(&self, part: &str, name: Option<&str>) -> Result<(Folder, OsString), Refusal> {
+        let missing = || {
+            let path = Path::new("Attachments").join(&self.number).join(part);
+            let what = format!("there is no file in {}", path.display());
+            Refusal::lasting(Reason::FileNotReadable, what)
+        };
+        let own = self.own()?.ok_or_else(missing)?;
+        let folder = own.folder(OsStr::new(part))?.ok_or_else(missing)?;
+        let mut names = folder.names()?;
+        if let [_, _, ..] = names.as_slice() {
+            let wanted = name.map(on_disk);
+            let is_meant = |found: &OsString| Some(on_disk(&found.to_string_lossy())) == wanted;
+            let exact = names
+                .iter()
+                .position(|found| name.is_some() && found.to_str() == name);
+            let mut meant = (0..names.len()).filter(|&at| names.get(at).is_some_and(is_meant));
+            let meant = exact.or(meant.next().filter(|_| meant.next().is_none()));
+            let meant = meant.ok_or_else(|| ambiguous(&folder, &names))?;
+            names.swap(0, meant);
+        }
+        let name = names.into_iter().next().ok_or_else(missing)?;
+        Ok((folder, name))
+    }
+
+    /// Whether a file is there that [`read`](Self::read) would read.
+    ///
+    /// # Errors
+    /// As that.
+    pub(crate) fn look(
+        &self,
+        part: &str,
+        name: Option<&str>,
+        policy: &Policy,
+    ) -> Result<(), Refusal> {
+        let (folder, name) = self.find(part, name)?;
+        policy.judge_size(folder.length(&name)?)
+    }
+
+    /// The whole file of a part.
+    ///
+    /// # Errors
+    /// [`Reason::FileNotReadable`] where there is none, [`Reason::AmbiguousFile`] where several may be meant,
+    /// [`Reason::NotARegularFile`] for links and the like, [`Reason::TooLarge`].
+    pub(crate) fn read(
+        &self,
+        part: &str,
+        name: Option<&str>,
+        policy: &Policy,
+        deadline: Instant,
+    ) -> Result<Retrieved, Refusal> {
+        let begun = Instant::now();
+        let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
+        let (folder, name) = self.find(part, name)?;
+        let body = folder.read(&name, policy, allowance)?;
+        let path = folder.path.join(name);
+        let path = path.canonicalize().unwrap_or(path);
+        let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
+        let mut retrieved = Retrieved::new(url, None, body);
+        (retrieved.from, retrieved.at) = (Provenance::File, Some(SystemTime::now()));
+        retrieved.elapsed = begun.elapsed();
+        Ok(retrieved)
+    }
+}
+
+/// A name as file systems compare it: a `/` is a `:` on a disk of a Mac, and letters with accents are taken apart there.
+fn on_disk(name: &str) -> String {
+    let decomposed = icu_normalizer::DecomposingNormalizer::new_nfd().normalize(name);
+    decomposed.replace('/', ":")
+}
+
+fn ambiguous(folder: &Folder, names: &[OsString]) -> Refusal {
+    let shown: Vec<String> = names
+        .iter()
+        .take(2)
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    let detail = format!(
+        "in {} it may be {}",
+        folder.path.display(),
+        shown.join(" or ")
+    );
+    Refusal::lasting(Reason::AmbiguousFile, detail)
+}
