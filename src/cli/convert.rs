@@ -457,7 +457,7 @@ fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 
         .map(|found| match found.kind {
             Kind::Archive if !compressed => 0,
             Kind::Mbox | Kind::Eml if found.method.is_some() && !compressed => 0,
-            Kind::Mbox | Kind::Eml | Kind::Archive => length(&found.path),
+            Kind::Mbox | Kind::Eudora | Kind::Eml | Kind::Archive => length(&found.path),
             Kind::Maildir => {
                 in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
             }

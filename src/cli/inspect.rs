@@ -226,7 +226,7 @@ impl Inspection {
         let is_stream = stream.as_ref().is_some_and(Opened::is_stream);
         match kind {
             // Nothing on standard input is an empty message, as for filter.
-            Ok(Kind::Mbox) if !is_empty => self.mailbox(source, stream),
+            Ok(Kind::Mbox | Kind::Eudora) if !is_empty => self.mailbox(source, stream),
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
             _ => {
                 let message = match &mut stream {

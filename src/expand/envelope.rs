@@ -74,8 +74,8 @@ fn starts_as(word: &str, names: &[&str]) -> bool {
 /// A sender in words, `a at b`, is none that could stand in a separator.
 fn one_word(words: &[&str]) -> String {
     match words {
-        // What Thunderbird writes, and others that do not know it.
-        ["-" | "???"] => String::new(),
+        // What Thunderbird and Eudora write, and others that do not know it.
+        ["-" | "???" | "???@???"] => String::new(),
         [sender] => (*sender).to_owned(),
         _ => String::new(),
     }

@@ -35,6 +35,7 @@ impl Transform<Report> for Expander {
 pub(crate) fn beside(message: &Message<'_>) -> Option<Sidecars> {
     match message.beside? {
         Program::AppleMail => Sidecars::of_apple_mail(message.source),
+        Program::Eudora => None,
     }
 }
 

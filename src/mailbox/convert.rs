@@ -15,10 +15,10 @@ use crate::mailbox::begin::{begun, is_same_file, look_at, pass_over_backups, swe
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::compressed::content::{Content, content_of};
 use crate::mailbox::failure::{cannot_write, in_full, unread, unreadable};
-use crate::mailbox::find::{Finds, Found, Kind};
-use crate::mailbox::forms::emlx;
+use crate::mailbox::find::{self, Finds, Found, Kind};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
+use crate::mailbox::forms::{Division, emlx, eudora};
 use crate::mailbox::job::Job;
 use crate::mailbox::not_mail::not_in_place;
 use crate::mailbox::place::folder::Destination;
@@ -125,6 +125,17 @@ pub fn convert_in_place<S: Send>(
                 .then(", which would take the rest of the mailbox away"),
         ));
     }
+    let mut eudora = finds
+        .mailboxes
+        .iter()
+        .filter(|found| found.kind == Kind::Eudora);
+    if let (Effect::Write, Some(found)) = (options.effect, eudora.next()) {
+        let what = format!(
+            "{}: a mailbox of Eudora is not changed in place, because its index says where each message begins; name a new mailbox as ",
+            found.path.display()
+        );
+        return Err(Error::Usage(Detail::from(what).naming(Setting::Output)));
+    }
     if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
         let detail = Detail::default().naming(Setting::Backup);
         return Err(Error::Usage(detail.then(
@@ -144,7 +155,7 @@ pub fn convert_in_place<S: Send>(
     job.each(&finds, |job, found| match found.kind {
         Kind::Maildir | Kind::Mh => job.folder(found.kind, Destination::InPlace),
         Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
-        Kind::Archive => job.file_to(found.kind, Output::Nowhere),
+        Kind::Archive | Kind::Eudora => job.file_to(found.kind, Output::Nowhere),
         Kind::Mbox => job.mbox_in_place(),
         Kind::Eml => job.message_in_place(),
     })
@@ -318,9 +329,10 @@ impl<S: Send> Job<'_, S> {
     }
 
     pub(crate) fn quoting(&self, source: &mut Source) -> Result<Quoting, Error> {
-        match self.options.quoting {
-            Some(quoting) => Ok(quoting),
-            None => source.quoting().map_err(|error| in_full(error, self.path)),
+        match (self.eudora, self.options.quoting) {
+            (Some(_), _) => Ok(Quoting::None),
+            (None, Some(quoting)) => Ok(quoting),
+            (None, None) => source.quoting().map_err(|error| in_full(error, self.path)),
         }
     }
 
@@ -351,7 +363,17 @@ impl<S: Send> Job<'_, S> {
     ) -> Result<(Counted, Source), Error> {
         let window = self.options.window;
         let consumed = source.consumed();
+        let mut source = source;
+        let start = match self.eudora {
+            Some(_) => source.start(find::LOOKED_AT as usize),
+            None => Ok(Vec::new()),
+        };
+        let start = start.map_err(|error| in_full(error, self.path))?;
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
+        if self.eudora.is_some() {
+            let has_cr = eudora::ends_lines_with_cr(&start);
+            windows.division = Division::Eudora { has_cr };
+        }
         let buffers = windows.buffers.clone();
         let stages = Messages {
             job: self,
@@ -369,6 +391,7 @@ impl<S: Send> Job<'_, S> {
                 let chunk = windows.next_chunk();
                 let chunk = chunk.map_err(|error| in_full(error, self.path))?;
                 Ok(chunk.map(|chunk| {
+                    stages.ahead(&chunk);
                     let weight = chunk.weight(window);
                     (chunk, weight)
                 }))

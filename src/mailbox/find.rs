@@ -5,6 +5,8 @@
 //! * A folder with what programs keep in MH folders is one. In Apple Mail's
 //!   folders, what it keeps of attachments beside the messages is skipped.
 //! * A file that starts with `From `, perhaps behind empty lines or a byte order mark, is an mbox; so is an empty file.
+//! * A plain file whose first line is Eudora's is a mailbox of Eudora. What Eudora keeps beside its mailboxes is skipped in
+//!   folders.
 //! * A file of messages that starts as MMDF does is treated as an mbox is.
 //! * A file that starts with header fields, one of which every mail has some of, is a message, also if some lines of them
 //!   are damaged; so is one that starts with what a form puts around messages (`.emlx`) and such a header, and whatever
@@ -27,7 +29,7 @@ use crate::error::Error;
 use crate::mailbox::archive::Judged;
 use crate::mailbox::compressed::{Damage, Decoder, Limits, MAGIC, Method, plain_suffix};
 use crate::mailbox::failure::{cannot_read, unread};
-use crate::mailbox::forms::{Division, Format, emlx, mh, mmdf};
+use crate::mailbox::forms::{Division, Format, emlx, eudora, mh, mmdf};
 pub(crate) use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
@@ -136,6 +138,10 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 method: None,
             });
         }
+        let of_eudora = match kind {
+            None if format == Format::Auto => eudora::Folder::of(&path),
+            _ => None,
+        };
         for entry in entries {
             stop.check()?;
             let found = entry.and_then(|entry| Ok((entry.file_type()?, entry)));
@@ -153,6 +159,8 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 if temporary::is_temporary(&name) {
                     // What a run is filling, or was when it was killed.
                 } else if let Some(what) = emlx::aside(&path, &name) {
+                    finds.skipped.push((entry.path(), NotMail::Beside(what)));
+                } else if let Some(what) = of_eudora.and_then(|it| it.aside(&name, true, false)) {
                     finds.skipped.push((entry.path(), NotMail::Beside(what)));
                 } else if let Some(what) = ours::folder(&entry.path()) {
                     finds.skipped.push((entry.path(), what));
@@ -178,6 +186,12 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             }
             if let Some(what) = ours::file(&whole.join(&relative)) {
                 finds.skipped.push((path, what));
+                continue;
+            }
+            let is_empty = || entry.metadata().is_ok_and(|metadata| metadata.len() == 0);
+            let beside = of_eudora.and_then(|it| it.aside(&name, false, is_empty()));
+            if let Some(what) = beside {
+                finds.skipped.push((path, NotMail::Beside(what)));
                 continue;
             }
             // Beside cur and new there are only indexes, whatever they look like.
@@ -287,7 +301,10 @@ pub(crate) fn look_at(
         .read_to_end(&mut start)
         .map_err(cannot_read(path))?;
     let Some(method) = Method::of_start(start.get(..MAGIC).unwrap_or(&start)) else {
-        let kind = kind_of(&start, format);
+        let kind = match kind_of(&start, format) {
+            Ok(Kind::Mbox) if format == Format::Auto && eudora::starts(&start) => Ok(Kind::Eudora),
+            kind => kind,
+        };
         return Ok(as_named(kind, path, format).map(|kind| (kind, None)));
     };
     let reader = start.as_slice().chain(&file);
@@ -371,7 +388,7 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
             Judged::Left("an mbox behind a byte order mark")
         }
         Ok(Kind::Mbox) => match Division::of(start) {
-            Division::Mbox => Judged::Taken,
+            Division::Mbox | Division::Eudora { .. } => Judged::Taken,
             Division::Mmdf => Judged::Left("an MMDF mailbox"),
         },
         Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),

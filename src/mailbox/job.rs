@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::mailbox::compressed::Method;
+use crate::mailbox::forms::eudora::Index;
 use crate::mailbox::{Observer, Options, Stop, Transform};
 
 /// One mailbox to convert.
@@ -12,6 +13,8 @@ pub(crate) struct Job<'a, S> {
     pub(crate) options: &'a Options,
     /// How the file is compressed.
     pub(crate) method: Option<Method>,
+    /// The index of a mailbox of Eudora, which is empty if there is none; None for other mailboxes.
+    pub(crate) eudora: Option<&'a Index>,
     /// None: every message stays as it is.
     pub(crate) transform: Option<&'a dyn Transform<S>>,
     pub(crate) observer: &'a dyn Observer<S>,
@@ -31,6 +34,7 @@ impl<'a, S> Job<'a, S> {
             path,
             options,
             method: None,
+            eudora: None,
             transform: Some(transform),
             observer,
             stop,

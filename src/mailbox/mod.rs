@@ -112,6 +112,10 @@ pub trait Transform<S = ()>: Sync {
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, S), Error>;
 
+    /// Shows each message of a mailbox beside which files lie that several of its messages may mean
+    /// ([`Program::Eudora`]): one after the other, in their order, and before it is asked what becomes of it.
+    fn ahead(&self, _message: &Message<'_>) {}
+
     /// What only MIME tells of a message that goes to a mailbox of another form; `separator` is what stood behind the
     /// `From ` of its separator line, if it had one. The default knows nothing.
     fn envelope(&self, _separator: &[u8], _content: &[u8]) -> Envelope {

@@ -6,4 +6,6 @@
 pub enum Program {
     /// Apple's Mail: `../Attachments/N/` is of `N.emlx` and `N.partial.emlx`.
     AppleMail,
+    /// Eudora: `attach` and `Embedded`, or `Attachments Folder` and `Parts Folder`, beside the mailbox or the folders it is in.
+    Eudora,
 }

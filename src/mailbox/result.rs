@@ -22,7 +22,7 @@ use crate::mailbox::{Format, Options};
 /// What mail of a kind is as a result, if nothing else is asked for.
 fn own_form(kind: Kind) -> Format {
     match kind {
-        Kind::Mbox | Kind::Archive => Format::Mbox,
+        Kind::Mbox | Kind::Eudora | Kind::Archive => Format::Mbox,
         Kind::Maildir => Format::Maildir,
         Kind::Mh => Format::Mh,
         Kind::Eml => Format::Eml,
@@ -32,7 +32,8 @@ fn own_form(kind: Kind) -> Format {
 /// Whether mail of this kind goes to a mailbox of another form, or to several.
 pub(crate) fn is_moved(kind: Kind, options: &Options) -> bool {
     let wanted = options.output_format;
-    options.by_label.is_some() || wanted != Format::Auto && wanted != own_form(kind)
+    let is_other = wanted != Format::Auto && wanted != own_form(kind);
+    options.by_label.is_some() || kind == Kind::Eudora || is_other
 }
 
 /// The form of what it goes to.
@@ -155,7 +156,7 @@ pub(crate) fn check(
     let is_folder = is_folder(destination);
     let result = result(finds, options);
     let what = match result {
-        Some(Kind::Mbox | Kind::Archive) => "an mbox",
+        Some(Kind::Mbox | Kind::Eudora | Kind::Archive) => "an mbox",
         Some(Kind::Eml) => "one message",
         Some(Kind::Maildir) => "a Maildir",
         Some(Kind::Mh) => "an MH folder",

@@ -10,6 +10,8 @@ use crate::mailbox::not_mail::NotMail;
 pub(crate) enum Kind {
     /// A file of messages: an mbox, or MMDF. The walk over it sees which.
     Mbox,
+    /// A mailbox of Eudora, which is not changed in place.
+    Eudora,
     /// A folder with `cur` and `new`.
     Maildir,
     /// A folder with a message a file, which has a number for a name.

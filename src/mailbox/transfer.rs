@@ -165,9 +165,11 @@ impl<S: Send> Job<'_, S> {
                 None => plain,
             };
             let separator = mmdf::from_line(from_line).trim_ascii();
+            // What was read before is what stands in front.
+            let start = summary.bytes_in + frame.start as u64;
             let letter = Letter {
                 content: &plain,
-                flags: None,
+                flags: self.eudora.and_then(|index| index.flags(start)),
                 envelope: self.envelope(separator, &plain),
             };
             delivery.deliver(letter, summary)?;

@@ -108,6 +108,23 @@ impl Flags {
         Self::of_bits(set.fold(OLD, |bits, (_, bit)| bits | bit))
     }
 
+    /// What an index of Eudora for Windows says: what was done with a message, and its priority, of which 1 and 2 are high.
+    pub(crate) fn of_eudora(state: u8, priority: u8) -> Self {
+        let bits = match state {
+            1 => SEEN,
+            2 => SEEN | REPLIED,
+            // Forwarded, and redirected.
+            3 | 4 => SEEN | PASSED,
+            // Not sent yet: to be sent, queued, kept back, queued for a time.
+            6 | 7 | 9 | 10 => SEEN | DRAFT,
+            8 => SEEN,
+            // Unread; or the index was made anew.
+            _ => 0,
+        };
+        let is_high = (1..=2).contains(&priority);
+        Self::of_bits(bits | if is_high { FLAGGED } else { 0 })
+    }
+
     /// Whether the message stands in `cur`.
     pub(crate) fn is_in_cur(self) -> bool {
         self.0 != 0

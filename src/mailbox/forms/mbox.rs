@@ -223,6 +223,21 @@ pub(crate) fn end_by_closing_line(bytes: &[u8], start: usize, whole: bool) -> En
     }
 }
 
+/// The same in a mailbox of Eudora, where the next one starts there.
+pub(crate) fn end_by_other_line(
+    bytes: &[u8],
+    start: usize,
+    next: Result<Option<usize>, usize>,
+) -> End {
+    match next {
+        Ok(next) => {
+            let end = next.unwrap_or(bytes.len());
+            End::At(Frame::counted(start, end, end))
+        }
+        Err(_) => End::NotInSight(None),
+    }
+}
+
 /// The end of the message that starts at `start`, behind those that were `counted`; `whole`:
 /// nothing follows `bytes`.
 pub(crate) fn end_of_message(

@@ -10,7 +10,7 @@ use crate::mailbox::forms::rewrite::{self, Misfit, Rewritten};
 use crate::mailbox::job::Job;
 use crate::mailbox::read::pipeline::Stages;
 use crate::mailbox::read::window::Chunk;
-use crate::mailbox::{Message, Observer, Transform};
+use crate::mailbox::{Message, Observer, Program, Transform};
 
 /// The stages of an mbox: a chunk's messages that something points at are transformed.
 pub(crate) struct Messages<'a, S> {
@@ -47,6 +47,9 @@ impl<S: Send> Stages for Messages<'_, S> {
         let (Some(transform), Some(first)) = (self.job.transform, chunk.frames.first()) else {
             return Ok(Vec::new());
         };
+        if self.job.eudora.is_some() {
+            return Ok((0..chunk.frames.len()).collect());
+        }
         // Frames tile what they cover.
         let ends: Vec<usize> = chunk
             .frames
@@ -60,18 +63,15 @@ impl<S: Send> Stages for Messages<'_, S> {
     fn work(&self, chunk: &Chunk, index: usize) -> Result<Self::Done, Error> {
         let frame = chunk.frames[index].looked_at(chunk.bytes());
         let (from_line, content, _) = frame.parts(chunk.bytes());
-        let message = Message {
-            number: self.before + chunk.first_number + index as u64,
-            source: self.job.path,
-            content,
-            quoting: self.quoting,
-            beside: None,
-        };
+        let message = self.message(chunk, index, content);
         let Some(transform) = self.job.transform else {
             unreachable!("nothing points at messages that stay");
         };
         let lengths = transform.lengths();
         let done = self.job.transformed(transform, &message, |edits| {
+            if self.job.eudora.is_some() {
+                return rewrite::spliced(content, edits);
+            }
             if self.is_plain {
                 let quoting = rewrite::quoting_in(&frame, from_line, self.quoting);
                 return rewrite::unquoted(content, edits, quoting);
@@ -79,6 +79,29 @@ impl<S: Send> Stages for Messages<'_, S> {
             rewrite::rewritten(chunk.bytes(), &frame, edits, self.quoting, lengths)
         });
         Ok((index, done?))
+    }
+}
+
+impl<S> Messages<'_, S> {
+    fn message<'c>(&'c self, chunk: &Chunk, index: usize, content: &'c [u8]) -> Message<'c> {
+        Message {
+            number: self.before + chunk.first_number + index as u64,
+            source: self.job.path,
+            content,
+            quoting: self.quoting,
+            beside: self.job.eudora.map(|_| Program::Eudora),
+        }
+    }
+
+    /// Shows the messages of a chunk that was read, in a mailbox of Eudora.
+    pub(crate) fn ahead(&self, chunk: &Chunk) {
+        let (Some(transform), Some(_)) = (self.job.transform, self.job.eudora) else {
+            return;
+        };
+        for (index, frame) in chunk.frames.iter().enumerate() {
+            let (_, content, _) = frame.parts(chunk.bytes());
+            transform.ahead(&self.message(chunk, index, content));
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::mailbox::compressed::content::{limits, method_of};
 use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
+use crate::mailbox::forms::eudora::Index;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::separator::{Next, next_separator};
 use crate::mailbox::forms::{self, emlx};
@@ -296,8 +297,16 @@ impl<S: Send> Job<'_, S> {
             }
         };
         let mut summary = Summary::default();
-        if kind == Kind::Mbox {
-            let mut quoting = self.quoting(&mut source)?;
+        let index = match (kind, source.as_file()) {
+            (Kind::Eudora, Some(file)) => Some(self.index(file)),
+            _ => None,
+        };
+        let job = Job {
+            eudora: index.as_ref(),
+            ..*self
+        };
+        if matches!(kind, Kind::Mbox | Kind::Eudora) {
+            let mut quoting = job.quoting(&mut source)?;
             if let (Sink::Delivery(_), Quoting::O, Some(file)) = (&sink, quoting, source.as_file())
                 && transfer::is_quoted_twice(file, name)?
             {
@@ -306,7 +315,7 @@ impl<S: Send> Job<'_, S> {
             loop {
                 let counted = Counted::default();
                 let seen = &mut |_: &[u8]| {};
-                (_, source) = self.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
+                (_, source) = job.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
                 // The places of a range are those of what is read without a break.
                 if self.options.range.is_some() || !source.go_on() {
                     break;
@@ -347,6 +356,15 @@ impl<S: Send> Job<'_, S> {
             self.observer.skipped_others(name, what, count);
         }
         Ok(summary)
+    }
+
+    /// What the index of a mailbox of Eudora says.
+    fn index(&self, file: &File) -> Index {
+        Index::beside(self.path, file).unwrap_or_else(|path| {
+            let what = "an index of Eudora that does not fit its mailbox";
+            self.observer.skipped(&path, what);
+            Index::default()
+        })
     }
 
     /// A single message that came then into `sink`, for a result of the name `target` if it has one; a partial message that

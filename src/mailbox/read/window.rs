@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::source::Source;
 use crate::mailbox::forms::mbox::{self, Counted, End, Frame};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, Next, next_separator};
-use crate::mailbox::forms::{Division, mmdf};
+use crate::mailbox::forms::{Division, eudora, mmdf};
 use crate::mailbox::start::{BYTE_ORDER_MARK, is_marked_mbox};
 
 /// A message of so many windows weighs as much as one.
@@ -267,7 +267,13 @@ impl Windows {
 
     /// Reads until `buffer` is full; true at the end of the source.
     fn fill(&mut self, buffer: &mut [u8], filled: &mut usize) -> io::Result<bool> {
-        *filled += self.source.fill(&mut buffer[*filled..])?;
+        let before = *filled;
+        *filled += self.source.fill(&mut buffer[before..])?;
+        if self.division == (Division::Eudora { has_cr: true }) {
+            let mut next = [0];
+            let is_more = self.source.look(0, &mut next)? > 0;
+            eudora::with_line_feeds(&mut buffer[before..*filled], is_more.then_some(next[0]));
+        }
         Ok(*filled < buffer.len())
     }
 
@@ -298,6 +304,13 @@ impl Windows {
             let from = at + std::mem::take(&mut searched);
             let end = match self.division {
                 Division::Mmdf => mbox::end_by_closing_line(bytes, at, whole),
+                Division::Eudora { .. } => {
+                    let next = eudora::next_message(bytes, from, whole);
+                    if let Err(place) = next {
+                        self.searched = place - at;
+                    }
+                    mbox::end_by_other_line(bytes, at, next)
+                }
                 Division::Mbox if counted.is_settled() => {
                     mbox::end_by_separator(bytes, at, from, whole)
                 }
@@ -342,6 +355,19 @@ impl Windows {
                 false => At::Passing(None),
             };
             return passed;
+        }
+        if let Division::Eudora { .. } = self.division {
+            let next = eudora::next_message(bytes, searched, whole);
+            let is_start = matches!(next, Ok(Some(_)));
+            self.at = if is_start {
+                At::Message
+            } else {
+                At::Passing(None)
+            };
+            return match next {
+                Ok(next) => next.unwrap_or(bytes.len()),
+                Err(place) => place,
+            };
         }
         // The `From ` line of the message that is passed is no separator here: offset 0 has no
         // `\n` before it. An empty first line of the *file* counts, one of a window does not.

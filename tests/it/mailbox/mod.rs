@@ -11,6 +11,7 @@ mod convert_safety;
 mod deliverers;
 mod dry_run;
 mod emlx;
+mod eudora;
 mod folders;
 mod large;
 mod lengths;

@@ -1,0 +1,263 @@
+//! Eudora's mailboxes, of Windows (`In.mbx`, CRLF) and of the Mac (`In`, CR only), and what lies beside them. No document
+//! describes them; this is what the programs write.
+//!
+//! * A line `From ???@??? ` and the date as asctime(3) has it opens each message, whatever stands in front of it. Any other
+//!   line that starts with `From ` is text: Eudora divides nowhere else, and nothing is quoted or counted.
+//! * On the Mac a bare CR ends a line, and is read as LF. So offsets are those of the file.
+//! * `In.toc` is the index of `In.mbx`: 104 octets, then 218 for each message, in any order; numbers are little-endian. It is
+//!   taken only if each of its messages begins and ends where one does in the mailbox.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::separator::is_plausible;
+
+const OPENING: &[u8] = b"From ???@??? ";
+static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom ???@??? "));
+
+/// Octets from the start of an opening line that are looked at: all of it.
+pub(crate) const LOOK_AHEAD: usize = 64;
+
+/// Whether a mailbox, or a message of one, starts so.
+pub(crate) fn starts(bytes: &[u8]) -> bool {
+    let line = bytes.get(..LOOK_AHEAD).unwrap_or(bytes);
+    let line = line.split(|octet| matches!(octet, b'\r' | b'\n'));
+    let mut line = line.take(1);
+    bytes.starts_with(OPENING) && line.any(is_plausible)
+}
+
+/// Whether the lines of a mailbox that starts so end with CR alone.
+pub(crate) fn ends_lines_with_cr(start: &[u8]) -> bool {
+    let mut behind = start
+        .iter()
+        .skip_while(|octet| !matches!(octet, b'\r' | b'\n'));
+    behind.next() == Some(&b'\r') && behind.next() != Some(&b'\n')
+}
+
+/// Makes each bare CR an LF. `next` is the octet behind these, if there is one.
+pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
+    let ends: Vec<usize> = memchr::memchr_iter(b'\r', bytes).collect();
+    for at in ends {
+        let behind = bytes.get(at + 1).copied().or(next);
+        if behind != Some(b'\n')
+            && let Some(octet) = bytes.get_mut(at)
+        {
+            *octet = b'\n';
+        }
+    }
+}
+
+/// Where the next message starts whose preceding `\n` is at `from` or later; the error says from where on there may be one
+/// that is not wholly in sight. `whole`: nothing follows `bytes`.
+pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Result<Option<usize>, usize> {
+    let searched = bytes.get(from..).unwrap_or_default();
+    for hit in SEPARATOR.find_iter(searched) {
+        let start = from + hit + 1;
+        let rest = bytes.get(start..).unwrap_or_default();
+        if rest.len() < LOOK_AHEAD && !whole {
+            return Err(start - 1);
+        }
+        if starts(rest) {
+            return Ok(Some(start));
+        }
+    }
+    match whole {
+        true => Ok(None),
+        false => Err(bytes.len().saturating_sub(OPENING.len()).max(from)),
+    }
+}
+
+/// The index of a mailbox.
+#[derive(Default, Debug)]
+pub(crate) struct Index {
+    /// What is noted about the message that begins there.
+    flags: HashMap<u64, Flags>,
+}
+
+/// Octets of an index: more than any has. Mailboxes end at 2 GB, and messages have two hundred octets.
+const LONGEST: u64 = 1 << 30;
+const HEAD: usize = 104;
+const ENTRY: usize = 218;
+
+impl Index {
+    /// The index that lies beside a mailbox: none if there is none, or none that could be read. The error names one that
+    /// does not fit.
+    pub(crate) fn beside(mailbox: &Path, file: &File) -> Result<Self, PathBuf> {
+        let Some((path, octets)) = toc_of(mailbox) else {
+            return Ok(Self::default());
+        };
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        match Self::read(&octets, file, length) {
+            Some(index) => Ok(index),
+            None => Err(path),
+        }
+    }
+
+    fn read(octets: &[u8], file: &File, length: u64) -> Option<Self> {
+        let entries = octets.get(HEAD..)?;
+        let mut flags = HashMap::new();
+        if entries.len() % ENTRY != 0 {
+            return None;
+        }
+        for entry in entries.chunks_exact(ENTRY) {
+            let start = u64::from(number(entry, 0)?);
+            let end = start + u64::from(number(entry, 4)?);
+            let is_message = |at: u64| {
+                let mut opening = [0; LOOK_AHEAD];
+                let read = file.read_at(&mut opening, at).unwrap_or(0);
+                starts(opening.get(..read).unwrap_or_default())
+            };
+            if end <= start || !is_message(start) || !(end == length || is_message(end)) {
+                return None;
+            }
+            let [state, _, _, _, priority] = *entry.get(12..17)? else {
+                return None;
+            };
+            flags.insert(start, Flags::of_eudora(state, priority));
+        }
+        Some(Self { flags })
+    }
+
+    /// What is noted about the message that begins there.
+    pub(crate) fn flags(&self, start: u64) -> Option<Flags> {
+        self.flags.get(&start).copied()
+    }
+}
+
+fn number(entry: &[u8], at: usize) -> Option<u32> {
+    let octets = entry.get(at..at + 4)?;
+    Some(u32::from_le_bytes(octets.try_into().ok()?))
+}
+
+/// The file `In.toc` beside `In.mbx`, if there is one: no link, no pipe.
+fn toc_of(mailbox: &Path) -> Option<(PathBuf, Vec<u8>)> {
+    let names = ["toc", "TOC", "Toc"].map(|suffix| mailbox.with_extension(suffix));
+    let is_index = |path: &&PathBuf| {
+        let metadata = fs::symlink_metadata(path);
+        metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST)
+    };
+    let path = names.iter().find(is_index)?;
+    Some((path.clone(), fs::read(path).ok()?))
+}
+
+/// What Eudora keeps beside its mailboxes, in folders: attachments look like mailboxes where they are.
+const FOLDERS: [&str; 16] = [
+    "attach",
+    "attachments folder",
+    "embedded",
+    "eudora items",
+    "eudpriv",
+    "nickname",
+    "nicknames folder",
+    "parts folder",
+    "plugins",
+    "search",
+    "signature folder",
+    "sigs",
+    "spool",
+    "spool folder",
+    "stationery",
+    "stationery folder",
+];
+
+/// A folder of Eudora's, as far as its names tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Folder {
+    /// Whether the mailboxes in it end in `.mbx`.
+    has_suffix: bool,
+    /// Whether the mailboxes lie in a folder of it.
+    has_mail_folder: bool,
+}
+
+impl Folder {
+    /// None for folders of others.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let names: Vec<_> = fs::read_dir(path).ok()?.flatten().collect();
+        let has = |is: &dyn Fn(&[u8]) -> bool| {
+            let mut names = names.iter().map(fs::DirEntry::file_name);
+            names.any(|name| is(&name.as_bytes().to_ascii_lowercase()))
+        };
+        let has_suffix = has(&|name| name.ends_with(b".mbx"));
+        let has_mail_folder = has(&|name| name == b"mail folder");
+        let is_windows = has_suffix
+            && has(&|name| {
+                let known: [&[u8]; 3] = [b"eudora.ini", b"attach", b"embedded"];
+                known.contains(&name) || name.ends_with(b".toc")
+            });
+        let is_mac = has(&|name| name.starts_with(b"eudora ") || name == b"attachments folder")
+            && (has_mail_folder || has(&|name| name == b"in"));
+        let is_eudora = is_windows || is_mac;
+        is_eudora.then_some(Self {
+            has_suffix: is_windows,
+            has_mail_folder,
+        })
+    }
+
+    /// What lies in it that is no mailbox, and may look like one: how that is called.
+    pub(crate) fn aside(
+        self,
+        name: &OsStr,
+        is_folder: bool,
+        is_empty: bool,
+    ) -> Option<&'static str> {
+        let lower = name.as_bytes().to_ascii_lowercase();
+        if is_folder {
+            let is_known = FOLDERS.iter().any(|known| known.as_bytes() == lower);
+            return is_known.then_some("a folder of Eudora beside its mailboxes");
+        }
+        if lower.ends_with(b".toc") {
+            return Some("an index of Eudora");
+        }
+        let is_mailbox = match self.has_suffix {
+            true => lower.ends_with(b".mbx"),
+            false => !self.has_mail_folder,
+        };
+        (is_empty && !is_mailbox).then_some("a file of Eudora beside its mailboxes")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_begins_at_a_line_of_eudora_and_at_no_other() {
+        let opening = "From ???@??? Tue May 14 12:00:00 2024";
+        for (text, expected) in [
+            (format!("{opening}\r\nA: b\r\n\r\nx\r\n{opening}\r\n"), 53),
+            (format!("{opening}\nx\n>{opening}\n{opening}\n"), 79),
+            (
+                format!("{opening}\nx\nFrom a@b Tue May 14 12:00:00 2024\n"),
+                0,
+            ),
+            (format!("{opening}\nx\nFrom ???@??? here on\n"), 0),
+        ] {
+            let found = next_message(text.as_bytes(), 0, true);
+            assert_eq!(found, Ok((expected > 0).then_some(expected)), "{text}");
+            assert!(starts(text.as_bytes()));
+        }
+        assert!(!starts(b"From ???@???"));
+        assert!(starts(b"From ???@??? Tue May 14 12:00:00 2024\rA: b\r"));
+    }
+
+    #[test]
+    fn a_bare_cr_is_a_line_end_wherever_a_window_ends() {
+        let text = b"a\rb\r\r\nc\r\r";
+        for cut in 0..=text.len() {
+            let mut read = text.to_vec();
+            let (front, back) = read.split_at_mut(cut);
+            with_line_feeds(front, back.first().copied());
+            with_line_feeds(back, None);
+            assert_eq!(read, b"a\nb\n\r\nc\n\n", "{cut}");
+        }
+        assert!(ends_lines_with_cr(b"a\rb\n") && !ends_lines_with_cr(b"a\r\nb\r"));
+    }
+}
