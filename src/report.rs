@@ -32,6 +32,8 @@ pub enum Kind {
     Hosted,
     /// An attachment that Apple's Mail keeps in a file of its own.
     Apple,
+    /// An attachment that Eudora keeps in a file of its own, or what Eudora marked otherwise than MIME does.
+    Eudora,
     /// The links of one HTML or CSS document.
     Link,
     /// Content embedded into HTML.
@@ -51,6 +53,7 @@ impl Kind {
             Self::Mailman => "mailman",
             Self::Hosted => "hosted",
             Self::Apple => "apple",
+            Self::Eudora => "eudora",
             Self::Link => "link",
             Self::Embed => "embed",
             Self::Attachment => "attachment",
@@ -212,7 +215,8 @@ pub struct Row {
     /// Of a file in a cloud, what the mail says of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<HostedFile>>,
-    /// Whether figures that the mail notes of the content hold: of Apple's Mail, the length of the encoded body.
+    /// Whether figures that the mail notes of the content hold: of Apple's Mail, the length of the encoded body;
+    /// of Eudora, the hash of what the HTML refers to.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub proved: bool,
 }

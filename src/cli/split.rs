@@ -102,6 +102,11 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
             "a folder of messages has no ranges, each is a file; embody convert takes it whole",
         ));
     }
+    if found.kind == Kind::Eudora {
+        return Err(refused(
+            "a mailbox of Eudora has no ranges, its mails share their files; embody convert takes it whole",
+        ));
+    }
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let mut opened = Opened::named(file, path, splitting.options, &Stop::default())?;

@@ -124,8 +124,10 @@ impl Totals {
 
     /// Counts what is missing beside the mailbox, in a message that is called so.
     pub(super) fn count_missing(&mut self, report: &Report, called: impl Fn() -> String) {
-        let is_missing =
-            |row: &&Row| row.kind == Kind::Apple && row.reason == Some(Reason::FileNotReadable);
+        let is_missing = |row: &&Row| {
+            let is_beside = matches!(row.kind, Kind::Apple | Kind::Eudora);
+            is_beside && row.reason == Some(Reason::FileNotReadable)
+        };
         let count = report.rows.iter().filter(is_missing).count();
         if count > 0 {
             let called = called();

@@ -6,7 +6,6 @@ use super::survey::{Listed, Survey};
 use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::mailbox::beside;
 use crate::expand::{Expander, envelope};
 use crate::lengths::Lengths;
 use crate::mailbox::{Envelope, Message, Transform};
@@ -83,6 +82,10 @@ pub(super) struct Expanding {
 }
 
 impl Transform<Said> for Expanding {
+    fn ahead(&self, message: &Message<'_>) {
+        self.expander.see(message);
+    }
+
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.expander.first_touch(bytes)
     }
@@ -93,7 +96,7 @@ impl Transform<Said> for Expanding {
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let (expander, content) = (&self.expander, message.content);
-        let beside = beside(message);
+        let beside = expander.beside(message);
         let beside = beside.as_ref();
         // The name of the message is filled in later.
         let expansion = match self.work {

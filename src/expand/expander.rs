@@ -13,8 +13,10 @@ use crate::edit::{Edits, Spliced};
 use crate::error::Error;
 #[cfg(feature = "file")]
 use crate::fetch::Attachments;
+#[cfg(all(feature = "file", feature = "mailbox"))]
+use crate::fetch::EudoraMailbox;
 use crate::fetch::{Fetch, Fetcher, Sidecars};
-use crate::policy::Policy;
+use crate::policy::{Follow, Policy};
 use crate::report::Report;
 use crate::store::Store;
 
@@ -225,7 +227,8 @@ impl Expander {
         beside: Option<&Sidecars>,
     ) -> Result<Expansion<'m>, Error> {
         let is_marked = self.settings.mark == Mark::Field && has_mark(message);
-        if !is_marked && !self.prefilter().matters(message, kinds) {
+        let is_of_eudora = beside.is_some_and(|beside| beside.form() == Follow::Eudora);
+        if !is_marked && !is_of_eudora && !self.prefilter().matters(message, kinds) {
             return Ok(Expansion {
                 message,
                 edits: Edits::new(),
@@ -293,6 +296,11 @@ impl Expander {
     #[cfg(feature = "mailbox")]
     pub(super) fn marks(&self) -> bool {
         self.settings.mark == Mark::Field
+    }
+
+    #[cfg(all(feature = "file", feature = "mailbox"))]
+    pub(super) fn eudora(&self) -> &EudoraMailbox {
+        &self.settings.eudora
     }
 
     pub(crate) fn prefilter(&self) -> &Prefilter {

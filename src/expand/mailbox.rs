@@ -1,12 +1,20 @@
 //! An expander as what is done to each message of a mailbox.
 
 use super::envelope;
+#[cfg(feature = "file")]
+use super::eudora::Flattened;
 use super::expander::Expander;
 use crate::edit::Edits;
 use crate::error::Error;
+#[cfg(feature = "file")]
+use crate::fetch::EudoraFiles;
 use crate::fetch::Sidecars;
 use crate::mailbox::{Envelope, Message, Program, Transform, one_by_one};
+#[cfg(feature = "file")]
+use crate::policy::Follow;
 use crate::report::Report;
+#[cfg(feature = "file")]
+use std::sync::{Arc, PoisonError};
 
 /// Fills every message, and gives the [`Observer`](crate::mailbox::Observer) of the run its report, which calls the
 /// message by its number.
@@ -20,10 +28,14 @@ impl Transform<Report> for Expander {
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Report), Error> {
-        let beside = beside(message);
+        let beside = self.beside(message);
         let name = message.number.to_string();
         let expansion = self.expand_beside(message.content, &name, beside.as_ref())?;
         Ok((expansion.edits, expansion.report))
+    }
+
+    fn ahead(&self, message: &Message<'_>) {
+        self.see(message);
     }
 
     fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
@@ -31,15 +43,52 @@ impl Transform<Report> for Expander {
     }
 }
 
-/// What lies beside the mailbox of a message.
-pub(crate) fn beside(message: &Message<'_>) -> Option<Sidecars> {
-    match message.beside? {
-        Program::AppleMail => Sidecars::of_apple_mail(message.source),
-        Program::Eudora => None,
-    }
-}
-
 impl Expander {
+    /// What lies beside the mailbox of a message.
+    pub(crate) fn beside(&self, message: &Message<'_>) -> Option<Sidecars> {
+        match message.beside? {
+            Program::AppleMail => Sidecars::of_apple_mail(message.source),
+            #[cfg(feature = "file")]
+            Program::Eudora => {
+                self.eudora_files(message, false);
+                Some(Sidecars::of_eudora(message.source, message.number))
+            }
+            #[cfg(not(feature = "file"))]
+            Program::Eudora => None,
+        }
+    }
+
+    /// Notes which files a message of Eudora names: what a later one names is not its own.
+    pub(crate) fn see(&self, message: &Message<'_>) {
+        #[cfg(feature = "file")]
+        if message.beside == Some(Program::Eudora) && self.policy().follow.contains(Follow::Eudora)
+        {
+            let files = self.eudora_files(message, message.number == 1);
+            let flattened = Flattened::read(message.content, self.policy());
+            let notes = flattened.iter().flat_map(Flattened::notes);
+            for (index, note) in notes.enumerate() {
+                // Why one is none of its own is told when it is filled.
+                files.claim(note, (message.number, index)).ok();
+            }
+        }
+        #[cfg(not(feature = "file"))]
+        let _ = message;
+    }
+
+    #[cfg(feature = "file")]
+    fn eudora_files(&self, message: &Message<'_>, is_new: bool) -> Arc<EudoraFiles> {
+        let mut mailbox = self.eudora().lock().unwrap_or_else(PoisonError::into_inner);
+        let known = mailbox
+            .as_ref()
+            .filter(|(path, _)| path == message.source && !is_new);
+        if let Some((_, files)) = known {
+            return Arc::clone(files);
+        }
+        let files = Arc::new(EudoraFiles::beside(message.source, self.policy()));
+        *mailbox = Some((message.source.to_owned(), Arc::clone(&files)));
+        files
+    }
+
     /// Which of the messages in `bytes`, which end at `ends`, [`Expander::expand`] might change, or have something
     /// to say about.
     pub(crate) fn touched_messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {

@@ -17,6 +17,8 @@ pub(crate) mod date;
 mod embed;
 #[cfg(feature = "mailbox")]
 pub(crate) mod envelope;
+#[cfg(all(feature = "file", feature = "mailbox"))]
+mod eudora;
 mod expander;
 mod facts;
 mod field_names;

@@ -73,6 +73,12 @@ impl Session<'_> {
         outcomes
     }
 
+    /// Without files nothing that Eudora took apart is put together.
+    #[cfg(not(all(feature = "file", feature = "mailbox")))]
+    fn unflatten(&mut self, _message: &[u8]) -> Pass {
+        Pass::default()
+    }
+
     /// Follows the references, in passes over the message: what came in may have brought the
     /// Content-ID that another reference names.
     fn references(&mut self, message: &[u8]) -> Outcomes {
@@ -81,10 +87,13 @@ impl Session<'_> {
             report: Report::default(),
             temporary: None,
         };
+        let pass = self.unflatten(message);
+        outcomes.report.rows = pass.rows;
+        let (mut current, edits) = pass.edits.put_together(message);
+        outcomes.edits = edits;
         if !self.kinds.references {
             return outcomes;
         }
-        let mut current = Output::Original(message);
         for level in 0..=self.policy().limits.depth {
             // Nothing refuses the first pass: each message may be looked at twice.
             if level == 0 {
@@ -97,7 +106,8 @@ impl Session<'_> {
             let pass: Pass = self.pass(&current, &place).unwrap_or_default();
             // What was left is looked at again in the next pass.
             let report = &mut outcomes.report;
-            report.rows.retain(|row| row.outcome != Outcome::Left);
+            let is_settled = |row: &Row| row.outcome != Outcome::Left || row.kind == Kind::Eudora;
+            report.rows.retain(is_settled);
             report.rows.extend(pass.rows);
             report.notes.extend(pass.notes);
             outcomes.temporary = outcomes.temporary.take().or(pass.temporary);

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::prefilter::Prefilter;
+#[cfg(all(feature = "file", feature = "mailbox"))]
+use crate::fetch::EudoraMailbox;
 use crate::policy::Policy;
 
 /// The header field that [`Mark::Field`] adds.
@@ -38,6 +40,9 @@ pub(super) struct Settings {
     /// Where the content of what was detached is looked up by its hash, whatever URL the part has.
     pub(super) store: bool,
     pub(super) prefilter: Prefilter,
+    /// The files beside the mailbox of Eudora that is at work.
+    #[cfg(all(feature = "file", feature = "mailbox"))]
+    pub(super) eudora: EudoraMailbox,
 }
 
 impl Settings {
@@ -46,6 +51,8 @@ impl Settings {
             prefilter: Prefilter::new(&policy),
             scope: Scope::default(),
             store: false,
+            #[cfg(all(feature = "file", feature = "mailbox"))]
+            eudora: EudoraMailbox::default(),
             policy,
             mark: Mark::default(),
         }

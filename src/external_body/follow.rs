@@ -13,6 +13,8 @@ pub enum Follow {
     Shortcuts,
     /// What Apple's Mail keeps in files of their own: only of a message in its folders.
     Apple,
+    /// What Eudora took apart, and keeps in files of their own: only of a message in its mailboxes.
+    Eudora,
     /// What Mailman took out of a mail of a list.
     Mailman,
     /// The same, of the mails in a digest.
@@ -33,11 +35,12 @@ pub enum Follow {
 
 impl Follow {
     /// All of them, in the order in which they are told of.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Thunderbird,
         Self::Exchange,
         Self::Shortcuts,
         Self::Apple,
+        Self::Eudora,
         Self::Mailman,
         Self::MailmanDigests,
         Self::Sympa,
@@ -66,6 +69,7 @@ impl Follow {
             Self::Exchange => "exchange",
             Self::Shortcuts => "shortcuts",
             Self::Apple => "apple",
+            Self::Eudora => "eudora",
             Self::Mailman => "mailman",
             Self::MailmanDigests => "mailman-digests",
             Self::Sympa => "sympa",
@@ -96,6 +100,7 @@ impl Default for Followed {
             .with(Follow::Thunderbird)
             .with(Follow::Exchange)
             .with(Follow::Apple)
+            .with(Follow::Eudora)
     }
 }
 
@@ -165,14 +170,14 @@ mod tests {
             names.map(Follow::as_str).collect::<Vec<_>>().join(",")
         };
         for (words, expected) in [
-            ("", "thunderbird,exchange,apple"),
-            ("shortcuts", "thunderbird,exchange,shortcuts,apple"),
-            ("-exchange,-apple", "thunderbird"),
+            ("", "thunderbird,exchange,apple,eudora"),
+            ("shortcuts", "thunderbird,exchange,shortcuts,apple,eudora"),
+            ("-exchange,-apple,-eudora", "thunderbird"),
             ("none,shortcuts", "shortcuts"),
             ("shortcuts,none", ""),
             (
                 "all,-thunderbird",
-                "exchange,shortcuts,apple,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links",
+                "exchange,shortcuts,apple,eudora,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links",
             ),
             ("none,mailman-digests", "mailman-digests"),
         ] {

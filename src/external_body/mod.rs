@@ -20,6 +20,8 @@ mod access;
 pub mod access_types;
 mod apple;
 mod detached;
+#[cfg_attr(not(feature = "file"), allow(dead_code))]
+mod eudora;
 mod exact;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod facility;
@@ -41,6 +43,11 @@ mod url;
 pub use self::apple::{LENGTH_FIELD, torn_delimiter};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
+#[cfg_attr(not(feature = "file"), allow(unused_imports))]
+pub use self::eudora::{
+    EudoraNote, EudoraPiece, EudoraText, Wrapper, decoded_name, eudora_pieces, hash, is_file_name,
+    of_extension, of_macintosh,
+};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::exact::{is_of_content, newline_of, restored};
 #[cfg(feature = "cli")]

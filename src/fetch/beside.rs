@@ -7,6 +7,7 @@
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use cap_std::ambient_authority;
@@ -23,7 +24,7 @@ use crate::report::{Provenance, Reason, Refusal};
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    handle: std::sync::Arc<Dir>,
+    handle: Arc<Dir>,
 }
 
 impl Folder {
@@ -36,6 +37,11 @@ impl Folder {
             }),
             Err(why) => Err(unreadable(&path, &why)),
         }
+    }
+
+    /// How it was named.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A folder in it, none if there is none of this name.
@@ -60,7 +66,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`Reason::FileNotReadable`].
-    fn names(&self) -> Result<Vec<OsString>, Refusal> {
+    pub(crate) fn names(&self) -> Result<Vec<OsString>, Refusal> {
         let read = || {
             let mut names = Vec::new();
             for entry in self.handle.entries()? {
@@ -114,13 +120,29 @@ pub(crate) struct Sidecars {
     form: Follow,
     /// The folder in which folders of attachments are.
     path: PathBuf,
-    /// Of Apple's Mail: the number in the name of the message's file.
+    /// Of Apple's Mail: the number in the name of the message's file; of Eudora that of the message.
     number: String,
     /// The folder of this message's attachments, once it was asked for; none if there is none.
     own: OnceCell<Result<Option<Folder>, Refusal>>,
 }
 
 impl Sidecars {
+    /// Of a message of Eudora with this number: what lies there is its mailbox's.
+    pub(crate) fn of_eudora(source: &Path, number: u64) -> Self {
+        Self {
+            form: Follow::Eudora,
+            path: source.to_owned(),
+            number: number.to_string(),
+            own: OnceCell::new(),
+        }
+    }
+
+    /// The number of a message of Eudora.
+    pub(crate) fn number(&self) -> Option<u64> {
+        let is_of_eudora = self.form == Follow::Eudora;
+        is_of_eudora.then(|| self.number.parse().ok()).flatten()
+    }
+
     /// Of a file of Apple's Mail.
     pub(crate) fn of_apple_mail(source: &Path) -> Option<Self> {
         let name = source.file_name()?.to_str()?;
@@ -222,7 +244,7 @@ impl Sidecars {
 }
 
 /// A name as file systems compare it: a `/` is a `:` on a disk of a Mac, and letters with accents are taken apart there.
-fn on_disk(name: &str) -> String {
+pub(super) fn on_disk(name: &str) -> String {
     let decomposed = icu_normalizer::DecomposingNormalizer::new_nfd().normalize(name);
     decomposed.replace('/', ":")
 }

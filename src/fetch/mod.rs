@@ -19,6 +19,9 @@ mod beside;
 mod canned;
 #[cfg(feature = "http")]
 mod direct;
+#[cfg(feature = "file")]
+#[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
+mod eudora;
 #[cfg(feature = "http")]
 mod exchange;
 mod fetcher;
@@ -46,6 +49,8 @@ pub use bytes::Bytes;
 pub use canned::Canned;
 #[cfg(feature = "http")]
 pub(crate) use direct::{Direct, NoReply, Reply};
+#[cfg(all(feature = "file", feature = "mailbox"))]
+pub(crate) use eudora::{EudoraFiles, EudoraMailbox, Named};
 #[cfg(feature = "http")]
 pub(crate) use exchange::{
     Answer, Ask, Asked, Disk, Failed, How, LONGEST_PAUSE, MEMENTO_DATETIME, Nobody, Source, Whose,

@@ -139,7 +139,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             });
         }
         let of_eudora = match kind {
-            None if format == Format::Auto => eudora::Folder::of(&path),
+            None if format == Format::Auto => eudora::EudoraFolder::of(&path),
             _ => None,
         };
         for entry in entries {

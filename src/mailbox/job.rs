@@ -1,10 +1,13 @@
 //! What there is to know of a mailbox at work. What is done to it stands where it belongs: `convert` for single messages and
 //! mboxes, `read::opened` for open files, `place::in_place` and `place::maildir`.
 
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::mailbox::compressed::Method;
 use crate::mailbox::forms::eudora::Index;
+use crate::mailbox::start::Kind;
 use crate::mailbox::{Observer, Options, Stop, Transform};
 
 /// One mailbox to convert.
@@ -39,5 +42,15 @@ impl<'a, S> Job<'a, S> {
             observer,
             stop,
         }
+    }
+
+    /// What the index of a mailbox of Eudora says; none of what is no such mailbox.
+    pub(crate) fn index(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<Index> {
+        let file = file.filter(|_| kind == Kind::Eudora)?;
+        Some(Index::beside(self.path, file).unwrap_or_else(|path| {
+            let what = "an index of Eudora that does not fit its mailbox";
+            self.observer.skipped(&path, what);
+            Index::default()
+        }))
     }
 }

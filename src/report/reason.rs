@@ -65,6 +65,7 @@ reasons! {
     NotARegularFile "not-a-regular-file" none "the file is a folder, a device, a pipe or a socket, or a link where none is followed";
     FileNotReadable "file-not-readable" none "the file does not exist or cannot be read";
     AmbiguousFile "ambiguous-file" none "two files beneath the folders of attachments may be meant";
+    FileTaken "file-taken" none "another mail of the mailbox, or another line of this one, names the file before";
     TypeNotAllowed "type-not-allowed" AllowType "the media type is denied, or not among the allowed ones";
     TypeMismatch "type-mismatch" AcceptMismatch "the content's type is not the declared one";
     SizeMismatch "size-mismatch" none "the content does not have the size that the note in the mail says";

@@ -168,8 +168,9 @@ struct ContentArgs {
     #[arg(long, value_parser = word::<Links>(), hide_possible_values = true, value_name = "WHAT")]
     links: Option<Links>,
     /// References besides message/external-body: thunderbird, exchange (shortcuts that it sends), shortcuts (.url
-    /// files), apple (attachments beside Apple Mail's own .emlx files), mailman, mailman-digests, sympa, gmail, outlook,
-    /// mail-drop, filelink, links (to files in clouds), all, none; -NAME takes one away [default: thunderbird,exchange,apple]
+    /// files), apple, eudora (attachments beside the mailboxes of these programs), mailman, mailman-digests, sympa, gmail,
+    /// outlook, mail-drop, filelink, links (to files in clouds), all, none; -NAME takes one away
+    /// [default: thunderbird,exchange,apple,eudora]
     #[arg(hide_short_help = true, long, value_name = "WHAT,...", value_delimiter = ',', allow_hyphen_values = true, value_parser = follow)]
     follow: Vec<String>,
     /// What --follow was called before.

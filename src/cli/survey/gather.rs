@@ -178,6 +178,10 @@ impl Surveying {
 }
 
 impl Transform<Said> for Surveying {
+    fn ahead(&self, message: &Message<'_>) {
+        self.expanding.ahead(message);
+    }
+
     /// Every message counts.
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         (!bytes.is_empty()).then_some(0)

@@ -17,7 +17,6 @@ use crate::mailbox::compressed::content::{limits, method_of};
 use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
-use crate::mailbox::forms::eudora::Index;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::separator::{Next, next_separator};
 use crate::mailbox::forms::{self, emlx};
@@ -297,10 +296,7 @@ impl<S: Send> Job<'_, S> {
             }
         };
         let mut summary = Summary::default();
-        let index = match (kind, source.as_file()) {
-            (Kind::Eudora, Some(file)) => Some(self.index(file)),
-            _ => None,
-        };
+        let index = self.index(kind, source.as_file());
         let job = Job {
             eudora: index.as_ref(),
             ..*self
@@ -356,15 +352,6 @@ impl<S: Send> Job<'_, S> {
             self.observer.skipped_others(name, what, count);
         }
         Ok(summary)
-    }
-
-    /// What the index of a mailbox of Eudora says.
-    fn index(&self, file: &File) -> Index {
-        Index::beside(self.path, file).unwrap_or_else(|path| {
-            let what = "an index of Eudora that does not fit its mailbox";
-            self.observer.skipped(&path, what);
-            Index::default()
-        })
     }
 
     /// A single message that came then into `sink`, for a result of the name `target` if it has one; a partial message that

@@ -9,6 +9,7 @@ mod detach_hostile;
 mod embed_chromium;
 mod embed_forecast;
 mod embed_hostile;
+mod eudora;
 mod faults_memory;
 mod follow;
 mod hosted;

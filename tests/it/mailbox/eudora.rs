@@ -1,5 +1,5 @@
 //! Eudora's mailboxes as mailboxes: what divides them, what they become, and what lies beside them
-//! (docs/mailbox-internals.md, "Eudora"). What becomes of their messages is in `mail/eudora.rs`.
+//! (docs/mailbox-internals.md, "What is mail"). What becomes of their messages is in `mail/eudora.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -144,6 +144,13 @@ fn in_place_is_refused_before_anything_is_done() {
             );
             assert!(said.contains("--output"), "{said}");
         }
+    }
+    // Its mails share their files: it has no ranges.
+    for arguments in [
+        &["split", "In.mbx"][..],
+        &["convert", "In.mbx", "--range", "0-9", "--output", "x"],
+    ] {
+        done(&embody_in(folder.path(), arguments), 2);
     }
     assert_eq!(
         fs::read_to_string(folder.path().join("In.mbx")).unwrap(),

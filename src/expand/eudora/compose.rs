@@ -1,0 +1,397 @@
+//! The parts of a message, put together: one text, or a multipart of texts and files.
+
+use std::collections::HashMap;
+
+use super::flattened::Flattened;
+use super::token::token;
+use crate::edit::{Edit, Edits};
+use crate::external_body::{EudoraPiece, EudoraText, Wrapper};
+use crate::mime::header::unfold;
+use crate::mime::transfer::{encode_text, has_long_line, with_newlines};
+use crate::mime::{MediaType, TransferEncoding, entity, media_type};
+use crate::span::{Newline, Span};
+
+/// A part that comes in: its fields, and its body.
+pub(super) struct File {
+    pub(super) fields: Vec<u8>,
+    pub(super) body: Vec<u8>,
+    /// The text with which it is shown, by its number among the pieces.
+    pub(super) shown_in: Option<usize>,
+}
+
+/// What the message consists of.
+enum Slot<'f> {
+    /// A text, and what is shown with it.
+    Text(EudoraText, Vec<&'f File>),
+    File(&'f File),
+}
+
+/// Adds a field.
+pub(super) fn push_field(fields: &mut Vec<u8>, name: &str, value: &str) {
+    fields.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+}
+
+/// How the parts of a message are put together.
+pub(super) struct Composing<'c> {
+    pub(super) flattened: &'c Flattened<'c>,
+    pub(super) boundary: &'c str,
+    pub(super) inner: &'c str,
+}
+
+impl Composing<'_> {
+    /// The edits, and what they do where no file comes in.
+    pub(super) fn edits(&self, found: &[Option<File>]) -> (Edits, Option<&'static str>) {
+        let Flattened {
+            message,
+            body,
+            media_type,
+            ..
+        } = *self.flattened;
+        let slots = self.slots(found);
+        let is_multipart = media_type.is_some_and(|it| MediaType::parse(it).main() == "multipart");
+        let mut group = Vec::new();
+        let what = match slots.as_slice() {
+            [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] => {
+                let text = EudoraText::plain(body);
+                let is_decoded = self.flattened.is_decoded();
+                if !is_multipart && !is_decoded {
+                    return (Edits::new(), None);
+                }
+                let fields = match is_multipart {
+                    true => self.fields(&text, None),
+                    false => Vec::new(),
+                };
+                group.extend(self.header(fields, &text, is_multipart));
+                match is_multipart {
+                    true => {
+                        "its Content-Type is that of a multipart which Eudora took apart, and becomes text/plain"
+                    }
+                    false => {
+                        "its Content-Transfer-Encoding is that of a body which Eudora decoded, and goes"
+                    }
+                }
+            }
+            [Slot::Text(text, files)] if files.is_empty() => {
+                let octets = self.encoded(text);
+                let fields = self.fields(text, octets.as_ref().map(|it| it.0));
+                group.extend(self.header(fields, text, true));
+                group.extend(self.around(text.span, body, octets.map(|it| it.1)));
+                match text.wrapper {
+                    Some(Wrapper::Html) => "what Eudora marked as HTML is text/html",
+                    Some(Wrapper::Rich) => "what Eudora marked as rich text is text/enriched",
+                    _ => "what Eudora marked as flowed text is text/plain with format=flowed",
+                }
+            }
+            slots => {
+                self.multipart(slots, &mut group);
+                "the texts that Eudora marked are parts of a multipart"
+            }
+        };
+        group.retain(|edit: &Edit| !(edit.span.is_empty() && edit.replacement.is_empty()));
+        group.retain(|edit| edit.span.of(message) != &*edit.replacement);
+        let edits = Edits::of(group).unwrap_or_default();
+        let what = Some(what).filter(|_| !edits.is_empty());
+        (edits, what)
+    }
+
+    /// What the message consists of: lines whose files are not there are text with what stands beside them.
+    fn slots<'f>(&self, found: &'f [Option<File>]) -> Vec<Slot<'f>> {
+        let message = self.flattened.message;
+        let mut slots: Vec<Slot<'f>> = Vec::new();
+        let mut plain: Option<Span> = None;
+        let mut files = found.iter();
+        let mut shown: HashMap<usize, Vec<&File>> = HashMap::new();
+        for file in found.iter().flatten() {
+            if let Some(number) = file.shown_in {
+                shown.entry(number).or_default().push(file);
+            }
+        }
+        let is_blank = |span: Span| span.of(message).iter().all(u8::is_ascii_whitespace);
+        let flush = |slots: &mut Vec<Slot<'f>>, plain: &mut Option<Span>| {
+            if let Some(span) = plain.take().filter(|span| !is_blank(*span)) {
+                slots.push(Slot::Text(EudoraText::plain(span), Vec::new()));
+            }
+        };
+        let push_file = |slots: &mut Vec<Slot<'f>>, file: &'f File| {
+            if file.shown_in.is_none() {
+                slots.push(Slot::File(file));
+            }
+        };
+        for (number, piece) in self.flattened.pieces.iter().enumerate() {
+            let span = match piece {
+                EudoraPiece::Text(text) if text.wrapper.is_some() => {
+                    flush(&mut slots, &mut plain);
+                    let shown = shown.remove(&number).unwrap_or_default();
+                    slots.push(Slot::Text(text.clone(), shown));
+                    continue;
+                }
+                EudoraPiece::Text(text) => text.span,
+                EudoraPiece::Note(note) => match files.next() {
+                    Some(Some(file)) => {
+                        flush(&mut slots, &mut plain);
+                        push_file(&mut slots, file);
+                        continue;
+                    }
+                    _ => note.whole,
+                },
+            };
+            plain = Some(Span::new(
+                plain.map_or(span.start, |plain| plain.start),
+                span.end,
+            ));
+        }
+        flush(&mut slots, &mut plain);
+        for file in files.flatten() {
+            push_file(&mut slots, file);
+        }
+        slots
+    }
+
+    /// The edits of everything around a text, which stays.
+    fn around(&self, text: Span, body: Span, encoded: Option<Vec<u8>>) -> Vec<Edit> {
+        match encoded {
+            Some(encoded) => vec![Edit::replace(body, encoded)],
+            None => vec![
+                Edit::remove(Span::new(body.start, text.start)),
+                Edit::remove(Span::new(text.end, body.end)),
+            ],
+        }
+    }
+
+    /// Text that cannot stand as it is: its lines are too long.
+    fn encoded(&self, text: &EudoraText) -> Option<(TransferEncoding, Vec<u8>)> {
+        let octets = text.span.of(self.flattened.message);
+        let is_bare = |at: usize| octets.get(at + 1) != Some(&b'\n');
+        let is_fit = !has_long_line(octets)
+            && memchr::memchr(0, octets).is_none()
+            && !memchr::memchr_iter(b'\r', octets).any(is_bare);
+        if is_fit {
+            return None;
+        }
+        let boundaries = [self.boundary.as_bytes(), self.inner.as_bytes()];
+        let encoded = encode_text(octets.to_vec(), self.flattened.newline, &boundaries);
+        Some((encoded.encoding, encoded.body))
+    }
+
+    /// The fields of a text.
+    fn fields(&self, text: &EudoraText, encoding: Option<TransferEncoding>) -> Vec<u8> {
+        let Flattened {
+            message,
+            media_type,
+            newline,
+            ..
+        } = *self.flattened;
+        let mut fields = b"Content-Type:".to_vec();
+        let header = media_type.filter(|it| MediaType::parse(it).main() == "text");
+        match (text.wrapper, header) {
+            // What is not marked is what it was.
+            (None, Some(value)) => {
+                fields.extend_from_slice(value);
+                let is_named = MediaType::parse(value).parameter("charset").is_some();
+                if let Some(charset) = self.flattened.charset(text).filter(|_| !is_named) {
+                    fields.extend_from_slice(b"; charset=");
+                    fields.extend_from_slice(charset.as_bytes());
+                }
+                fields.extend_from_slice(b"\r\n");
+            }
+            (wrapper, _) => {
+                let charset = self.flattened.charset(text);
+                let charset = charset.map(|charset| ("charset".to_owned(), charset));
+                let flowed = wrapper.filter(|&it| it == Wrapper::Flowed);
+                let flowed = flowed.map(|_| ("format".to_owned(), "flowed".to_owned()));
+                let parameters: Vec<_> = charset.into_iter().chain(flowed).collect();
+                let essence = wrapper.map_or("text/plain", Wrapper::essence);
+                fields.push(b' ');
+                fields.extend_from_slice(&media_type::write(essence, &parameters));
+            }
+        }
+        let is_ascii = text.span.of(message).is_ascii();
+        let encoding = encoding.unwrap_or(match is_ascii {
+            true => TransferEncoding::SevenBit,
+            false => TransferEncoding::EightBit,
+        });
+        // Browsers show nothing of a page that is all of a message where no encoding is named.
+        if encoding != TransferEncoding::SevenBit || text.wrapper.is_some() {
+            push_field(&mut fields, "Content-Transfer-Encoding", encoding.as_str());
+        }
+        let has_base = self
+            .flattened
+            .header
+            .fields
+            .first(message, "Content-Location")
+            .is_some();
+        let base = text.base.and_then(|span| token(span.of(message), b"<>\""));
+        let base = base.filter(|_| !has_base);
+        if let Some(base) = base {
+            fields.extend_from_slice(&entity::folded_url(
+                "Content-Location",
+                &base,
+                Newline::CrLf,
+            ));
+        }
+        with_newlines(fields, newline)
+    }
+
+    /// The edits of the header: fields of the body that came give way to others. `text` is what it is if it becomes one part;
+    /// `is_new` says that the type is another one.
+    fn header(&self, fields: Vec<u8>, text: &EudoraText, is_new: bool) -> Vec<Edit> {
+        let Flattened {
+            message,
+            ref header,
+            newline,
+            ..
+        } = *self.flattened;
+        let mut new = fields;
+        if !is_new && !text.span.of(message).is_ascii() {
+            new.extend_from_slice(b"Content-Transfer-Encoding: 8bit");
+            new.extend_from_slice(newline.bytes());
+        }
+        let mut is_versioned = false;
+        let mut group = Vec::new();
+        let mut place = None;
+        for field in header.fields.iter(message) {
+            let is = |name: &str| field.is(message, name);
+            let is_type = is("Content-Type") && is_new;
+            let is_inline = || {
+                let value = unfold(field.value.of(message))
+                    .trim_ascii()
+                    .to_ascii_lowercase();
+                value.starts_with(b"inline")
+            };
+            let is_stale = ["Content-MD5", "Content-Length", "Lines"]
+                .iter()
+                .any(|name| is(name))
+                || is("Content-Disposition") && is_new && !is_inline();
+            if is("MIME-Version") {
+                if std::mem::replace(&mut is_versioned, true) {
+                    group.push(Edit::remove(field.whole));
+                }
+            } else if is_type || is("Content-Transfer-Encoding") {
+                match place {
+                    None => place = Some(field.whole),
+                    Some(_) => group.push(Edit::remove(field.whole)),
+                }
+            } else if is_stale {
+                group.push(Edit::remove(field.whole));
+            }
+        }
+        if !is_versioned {
+            let version = [b"MIME-Version: 1.0", newline.bytes()].concat();
+            new.splice(..0, version);
+        }
+        let place = place.unwrap_or(Span::empty_at(header.span.end));
+        let is_cut_off = !header.span.is_empty() && !header.span.of(message).ends_with(b"\n");
+        if place.is_empty() && is_cut_off {
+            new.splice(..0, newline.bytes().iter().copied());
+        }
+        group.push(Edit::replace(place, new));
+        if header.separator.is_empty() {
+            group.push(Edit::insert(header.span.end, newline.bytes()));
+        }
+        group
+    }
+
+    /// The edits of a message that becomes a multipart.
+    fn multipart(&self, slots: &[Slot<'_>], group: &mut Vec<Edit>) {
+        let Flattened {
+            message,
+            body,
+            newline,
+            ..
+        } = *self.flattened;
+        let end = newline.bytes();
+        let line = |boundary: &str, close: &str| {
+            [b"--", boundary.as_bytes(), close.as_bytes(), end].concat()
+        };
+        let is_related = matches!(slots, [Slot::Text(_, files)] if !files.is_empty());
+        let multipart = |essence: &str, boundary: &str, wrapper: Option<Wrapper>| {
+            let mut parameters = vec![("boundary".to_owned(), boundary.to_owned())];
+            parameters.extend(wrapper.map(|it| ("type".to_owned(), it.essence().to_owned())));
+            let mut fields = b"Content-Type: ".to_vec();
+            fields.extend_from_slice(&media_type::write(essence, &parameters));
+            with_newlines(fields, newline)
+        };
+        let is_ascii =
+            |text: &EudoraText| text.span.of(message).is_ascii() || self.encoded(text).is_some();
+        let eight_bit = with_newlines(b"Content-Transfer-Encoding: 8bit\r\n".to_vec(), newline);
+        let (mut at, mut new) = (body.start, Vec::new());
+        let mut edits = Vec::new();
+        let mut has_eight_bit = false;
+        let mut is_first = true;
+        for slot in slots {
+            if !is_related {
+                if !std::mem::take(&mut is_first) {
+                    new.extend_from_slice(end);
+                }
+                new.extend_from_slice(&line(self.boundary, ""));
+            }
+            let push_file = |new: &mut Vec<u8>, file: &File| {
+                new.extend_from_slice(&file.fields);
+                new.extend_from_slice(end);
+                new.extend_from_slice(&file.body);
+            };
+            match slot {
+                Slot::File(file) => push_file(&mut new, file),
+                Slot::Text(text, files) => {
+                    let boundary = match is_related {
+                        true => self.boundary,
+                        false => self.inner,
+                    };
+                    has_eight_bit |= !is_ascii(text);
+                    if !files.is_empty() {
+                        if !is_related {
+                            new.extend_from_slice(&multipart(
+                                "multipart/related",
+                                boundary,
+                                text.wrapper,
+                            ));
+                            if !is_ascii(text) {
+                                new.extend_from_slice(&eight_bit);
+                            }
+                            new.extend_from_slice(end);
+                        }
+                        new.extend_from_slice(&line(boundary, ""));
+                    }
+                    let encoded = self.encoded(text);
+                    new.extend_from_slice(&self.fields(text, encoded.as_ref().map(|it| it.0)));
+                    new.extend_from_slice(end);
+                    let until = match encoded {
+                        Some((_, octets)) => {
+                            new.extend_from_slice(&octets);
+                            text.span.end
+                        }
+                        None => text.span.start,
+                    };
+                    edits.push(Edit::replace(
+                        Span::new(at, until),
+                        std::mem::take(&mut new),
+                    ));
+                    at = text.span.end;
+                    for file in files {
+                        new.extend_from_slice(end);
+                        new.extend_from_slice(&line(boundary, ""));
+                        push_file(&mut new, file);
+                    }
+                    if !files.is_empty() && !is_related {
+                        new.extend_from_slice(end);
+                        new.extend_from_slice(&line(boundary, "--"));
+                        new.truncate(new.len() - end.len());
+                    }
+                }
+            }
+        }
+        new.extend_from_slice(end);
+        new.extend_from_slice(&line(self.boundary, "--"));
+        edits.push(Edit::replace(Span::new(at, body.end), new));
+        let (essence, wrapper) = match slots {
+            [Slot::Text(text, ..)] if is_related => ("multipart/related", text.wrapper),
+            _ => ("multipart/mixed", None),
+        };
+        let mut fields = multipart(essence, self.boundary, wrapper);
+        if has_eight_bit {
+            fields.extend_from_slice(&eight_bit);
+        }
+        group.extend(self.header(fields, &EudoraText::plain(body), true));
+        group.extend(edits);
+    }
+}

@@ -1,0 +1,154 @@
+//! A message as Eudora keeps it, and what its header says that is not so any more.
+
+use super::token::token;
+use crate::external_body::{EudoraNote, EudoraPiece, EudoraText, eudora_pieces};
+use crate::mime::MediaType;
+use crate::mime::header::{Header, SectionEnd, unfold};
+use crate::policy::Policy;
+use crate::span::{Lines, Newline, Span};
+
+/// A message as Eudora keeps it.
+pub(in crate::expand) struct Flattened<'m> {
+    pub(super) message: &'m [u8],
+    pub(super) header: Header,
+    pub(super) body: Span,
+    pub(super) newline: Newline,
+    /// The Content-Type field.
+    pub(super) media_type: Option<&'m [u8]>,
+    pub(super) pieces: Vec<EudoraPiece>,
+    /// Whether there may be more that is no text.
+    pub(super) is_cut: bool,
+    /// The files that its header names.
+    pub(super) named: Vec<EudoraNote>,
+}
+
+impl<'m> Flattened<'m> {
+    /// None for what Eudora did not take apart.
+    pub(in crate::expand) fn read(message: &'m [u8], policy: &Policy) -> Option<Self> {
+        let header = Header::of_message(message, policy.limits.header);
+        let body = Span::new(header.body_start(), message.len());
+        let media_type = header.fields.value(message, "Content-Type");
+        if header.end == SectionEnd::TooLarge || holds_boundary(message, body, media_type) {
+            return None;
+        }
+        // Between them there may be as many texts.
+        let most = policy.limits.parts / 2;
+        let (pieces, is_cut) = eudora_pieces(message, body, most);
+        let named = EudoraNote::of_header(message, &header.fields, most);
+        Some(Self {
+            message,
+            pieces,
+            is_cut,
+            newline: Newline::of_first_line(message),
+            header,
+            body,
+            media_type,
+            named,
+        })
+    }
+
+    /// Every line that names a file, in order, and then what the header names.
+    pub(in crate::expand) fn notes(&self) -> impl Iterator<Item = &EudoraNote> {
+        let of_body = self.pieces.iter().filter_map(|piece| match piece {
+            EudoraPiece::Note(note) => Some(note),
+            EudoraPiece::Text(_) => None,
+        });
+        of_body.chain(&self.named)
+    }
+
+    pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &EudoraText)> {
+        let numbered = self.pieces.iter().enumerate();
+        numbered.filter_map(|(number, piece)| match piece {
+            EudoraPiece::Text(text) => Some((number, text)),
+            EudoraPiece::Note(_) => None,
+        })
+    }
+
+    fn value(&self, name: &str) -> Option<Vec<u8>> {
+        let value = self.header.fields.value(self.message, name)?;
+        Some(unfold(value).trim_ascii().to_ascii_lowercase())
+    }
+}
+
+/// Whether the boundary of the multipart that a message says to be begins a line of it.
+fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool {
+    let Some(value) = media_type else {
+        return false;
+    };
+    let media_type = MediaType::parse(value);
+    let boundary = media_type.parameter("boundary");
+    let Some(boundary) = boundary.filter(|it| media_type.main() == "multipart" && !it.is_empty())
+    else {
+        return false;
+    };
+    Lines::new(message, body).any(|line| {
+        let line = line.content.of(message).strip_prefix(b"--");
+        line.is_some_and(|line| line.starts_with(&boundary))
+    })
+}
+
+impl Flattened<'_> {
+    /// Whether text is marked.
+    pub(super) fn is_marked(&self) -> bool {
+        self.texts().any(|(_, text)| text.wrapper.is_some())
+    }
+
+    /// The charset of a text: what the Mac says that it was made, else what the header says, else what it seems.
+    pub(super) fn charset(&self, text: &EudoraText) -> Option<String> {
+        let octets = text.span.of(self.message);
+        let is_utf8 = std::str::from_utf8(octets).is_ok();
+        let header = self.media_type.map(MediaType::parse);
+        let header = header.and_then(|it| token(&it.parameter("charset")?, b"()<>@,;:\\\"/[]?="));
+        let is_false = |charset: &str| {
+            let is_ascii = charset.eq_ignore_ascii_case("us-ascii");
+            let is_utf8_named = ["utf-8", "utf8"]
+                .iter()
+                .any(|it| charset.eq_ignore_ascii_case(it));
+            !octets.is_ascii() && (is_ascii || is_utf8_named && !is_utf8)
+        };
+        let header = header.filter(|charset| !is_false(charset));
+        if octets.is_ascii() {
+            return header;
+        }
+        // `X/macintosh`: it came in X.
+        let comment = text
+            .charset
+            .and_then(|span| token(span.of(self.message), b"()<>@,;:\\\"[]?="));
+        let (is_made, comment) = match comment.as_deref().map(|it| it.rsplit_once('/')) {
+            Some(Some((_, made))) => (true, Some(made.to_owned())),
+            _ => (false, comment),
+        };
+        let comment = comment.map(|charset| match &*charset.to_ascii_lowercase() {
+            "x-mac-roman" => "macintosh".to_owned(),
+            _ => charset,
+        });
+        let comment = comment.filter(|charset| !is_false(charset));
+        match (comment, header) {
+            (Some(made), _) if is_made && !is_utf8 => Some(made),
+            (_, Some(header)) => Some(header),
+            _ if is_utf8 => Some("utf-8".to_owned()),
+            (Some(named), None) => Some(named),
+            (None, None) => Some("unknown-8bit".to_owned()),
+        }
+    }
+
+    /// Whether Content-Transfer-Encoding says something that is not so any more.
+    pub(super) fn is_decoded(&self) -> bool {
+        let octets = self.body.of(self.message);
+        match self.value("Content-Transfer-Encoding").as_deref() {
+            // Every = is one of the encoding's.
+            Some(b"quoted-printable") => !memchr::memchr_iter(b'=', octets).all(|at| {
+                let hexadecimal = |octet: Option<&u8>| octet.is_some_and(u8::is_ascii_hexdigit);
+                let behind = octets.get(at + 1..).unwrap_or_default();
+                matches!(behind, [] | [b'\n', ..] | [b'\r', b'\n', ..])
+                    || hexadecimal(behind.first()) && hexadecimal(behind.get(1))
+            }),
+            Some(b"base64") => !octets.iter().all(|octet| {
+                let is_symbol = matches!(octet, b'+' | b'/' | b'=');
+                octet.is_ascii_alphanumeric() || octet.is_ascii_whitespace() || is_symbol
+            }),
+            Some(b"7bit") => !octets.is_ascii(),
+            _ => false,
+        }
+    }
+}

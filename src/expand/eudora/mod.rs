@@ -1,0 +1,275 @@
+//! Messages of Eudora's mailboxes are made MIME again, before anything else is done with them: marked text becomes a part of its
+//! type, and lines that name files give way to these. What is not marked and names no file stays text.
+//!
+//! The Content-Type of the header is that of the message before Eudora took it apart, and Content-Transfer-Encoding is undone:
+//! both are replaced where they do not hold. A multipart whose boundary lines are there is left alone: it was not taken apart.
+//!
+//! Files are attachments, octet for octet in base64. Text with line ends of one kind goes as text, with those of the message; on
+//! the Mac a bare CR is one. What the HTML of the message shows by a Content-ID or a Content-Location whose hash the line has, is put
+//! into a multipart/related with it.
+
+mod compose;
+mod flattened;
+mod shown;
+mod token;
+
+use std::sync::PoisonError;
+
+use self::compose::{Composing, File, push_field};
+pub(super) use self::flattened::Flattened;
+use self::shown::Referred;
+use super::answer::Answer;
+use super::facts::Facts;
+use super::pass::Pass;
+use super::scrubbed::charset_of;
+use super::session::Session;
+use super::settings::Scope;
+use crate::edit::Edit;
+use crate::external_body::{EudoraNote, Follow, of_extension, of_macintosh};
+use crate::fetch::{EudoraFiles, Named, Sidecars};
+use crate::mime::transfer::{encode_base64, encode_text, with_newlines};
+use crate::mime::{TransferEncoding, entity, media_type, picture};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Row, Setting};
+use crate::span::Newline;
+
+/// The type of octets that nobody described.
+const OCTETS: &str = "application/octet-stream";
+
+/// Octets of the lines around a part, at most.
+const AROUND: usize = 200;
+
+impl Session<'_> {
+    /// Makes the message MIME again.
+    pub(super) fn unflatten(&mut self, message: &[u8]) -> Pass {
+        let mut done = Pass::default();
+        let policy = self.policy();
+        let number = self.beside.and_then(Sidecars::number);
+        let mailbox = self.settings.eudora.lock();
+        let mailbox = mailbox.unwrap_or_else(PoisonError::into_inner).clone();
+        let (Some(number), Some((_, files))) = (number, mailbox) else {
+            return done;
+        };
+        let is_told = policy.reading_to_tell().forms.contains(Follow::Eudora);
+        if self.settings.scope != Scope::All || !is_told {
+            return done;
+        }
+        // Each message is looked at once, whatever the bound.
+        self.ledger.spend(message.len().saturating_mul(2));
+        let Some(flattened) = Flattened::read(message, policy) else {
+            return done;
+        };
+        let row = |outcome| Row::new(self.name, "1".to_owned(), Kind::Eudora, outcome);
+        let of_note = |note: &EudoraNote| Row {
+            media_type: declared(note).map(str::to_owned),
+            ..row(Outcome::Left)
+        };
+        if let Err(refusal) = policy.judge_form(Follow::Eudora) {
+            let mut rows: Vec<Row> = flattened.notes().map(of_note).collect();
+            if rows.is_empty() && flattened.is_marked() {
+                rows.push(row(Outcome::Left));
+            }
+            rows.iter_mut()
+                .for_each(|row| row.tell_refusal(refusal.clone()));
+            return Pass { rows, ..done };
+        }
+        let boundary =
+            entity::boundary(flattened.body.of(message), flattened.body.of(message), &[]);
+        let inner = entity::boundary(
+            boundary.as_bytes(),
+            flattened.body.of(message),
+            &[boundary.as_bytes()],
+        );
+        let boundaries = [boundary.as_bytes(), inner.as_bytes()];
+        let in_body = flattened.notes().count() - flattened.named.len();
+        let mut shown = Referred::default();
+        let mut found: Vec<Option<File>> = Vec::new();
+        for (index, note) in flattened.notes().enumerate() {
+            let mut row = of_note(note);
+            if note.is_embedded && !shown.is_read {
+                shown = Referred::of(&flattened);
+            }
+            let claimed = files.claim(note, (number, index));
+            let file = claimed.and_then(|named| {
+                self.file(
+                    &files,
+                    &named,
+                    note,
+                    &mut shown,
+                    (flattened.newline, &boundaries),
+                    &mut row,
+                )
+            });
+            // What a header names may be anywhere.
+            let is_row = index < in_body || file.is_ok();
+            found.push(match file {
+                Ok(file) => Some(file),
+                Err(refusal) => {
+                    (row.outcome, row.bytes) = (Outcome::Left, None);
+                    row.tell_refusal(refusal);
+                    None
+                }
+            });
+            if is_row {
+                done.rows.push(row);
+            }
+        }
+        if flattened.is_cut {
+            let mut row = row(Outcome::Left);
+            let detail = Detail::from("more texts and files than half of ").naming(Setting::Parts);
+            let detail = detail.then(format!(
+                ", {}; what is behind them is text",
+                policy.limits.parts
+            ));
+            row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
+            done.rows.push(row);
+        }
+        let composing = Composing {
+            flattened: &flattened,
+            boundary: &boundary,
+            inner: &inner,
+        };
+        let (edits, what) = composing.edits(&found);
+        let gained: i64 = edits.iter().map(Edit::growth).sum();
+        if let Some(what) = what.filter(|_| done.rows.is_empty()) {
+            let mut row = row(Outcome::Rewritten);
+            row.detail = what.into();
+            done.rows.push(row);
+        }
+        self.ledger.restore_gained(gained);
+        self.ledger.keep();
+        done.edits = edits;
+        done
+    }
+
+    /// The part that a file becomes.
+    fn file(
+        &mut self,
+        files: &EudoraFiles,
+        named: &Named,
+        note: &EudoraNote,
+        shown: &mut Referred,
+        (newline, boundaries): (Newline, &[&[u8]]),
+        row: &mut Row,
+    ) -> Result<File, Refusal> {
+        let policy = self.policy();
+        let length = files.length(named, policy)?;
+        self.ledger
+            .would_fit(i64::try_from(length).unwrap_or(i64::MAX))?;
+        let facts;
+        let (essence, octets) = match self.is_forecast() {
+            // Whether it can be read is looked at; the row is that of a run that would.
+            true => {
+                (row.outcome, row.bytes) = (Outcome::Expanded, Some(length));
+                row.detail =
+                    format!("{}: the content is in a file beside the mailbox", note.name).into();
+                (declared(note).unwrap_or(OCTETS), Vec::new())
+            }
+            false => {
+                let answer = Answer::from(files.read(named, policy, self.deadline)?);
+                self.ledger.hold(answer.len());
+                self.ledger.work(answer.len().saturating_mul(3))?;
+                let mut obtained = super::content::read(&answer);
+                let essence = essence_of(note, answer.octets().bytes());
+                essence.clone_into(&mut obtained.essence);
+                facts = Facts::of(&obtained);
+                facts.describe(row);
+                row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
+                (essence, answer.octets().bytes().to_vec())
+            }
+        };
+        row.media_type = Some(essence.to_owned());
+        policy.judge_type(essence)?;
+        let link = match note.is_embedded {
+            true => shown.take(note.hashes),
+            false => None,
+        };
+        let is_text = essence.starts_with("text/");
+        let parameters: Vec<(String, String)> = charset_of(&octets)
+            .filter(|_| is_text)
+            .map(|charset| ("charset".to_owned(), charset.to_owned()))
+            .into_iter()
+            .collect();
+        let encoded = match is_text.then(|| lines_of(&octets)).flatten() {
+            // An mbox would quote it.
+            Some(text) if !holds_from(&text) => encode_text(text, newline, boundaries),
+            Some(text) => encode_base64(&text, newline),
+            None => encode_base64(&octets, newline),
+        };
+        let mut fields = b"Content-Type: ".to_vec();
+        fields.extend_from_slice(&media_type::write(essence, &parameters));
+        if encoded.encoding != TransferEncoding::SevenBit {
+            push_field(
+                &mut fields,
+                "Content-Transfer-Encoding",
+                encoded.encoding.as_str(),
+            );
+        }
+        let name: String = note.name.replace('/', ":");
+        fields.extend_from_slice(match link {
+            Some(_) => b"Content-Disposition: inline".as_slice(),
+            None => b"Content-Disposition: attachment",
+        });
+        fields.extend_from_slice(&media_type::write_more(&[("filename".to_owned(), name)]));
+        fields.extend_from_slice(b"\r\n");
+        if let Some(link) = &link {
+            match &link.content_id {
+                Ok(id) => push_field(&mut fields, "Content-ID", &format!("<{id}>")),
+                Err(url) => fields.extend_from_slice(&entity::folded_url(
+                    "Content-Location",
+                    url,
+                    Newline::CrLf,
+                )),
+            }
+            row.remark("proved by the hash of what refers to it");
+            row.proved = true;
+        }
+        let fields = with_newlines(fields, newline);
+        let gained = fields.len() + encoded.body.len() + AROUND;
+        let gained = i64::try_from(gained.saturating_sub(note.whole.len())).unwrap_or(i64::MAX);
+        self.ledger.grow(gained)?;
+        Ok(File {
+            fields,
+            body: encoded.body,
+            shown_in: link.map(|link| link.text),
+        })
+    }
+}
+
+/// What the line that names a file tells of its type.
+fn declared(note: &EudoraNote) -> Option<&'static str> {
+    of_extension(&note.name).or_else(|| note.macintosh.and_then(of_macintosh))
+}
+
+fn essence_of(note: &EudoraNote, octets: &[u8]) -> &'static str {
+    let sniffed = || picture::sniff(octets).map(|kind| kind.essence);
+    let is_text = memchr::memchr(0, octets).is_none();
+    declared(note)
+        .filter(|essence| is_text || !essence.starts_with("text/"))
+        .or_else(sniffed)
+        .unwrap_or(OCTETS)
+}
+
+/// Whether a line starts as the separators of an mbox do.
+fn holds_from(text: &[u8]) -> bool {
+    text.starts_with(b"From ") || memchr::memmem::find(text, b"\nFrom ").is_some()
+}
+
+/// Text with line ends of one kind: those of the Mac as LF. None if there are several, or NUL.
+fn lines_of(octets: &[u8]) -> Option<Vec<u8>> {
+    let count = |octet| memchr::memchr_iter(octet, octets).count();
+    let (cr, lf) = (count(b'\r'), count(b'\n'));
+    let both = memchr::memmem::find_iter(octets, b"\r\n").count();
+    let is_text = memchr::memchr(0, octets).is_none();
+    match (cr, lf) {
+        _ if !is_text => None,
+        (0, _) => Some(octets.to_vec()),
+        (_, 0) => Some(
+            octets
+                .iter()
+                .map(|&it| if it == b'\r' { b'\n' } else { it })
+                .collect(),
+        ),
+        _ if cr == both && lf == both => Some(octets.to_vec()),
+        _ => None,
+    }
+}

@@ -1,0 +1,384 @@
+//! Messages as Eudora keeps them, for Windows and for the Mac. No document describes them; this is what the programs write.
+//!
+//! * MIME is taken apart: of alternatives one stays, transfer encodings are undone, and the header keeps the Content-Type that
+//!   the message came with. Its boundary stands nowhere any more.
+//! * Text that is more than plain stands between [`<x-html>`, `<x-rich>` or `<x-flowed>`](Wrapper) and the end of that. On the
+//!   Mac a comment `<!x-stuff-for-pete base="" src="" id="" charset="">` follows.
+//! * An attachment is a [file](EudoraNote) elsewhere and a line that names it, at the start of a line and outside of these:
+//!   `Attachment Converted: "C:\Eudora\attach\a.png"`, without quotes where names have eight letters, and on the Mac
+//!   `Attachment converted: Macintosh HD:a.png (PNGf/ogle) (0022466D)`. Windows has an empty line in front of it.
+//! * Parts of a multipart/related are named `Embedded Content: a.png: M,C,L,H` or `Related: :Macintosh HD:a.png:ID:C:L:H`. C is
+//!   the [hash] of the Content-ID, L that of the Content-Location.
+//! * Lines of a mail that look so are changed when it comes: `#Attachment Converted`, `Attachment Converted&#058;`.
+//!
+//! Nothing is looked up here. The name of a file is the last component of its path, whatever system wrote that.
+
+mod names;
+mod types;
+
+use self::names::decoded;
+pub use self::names::{decoded as decoded_name, is_file_name};
+pub use self::types::{of_extension, of_macintosh};
+use crate::mime::Fields;
+use crate::mime::header::unfold;
+use crate::span::{Lines, Span};
+
+/// What stands in the body of a message, in order. Blank lines between are of no piece.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EudoraPiece {
+    /// Text.
+    Text(EudoraText),
+    /// The name of a file.
+    Note(EudoraNote),
+}
+
+/// A text, and how it is marked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EudoraText {
+    /// The octets of the text, and nothing of what marks it.
+    pub span: Span,
+    /// None for plain text.
+    pub wrapper: Option<Wrapper>,
+    /// The charset that the comment of the Mac names, as it is written.
+    pub charset: Option<Span>,
+    /// The base that it names; it may be empty.
+    pub base: Option<Span>,
+}
+
+/// What text is marked as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wrapper {
+    /// `<x-html>`.
+    Html,
+    /// `<x-rich>`: text/enriched.
+    Rich,
+    /// `<x-flowed>`: text/plain with format=flowed.
+    Flowed,
+}
+
+impl Wrapper {
+    const ALL: [(Self, &'static [u8], &'static [u8]); 3] = [
+        (Self::Html, b"<x-html>", b"</x-html>"),
+        (Self::Rich, b"<x-rich>", b"</x-rich>"),
+        (Self::Flowed, b"<x-flowed>", b"</x-flowed>"),
+    ];
+
+    /// The type of the text.
+    #[must_use]
+    pub fn essence(self) -> &'static str {
+        match self {
+            Self::Html => "text/html",
+            Self::Rich => "text/enriched",
+            Self::Flowed => "text/plain",
+        }
+    }
+}
+
+/// The name of a file that holds a part of the message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EudoraNote {
+    /// The line, with its end, and with the empty one in front of it that Windows writes; empty where it stands in a header
+    /// field.
+    pub whole: Span,
+    /// The last component of the path, decoded. It need not be the name of a file.
+    pub name: String,
+    /// Whether it is a part of a multipart/related.
+    pub is_embedded: bool,
+    /// Type and creator of a file of the Mac.
+    pub macintosh: Option<[u8; 4]>,
+    /// The hash of the Content-ID, and that of the Content-Location; 0 if there is none.
+    pub hashes: (u32, u32),
+}
+
+/// The pieces of a body: so many notes and marked texts at most, behind which all is text; and whether there are as many.
+#[must_use]
+pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
+    let mut pieces = Vec::new();
+    let mut lines = Lines::new(original, body).peekable();
+    let (mut start, mut room) = (body.start, most);
+    // The last line was empty, and stands there.
+    let mut empty: Option<Span> = None;
+    let push_text = |pieces: &mut Vec<EudoraPiece>, from: usize, to: usize| {
+        if from < to {
+            pieces.push(EudoraPiece::Text(EudoraText::plain(Span::new(from, to))));
+        }
+    };
+    while let Some(line) = lines.next() {
+        let text = line.content.of(original);
+        if room > 0
+            && let Some((wrapper, opening, closing)) = opened(text)
+        {
+            room -= 1;
+            push_text(&mut pieces, start, line.whole.start);
+            // The first line that ends so closes it; what is cut off goes on to the end.
+            let from = line.whole.start + opening.len();
+            let mut end = Span::empty_at(body.end);
+            let mut next = Some(line);
+            while let Some(line) = next {
+                let text = line.content.of(original).trim_ascii_end();
+                let at = text.len().saturating_sub(closing.len());
+                let is_end = text
+                    .get(at..)
+                    .is_some_and(|tail| tail.eq_ignore_ascii_case(closing));
+                if is_end && line.whole.start + at >= from {
+                    end = Span::new(line.whole.start + at, line.whole.end);
+                    break;
+                }
+                next = lines.next();
+            }
+            // On Windows the tag has a line of its own.
+            let behind = match original.get(from..end.start) {
+                Some([b'\r', b'\n', ..]) => from + 2,
+                Some([b'\n', ..]) => from + 1,
+                _ => from,
+            };
+            let within = Span::new(behind, end.start);
+            pieces.push(EudoraPiece::Text(EudoraText::wrapped(
+                original, within, wrapper,
+            )));
+            (start, empty) = (end.end, None);
+            continue;
+        }
+        if room > 0
+            && let Some(note) = EudoraNote::of_line(text)
+        {
+            room -= 1;
+            let whole = match empty {
+                Some(blank) if note.macintosh.is_none() && blank.start >= start => {
+                    Span::new(blank.start, line.whole.end)
+                }
+                _ => line.whole,
+            };
+            push_text(&mut pieces, start, whole.start);
+            pieces.push(EudoraPiece::Note(EudoraNote { whole, ..note }));
+            (start, empty) = (line.whole.end, None);
+            continue;
+        }
+        empty = text.is_empty().then_some(line.whole);
+    }
+    push_text(&mut pieces, start, body.end);
+    (pieces, room == 0)
+}
+
+fn opened(line: &[u8]) -> Option<(Wrapper, &'static [u8], &'static [u8])> {
+    let starts = |tag: &[u8]| {
+        let start = line.get(..tag.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(tag))
+    };
+    let mut all = Wrapper::ALL.into_iter();
+    line.starts_with(b"<x")
+        .then(|| all.find(|(_, opening, _)| starts(opening)))?
+}
+
+impl EudoraText {
+    /// Text that is not marked.
+    #[must_use]
+    pub fn plain(span: Span) -> Self {
+        Self {
+            span,
+            wrapper: None,
+            charset: None,
+            base: None,
+        }
+    }
+
+    fn wrapped(original: &[u8], within: Span, wrapper: Wrapper) -> Self {
+        const COMMENT: &[u8] = b"<!x-stuff-for-pete";
+        /// Octets of the comment, which names two URLs.
+        const LONGEST: usize = 16 << 10;
+        let text = within.of(original);
+        let plain = Self {
+            wrapper: Some(wrapper),
+            ..Self::plain(within)
+        };
+        let start = text.get(..text.len().min(LONGEST)).unwrap_or_default();
+        let Some(end) = memchr::memchr(b'>', start).filter(|_| start.starts_with(COMMENT)) else {
+            return plain;
+        };
+        let value = |name: &[u8]| {
+            let comment = start.get(..end)?;
+            let at = memchr::memmem::find(comment, name)? + name.len();
+            let length = memchr::memchr(b'"', comment.get(at..)?)?;
+            Some(Span::new(at, at + length).shifted(within.start))
+        };
+        Self {
+            span: Span::new(within.start + end + 1, within.end),
+            charset: value(b" charset=\""),
+            base: value(b" base=\""),
+            ..plain
+        }
+    }
+}
+
+impl EudoraNote {
+    /// The note that a line is, without its end.
+    fn of_line(line: &[u8]) -> Option<Self> {
+        const LABELS: [&[u8]; 3] = [b"attachment converted:", b"embedded content:", b"related:"];
+        let label = |label: &&[u8]| {
+            let start = line.get(..label.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(label))
+        };
+        // Most lines begin otherwise.
+        if !matches!(line.first()?, b'A' | b'a' | b'E' | b'e' | b'R' | b'r') {
+            return None;
+        }
+        let which = LABELS.iter().position(label)?;
+        let value = line.get(LABELS.get(which)?.len()..)?.trim_ascii();
+        match which {
+            0 => attached(value).or_else(|| embedded(value)),
+            1 => embedded(value),
+            _ => related(value),
+        }
+    }
+
+    fn new(path: &[u8], is_of_mac: bool) -> Self {
+        let component = |octet: &u8| matches!(octet, b'\\' | b':');
+        let mut components = path.rsplit(component);
+        Self {
+            whole: Span::empty_at(0),
+            name: decoded(components.next().unwrap_or_default(), is_of_mac),
+            is_embedded: false,
+            macintosh: None,
+            hashes: (0, 0),
+        }
+    }
+
+    /// The files that the header of a mail names which was written in Eudora: what came from elsewhere has a Received field.
+    #[must_use]
+    pub fn of_header(original: &[u8], fields: &Fields, most: usize) -> Vec<Self> {
+        if fields.first(original, "Received").is_some() {
+            return Vec::new();
+        }
+        let value = |name| unfold(fields.value(original, name).unwrap_or_default());
+        let (attached, embedded) = (value("X-Attachments"), value("X-EmbeddedContent"));
+        let files = attached.split(|&octet| octet == b';').map(|path| {
+            let path = path.trim_ascii();
+            // On the Mac it ends with a colon.
+            Self::new(
+                path.strip_suffix(b":").unwrap_or(path),
+                path.starts_with(b":"),
+            )
+        });
+        let parts = embedded.split(|&octet| octet == b'<').filter_map(|part| {
+            let part = part.split(|&octet| octet == b'>').next()?;
+            let at = memchr::memchr(b'=', part)?;
+            let (id, path) = (part.get(..at)?, part.get(at + 1..)?);
+            Some(Self {
+                is_embedded: true,
+                hashes: (hash(id.trim_ascii()), 0),
+                ..Self::new(path.trim_ascii(), false)
+            })
+        });
+        let named = files.chain(parts).filter(|note| !note.name.is_empty());
+        named.take(most).collect()
+    }
+}
+
+/// `"PATH"`, `C:\PATH`, `VOLUME:NAME (TYPE/CREA) (HEXID)` and `VOLUME:NAME (Type: 'TYPE' Creator: 'CREA')`.
+fn attached(value: &[u8]) -> Option<EudoraNote> {
+    if let [b'"', path @ .., b'"'] = value {
+        return Some(EudoraNote::new(path, false)).filter(|note| !note.name.is_empty());
+    }
+    let of_mac = |path: &[u8], kind: &[u8]| {
+        let macintosh = kind.try_into().ok()?;
+        let note = EudoraNote::new(path, true);
+        (path.contains(&b':') && !note.name.is_empty()).then_some(EudoraNote {
+            macintosh: Some(macintosh),
+            ..note
+        })
+    };
+    const TAIL: usize = " (TYPE/CREA) (HEXIDHEX)".len();
+    if let Some((path, tail)) = value.len().checked_sub(TAIL).map(|at| value.split_at(at))
+        && let [b' ', b'(', kind @ .., b')'] = tail
+        && let (Some(kind), Some(b"/"), Some(b") ("), Some(id)) = (
+            kind.get(..4),
+            kind.get(4..5),
+            kind.get(9..12),
+            kind.get(12..),
+        )
+        && hexadecimal(id).is_some()
+    {
+        return of_mac(path, kind);
+    }
+    const OLD_TAIL: usize = " (Type: 'TYPE' Creator: 'CREA')".len();
+    if let Some((path, tail)) = value
+        .len()
+        .checked_sub(OLD_TAIL)
+        .map(|at| value.split_at(at))
+        && let Some(kind) = tail.strip_prefix(b" (Type: '")
+        && kind.get(4..16) == Some(b"' Creator: '")
+        && kind.ends_with(b"')")
+    {
+        return of_mac(path, kind.get(..4)?);
+    }
+    // Names of eight letters: whatever holds a blank is a sentence.
+    let is_path = match value {
+        [drive, b':', b'\\', ..] => drive.is_ascii_alphabetic(),
+        [b'\\', b'\\', ..] => true,
+        _ => false,
+    };
+    let note = EudoraNote::new(value, false);
+    let is_short = |octet: &u8| !octet.is_ascii_whitespace() && *octet != b'"';
+    (is_path && value.iter().all(is_short) && !note.name.is_empty()).then_some(note)
+}
+
+/// `NAME: M,C,L,H`.
+fn embedded(value: &[u8]) -> Option<EudoraNote> {
+    const TAIL: usize = ": MMMMMMMM,CCCCCCCC,LLLLLLLL,HHHHHHHH".len();
+    let (name, tail) = value.split_at(value.len().checked_sub(TAIL)?);
+    let numbers = tail.strip_prefix(b": ")?;
+    let note = EudoraNote::new(name, false);
+    (!note.name.is_empty()).then_some(EudoraNote {
+        is_embedded: true,
+        hashes: hashes(numbers, b',')?,
+        ..note
+    })
+}
+
+/// `:VOLUME:NAME:HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH`.
+fn related(value: &[u8]) -> Option<EudoraNote> {
+    const TAIL: usize = ":HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH".len();
+    let (path, tail) = value.split_at(value.len().checked_sub(TAIL)?);
+    let numbers = tail.strip_prefix(b":")?;
+    let note = EudoraNote::new(path, true);
+    let is_path = path.starts_with(b":") && !note.name.is_empty();
+    is_path.then_some(EudoraNote {
+        is_embedded: true,
+        macintosh: Some(*b"    "),
+        hashes: hashes(numbers, b':')?,
+        ..note
+    })
+}
+
+/// The second and the third of four numbers.
+fn hashes(numbers: &[u8], between: u8) -> Option<(u32, u32)> {
+    let mut numbers = numbers.split(|&octet| octet == between).map(hexadecimal);
+    let four = (
+        numbers.next()??,
+        numbers.next()??,
+        numbers.next()??,
+        numbers.next()??,
+    );
+    numbers.next().is_none().then_some((four.1, four.2))
+}
+
+/// A number of eight digits.
+fn hexadecimal(digits: &[u8]) -> Option<u32> {
+    let is_number = digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+/// The hash by which Eudora knows a Content-ID, without its brackets, or a Content-Location: that of Karp and Rabin, the octets
+/// being one number modulo a prime, and 1 more.
+#[must_use]
+pub fn hash(text: &[u8]) -> u32 {
+    const PRIME: u64 = 2_147_483_629;
+    let sum = text
+        .iter()
+        .fold(0, |sum, &octet| (sum << 8 | u64::from(octet)) % PRIME);
+    u32::try_from(sum + 1).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

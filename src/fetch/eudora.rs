@@ -1,0 +1,273 @@
+//! The files beside a mailbox of Eudora: in `attach` and `Embedded`, or `Attachments Folder` and `Parts Folder`, in the folder
+//! of the mailbox or in one around it, up to that of Eudora; and in the folders of `--attachments`.
+//!
+//! A mail names a file by the last component of a path of another machine. It is compared with the names that are there,
+//! whatever their case; a name that may be two files is none. All mails of a mailbox share the folders, and a stranger can name
+//! the attachment of another mail: so a file belongs to the first note of the mailbox that names it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use super::allowance::Allowance;
+use super::beside::{Folder, on_disk};
+use super::request::Retrieved;
+use crate::external_body::{EudoraNote, decoded_name, is_file_name};
+use crate::policy::Policy;
+use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
+
+/// Folders around a mailbox that are looked at.
+const MOST_AROUND: usize = 16;
+
+/// A message, and which of its notes.
+type Place = (u64, usize);
+
+/// A file: in which folder, and its name there.
+pub(crate) type Named = (usize, OsString);
+
+/// The mailbox that is at work, and its files; none before one is.
+pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
+
+/// The files.
+#[derive(Debug)]
+pub(crate) struct EudoraFiles {
+    folders: Vec<Listing>,
+    /// Whom each file belongs to that was named.
+    claims: Mutex<HashMap<Named, Place>>,
+}
+
+/// A folder, and what is in it.
+#[derive(Debug)]
+struct Listing {
+    folder: Folder,
+    kind: Holds,
+    /// By what names are compared by.
+    names: HashMap<String, Vec<OsString>>,
+}
+
+/// What a folder holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Holds {
+    Attachments,
+    Parts,
+    /// It was named as an option.
+    Either,
+}
+
+const FOLDERS: [(&str, Holds, bool); 4] = [
+    ("attach", Holds::Attachments, false),
+    ("embedded", Holds::Parts, false),
+    ("attachments folder", Holds::Attachments, true),
+    ("parts folder", Holds::Parts, true),
+];
+
+impl EudoraFiles {
+    /// Those of a mailbox. What cannot be read is not there.
+    pub(crate) fn beside(mailbox: &Path, policy: &Policy) -> Self {
+        let mut folders = Vec::new();
+        let whole = mailbox
+            .canonicalize()
+            .unwrap_or_else(|_| mailbox.to_owned());
+        let mut around = whole.parent();
+        for _ in 0..MOST_AROUND {
+            let Some(path) = around else { break };
+            folders.extend(listings(path));
+            let is_within_mail = path.ancestors().any(|it| it.ends_with("Mail Folder"));
+            let is_folder = path
+                .extension()
+                .is_some_and(|suffix| suffix.eq_ignore_ascii_case("fol"));
+            if !folders.is_empty() || !(is_folder || is_within_mail) {
+                break;
+            }
+            around = path.parent();
+        }
+        for path in &policy.attachments {
+            let folder = Folder::open(path.clone());
+            folders.extend(
+                folder
+                    .ok()
+                    .and_then(|it| Listing::of(it, Holds::Either, false)),
+            );
+        }
+        Self {
+            folders,
+            claims: Mutex::default(),
+        }
+    }
+
+    fn claims(&self) -> MutexGuard<'_, HashMap<Named, Place>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file that a note means.
+    ///
+    /// # Errors
+    /// [`Reason::FileNotReadable`] if there is none, [`Reason::AmbiguousFile`].
+    pub(crate) fn find(&self, note: &EudoraNote) -> Result<Named, Refusal> {
+        if !is_file_name(&note.name) {
+            let what = format!("'{}' is not the name of a file", note.name);
+            return Err(Refusal::lasting(Reason::FileNotReadable, what));
+        }
+        let own = match note.is_embedded {
+            true => Holds::Parts,
+            false => Holds::Attachments,
+        };
+        let key = key(&note.name);
+        for kind in [own, Holds::Either] {
+            let numbered = self.folders.iter().enumerate();
+            let of_kind = numbered.filter(|(_, listing)| listing.kind == kind);
+            let found: Vec<(usize, &OsString)> = of_kind
+                .flat_map(|(at, listing)| {
+                    let names = listing.names.get(&key).into_iter().flatten();
+                    names.map(move |name| (at, name))
+                })
+                .collect();
+            let wanted = on_disk(&note.name);
+            let is_exact = |(_, name): &&(usize, &OsString)| {
+                name.to_str().is_some_and(|name| on_disk(name) == wanted)
+            };
+            let mut exact = found.iter().filter(is_exact);
+            let chosen = match (found.as_slice(), exact.next(), exact.next()) {
+                ([], ..) => continue,
+                ([only], ..) => only,
+                (_, Some(exact), None) => exact,
+                ([first, second, ..], ..) => {
+                    let path = |found: &(usize, &OsString)| {
+                        self.path(found.0, found.1).display().to_string()
+                    };
+                    let what = format!("it may be {} or {}", path(first), path(second));
+                    return Err(Refusal::lasting(Reason::AmbiguousFile, what));
+                }
+            };
+            return Ok((chosen.0, chosen.1.clone()));
+        }
+        Err(self.missing(&note.name, own))
+    }
+
+    fn missing(&self, name: &str, kind: Holds) -> Refusal {
+        let holds = |listing: &&Listing| listing.kind == kind || listing.kind == Holds::Either;
+        let folders = self.folders.iter().filter(holds);
+        let folders: Vec<String> = folders
+            .map(|it| it.folder.path().display().to_string())
+            .collect();
+        let detail = match folders.is_empty() {
+            true => Detail::from(format!(
+                "there is no folder of Eudora with '{name}' beside the mailbox"
+            )),
+            false => Detail::from(format!("'{name}' is not in {}", folders.join(", "))),
+        };
+        let detail = detail
+            .then("; another folder can be named as ")
+            .naming(Setting::Attachments);
+        Refusal::lasting(Reason::FileNotReadable, detail)
+    }
+
+    fn path(&self, folder: usize, name: &OsStr) -> PathBuf {
+        let folder = self
+            .folders
+            .get(folder)
+            .map(|listing| listing.folder.path());
+        folder.unwrap_or(Path::new("")).join(name)
+    }
+
+    /// The file that a note means belongs to it, unless it belongs to another one.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find), and [`Reason::FileTaken`].
+    pub(crate) fn claim(&self, note: &EudoraNote, by: Place) -> Result<Named, Refusal> {
+        let named = self.find(note)?;
+        let owner = match self.claims().entry(named.clone()) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => *entry.insert(by),
+        };
+        if owner == by {
+            return Ok(named);
+        }
+        let (message, _) = owner;
+        let path = self.path(named.0, &named.1);
+        let what = match message == by.0 {
+            true => format!("{} is named above in the same message", path.display()),
+            false => format!(
+                "{} belongs to message {message}, which names it before",
+                path.display()
+            ),
+        };
+        Err(Refusal::lasting(Reason::FileTaken, what))
+    }
+
+    /// Octets of a file.
+    ///
+    /// # Errors
+    /// [`Reason::NotARegularFile`], [`Reason::FileNotReadable`], [`Reason::TooLarge`].
+    pub(crate) fn length(&self, named: &Named, policy: &Policy) -> Result<u64, Refusal> {
+        let length = self.folder(named)?.length(&named.1)?;
+        policy.judge_size(length).map(|()| length)
+    }
+
+    /// The whole of a file.
+    ///
+    /// # Errors
+    /// As [`length`](Self::length).
+    pub(crate) fn read(
+        &self,
+        named: &Named,
+        policy: &Policy,
+        deadline: Instant,
+    ) -> Result<Retrieved, Refusal> {
+        let begun = Instant::now();
+        let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
+        let body = self.folder(named)?.read(&named.1, policy, allowance)?;
+        let path = self.path(named.0, &named.1);
+        let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
+        let mut retrieved = Retrieved::new(url, None, body);
+        (retrieved.from, retrieved.at) = (Provenance::File, Some(SystemTime::now()));
+        retrieved.elapsed = begun.elapsed();
+        Ok(retrieved)
+    }
+
+    fn folder(&self, named: &Named) -> Result<&Folder, Refusal> {
+        let listing = self.folders.get(named.0);
+        listing
+            .map(|listing| &listing.folder)
+            .ok_or_else(|| self.missing(&named.1.to_string_lossy(), Holds::Either))
+    }
+}
+
+impl Listing {
+    fn of(folder: Folder, kind: Holds, is_of_mac: bool) -> Option<Self> {
+        let mut names: HashMap<String, Vec<OsString>> = HashMap::new();
+        for name in folder.names().ok()? {
+            let text = decoded_name(name.as_encoded_bytes(), is_of_mac);
+            names.entry(key(&text)).or_default().push(name);
+        }
+        Some(Self {
+            folder,
+            kind,
+            names,
+        })
+    }
+}
+
+/// The folders of Eudora in a folder.
+fn listings(path: &Path) -> Vec<Listing> {
+    let (Ok(entries), Ok(around)) = (fs::read_dir(path), Folder::open(path.to_owned())) else {
+        return Vec::new();
+    };
+    let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.sort_unstable();
+    let listing = |name: &OsString| {
+        let lower = name.to_str()?.to_ascii_lowercase();
+        let (_, kind, is_of_mac) = FOLDERS.into_iter().find(|(known, ..)| *known == lower)?;
+        Listing::of(around.folder(name).ok()??, kind, is_of_mac)
+    };
+    names.iter().filter_map(listing).collect()
+}
+
+/// What names are compared by: those that differ by their case, or by how letters with accents are put together, are alike.
+fn key(name: &str) -> String {
+    on_disk(&name.to_lowercase())
+}
