@@ -11,6 +11,8 @@ use crate::external_body::{ExternalBody, Form, Scheme};
 const SCHEME: &str = "embody-resolver:";
 
 /// What a resolver is asked for.
+// The program alone runs one.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 #[derive(Debug)]
 pub(crate) struct Question<'q> {
     pub(crate) provider: &'q str,
@@ -57,6 +59,7 @@ impl<'q> Question<'q> {
 ///
 /// # Errors
 /// [`Error::Usage`] for a quote that is not closed, and where there is no word.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
     let wrong = |what: &str| Error::Usage(what.into());
     let mut words: Vec<String> = Vec::new();
