@@ -20,7 +20,7 @@ mod access;
 pub mod access_types;
 mod apple;
 mod detached;
-#[cfg_attr(not(feature = "file"), allow(dead_code))]
+#[cfg_attr(not(all(feature = "file", feature = "mailbox")), allow(dead_code))]
 mod eudora;
 mod exact;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
@@ -43,7 +43,7 @@ mod url;
 pub use self::apple::{LENGTH_FIELD, torn_delimiter};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
-#[cfg_attr(not(feature = "file"), allow(unused_imports))]
+#[cfg_attr(not(all(feature = "file", feature = "mailbox")), allow(unused_imports))]
 pub use self::eudora::{
     EudoraNote, EudoraPiece, EudoraText, Wrapper, decoded_name, eudora_pieces, hash, is_file_name,
     of_extension, of_macintosh,
