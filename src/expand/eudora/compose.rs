@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::flattened::Flattened;
 use super::token::token;
-use crate::edit::{Edit, Edits};
+use crate::edit::{Edit, Edits, Overlap};
 use crate::external_body::{EudoraPiece, EudoraText, Wrapper};
 use crate::mime::header::unfold;
 use crate::mime::transfer::{encode_text, has_long_line, with_newlines};
@@ -40,7 +40,13 @@ pub(super) struct Composing<'c> {
 
 impl Composing<'_> {
     /// The edits, and what they do where no file comes in.
-    pub(super) fn edits(&self, found: &[Option<File>]) -> (Edits, Option<&'static str>) {
+    ///
+    /// # Errors
+    /// [`Overlap`] if two of them meet: then nothing may be changed.
+    pub(super) fn edits(
+        &self,
+        found: &[Option<File>],
+    ) -> Result<(Edits, Option<&'static str>), Overlap> {
         let Flattened {
             message,
             body,
@@ -55,7 +61,7 @@ impl Composing<'_> {
                 let text = EudoraText::plain(body);
                 let is_decoded = self.flattened.is_decoded();
                 if !is_multipart && !is_decoded {
-                    return (Edits::new(), None);
+                    return Ok((Edits::new(), None));
                 }
                 let fields = match is_multipart {
                     true => self.fields(&text, None),
@@ -89,9 +95,9 @@ impl Composing<'_> {
         };
         group.retain(|edit: &Edit| !(edit.span.is_empty() && edit.replacement.is_empty()));
         group.retain(|edit| edit.span.of(message) != &*edit.replacement);
-        let edits = Edits::of(group).unwrap_or_default();
+        let edits = Edits::of(group)?;
         let what = Some(what).filter(|_| !edits.is_empty());
-        (edits, what)
+        Ok((edits, what))
     }
 
     /// What the message consists of: lines whose files are not there are text with what stands beside them.

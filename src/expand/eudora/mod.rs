@@ -20,6 +20,7 @@ pub(super) use self::flattened::Flattened;
 use self::shown::Referred;
 use super::answer::Answer;
 use super::facts::Facts;
+use super::part_edits::overlapping;
 use super::pass::Pass;
 use super::scrubbed::charset_of;
 use super::session::Session;
@@ -128,7 +129,22 @@ impl Session<'_> {
             boundary: &boundary,
             inner: &inner,
         };
-        let (edits, what) = composing.edits(&found);
+        let (edits, what) = match composing.edits(&found) {
+            Ok(made) => made,
+            Err(overlap) => {
+                let refusal = overlapping(overlap);
+                for row in done
+                    .rows
+                    .iter_mut()
+                    .filter(|row| row.outcome != Outcome::Left)
+                {
+                    (row.outcome, row.bytes, row.proved) = (Outcome::Left, None, false);
+                    row.tell_refusal(refusal.clone());
+                }
+                self.ledger.restore_gained(0);
+                return done;
+            }
+        };
         let gained: i64 = edits.iter().map(Edit::growth).sum();
         if let Some(what) = what.filter(|_| done.rows.is_empty()) {
             let mut row = row(Outcome::Rewritten);
