@@ -141,31 +141,29 @@ impl Prefilter {
 
     /// Where the first note is: of Mailman, of Sympa, or a document, which may hold links to files in clouds.
     fn first_note(&self, bytes: &[u8]) -> Option<usize> {
-        let searches = self.searches();
-        let found = searches.iter().filter_map(|search| search(bytes, 0));
+        let found = self.searches().filter_map(|search| search(bytes, 0));
         found.min()
     }
 
-    /// The searches for notes.
-    fn searches(&self) -> Vec<notes::Search> {
-        let mut searches: Vec<notes::Search> = Vec::new();
-        searches.extend(self.notes.then_some(notes::mailman as notes::Search));
-        if let Some(reading) = &self.hosted {
-            searches.extend(
-                reading
-                    .forms
-                    .contains(Follow::Sympa)
-                    .then_some(notes::sympa as notes::Search),
-            );
-            searches.push(document);
-        }
-        searches
+    /// The searches for notes; that for documents where no other one tells them.
+    fn searches(&self) -> impl Iterator<Item = notes::Search> {
+        let hosted = self.hosted.as_ref();
+        let is_sympa = hosted.is_some_and(|reading| reading.forms.contains(Follow::Sympa));
+        let is_untold = hosted.is_some() && !self.looks_at_documents();
+        let searches: [(bool, notes::Search); 3] = [
+            (self.notes, notes::mailman),
+            (is_sympa, notes::sympa),
+            (is_untold, document),
+        ];
+        let wanted = searches.into_iter().filter(|(is_wanted, _)| *is_wanted);
+        wanted.map(|(_, search)| search)
     }
 
     /// Whether content that comes in may hold notes that a later look at the message would take.
     #[must_use]
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
-        let holds = |reading: &Reading| may_hold_hosted(bytes, reading);
+        let holds =
+            |reading: &Reading| DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, reading);
         self.first_note(bytes).is_some() || self.hosted.as_ref().is_some_and(holds)
     }
 
@@ -183,9 +181,11 @@ impl Prefilter {
     #[must_use]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let mut found = self.with_words(bytes, ends);
-        let searches = self.searches();
-        if !searches.is_empty() {
-            found.extend(notes::messages(&searches, bytes, ends));
+        let words = found.len();
+        for search in self.searches() {
+            notes::add_messages(search, bytes, ends, &mut found);
+        }
+        if found.len() > words {
             found.sort_unstable();
             found.dedup();
         }
@@ -225,6 +225,7 @@ impl Prefilter {
                 let message = bytes.get(start..end).unwrap_or_default();
                 has_document = true;
                 has_base
+                    || self.hosted.is_some()
                     || self.embeds == Embeds::Remote
                     || documents.matters(message, at - start, self.sought())
             } else {

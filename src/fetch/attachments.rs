@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use percent_encoding::percent_decode_str;
 
@@ -15,7 +15,7 @@ use super::system::file::Roots;
 use crate::error::Error;
 use crate::policy::Policy;
 use crate::policy::attachments::split;
-use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Components of a path that are looked at: those at its end.
 const MOST: usize = 16;
@@ -79,12 +79,7 @@ impl Attachments {
         let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
         allowance.remaining()?;
         let body = self.roots.read(&self.policy, &path, allowance)?;
-        let url =
-            url::Url::from_file_path(&path).map_or_else(|()| "file:".to_owned(), String::from);
-        let mut retrieved = Retrieved::new(url, None, body);
-        (retrieved.from, retrieved.at) = (Provenance::File, Some(SystemTime::now()));
-        retrieved.elapsed = begun.elapsed();
-        Ok(Some(retrieved))
+        Ok(Some(Retrieved::of_file(&path, body, begun)))
     }
 
     /// The same request of others, if the policy allows them to be asked.

@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -18,7 +18,7 @@ use super::request::Retrieved;
 use super::system::file::{not_regular, read_regular, regular, unreadable};
 use crate::external_body::Follow;
 use crate::policy::Policy;
-use crate::report::{Provenance, Reason, Refusal};
+use crate::report::{Reason, Refusal};
 
 /// A folder, open.
 #[derive(Clone, Debug)]
@@ -235,11 +235,7 @@ impl Sidecars {
         let body = folder.read(&name, policy, allowance)?;
         let path = folder.path.join(name);
         let path = path.canonicalize().unwrap_or(path);
-        let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
-        let mut retrieved = Retrieved::new(url, None, body);
-        (retrieved.from, retrieved.at) = (Provenance::File, Some(SystemTime::now()));
-        retrieved.elapsed = begun.elapsed();
-        Ok(retrieved)
+        Ok(Retrieved::of_file(&path, body, begun))
     }
 }
 

@@ -11,14 +11,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use super::allowance::Allowance;
 use super::beside::{Folder, on_disk};
 use super::request::Retrieved;
 use crate::external_body::{EudoraNote, decoded_name, is_file_name};
 use crate::policy::Policy;
-use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Folders around a mailbox that are looked at.
 const MOST_AROUND: usize = 16;
@@ -222,11 +222,7 @@ impl EudoraFiles {
         let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
         let body = self.folder(named)?.read(&named.1, policy, allowance)?;
         let path = self.path(named.0, &named.1);
-        let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
-        let mut retrieved = Retrieved::new(url, None, body);
-        (retrieved.from, retrieved.at) = (Provenance::File, Some(SystemTime::now()));
-        retrieved.elapsed = begun.elapsed();
-        Ok(retrieved)
+        Ok(Retrieved::of_file(&path, body, begun))
     }
 
     fn folder(&self, named: &Named) -> Result<&Folder, Refusal> {

@@ -1,6 +1,8 @@
 //! One retrieval: what is asked, what comes back, and who is asked.
 
 use std::fmt;
+#[cfg(feature = "file")]
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -72,6 +74,18 @@ impl Retrieved {
             status: None,
             at: None,
             sha256: Arc::default(),
+        }
+    }
+
+    /// A file that lies here, read since `begun`.
+    #[cfg(feature = "file")]
+    pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Self {
+        let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
+        Self {
+            from: Provenance::File,
+            at: Some(SystemTime::now()),
+            elapsed: begun.elapsed(),
+            ..Self::new(url, None, body)
         }
     }
 }

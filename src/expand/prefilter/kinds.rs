@@ -44,7 +44,8 @@ impl Prefilter {
     /// The same, where some stand in what is before `bytes`.
     fn further(&self, bytes: &[u8], known: Kinds) -> Kinds {
         let kinds = self.of_words(bytes, known);
-        let is_noted = || self.first_note(bytes).is_some();
+        let is_noted =
+            || (self.hosted.is_some() && kinds.documents) || self.first_note(bytes).is_some();
         Kinds {
             references: kinds.references || is_noted(),
             ..kinds

@@ -41,22 +41,18 @@ static FLOWED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("flowed"
 /// A search for notes of one kind: where the first one stands, at `from` or later.
 pub(super) type Search = fn(&[u8], usize) -> Option<usize>;
 
-/// The messages that have a note, by their numbers: those that end at the places given, in order.
+/// Adds the messages that have a note, by their numbers: those that end at the places given, in order.
 #[cfg(any(test, feature = "mailbox"))]
-pub(super) fn messages(searches: &[Search], bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-    let mut found = Vec::new();
-    for search in searches {
-        let mut from = 0;
-        while let Some(at) = search(bytes, from) {
-            let number = ends.partition_point(|&end| end <= at);
-            let Some(&end) = ends.get(number) else {
-                break;
-            };
-            found.push(number);
-            from = end;
-        }
+pub(super) fn add_messages(search: Search, bytes: &[u8], ends: &[usize], found: &mut Vec<usize>) {
+    let mut from = 0;
+    while let Some(at) = search(bytes, from) {
+        let number = ends.partition_point(|&end| end <= at);
+        let Some(&end) = ends.get(number) else {
+            break;
+        };
+        found.push(number);
+        from = end;
     }
-    found
 }
 
 /// Where a note of Mailman's stands.
@@ -129,7 +125,9 @@ mod tests {
             assert_eq!(first(none.as_bytes()), None, "{none}");
         }
         let two = b"one/attachments/20240514/5a579ce7/a|two|HTML attachment scrubbed and removed|";
-        assert_eq!(messages(&[mailman], two, &[36, 40, two.len()]), [0, 2]);
+        let mut found = Vec::new();
+        add_messages(mailman, two, &[36, 40, two.len()], &mut found);
+        assert_eq!(found, [0, 2]);
     }
 
     #[test]
