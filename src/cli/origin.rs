@@ -47,7 +47,7 @@ impl Origin {
             index,
             message_id: value("Message-ID"),
             subject: value("Subject"),
-            date: date::of(message, SystemTime::now()).map(rfc3339),
+            date: date::of_fields(message, &fields, SystemTime::now()).map(rfc3339),
         }
     }
 

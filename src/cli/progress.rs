@@ -71,7 +71,7 @@ impl Display {
         }
     }
 
-    pub(super) fn advance(&self, bytes: u64, messages: u64, totals: &Totals) {
+    pub(super) fn advance(&self, bytes: u64, messages: u64, totals: [&Totals; 2]) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.bytes += bytes;
         progress.messages += messages;
@@ -125,7 +125,7 @@ impl Drop for Display {
 }
 
 impl Progress {
-    fn text(&self, elapsed: Duration, totals: &Totals) -> String {
+    fn text(&self, elapsed: Duration, totals: [&Totals; 2]) -> String {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
         // The length of a stream is not known.
@@ -143,7 +143,7 @@ impl Progress {
             "{percent}{:.1}{of} {name}, {} messages{}",
             in_units(self.bytes),
             self.messages,
-            totals.so_far()
+            Totals::so_far(totals)
         );
         if self.bytes > 0 && self.total > 0 {
             let left = self.total.saturating_sub(self.bytes) as f64;
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn the_text_says_what_is_done_and_how_long_it_will_take() {
-        let mut totals = Totals::default();
-        (totals.expanded, totals.left) = (3, 4);
-        assert_eq!(Totals::default().so_far(), "");
+        let [mut done, mut totals] = [Totals::default(), Totals::default()];
+        (done.expanded, totals.expanded, totals.left) = (1, 2, 4);
+        assert_eq!(Totals::so_far([&Totals::default(); 2]), "");
         let minute = Duration::from_secs(60);
         for (total, bytes, text) in [
             (
@@ -228,7 +228,7 @@ mod tests {
                 "0 %, 0.0 of 1.0 KiB, 12 messages, 3 expanded, 4 left",
             ),
         ] {
-            assert_eq!(progress(total, bytes).text(minute, &totals), text);
+            assert_eq!(progress(total, bytes).text(minute, [&done, &totals]), text);
         }
     }
 

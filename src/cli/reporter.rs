@@ -36,7 +36,6 @@ pub(super) struct Reporter<'r> {
 pub(super) struct Counts {
     mailbox: PathBuf,
     rows: io::Result<Option<ReportFile>>,
-    totals: Totals,
     of_mailbox: Totals,
     /// Of the mailboxes that are done: one that an error or a stop ended does not count.
     settled: (Summary, Totals),
@@ -47,7 +46,6 @@ impl Counts {
         Mutex::new(Self {
             mailbox: PathBuf::new(),
             rows: Ok(rows),
-            totals: Totals::default(),
             of_mailbox: Totals::default(),
             settled: Default::default(),
         })
@@ -118,7 +116,6 @@ impl Observer<Said> for Reporter<'_> {
             said.leave_for_separator();
         }
         said.name(&self.name(&origin, &counts.mailbox));
-        counts.totals.count(&said.report);
         counts.of_mailbox.count(&said.report);
         let called = || origin.called();
         counts.of_mailbox.count_missing(&said.report, called);
@@ -145,7 +142,9 @@ impl Observer<Said> for Reporter<'_> {
     }
 
     fn advance(&self, bytes: u64, messages: u64) {
-        self.display.advance(bytes, messages, &self.counts().totals);
+        let counts = self.counts();
+        let totals = [&counts.settled.1, &counts.of_mailbox];
+        self.display.advance(bytes, messages, totals);
     }
 
     fn done(&self, summary: &Summary) {

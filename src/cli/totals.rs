@@ -137,14 +137,16 @@ impl Totals {
         }
     }
 
-    /// For the line of progress, each number with a comma in front.
-    pub(super) fn so_far(&self) -> String {
+    /// For the line of progress, each number with a comma in front: those of the mailboxes that are done and of the one
+    /// that is read.
+    pub(super) fn so_far(of: [&Self; 2]) -> String {
+        let sum = |count: fn(&Self) -> u64| of.map(count).iter().sum::<u64>();
         let counts = [
-            (self.expanded - self.embedded, "expanded"),
-            (self.embedded, "embedded"),
-            (self.detached, "detached"),
-            (self.restored, "restored"),
-            (self.left, "left"),
+            (sum(|it| it.expanded - it.embedded), "expanded"),
+            (sum(|it| it.embedded), "embedded"),
+            (sum(|it| it.detached), "detached"),
+            (sum(|it| it.restored), "restored"),
+            (sum(|it| it.left), "left"),
         ];
         let said = counts.iter().filter(|(count, _)| *count > 0);
         said.map(|(count, what)| format!(", {count} {what}"))

@@ -7,7 +7,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::mime::date;
-use crate::mime::header::{self, Header};
+use crate::mime::header::{self, Fields, Header};
 
 /// The first mail between two machines: 1971.
 const FIRST: i64 = 365 * DAY;
@@ -29,7 +29,11 @@ pub(crate) fn sane(value: &[u8], now: SystemTime) -> Option<i64> {
 
 /// The date of a message; none if no field says one that some clock may have shown.
 pub(crate) fn of(message: &[u8], now: SystemTime) -> Option<SystemTime> {
-    let fields = Header::of_message(message, MOST).fields;
+    of_fields(message, &Header::of_message(message, MOST).fields, now)
+}
+
+/// The same, of a message with these fields.
+pub(crate) fn of_fields(message: &[u8], fields: &Fields, now: SystemTime) -> Option<SystemTime> {
     let received = fields
         .iter(message)
         .filter(|field| field.is(message, "Received"))

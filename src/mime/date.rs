@@ -45,7 +45,53 @@ const ZONES: [(&str, i64); 10] = [
 /// Seconds since 1970, UTC; none if the value is no date, or one that no clock shows. The 31st of a shorter month is the
 /// first of the next one, as in Python. The value may be folded.
 pub fn seconds(value: &[u8]) -> Option<i64> {
-    let text = without_comments(value.get(..LONGEST).unwrap_or(value));
+    let value = value.get(..LONGEST).unwrap_or(value);
+    usual(value).or_else(|| in_any_form(value))
+}
+
+/// The time of `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`, as nearly all mail has it: read in a tenth of the time.
+fn usual(value: &[u8]) -> Option<i64> {
+    let mut words = str::from_utf8(value).ok()?.split_ascii_whitespace();
+    let mut word = words.next()?;
+    if let Some(day) = word.strip_suffix(',') {
+        let is_day = day.len() == 3 && day.bytes().all(|it| it.is_ascii_alphabetic());
+        word = words.next().filter(|_| is_day)?;
+    }
+    let digits = |text: Option<&str>| number::<u8>(text.filter(|text| text.len() == 2)?);
+    let month = words.next()?;
+    let is_month = |name: &&str| {
+        name.get(..3)
+            .is_some_and(|it| it.eq_ignore_ascii_case(month))
+    };
+    let month = MONTHS.iter().position(is_month)?;
+    let year = words.next().filter(|year| year.len() == 4)?;
+    let time = words.next().filter(|time| time.len() == 8)?;
+    let mut time = time.split(':');
+    let date = DateTime {
+        year: number(year).filter(|year| *year >= 1000)?,
+        month: u8::try_from(month + 1).ok()?,
+        day: number(word).filter(|_| word.len() <= 2)?,
+        hour: digits(time.next())?,
+        minute: digits(time.next())?,
+        second: digits(time.next()).filter(|second| *second < 60)?,
+        tz_before_gmt: false,
+        tz_hour: 0,
+        tz_minute: 0,
+    };
+    let zone = words.next().filter(|zone| {
+        let digits = zone.strip_prefix(['+', '-']).unwrap_or_default();
+        digits.len() == 4 && digits.bytes().all(|it| it.is_ascii_digit())
+    })?;
+    let is_comment = |word: &str| {
+        let inside = word.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+        inside.is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()))
+    };
+    (words.all(is_comment) && date.is_valid()).then(|| Some(date.to_timestamp() - offset(zone)?))?
+}
+
+/// The time of any other date.
+fn in_any_form(value: &[u8]) -> Option<i64> {
+    let text = without_comments(value);
     let words = words(&text);
     let mut words = words.iter().map(String::as_str);
     let mut rest = Vec::new();
@@ -193,4 +239,40 @@ fn offset(zone: &str) -> Option<i64> {
     let digits = named.map_or_else(|| zone.parse().unwrap_or(0), |(_, digits)| *digits);
     let is_zone = (-9999..=9999).contains(&digits);
     is_zone.then_some(digits / 100 * 3600 + digits % 100 * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_read_fast_is_read_the_same(
+            day in "([A-Z][a-z]{2}, {1,2}|[a-z]{2,4},? |)",
+            date in "[0-3]?[0-9] (Jan|feb|MAR|Apr|May|june|Jul|Nov|Dec) (19|20|00|1)[0-9]{2}",
+            time in "[0-2][0-9]:[0-6][0-9](:[0-6][0-9])?",
+            zone in "( [+-]?[01][0-9]{3}| EST| GMT|)(\\([A-Z]{3}\\))?( \\([A-Z0-9]{0,4}\\)| \\(a b\\)| x)?",
+        ) {
+            let value = format!(" {day}{date} {time}{zone}");
+            let read = usual(value.as_bytes());
+            prop_assert!(read.is_none() || read == in_any_form(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
+    fn usual_dates_are_read_fast() {
+        for value in [
+            " Tue, 17 Nov 2009 09:08:32 -0500 (EST)",
+            "\tTue,  7 Nov 2009\r\n 09:08:32 +0000",
+            "7 Nov 2009 09:08:32 +0530",
+        ] {
+            let read = usual(value.as_bytes());
+            assert!(
+                read.is_some() && read == in_any_form(value.as_bytes()),
+                "{value}"
+            );
+        }
+    }
 }

@@ -48,6 +48,8 @@ pub struct Survey {
     pub senders: Named<Amount>,
     /// That of one message, which is counted when it is added: thousands may wait for their turn, each with its survey.
     pub sender: Option<Box<str>>,
+    /// The same of its year.
+    pub year: Option<Box<str>>,
     pub copies: Copies,
     pub hosts: Named<Host>,
     pub types: Named<Type>,
@@ -88,10 +90,15 @@ pub struct Detach {
 
 impl Survey {
     /// Adds the counts of others.
-    pub fn add(&mut self, other: Self) {
-        let sender = self.sender.take();
-        self.sent(sender, self.octets);
-        self.sent(other.sender, other.octets);
+    pub fn add(&mut self, mut other: Self) {
+        for (sender, year, counts) in [self.alone(), other.alone()] {
+            if let Some(sender) = sender {
+                self.senders.of(&sender).count(counts.octets);
+            }
+            if let Some(year) = year {
+                self.years.of(&year).add(&counts);
+            }
+        }
         self.mailboxes += other.mailboxes;
         self.messages += other.messages;
         self.octets += other.octets;
@@ -120,10 +127,17 @@ impl Survey {
         self.types.add(other.types);
     }
 
-    fn sent(&mut self, sender: Option<Box<str>>, octets: u64) {
-        if let Some(sender) = sender {
-            self.senders.of(&sender).count(octets);
-        }
+    /// Of one message its sender and year, and what is counted in that.
+    fn alone(&mut self) -> (Option<Box<str>>, Option<Box<str>>, Year) {
+        let counts = Year {
+            messages: 1,
+            octets: self.octets,
+            attachments: self.detach.large.count,
+            attachment_octets: self.detach.large.octets,
+            pictures: self.pictures.remote,
+            references: self.references,
+        };
+        (self.sender.take(), self.year.take(), counts)
     }
 
     /// Attachments that the mail itself shows.

@@ -263,6 +263,7 @@ fn value(line: &[u8]) -> Option<usize> {
     let colon = memchr(b':', front).map(|at| at + 1);
     let wide = WIDE_COLONS
         .iter()
+        .filter(|_| !front.is_ascii())
         .filter_map(|colon| Some(memmem::find(front, colon)? + colon.len()));
     colon.into_iter().chain(wide).min().filter(|_| is_plain)
 }

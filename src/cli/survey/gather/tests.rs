@@ -132,3 +132,20 @@ const PIECES: &[&str] = &[
     "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\nQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\n\
          QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\nQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\n",
 ];
+
+proptest! {
+    #[test]
+    fn a_sender_that_is_read_fast_is_read_the_same(
+        name in "([A-Za-z.'_-]{1,6} ?){0,3}|\"[A-Za-z ,@()._]{0,12}\"|=\\?[a-z]{2}\\?q\\?[a-z]{2}\\?=|[ -~]{0,9}",
+        address in "[a-z.+_-]{0,5}@[A-Za-z0-9.-]{0,12}|[ -~]{0,9}",
+        end in ">|>,?|> \\(x\\)|",
+    ) {
+        let value = format!(" {name} <{address}{end}");
+        if let Some(domain) = plain_sender(value.as_bytes()) {
+            let parsed = parsed_sender(value.as_bytes());
+            prop_assert_eq!(Some(domain), parsed.as_deref(), "{}", value);
+        }
+        let hidden = value.replace(['@', '='], " at ");
+        prop_assert_eq!(parsed_sender(hidden.as_bytes()), None, "{}", hidden);
+    }
+}
