@@ -74,7 +74,7 @@ fn starts_as(word: &str, names: &[&str]) -> bool {
 /// A sender in words, `a at b`, is none that could stand in a separator.
 fn one_word(words: &[&str]) -> String {
     match words {
-        // What Thunderbird and Eudora write, and others that do not know it.
+        // Thunderbird, Eudora and others write these where they do not know the sender.
         ["-" | "???" | "???@???"] => String::new(),
         [sender] => (*sender).to_owned(),
         _ => String::new(),

@@ -83,7 +83,7 @@ impl ExpanderBuilder {
     /// [`Fetcher`], say.
     ///
     /// # Errors
-    /// What `make` says.
+    /// Those of `make`.
     pub fn fetch_with<F: Fetch + 'static>(
         self,
         make: impl FnOnce(&Arc<Policy>) -> Result<F, Error>,

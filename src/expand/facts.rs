@@ -51,7 +51,7 @@ impl Facts {
         row.bytes = Some(self.octets);
     }
 
-    /// What is said of content that is only looked at: a forecast has it from the message.
+    /// Tells a row what a forecast knows from the message alone.
     pub(super) fn foresee(&self, row: &mut Row) {
         self.came.tell(None, row);
     }

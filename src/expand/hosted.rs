@@ -139,7 +139,7 @@ impl Session<'_> {
         self.settings.prefilter.notes(obtained.octets.bytes())
     }
 
-    /// Asks the resolver, side by side, for what these items need and nobody else gave.
+    /// Asks the resolver, side by side, for the files of these items that nobody else gave.
     pub(super) fn resolve(&mut self, items: &[&Item<'_>]) {
         let policy = self.policy();
         if policy.resolver.is_empty() {
@@ -152,7 +152,7 @@ impl Session<'_> {
         self.ask(questions.iter().map(|question| (question.as_str(), None)));
     }
 
-    /// What the plain URL of an item gave, if it was asked and gave no file: why.
+    /// Why the plain URL of an item, if it was asked, gave no file.
     fn settled(&self, item: &Item<'_>) -> Result<(), Refusal> {
         let Step::Retrieve { url, accept } = &item.step else {
             return Ok(());
@@ -166,7 +166,7 @@ impl Session<'_> {
         }
     }
 
-    /// What is known of an item: of a file that a cloud did not give, what the resolver gave.
+    /// The answer for an item: the resolver's, for a file that a cloud did not give.
     pub(super) fn answered(&mut self, item: &Item<'_>, url: &str) -> Option<Answered> {
         let accept = match &item.step {
             Step::Retrieve { accept, .. } => accept.clone(),

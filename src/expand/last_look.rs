@@ -77,7 +77,7 @@ fn is_found(tree: &Tree, document: PartId, part: PartId) -> bool {
         && !tree.are_alternatives(document, part)
 }
 
-/// What look like `cid:` URLs of ours.
+/// The `cid:` URLs that look like ours.
 fn urls(document: &[u8]) -> impl Iterator<Item = String> {
     let is_end = |&byte: &u8| byte.is_ascii_whitespace() || b"\"'()<>,#".contains(&byte);
     memchr::memmem::find_iter(document, "cid:").map(move |at| {

@@ -37,7 +37,7 @@ pub(crate) enum Target<'d> {
     },
     /// Another scheme.
     Scheme(&'d str),
-    /// What has no base, or names no host that could be asked.
+    /// A relative link without a base, or one without a host that could be asked.
     Nowhere,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Target<'d> {
 pub(crate) struct Looked {
     /// All of them; attached ones are somebody's files and do not count.
     pub(crate) documents: u64,
-    /// Those of which nothing, or not all, was read: a charset, a damaged encoding, too much work.
+    /// Documents of which nothing, or not all, was read: a charset, a damaged encoding, too much work.
     pub(crate) unread: u64,
 }
 

@@ -83,7 +83,7 @@ mod tests {
             refusal.map_err(|refusal| refusal.reason),
             Err(Reason::BoundaryCollision)
         );
-        // What could not be added then is added with the next.
+        // A field that could not be added then is added with the next edit.
         edits
             .change(vec![Edit::remove(body(1))], [(parts[1], "a@b")])
             .expect("it meets nothing");

@@ -140,7 +140,7 @@ impl Session<'_> {
         let told = policy.reading_to_tell();
         let is_told = |form: &Follow| told.forms.contains(*form);
         let reading = Reading {
-            // What is put in never lay beside the mailbox.
+            // Content that is put in never lay beside the mailbox.
             beside: match place.prefix.is_empty() {
                 true => self.beside.map(Sidecars::form).filter(is_told),
                 false => None,
@@ -228,7 +228,7 @@ struct Pending<'p> {
     bases: Bases,
     pass: Pass,
     edits: PartEdits<'p>,
-    /// What is restored is what it was, and so is what is said of the bodies around it.
+    /// A restored part has the octets that it had, and so the lengths of the bodies around it are the old ones.
     lengths: Lengths,
     /// Where the last part that was removed ends.
     removed_to: usize,
@@ -330,7 +330,7 @@ impl Pending<'_> {
         let facts = Facts::of(&obtained);
         let may_hold_notes = session.may_refer(&obtained);
         let part = self.tree.part(item.body.part);
-        // What cannot fit is not encoded in vain, and what is encoded in vain again and again is counted.
+        // Content that cannot fit is not encoded in vain; content that is encoded in vain again and again is counted.
         let octets = obtained.octets.len();
         let is_exact = item.body.form == Form::ExternalBody && !obtained.is_readable();
         let least = obtained.octets.least_body(is_exact) as i64 - part.span.len() as i64;

@@ -104,7 +104,7 @@ impl Session<'_> {
             let place = Place::message(self.policy().limits.scan(), level);
             // A circle ends at the reference where it was entered, which stands in the message.
             let pass: Pass = self.pass(&current, &place).unwrap_or_default();
-            // What was left is looked at again in the next pass.
+            // References that were left are looked at again in the next pass.
             let report = &mut outcomes.report;
             let is_settled = |row: &Row| row.outcome != Outcome::Left || row.kind == Kind::Eudora;
             report.rows.retain(is_settled);
@@ -116,7 +116,7 @@ impl Session<'_> {
                 break;
             }
             let waits = pass.waits;
-            // What the pass looked at is shared with the edits that made it, and goes with them.
+            // The text that the pass looked at is shared with the edits that made it, and goes with them.
             let gone = std::mem::replace(&mut current, Output::Original(message));
             drop(gone);
             outcomes.edits = outcomes.edits.then(message.len(), pass.edits);

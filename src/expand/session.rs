@@ -53,7 +53,7 @@ pub(super) enum Answered {
     Unasked,
 }
 
-/// Who is asked for what is not in the message.
+/// The fetcher that is asked for what is not in the message.
 #[derive(Clone, Copy)]
 pub(super) enum Retrieving<'s> {
     /// This one.

@@ -8,7 +8,7 @@ use crate::plan::{Item, Step};
 use crate::report::{Provenance, Reason, Refusal};
 use crate::store::{Key, Store};
 
-/// What the URL of an object begins with that is looked up by its hash. It stands in no mail: the plan makes it.
+/// The start of the URL of an object that is looked up by its hash. It stands in no mail: the plan makes it.
 const SCHEME: &str = "embody-store:";
 
 /// The URL under which [`FromStore`] knows an object.

@@ -50,7 +50,7 @@ pub(crate) struct Found {
     pub path: PathBuf,
     /// The same, seen from the source; empty for the source itself.
     pub relative: PathBuf,
-    /// What it is.
+    /// Found by looking into it.
     pub kind: Kind,
     /// How it is compressed; a folder never is, its messages may be.
     pub method: Option<Method>,
@@ -157,7 +157,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             let own = name == "cur" || name == "new" || name == "tmp";
             if kind.is_dir() {
                 if temporary::is_temporary(&name) {
-                    // What a run is filling, or was when it was killed.
+                    // A run is filling it, or was killed while it did.
                 } else if let Some(what) = emlx::aside(&path, &name) {
                     finds.skipped.push((entry.path(), NotMail::Beside(what)));
                 } else if let Some(what) = of_eudora.and_then(|it| it.aside(&name, true, false)) {
@@ -316,14 +316,14 @@ pub(crate) fn look_at(
         Err(error) => return Err(cannot_read(path)(error)),
     };
     Ok(match kind_of(&plain, format) {
-        // Who reads it names the damage: it may have been mail.
+        // It may have been mail: the reader of the whole file names the damage.
         Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
         kind => as_named(kind, path, format).map(|kind| (kind, Some(method))),
     })
 }
 
-/// What is called a message, or what a browser saved, is one, whatever it starts with, if that shows nothing else: no
-/// mail in a folder goes missing for an octet of its header.
+/// A file that is named as a message, or that a browser saved, is one, whatever it starts with, if that shows nothing
+/// else: no mail in a folder goes missing for an octet of its header.
 pub(crate) fn as_named(
     kind: Result<Kind, NotMail>,
     path: &Path,
@@ -347,7 +347,7 @@ pub(crate) fn as_named(
 /// The same for what starts with `start`.
 ///
 /// # Errors
-/// What it is instead of mail.
+/// The name of what the file is instead of mail.
 pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     let kind = kind_of_start(start);
     let is_mmdf = mmdf::starts(start);

@@ -44,7 +44,7 @@ impl<'a, S> Job<'a, S> {
         }
     }
 
-    /// What the index of a mailbox of Eudora says; none of what is no such mailbox.
+    /// The index beside a mailbox of Eudora; none for other kinds.
     pub(crate) fn index(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<Index> {
         let file = file.filter(|_| kind == Kind::Eudora)?;
         Some(Index::beside(self.path, file).unwrap_or_else(|path| {

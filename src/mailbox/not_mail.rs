@@ -39,13 +39,13 @@ impl NotMail {
         "its mboxes are read if it is named as a source",
     );
 
-    /// One that comes in a stream.
+    /// A zip archive that comes in a stream: its index stands at its end.
     pub(crate) const STREAMED_ZIP: Self = Self::Format(
         "a zip archive",
         "its directory stands at its end, so it cannot be read while it comes: name the file, after decompressing it if it is compressed",
     );
 
-    /// One that is compressed as a whole.
+    /// A zip archive that is compressed as a whole.
     pub(crate) const PACKED_ZIP: Self = Self::Format(
         "a zip archive in compressed data",
         "its directory stands at its end: decompress it first",

@@ -32,7 +32,7 @@ impl Kind {
 /// What a file is that starts so, whatever it is said to be.
 ///
 /// # Errors
-/// What it is instead of mail.
+/// The name of what the file is instead of mail.
 pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if start.is_empty() {
         return Ok(Kind::Mbox);
@@ -128,7 +128,7 @@ const MAIL_FIELDS: [&[u8]; 13] = [
     b"content-type",
 ];
 
-/// Those of mail alone, as bits.
+/// The fields of mail alone, as bits.
 const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
 
 /// Whether a header of mail is there: one of its fields, among fields only. If a line is none, or `is_damaged`, two of
@@ -156,7 +156,7 @@ fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
                 known |= 1 << at;
             }
         } else if is_first && line.iter().filter(|octet| octet.is_ascii_control()).count() > 1 {
-            // What holds mail without being any, such as a damaged archive.
+            // A file that holds mail without being any, such as a damaged archive.
             return false;
         } else if !is_cut {
             others += 1;

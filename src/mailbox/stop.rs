@@ -29,7 +29,7 @@ impl Stop {
         }
     }
 
-    /// Asks.
+    /// Asks the run to stop.
     pub fn request(&self) {
         self.flag.store(true, Ordering::SeqCst);
     }

@@ -25,8 +25,8 @@ const OUR_URL: usize = 64;
 const FIELDS: usize = 400;
 
 impl Pending<'_> {
-    /// Asks for what documents show; then for what their style sheets show, and so on. Each is asked for once,
-    /// so a circle of style sheets ends.
+    /// Retrieves what documents show; then what their style sheets show, and so on. Each URL is asked for once, so a
+    /// circle of style sheets ends.
     pub(super) fn retrieve(&mut self, session: &mut Session<'_>, places: &mut Places) {
         let mut asked = 0;
         loop {
@@ -208,7 +208,7 @@ impl Pending<'_> {
         if is_there || self.shapes.holds(container, number) || accepted.contains(&number) {
             return Ok(url);
         }
-        // Those that were accepted are no parts yet.
+        // Pictures that were accepted are no parts yet.
         let parts = session.policy().limits.parts;
         self.shapes
             .judge_parts(container, parts.saturating_sub(accepted.len()))?;

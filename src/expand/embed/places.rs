@@ -78,7 +78,7 @@ pub(super) struct Places {
     numbers: HashMap<Key, usize>,
     /// Style sheets to be looked into, once they are here.
     pub(super) sheets: VecDeque<Beside>,
-    /// What was asked for instead of what failed.
+    /// By the number of a URL that failed, the one that was asked for in its place.
     pub(super) instead: HashMap<usize, usize>,
     /// Content-IDs of parts that have none yet.
     pub(super) made: HashMap<PartId, String>,
@@ -136,12 +136,12 @@ impl Places {
                 }
                 Ok(()) => {}
                 Err(refusal) => {
-                    // What only this document wants is forgotten: no server is asked for it.
+                    // URLs that only this document wants are forgotten: no server is asked for them.
                     for wanted in places.urls.drain(urls..) {
                         places.numbers.remove(&wanted.key());
                     }
                     places.sheets.truncate(sheets);
-                    // What the prefilter passes over has no row: the same mail has the same rows everywhere.
+                    // Documents that the prefilter passes over have no row: the same mail has the same rows everywhere.
                     if !policy.embed.is_only_data() || may_hold_data(original, tree, part) {
                         places.documents.push((part, Err(refusal)));
                     }

@@ -10,7 +10,7 @@ pub(super) struct Wanted {
     /// The same URL as documents mean it, its password masked.
     pub(super) source: String,
     pub(super) is_sheet: bool,
-    /// What is asked for if this fails: http, for a reference that names no scheme.
+    /// The URL to ask for if this one fails: http, for a reference that names no scheme.
     pub(super) otherwise: Option<(String, String)>,
 }
 

@@ -190,7 +190,7 @@ impl Composing<'_> {
         let mut fields = b"Content-Type:".to_vec();
         let header = media_type.filter(|it| MediaType::parse(it).main() == "text");
         match (text.wrapper, header) {
-            // What is not marked is what it was.
+            // Text that is not marked keeps its type.
             (None, Some(value)) => {
                 fields.extend_from_slice(value);
                 let is_named = MediaType::parse(value).parameter("charset").is_some();

@@ -100,7 +100,7 @@ impl Session<'_> {
                     &mut row,
                 )
             });
-            // What a header names may be anywhere.
+            // The files that a header names may lie anywhere.
             let is_row = index < in_body || file.is_ok();
             found.push(match file {
                 Ok(file) => Some(file),

@@ -88,7 +88,7 @@ impl Pending<'_> {
         };
         let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
         body.drain(..header.len());
-        // What came in deep inside is looked at again around every level.
+        // Content deep inside is looked at again around every level.
         if let Err(refusal) = session.ledger.work(body.len() * 2) {
             return Ok(Err(refusal));
         }
@@ -97,8 +97,8 @@ impl Pending<'_> {
 
     /// Whether this URL is where something around the part was retrieved from.
     ///
-    /// What came over the network says so in its Content-Location, so that a second run sees it. The
-    /// place of a file is not written into the message: for that the circle is left as a whole.
+    /// Content from the network says so in its Content-Location, so that a second run sees it. The place of a file is
+    /// not written into the message: for that the circle is left as a whole.
     fn closes_circle(
         &mut self,
         session: &mut Session<'_>,

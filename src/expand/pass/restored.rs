@@ -56,7 +56,7 @@ impl Pending<'_> {
             original: self.entity,
             tree: self.tree,
         };
-        // What came back is put together only where there is something to take out.
+        // Edits are put together only where there is something to take out.
         if before.listing().is_none() {
             return edits;
         }

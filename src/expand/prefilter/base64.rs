@@ -54,7 +54,7 @@ fn is_spelled(letters: &[u8]) -> bool {
     };
     STARTS
         .any_in(letters, starts, spelled)
-        // What the spellings start with.
+        // The letters that the spellings start with.
         .unwrap_or_else(|| memchr3_iter(b'P', b'x', b'8', letters).any(spelled))
 }
 

@@ -59,8 +59,8 @@ impl Documents {
         let end = empty.map_or(message.len(), |end| at + end + 1);
         self.sections = end;
         let section = of(start, end);
-        // What is no field ends a header section without an empty line: the body may start right behind the type.
-        // What was searched for another document holds no base, and no boundary line is looked for in it again.
+        // A line that is no field ends a header section without an empty line: the body may start right behind the type.
+        // Text that was searched for another document holds no base, and no boundary line is looked for in it again.
         let from = at.max(self.literal);
         // With a boundary line behind the type, the part that starts there may be another one, and its end.
         let delimiter = match starts_boundary(of(at, end)) {
@@ -225,7 +225,7 @@ mod tests {
                 assert_eq!(matters, expected, "{message} {sought:?}");
             }
         }
-        // What was searched is not searched again: it may go on behind.
+        // Text that was searched is not searched again: the document may go on behind.
         let part = "T: text/html\nE: base64\n\nPGI=\n\n";
         let (message, second) = (part.repeat(2), part.len() + 3);
         let mut documents = Documents::default();

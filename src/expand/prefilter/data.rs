@@ -27,7 +27,7 @@ pub(in crate::expand) fn may_show_data(text: &[u8]) -> bool {
 
 /// Whether `data` stands at the end, with anything between its letters that is dropped.
 fn ends_in_scheme(before: &[u8]) -> bool {
-    // What was dropped is bounded: a megabyte of line ends in front of many colons would be read for each.
+    // The blanks that may be dropped are bounded: a megabyte of line ends in front of many colons would be read for each.
     const LONGEST: usize = 64;
     let start = before.len().saturating_sub(LONGEST);
     let mut octets = before.get(start..).unwrap_or_default().iter().rev();

@@ -102,9 +102,9 @@ pub(crate) struct Joined<M> {
     members: M,
     judge: Judge,
     skipped: Skipped,
-    /// What is given before the member goes on.
+    /// Octets that are given before the member goes on.
     ready: Vec<u8>,
-    /// How much of that was.
+    /// How many of them were.
     given: usize,
     /// The member that is read: its name.
     within: Option<String>,
@@ -228,7 +228,7 @@ impl<M: Members> Joined<M> {
                     name,
                     format!("{why}; its whole messages before that are read"),
                 );
-                // What comes next stands behind nothing.
+                // The next member stands behind nothing.
                 self.last = *b"\n\n\n";
                 return io::Error::other(damage);
             }
@@ -308,7 +308,7 @@ impl<M: Members> Read for Joined<M> {
         if into.is_empty() {
             return Ok(0);
         }
-        // What ended tells it again.
+        // A reader that ended says so again.
         let is_over = self.end.is_some();
         self.some(into)
             .map_err(|error| if is_over { error } else { self.failure(error) })

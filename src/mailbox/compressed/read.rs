@@ -106,7 +106,7 @@ impl Damage {
         }
     }
 
-    /// What it says.
+    /// The damage in words, for a row or an error.
     pub(crate) fn detail(&self) -> Detail {
         let why = self.why.clone();
         match self.at {

@@ -17,7 +17,7 @@ const WINDOW_LOG: u32 = 27;
 /// Frames, up to something else.
 pub(super) struct Frames {
     decoder: Decoder<'static>,
-    /// What is left of the frame, as far as the decoder tells; 0 between two frames.
+    /// Octets that the decoder still expects of the frame, as far as it tells; 0 between two frames.
     left: usize,
 }
 

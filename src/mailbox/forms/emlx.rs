@@ -26,7 +26,7 @@ const LINE: usize = 64;
 
 /// The first line.
 struct Count {
-    /// What it says.
+    /// The number.
     octets: u64,
     /// The digits and the blanks behind them.
     width: usize,
@@ -174,7 +174,7 @@ pub(crate) fn is_named(result: &Path) -> bool {
     plain_suffix(result).is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
 }
 
-/// Whose files may lie beside a message of this name: it lies in a folder `Messages`, under its number.
+/// The program whose files may lie beside a message of this name: it lies in a folder `Messages`, under its number.
 pub(crate) fn beside(path: &Path) -> Option<Program> {
     let name = path.file_name()?.to_str()?;
     let stem = name.strip_suffix(".emlx")?;

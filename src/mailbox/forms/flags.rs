@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::span::{Lines, Newline, Span};
 
-/// What is noted; whatever is, is not new.
+/// The marks of a message; one that has any is not new.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Flags(u8);
 
@@ -102,7 +102,7 @@ impl Flags {
         Self::of_bits(known.fold(old, |bits, (_, bit)| bits | bit))
     }
 
-    /// What Apple's Mail notes. What it has is not new.
+    /// The marks that Apple's Mail keeps. A message that it keeps is not new.
     pub(crate) fn of_apple_mail(noted: u64) -> Self {
         let set = APPLE.iter().filter(|(mask, _)| noted & mask != 0);
         Self::of_bits(set.fold(OLD, |bits, (_, bit)| bits | bit))

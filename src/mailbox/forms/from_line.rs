@@ -3,7 +3,7 @@
 
 use mail_parser::DateTime;
 
-/// Who sent it where nobody knows: an address that needs no domain.
+/// The sender where nobody knows it: an address that needs no domain.
 const NOBODY: &str = "MAILER-DAEMON";
 
 /// Octets of a sender (RFC 5321 §4.5.3.1: 64 and 255, and what is between them), so that no reader looks for the date in

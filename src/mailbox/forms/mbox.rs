@@ -4,7 +4,7 @@
 //! names of qmail's mbox(5). Pure: bytes in, spans out; any bytes give a division that tiles
 //! them. Reading files is `window`'s.
 //!
-//! What a separator is says [`separator`](crate::mailbox::forms::separator).
+//! Separators are described at [`separator`](crate::mailbox::forms::separator).
 //!
 //! **Content-Length** is a stranger's word. It is *right* if at its end there is the end of the
 //! file or a separator, with at most two line ends between. A right one is *believed* in two cases:
@@ -18,7 +18,7 @@
 //! Everywhere else it is ignored: one that was guessed so that it ends at a later separator would
 //! take in the mails of others.
 //!
-//! What is not kept apart: mboxo and mboxrd differ only in what they do to `>From `, and a file
+//! Mboxo and mboxrd are not kept apart: they differ only in what they do to `>From `, and a file
 //! seldom tells; see [`Quoting::of_sample`](crate::mailbox::forms::quoting::Quoting::of_sample).
 
 use std::borrow::Cow;
@@ -105,7 +105,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// One that ends where something else than its text says, so that nothing in it divides or is quoted.
+    /// A message that ends where something else than its text says, so that nothing in it divides or is quoted.
     pub(crate) fn counted(start: usize, content_end: usize, end: usize) -> Self {
         Self {
             start,
@@ -116,7 +116,7 @@ impl Frame {
         }
     }
 
-    /// One that ends at a separator, or where the file does, and of which nothing else was asked.
+    /// A message that ends at a separator, or where the file does, and of which nothing else was asked.
     pub(crate) fn unread(start: usize, end: usize) -> Self {
         Self {
             start,

@@ -25,7 +25,7 @@ use crate::mailbox::program::Program;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Format {
-    /// What each is, is seen in it.
+    /// Each source is looked into.
     #[default]
     Auto,
     /// mbox files.
@@ -53,7 +53,7 @@ pub(super) enum Division {
 }
 
 impl Division {
-    /// That of a file that starts so, or of what is appended to one.
+    /// The division of a file that starts so, or of what is appended to one.
     pub(super) fn of(start: &[u8]) -> Self {
         match mmdf::starts(start) {
             true => Self::Mmdf,
@@ -65,7 +65,7 @@ impl Division {
 /// Formats that are recognised by their first octets and not read, and what to do with them.
 pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     const UNPACK: &str = "decompress it first";
-    // What is compressed once is looked into before anybody asks here.
+    // Data that are compressed once are looked into before anybody asks here.
     &[
         (
             b"BABYL OPTIONS",

@@ -33,7 +33,7 @@ impl FolderNames {
     /// that name, the next is tried.
     ///
     /// # Errors
-    /// What `make` says.
+    /// Those of `make`.
     pub(crate) fn give<E>(
         &mut self,
         label: &str,

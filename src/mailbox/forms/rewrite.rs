@@ -89,8 +89,8 @@ pub(crate) fn rewritten(
     // In its place: another copy of a large message would take memory.
     new.splice(..0, from_line.iter().copied());
     new.extend_from_slice(behind);
-    // What is new is quoted, but what was no separator may have become one by what is beside it,
-    // and the message's own may have been one because of the field behind it.
+    // New text is quoted, but a line that was no separator may have become one by its new neighbours,
+    // and one of the message's own may have been one because of the field behind it.
     let old = bytes.get(frame.start..).unwrap_or_default();
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
     if is_lost(separator::is_separator)
@@ -265,7 +265,7 @@ fn kept_lines(content: &[u8], new: &New, divides: impl Fn(&[u8]) -> bool) -> Opt
         } else {
             at + b"From ".len()
         };
-        // Those that end before the line, insertions right in front of it included.
+        // Changes that end before the line, insertions right in front of it included.
         while let Some((went, came)) = replaced.next_if(|(went, _)| went.end <= line) {
             (old_start, new_start) = (went.end, came.end);
         }

@@ -6,7 +6,7 @@ use std::io;
 /// octets there are: fewer than the buffer takes only at the end.
 ///
 /// # Errors
-/// Those of `read`; interrupted, it is called again.
+/// The errors of `read`; an interrupted call is made again.
 pub(crate) fn filled_by(
     buffer: &mut [u8],
     mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,

@@ -113,7 +113,7 @@ impl<S> Job<'_, S> {
         splice: fn(&[u8], &Edits) -> Result<Rewritten, Misfit>,
     ) -> Result<Option<Transformed<S>>, Error> {
         match self.transform {
-            // What lies beside it nothing in it has to point at.
+            // Nothing in the message has to point at files that lie beside it.
             Some(transform)
                 if message.beside.is_some() || transform.next_touch(message.content).is_some() =>
             {

@@ -1,7 +1,6 @@
 //! Mail that comes from, or goes to, an open file: standard input and output, what is compressed, the mboxes of archives.
 //!
-//! What was written to an open file stays there when the run fails: only a status says that it is
-//! not whole.
+//! An open file keeps what was written to it when the run fails: only a status says that it is not whole.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _};
@@ -89,7 +88,7 @@ impl Opened {
         }
     }
 
-    /// What comes in a stream, and members that it names which are no mail.
+    /// A source that comes in a stream, and its members that are no mail.
     #[cfg(feature = "cli")]
     pub(crate) fn stream(reader: Background, skipped: Skipped) -> Self {
         Self {
@@ -113,7 +112,7 @@ impl Opened {
     /// All of it.
     ///
     /// # Errors
-    /// What reading it says, about `name`.
+    /// The system's, about `name`.
     #[cfg(feature = "cli")]
     pub(crate) fn read_all(&mut self, name: &Path) -> Result<Vec<u8>, Error> {
         let mut content = Vec::new();
@@ -339,7 +338,7 @@ impl<S: Send> Job<'_, S> {
         if let Some(damage) = damage {
             self.damaged(&damage, &mut summary);
         }
-        // Who is told of each does not count them with the rest.
+        // The observer hears of each one, so that the sum leaves them out.
         self.observer.done(&summary);
         let skipped = skipped.take();
         for (member, what) in skipped.named {
@@ -448,7 +447,7 @@ pub(crate) fn kind_of_open(
         ahead.map_err(|error| in_full(error, name))?;
     }
     Ok(match kind {
-        // What it would have been is not known.
+        // Nobody knows what the file would have been.
         Err(_) if source.source.damage().is_some() => Ok(Kind::Mbox),
         Ok(Kind::Archive) => Err(match source {
             Opened { original: None, .. } => NotMail::STREAMED_ZIP,

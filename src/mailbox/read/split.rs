@@ -43,7 +43,7 @@ pub(crate) struct Piece {
 /// octets long; what is empty, compressed, or a single message has one.
 ///
 /// # Errors
-/// What reading it, and `take`, say.
+/// The errors of reading `source`, and of `take`.
 pub(crate) fn pieces(
     source: &mut Source,
     kind: Kind,

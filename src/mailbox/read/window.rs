@@ -54,7 +54,7 @@ impl Chunk {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
-    /// What it weighs among those on their way, of which the windows are `window` bytes long.
+    /// Its weight among the chunks on their way, whose windows are `window` bytes long.
     ///
     /// A message of several windows weighs as one: else the other threads would wait while one works on it.
     pub(crate) fn weight(&self, window: usize) -> usize {
@@ -120,7 +120,7 @@ pub(crate) struct Windows {
     pub(crate) offset: u64,
     pub(crate) next_number: u64,
     pub(crate) at: At,
-    /// What divides all of it: its start tells.
+    /// Its start tells what divides all of it.
     pub(crate) division: Division,
     /// Where no message may start any more.
     pub(crate) until: u64,
@@ -159,7 +159,7 @@ impl Windows {
         self.counted.elsewhere()
     }
 
-    /// What lies before is not read any more.
+    /// Where reading goes on; nothing before is read again.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
@@ -177,7 +177,7 @@ impl Windows {
 
     /// The next chunk; `None` at the end of the source.
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
-        // What is passed goes on to the next message.
+        // A message that is passed over is read up to the next one.
         if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
             return Ok(None);
         }
