@@ -169,7 +169,7 @@
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod archive;
-#[cfg(all(unix, feature = "cache"))]
+#[cfg(feature = "cache")]
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]
 pub mod cache;
@@ -200,13 +200,19 @@ mod link;
 #[cfg(feature = "mailbox")]
 pub mod mailbox;
 // The server of the program.
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 #[allow(missing_docs, unreachable_pub)]
 mod milter;
 #[allow(missing_docs, unreachable_pub)]
 mod mime;
 #[allow(unreachable_pub)]
 mod plan;
+#[cfg_attr(
+    not(all(feature = "cli", feature = "milter")),
+    allow(dead_code, unused_imports)
+)]
+#[allow(unreachable_pub, missing_docs)]
+mod platform;
 pub mod policy;
 pub mod report;
 #[allow(unreachable_pub)]

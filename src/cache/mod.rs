@@ -28,25 +28,32 @@
 
 mod entry;
 mod fetcher;
+#[cfg(unix)]
+mod folder;
+#[cfg(not(unix))]
+#[path = "elsewhere.rs"]
 mod folder;
 mod hosts;
 mod kept;
-#[cfg(feature = "cli")]
+#[cfg(all(unix, feature = "cli"))]
 mod made;
 mod record;
-#[cfg(feature = "cli")]
+#[cfg(all(unix, feature = "cli"))]
 mod run;
 mod semantics;
+#[cfg(unix)]
 mod size;
 mod trust;
 
 pub use folder::CacheFolder;
+#[cfg(all(not(unix), feature = "cli"))]
+pub(crate) use folder::{Made, RunFolder};
 #[cfg(feature = "cli")]
 pub(crate) use folder::{cannot_write, is_of_disk, the_cache};
 pub(crate) use kept::Kept;
-#[cfg(feature = "cli")]
+#[cfg(all(unix, feature = "cli"))]
 pub(crate) use made::Made;
-#[cfg(feature = "cli")]
+#[cfg(all(unix, feature = "cli"))]
 pub(crate) use run::RunFolder;
 pub(crate) use semantics::Ignoring;
 pub(crate) use trust::trust;

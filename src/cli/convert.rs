@@ -31,6 +31,7 @@ use crate::mailbox::{
     Effect, Format, Opened, Options, Output, Stop, Summary, Transform, check_early,
     convert_folder_open, convert_in_place, convert_open, convert_to, folder_of,
 };
+use crate::platform;
 use crate::policy::{Policy, Trackers};
 use crate::store::{Mail, Store, User};
 
@@ -438,8 +439,7 @@ fn free_beside(path: &Path) -> io::Result<u64> {
         true => path,
         false => folder_of(path),
     };
-    let disk = rustix::fs::statvfs(folder)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    platform::free_space(folder)
 }
 
 /// Bytes in a source; one that cannot be looked at counts nothing. A compressed one counts as it lies on the disk, or

@@ -21,7 +21,7 @@ mod forecast;
 mod input;
 mod inspect;
 mod manual;
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod origin;
 mod outline;
@@ -172,7 +172,7 @@ fn without_passwords(mut problem: clap::Error) -> clap::Error {
 }
 
 /// The same command line with the configuration file as it is now.
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     let mut options = options(arguments);
     let (merged, _) =
@@ -207,7 +207,7 @@ fn embed(args: EmbedArgs) -> Status {
 }
 
 fn dispatch(command: Command, arguments: &[OsString]) -> Status {
-    #[cfg(not(feature = "milter"))]
+    #[cfg(not(all(unix, feature = "milter")))]
     let _ = arguments;
     match command {
         Command::Filter(args) => filtered(&args.0),
@@ -216,8 +216,13 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Detach(args) => detach::detach(&args.0),
         Command::Restore(args) => detach::restore(&args.0),
         Command::Inspect(args) => Status::of(inspect::run(&args.0)),
-        #[cfg(feature = "milter")]
+        #[cfg(all(unix, feature = "milter"))]
         Command::Milter(args) => milter::run(&args.0, &|| reread(arguments)),
+        #[cfg(all(not(unix), feature = "milter"))]
+        Command::Milter { .. } => {
+            let why = "embody milter needs Linux, macOS or another Unix; run it where Postfix or Sendmail runs";
+            Status::told(&Error::Usage(why.into()))
+        }
         Command::Split(args) => Status::of(split::run(&args.0)),
         Command::Store(args) => store::run(&args.0),
         Command::Schemes => manual::printed(schemes::tables().as_bytes()),

@@ -3,7 +3,6 @@
 
 use std::fs::Metadata;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -14,6 +13,7 @@ use crate::expand::date;
 use crate::mime::Header;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
+use crate::platform::MetadataExt as _;
 use crate::report::rfc3339;
 
 /// Bytes of a header section that are searched for Message-ID and Subject.

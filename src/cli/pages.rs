@@ -360,7 +360,7 @@ See also:
 "
 );
 
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 pub(super) const MILTER: &str = concat!(
     "\
 Examples:

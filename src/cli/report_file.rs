@@ -1,22 +1,19 @@
 //! `--report FILE`: JSON lines, one per reference.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
-use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::fs::{
-    DirEntryExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
-};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
 use serde::Serialize;
 
 use super::input::is_standard;
 use super::origin::{Entry, Origin, Start};
+use super::output;
 use crate::error::Error;
 use crate::mailbox::folder_of;
+use crate::platform::{self, DirEntryExt as _, MetadataExt as _};
 
 /// The wait for a pipe's reader: mail is out by then, and the program that handed it over waits.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -43,13 +40,13 @@ impl ReportFile {
         }
         let waited = Instant::now();
         loop {
-            match open(path) {
+            match platform::append_without_waiting(path) {
                 Ok(file) => {
                     let is_file = file.metadata().is_ok_and(|found| found.is_file());
                     let before = is_file.then(|| File::open(path).ok()).flatten();
                     return Ok(Self::File { file, before });
                 }
-                Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                Err(error) if platform::is_unread_pipe(&error) => {
                     if waited.elapsed() >= PATIENCE {
                         let what = "it is a pipe that nobody reads";
                         return Err(io::Error::new(io::ErrorKind::TimedOut, what));
@@ -116,20 +113,19 @@ pub(super) fn check(
     let Some(place) = FileIdentity::of(path) else {
         return Ok(());
     };
-    let is_place = |path: &Path, standard: BorrowedFd<'_>| {
+    let is_place = |path: &Path, standard: fn() -> Result<File, Error>| {
         let identity = match is_standard(path) {
-            true => FileIdentity::of_stream(standard),
+            true => standard().ok().and_then(|it| FileIdentity::of_stream(&it)),
             false => FileIdentity::of(path),
         };
         identity.as_ref() == Some(&place)
     };
-    let (stdin, stdout) = (io::stdin(), io::stdout());
     let mut outputs = outputs.iter().map(AsRef::as_ref);
-    if outputs.any(|output| is_place(output, stdout.as_fd())) {
+    if outputs.any(|output| is_place(output, output::open)) {
         return wrong("is the output as well; name another file".to_owned());
     }
     for source in sources.iter().map(AsRef::as_ref) {
-        if is_place(source, stdin.as_fd()) {
+        if is_place(source, output::input) {
             return wrong("is a source as well; name another file".to_owned());
         }
         if let Some(member) = place.within(source) {
@@ -160,7 +156,7 @@ impl FileIdentity {
     /// None for a terminal or the null device, which many may write to, and where nothing can be.
     fn of(path: &Path) -> Option<Self> {
         if let Ok(found) = fs::metadata(path) {
-            return (!found.file_type().is_char_device()).then(|| Self::there(&found));
+            return (!platform::is_character_device(&found)).then(|| Self::there(&found));
         }
         let found = fs::metadata(folder_of(path)).ok()?;
         Some(Self::New(
@@ -170,10 +166,9 @@ impl FileIdentity {
         ))
     }
 
-    fn of_stream(stream: BorrowedFd<'_>) -> Option<Self> {
-        let file = File::from(stream.try_clone_to_owned().ok()?);
-        let found = file.metadata().ok()?;
-        (!found.file_type().is_char_device()).then(|| Self::there(&found))
+    fn of_stream(stream: &File) -> Option<Self> {
+        let found = stream.metadata().ok()?;
+        (!platform::is_character_device(&found)).then(|| Self::there(&found))
     }
 
     fn there(found: &Metadata) -> Self {
@@ -224,16 +219,6 @@ impl FileIdentity {
         (found.is_dir() && (found.dev(), found.ino()) == (*device, *inode))
             .then(|| folder.join(name))
     }
-}
-
-/// Opened so that a pipe neither waits for a reader nor, when it is full, for ever.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NONBLOCK.bits();
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .custom_flags(flags.cast_signed())
-        .open(path)
 }
 
 /// As [`Write::write_all`], also into a pipe whose reader is slow, but not into one whose reader sleeps.

@@ -5,7 +5,9 @@ use std::io::Read as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+#[cfg(unix)]
+use signal_hook::consts::{SIGHUP, SIGXFSZ};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::exit::Status;
 use crate::mailbox::{Stop, field_of_stat};
@@ -39,28 +41,48 @@ impl Signals {
     }
 }
 
+#[cfg(unix)]
+const ASKING: &[i32] = &[SIGINT, SIGTERM, SIGHUP];
+#[cfg(not(unix))]
+const ASKING: &[i32] = &[SIGINT, SIGTERM];
+
 /// The signals that ask a run to stop. Those that our caller had us ignore stay ignored: that is how nohup and shells
 /// keep jobs in the background alive.
 pub(super) fn heeded() -> impl Iterator<Item = i32> {
-    let ignored = ignored();
-    [SIGINT, SIGTERM, SIGHUP]
-        .into_iter()
+    let ignored = ignored("/proc/self/stat");
+    ASKING
+        .iter()
+        .copied()
         .filter(move |signal| ignored & 1 << (signal - 1) == 0)
 }
 
-/// The signals that are ignored, a bit each; none where the system does not say.
+/// The signals that are ignored, a bit each. Where the system does not say, SIGHUP, which then does what it does without
+/// us: it ends the run, unless nohup had it ignored.
 ///
 /// `/proc/self/status` names the field, but takes the system twice as long to write.
-fn ignored() -> u64 {
-    let mut stat = [0; 2048];
-    let read = File::open("/proc/self/stat").and_then(|mut file| file.read(&mut stat));
-    let stat = stat.get(..read.unwrap_or(0)).unwrap_or_default();
-    field_of_stat(stat, 33)
+fn ignored(stat: &str) -> u64 {
+    const HANGUP: u64 = 1;
+    let mut text = [0; 2048];
+    let read = File::open(stat).and_then(|mut file| file.read(&mut text));
+    let text = text.get(..read.unwrap_or(0)).unwrap_or_default();
+    field_of_stat(text, 33)
         .and_then(|digits| digits.parse().ok())
-        .unwrap_or(0)
+        .unwrap_or(HANGUP)
 }
 
 /// A file that may not grow any more is a failed write, with a message, and no death by signal.
 pub(super) fn limits_on_files_are_failed_writes() {
+    #[cfg(unix)]
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hangup_is_left_alone_where_the_system_does_not_say_what_is_ignored() {
+        assert_eq!(ignored("/nonexistent"), 1 << (SIGHUP - 1));
+        assert_eq!(ignored("/dev/null"), 1 << (SIGHUP - 1));
+    }
 }

@@ -8,7 +8,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use super::say;
 use crate::error::Error;
 use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
 use crate::mailbox::{Format, Judged, Limits, Method, Options, Skipped, Stop, unpacked};
+use crate::platform::MetadataExt as _;
 use crate::store::layers::Layers;
 
 /// Rounds of listing before folders are said to change all the time.
@@ -359,7 +359,7 @@ fn identity(path: &Path, metadata: &Metadata) -> u64 {
         path,
         metadata.dev(),
         metadata.ino(),
-        metadata.size(),
+        metadata.len(),
         (metadata.mtime(), metadata.mtime_nsec()),
     ))
 }

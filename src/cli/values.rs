@@ -203,7 +203,7 @@ pub(super) fn output_format(text: &str) -> Result<Format, String> {
 }
 
 /// Permissions of a file: `0660`, `660`.
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 pub(super) fn octal(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text.trim().trim_start_matches("0o"), 8)
         .ok()
@@ -212,7 +212,7 @@ pub(super) fn octal(text: &str) -> Result<u32, String> {
 }
 
 /// A group by its number, or by its name in /etc/group: what a directory service alone knows needs its number.
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 pub(super) fn group(text: &str) -> Result<u32, String> {
     let text = text.trim();
     // The last number stands for none.

@@ -43,15 +43,6 @@ fn regular(mode: RawMode) -> io::Result<()> {
     }
 }
 
-/// Makes the names in a folder, or the content of a file, durable.
-pub fn sync(of: impl AsFd) -> io::Result<()> {
-    match rustix::fs::fsync(of) {
-        // A file system that has no such call for folders.
-        Err(Errno::INVAL) => Ok(()),
-        done => Ok(done?),
-    }
-}
-
 /// None for what is not there.
 ///
 /// # Errors

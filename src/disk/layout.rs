@@ -19,15 +19,14 @@ use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File};
 use std::io::{self, Read as _};
+#[cfg(unix)]
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
-
+#[cfg(unix)]
 use super::files::{FOLDER, open_file};
 use super::key::Key;
-use super::temporary::is_temporary;
+use crate::platform::OsStrExt as _;
 
 /// The file of a store that is locked.
 pub const STORE_LOCK: &str = ".lock";
@@ -105,6 +104,17 @@ pub fn is_of_keys(name: &[u8]) -> bool {
     name.len() == 2 && name.iter().all(is_digit)
 }
 
+/// Whether a name is one that a temporary file of ours has: a prefix, the process, and a number.
+pub fn is_temporary(name: &[u8], prefix: &str) -> bool {
+    let serial = name.strip_prefix(prefix.as_bytes()).unwrap_or_default();
+    let mut numbers = serial.split(|&octet| octet == b'-');
+    let mut is_number = || {
+        let digits = numbers.next().unwrap_or_default();
+        !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+    };
+    is_number() && is_number() && numbers.next().is_none()
+}
+
 /// Whether a folder is a store, and nothing else.
 pub fn is_store(folder: &Path) -> bool {
     if !is_empty_file(&folder.join(STORE_LOCK)) || !is_folder(&folder.join(STORE_TEMPORARIES)) {
@@ -127,8 +137,7 @@ pub fn is_store(folder: &Path) -> bool {
 
 /// Whether a folder is a cache, and nothing else.
 pub fn is_cache(folder: &Path) -> bool {
-    let flags = FOLDER.difference(OFlags::NOFOLLOW);
-    let opened = rustix::fs::open(folder, flags, Mode::empty());
+    let opened = opened(folder);
     let (is_of_run, is_shared) = match &opened {
         Ok(opened) => (has_tag(opened, RUN_WORDS), has_tag(opened, CACHE_WORDS)),
         Err(_) => (false, false),
@@ -155,15 +164,35 @@ pub fn is_cache(folder: &Path) -> bool {
     })
 }
 
+#[cfg(unix)]
+fn opened(folder: &Path) -> io::Result<impl AsFd + use<>> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = FOLDER.difference(OFlags::NOFOLLOW);
+    Ok(rustix::fs::open(folder, flags, Mode::empty())?)
+}
+
+#[cfg(not(unix))]
+fn opened(folder: &Path) -> io::Result<&Path> {
+    Ok(folder)
+}
+
 /// Whether a folder says that it is a cache of embody, or of one run. Programs that make backups leave it out, so it can be
 /// no store.
+#[cfg(unix)]
 pub fn is_tagged(folder: impl AsFd) -> bool {
     has_tag(&folder, CACHE_WORDS) || has_tag(&folder, RUN_WORDS)
 }
 
 /// Whether the tag of a folder says these words.
+#[cfg(unix)]
 pub fn has_tag(folder: impl AsFd, words: &str) -> bool {
     open_file(folder, CACHE_TAG).is_ok_and(|tag| says(&tag, words))
+}
+
+/// Whether the tag of a folder says these words.
+#[cfg(not(unix))]
+pub fn has_tag(folder: &Path, words: &str) -> bool {
+    File::open(folder.join(CACHE_TAG)).is_ok_and(|tag| says(&tag, words))
 }
 
 /// Whether a tag says these words.

@@ -8,15 +8,17 @@
 #[cfg(unix)]
 mod files;
 mod key;
-#[cfg(unix)]
+#[cfg_attr(not(unix), allow(dead_code))]
 pub mod layout;
 #[cfg(unix)]
 mod temporary;
 
 #[cfg(unix)]
-pub use self::files::{FOLDER, absent, open_file, open_folder, sync};
+pub use self::files::{FOLDER, absent, open_file, open_folder};
 pub use self::key::Key;
 #[cfg(all(unix, feature = "cli"))]
-pub(crate) use self::temporary::is_temporary;
+pub(crate) use self::layout::is_temporary;
 #[cfg(unix)]
 pub use self::temporary::{Temporary, sweep};
+#[cfg(unix)]
+pub use crate::platform::sync;

@@ -11,6 +11,8 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::files::open_file;
+use super::layout::is_temporary;
+use crate::platform::name_anew;
 
 /// No run writes one file for that long.
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
@@ -75,15 +77,15 @@ impl Temporary {
         let Some(own) = &self.name else {
             return Ok(false);
         };
-        match rename_to_new(&self.folder, own, folder.as_fd(), name) {
+        match name_anew(&self.folder, own.as_str(), folder, name) {
             Ok(is_gone) => {
                 if is_gone {
                     self.name = None;
                 }
                 Ok(true)
             }
-            Err(Errno::EXIST) => Ok(false),
-            Err(why) => Err(why.into()),
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(why) => Err(why),
         }
     }
 }
@@ -94,31 +96,6 @@ impl Drop for Temporary {
             let _ = rustix::fs::unlinkat(&self.folder, name, AtFlags::empty());
         }
     }
-}
-
-/// Gives a file a name that no other one has; whether the old name is gone.
-fn rename_to_new(from: impl AsFd, old: &str, to: impl AsFd, new: &str) -> Result<bool, Errno> {
-    #[cfg(target_os = "linux")]
-    {
-        let flags = rustix::fs::RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(&from, old, &to, new, flags) {
-            // File systems of other kinds (NFS).
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-            done => return done.map(|()| true),
-        }
-    }
-    rustix::fs::linkat(from, old, to, new, AtFlags::empty()).map(|()| false)
-}
-
-/// Whether a name is one that [`Temporary::new`] makes.
-pub(crate) fn is_temporary(name: &[u8], prefix: &str) -> bool {
-    let serial = name.strip_prefix(prefix.as_bytes()).unwrap_or_default();
-    let mut numbers = serial.split(|&octet| octet == b'-');
-    let mut is_number = || {
-        let digits = numbers.next().unwrap_or_default();
-        !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
-    };
-    is_number() && is_number() && numbers.next().is_none()
 }
 
 /// Takes away what runs left that were killed: temporary files that nobody wrote for an hour, and of which `is_over` says

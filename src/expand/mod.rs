@@ -51,7 +51,7 @@ pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 pub(crate) use self::look::{Seen, Target};
 #[cfg(any(test, feature = "cli", feature = "internals"))]
 pub use self::prefilter::Prefilter;
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 pub use self::prefilter::kinds::Kinds;
 pub use self::settings::{MARK_FIELD, Mark};
 pub(crate) use self::stored::refusal_of;

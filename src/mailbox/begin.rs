@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -14,6 +13,7 @@ use crate::mailbox::place::replace;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
 use crate::mailbox::{Format, Observer, Options, Stop, Summary};
+use crate::platform::OsStrExt as _;
 
 /// What an earlier run kept is called.
 const BACKUP: NotMail = NotMail::Beside("the backup of an earlier run");

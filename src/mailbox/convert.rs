@@ -33,6 +33,7 @@ use crate::mailbox::result;
 use crate::mailbox::{
     Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
 };
+use crate::platform;
 
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
 ///
@@ -71,6 +72,10 @@ pub fn convert_to<S: Send>(
     }
     let finds = look_at(source, options, Destination::Folder(destination), stop)?;
     result::check(source, &finds, destination, options)?;
+    if options.effect == Effect::Write {
+        let folds = || platform::folds_case(folder).unwrap_or(false);
+        result::check_case(&finds, destination, options, folds)?;
+    }
     let job = Job::new(source, options, transform, observer, stop);
     job.transfer(&finds, Output::Path(destination))
 }
@@ -108,6 +113,12 @@ pub fn convert_in_place<S: Send>(
     observer: &dyn Observer<S>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
+    if cfg!(not(unix)) {
+        let detail = Detail::default()
+            .naming(Setting::InPlace)
+            .then(" needs Linux, macOS or another Unix; name a new file by ");
+        return Err(Error::Usage(detail.naming(Setting::Output)));
+    }
     if let Some(suffix) = &options.backup {
         check_backup_suffix(suffix)?;
     }

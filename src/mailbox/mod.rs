@@ -39,7 +39,6 @@ mod transfer;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -47,6 +46,7 @@ use crate::detail::{Detail, Setting};
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::lengths::Lengths;
+use crate::platform::OsStrExt as _;
 
 #[cfg(feature = "cli")]
 pub(crate) use archive::{Judged, Skipped, unpacked, untarred};

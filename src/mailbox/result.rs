@@ -1,9 +1,8 @@
 //! What a source becomes, and under which name: of the same form or of another, one mailbox or a folder of them. A name
 //! that says something else is refused before anything is made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::detail::{Detail, Setting};
@@ -13,11 +12,14 @@ use crate::mailbox::Stop;
 #[cfg(feature = "cli")]
 use crate::mailbox::begin::look_at;
 use crate::mailbox::compressed::{Method, plain_suffix};
+use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::emlx;
 #[cfg(feature = "cli")]
 use crate::mailbox::place::folder::Destination;
+use crate::mailbox::place::replace::differs_in_case;
 use crate::mailbox::{Format, Options};
+use crate::platform::{OsStrExt as _, folded};
 
 /// What mail of a kind is as a result, if nothing else is asked for.
 fn own_form(kind: Kind) -> Format {
@@ -91,6 +93,37 @@ fn named(path: &Path) -> Option<Kind> {
         "zip" | "tar" | "tgz" | "tbz2" | "txz" => Some(Kind::Archive),
         _ => None,
     }
+}
+
+/// Refuses mailboxes that would be one file, or one folder, where names that differ only in case are the same. `folds` says
+/// whether they are; it is asked only if there are such.
+///
+/// # Errors
+/// [`Error::Write`], before anything is made.
+pub(crate) fn check_case(
+    finds: &Finds,
+    destination: &Path,
+    options: &Options,
+    folds: impl FnOnce() -> bool,
+) -> Result<(), Error> {
+    let mut known: HashMap<String, &Path> = HashMap::new();
+    for key in groups(finds, options).keys() {
+        // Each folder on the way is one of a name, too.
+        for part in key.ancestors().filter(|it| !it.as_os_str().is_empty()) {
+            match known.insert(folded(part.as_os_str()), part) {
+                Some(other) if other != part => {
+                    return match folds() {
+                        true => Err(cannot_write(&destination.join(part))(differs_in_case(
+                            other.as_os_str(),
+                        ))),
+                        false => Ok(()),
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What a source becomes: nothing if it is a folder, or nobody knows.
@@ -237,4 +270,42 @@ pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> Path
         name.push(".mbox");
     }
     key.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mailboxes_that_would_be_one_where_case_is_not_told_apart_are_refused() {
+        let refused = |names: &[&str], folds: bool| {
+            let found = names.iter().map(|name| Found {
+                path: Path::new("/in").join(name),
+                relative: name.into(),
+                kind: Kind::Mbox,
+                method: None,
+            });
+            let finds = Finds {
+                mailboxes: found.collect(),
+                ..Finds::default()
+            };
+            let done = check_case(&finds, Path::new("/out"), &Options::default(), || folds);
+            done.err().map(|error| {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                format!("{error}: {}", cause.unwrap_or_default())
+            })
+        };
+        assert_eq!(
+            refused(&["Work", "Work.old", "Über/a", "Über/b"], true),
+            None
+        );
+        assert_eq!(refused(&["Work", "work"], false), None);
+        for names in [["Work", "work"], ["Über/a", "über/b"]] {
+            let why = refused(&names, true).expect(names[0]);
+            assert!(
+                why.contains("/out/") && why.contains("does not tell"),
+                "{why}"
+            );
+        }
+    }
 }

@@ -16,8 +16,6 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -42,6 +40,7 @@ use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result::{check_open, form, groups, is_moved, named_in_folder, result};
 use crate::mailbox::{Effect, Envelope, Message, Options, Quoting, Summary};
+use crate::platform::{FileExt as _, OsStrExt as _};
 
 impl<S: Send> Job<'_, S> {
     /// Each mailbox that was found becomes one of the form that is asked for.

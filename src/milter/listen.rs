@@ -14,6 +14,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType, send, socket};
 
+use crate::platform::{NO_SIGNAL, no_signals};
+
 /// `unix:/path`, or `inet:host:port`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
@@ -162,6 +164,7 @@ impl Listener {
             }
         };
         rustix::io::ioctl_fionbio(&socket, false)?;
+        no_signals(&socket)?;
         Ok(Stream { socket, is_tcp })
     }
 
@@ -186,7 +189,8 @@ impl AsFd for Listener {
 /// A file that is made has this mode from the start: nobody can connect before, and no mode is given to a file that
 /// somebody else may have put there meanwhile.
 fn with_mode<T>(mode: u32, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let others = rustix::fs::Mode::from_raw_mode(0o777 & !mode);
+    // The system's type for modes has 16 bits on macOS and FreeBSD.
+    let others = rustix::fs::Mode::from_raw_mode((0o777 & !mode) as rustix::fs::RawMode);
     let before = rustix::process::umask(others);
     let done = work();
     rustix::process::umask(before);
@@ -281,7 +285,7 @@ impl Stream {
 
     /// Sends these few octets, if there is space for them: a mail system that reads none is not waited for.
     pub(super) fn say_without_waiting(&self, octets: &[u8]) {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let flags = SendFlags::DONTWAIT | NO_SIGNAL;
         // Half a packet would make nonsense of what follows.
         if send(&self.socket, octets, flags).is_ok_and(|length| length != octets.len()) {
             self.shut();
@@ -302,7 +306,7 @@ impl Read for &Stream {
 
 impl Write for &Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(send(&self.socket, bytes, SendFlags::NOSIGNAL)?)
+        Ok(send(&self.socket, bytes, NO_SIGNAL)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

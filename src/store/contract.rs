@@ -66,10 +66,9 @@ pub enum Mail {
 
 impl User {
     /// The user who runs this program, and has mail there.
-    #[cfg(unix)]
     #[must_use]
     pub fn this(mail: Mail) -> Self {
-        let uid = rustix::process::geteuid().as_raw();
+        let uid = crate::platform::user();
         Self { uid, mail }
     }
 }

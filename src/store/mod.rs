@@ -9,10 +9,12 @@ mod batch;
 mod contract;
 #[cfg(unix)]
 mod folder;
+#[cfg(not(unix))]
+#[path = "elsewhere.rs"]
+mod folder;
 pub(crate) mod layers;
 #[cfg(unix)]
 mod listing;
-#[cfg(unix)]
 mod named;
 #[cfg(unix)]
 mod places;
@@ -26,11 +28,11 @@ mod web;
 
 pub use crate::disk::Key;
 pub use contract::{Mail, Store, StoreError, User};
-#[cfg(unix)]
 pub use folder::Folder;
+#[cfg(not(unix))]
+pub(crate) use folder::Object;
 #[cfg(unix)]
 pub(crate) use listing::Object;
 #[cfg(all(test, feature = "s3"))]
 pub(crate) use named::s3_store;
-#[cfg(unix)]
 pub(crate) use named::{Purpose, open, unopened_base_url};

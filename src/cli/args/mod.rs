@@ -6,7 +6,7 @@
 //! clap's (`group(skip)`): groups would cost every run of `filter`.
 
 mod detach;
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod policy;
 mod retrieval;
@@ -22,7 +22,7 @@ use clap::builder::Resettable;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
 use self::policy::{Common, FailureArgs, PolicyArgs};
 pub(super) use self::retrieval::{ArchiveArgs, CacheArgs};
@@ -108,9 +108,16 @@ pub(super) enum Command {
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
     Inspect(Deferred<InspectArgs>),
     /// Run as a milter for Postfix and Sendmail
-    #[cfg(feature = "milter")]
+    #[cfg(all(unix, feature = "milter"))]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = pages::MILTER)]
     Milter(Deferred<Box<MilterArgs>>),
+    /// Run as a milter for Postfix and Sendmail: not on this system
+    #[cfg(all(not(unix), feature = "milter"))]
+    Milter {
+        /// What the milter would be told
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        rest: Vec<std::ffi::OsString>,
+    },
     /// Say where to cut mboxes for convert --range, as JSON lines
     #[command(after_help = "Example: embody split --size 128M ~/Mail > ranges.jsonl", after_long_help = pages::SPLIT)]
     Split(Deferred<SplitArgs>),

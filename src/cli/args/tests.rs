@@ -68,7 +68,7 @@ fn the_help_says_the_defaults() {
     assert_eq!(said, 17);
 }
 
-#[cfg(feature = "milter")]
+#[cfg(all(unix, feature = "milter"))]
 #[test]
 fn the_help_says_how_large_a_message_may_become() {
     let command = <MilterArgs as Args>::augment_args(clap::Command::new("x"));

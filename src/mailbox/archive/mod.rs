@@ -11,7 +11,6 @@ mod zip;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use self::joined::{Joined, check};
@@ -22,6 +21,7 @@ use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Limits, Method, decompressed};
 use crate::mailbox::read::consumed::Consumed;
 use crate::mailbox::read::full::up_to;
+use crate::platform::FileExt as _;
 
 /// So many octets tell whether something is an archive.
 pub(super) const LOOKED_AT: usize = tar::BLOCK;

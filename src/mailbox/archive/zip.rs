@@ -7,7 +7,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use flate2::bufread::DeflateDecoder;
@@ -20,6 +19,7 @@ use super::joined::{Member, Members, Spoiled, check};
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Limits};
 use crate::mailbox::read::consumed::Consumed;
+use crate::platform::FileExt as _;
 
 /// Members at most: each is kept in memory, without its name.
 const MEMBERS: u64 = 1 << 18;

@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use crate::mailbox::archive::FromStart;
 use crate::mailbox::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use crate::mailbox::read::full::up_to;
 use crate::mailbox::{Options, Stop};
+use crate::platform::FileExt as _;
 
 /// How much compressed data may become.
 pub(crate) fn limits(options: &Options) -> Limits {

@@ -10,8 +10,6 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -19,6 +17,7 @@ use memchr::memmem::Finder;
 
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::separator::is_plausible;
+use crate::platform::{FileExt as _, OsStrExt as _};
 
 const OPENING: &[u8] = b"From ???@??? ";
 static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom ???@??? "));

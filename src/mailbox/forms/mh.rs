@@ -4,8 +4,9 @@
 //! none of its messages: `,12` and `#12` are removed ones.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::platform::OsStrExt as _;
 
 /// The flags of the messages, by number: nmh's, Python's.
 pub(crate) const SEQUENCES: &str = ".mh_sequences";

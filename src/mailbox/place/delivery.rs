@@ -13,15 +13,11 @@
 //! time at which the message came.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, FileTimes, Metadata, Permissions};
+use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, BufWriter, Write as _};
-use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Gid, Mode, OFlags, Uid};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -35,6 +31,7 @@ use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::place::replace::{Beside, EXISTS, device, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::{ByLabel, Envelope, Format, Summary};
+use crate::platform;
 use crate::span::Newline;
 
 /// Folders that one mail goes to: what it gains is that many times its size. Gmail users have a handful.
@@ -75,8 +72,10 @@ pub(crate) struct Delivery {
     known: HashSet<[u8; 16]>,
     /// Messages so far.
     delivered: u64,
+    /// What stands before flags in names.
+    before_flags: char,
     /// To whom everything belongs.
-    owner: Option<(Uid, Gid)>,
+    owner: Option<platform::Owner>,
 }
 
 enum NewMailbox {
@@ -103,6 +102,7 @@ impl Delivery {
             open: Vec::new(),
             known: HashSet::new(),
             delivered: 0,
+            before_flags: ':',
             owner: None,
         }
     }
@@ -126,10 +126,8 @@ impl Delivery {
         by_label: Option<ByLabel>,
         like: Option<&Metadata>,
     ) -> Result<Self, Error> {
-        let is_for_others = rustix::process::geteuid().is_root();
-        let owner = like.filter(|_| is_for_others);
         let mut delivery = Self {
-            owner: owner.map(|it| (Uid::from_raw(it.uid()), Gid::from_raw(it.gid()))),
+            owner: platform::owner_of_results(like),
             ..Self::nowhere(form, by_label)
         };
         delivery.place = match form == Format::Mbox && by_label.is_none() {
@@ -146,8 +144,11 @@ impl Delivery {
         check_free(target).map_err(cannot_write(target))?;
         let made = temporary_folder_in(folder_of(target)).map_err(cannot_write(target))?;
         // It is the super-user's until it is whole: another user could put links into it while it is filled.
-        let private = Permissions::from_mode(0o700);
-        fs::set_permissions(made.path(), private).map_err(cannot_write(target))?;
+        platform::make_private(made.path()).map_err(cannot_write(target))?;
+        if self.form == Format::Maildir {
+            let found = platform::before_flags(made.path());
+            self.before_flags = found.map_err(cannot_write(target))?;
+        }
         if self.by_label.is_none() {
             let path = made.path().to_owned();
             if self.form == Format::Maildir {
@@ -260,10 +261,9 @@ impl Delivery {
                     .try_for_each(|(_, mut mbox)| mbox.flush());
                 let owned = flushed.and_then(|()| self.own_folder(made.path()));
                 let synced = owned.and_then(|()| {
-                    // One call for thousands of files.
-                    rustix::fs::syncfs(File::open(made.path())?)?;
+                    platform::sync_tree(made.path())?;
                     // Over an empty folder, if there is one; over nothing else.
-                    fs::rename(made.path(), &target)
+                    platform::rename_folder(made.path(), &target)
                 });
                 synced.map_err(cannot_write(&target))?;
                 // What had this name has another one.
@@ -345,24 +345,19 @@ impl Delivery {
     }
 
     fn new_folder(&self, path: &Path) -> io::Result<()> {
-        fs::DirBuilder::new().mode(0o700).create(path)?;
+        platform::private_folder(path)?;
         self.own_folder(path)
     }
 
     /// Gives a folder to whom everything belongs, and never what a link leads to.
     fn own_folder(&self, path: &Path) -> io::Result<()> {
-        if self.owner.is_none() {
-            return Ok(());
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.own(rustix::fs::open(path, flags, Mode::empty())?)
+        self.owner
+            .map_or(Ok(()), |owner| platform::own_folder(path, owner))
     }
 
-    fn own(&self, file: impl AsFd) -> io::Result<()> {
-        if let Some((user, group)) = self.owner {
-            rustix::fs::fchown(file, Some(user), Some(group))?;
-        }
-        Ok(())
+    fn own(&self, file: &File) -> io::Result<()> {
+        self.owner
+            .map_or(Ok(()), |owner| platform::own(file, owner))
     }
 
     /// What the next message is called in its mailbox.
@@ -374,7 +369,7 @@ impl Delivery {
         }
         let name = format!("{seconds:010}.{number:08}.embody,S={octets}");
         match flags.is_in_cur() {
-            true => format!("cur/{name}:2,{}", flags.letters()),
+            true => format!("cur/{name}{}2,{}", self.before_flags, flags.letters()),
             false => format!("new/{name}"),
         }
     }
@@ -462,8 +457,7 @@ fn check_free(target: &Path) -> io::Result<()> {
 }
 
 fn new_file(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true).mode(0o600).open(path)
+    platform::private(File::options().write(true).create_new(true)).open(path)
 }
 
 /// Seconds after 1970; what is before, or unknown, is its start.

@@ -3,13 +3,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::detail::Detail;
 use crate::mailbox::failure::unread;
 use crate::mailbox::find::{self, Kind};
 use crate::mailbox::forms::mh;
+use crate::platform::OsStrExt as _;
 
 /// Where results go.
 #[derive(Clone, Copy, Debug)]

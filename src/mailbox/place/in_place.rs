@@ -16,7 +16,6 @@
 //! What remains: see docs/mailbox-internals.md, "What can still be lost".
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -35,6 +34,7 @@ use crate::mailbox::read::full::up_to;
 use crate::mailbox::read::sink::Sink;
 use crate::mailbox::read::source::Source;
 use crate::mailbox::{Effect, Locking, Stop, Summary};
+use crate::platform::{FileExt as _, MetadataExt as _};
 
 /// How often a mailbox is read from its start because another program changed it meanwhile.
 const ATTEMPTS: usize = 3;

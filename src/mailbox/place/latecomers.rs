@@ -4,27 +4,29 @@
 //! So the old file's lock is kept, but for moments in which those get it who wait, until what they
 //! appended has been carried over; and that goes on until nobody has the old file open for writing
 //! any more, as far as /proc tells, and nothing came for a while, as it does not tell everybody
-//! everything. The dotlock is ours all the time.
+//! everything. Where there is no /proc, as on macOS, that while is longer. The dotlock is ours all the time.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_read, cannot_write};
 use crate::mailbox::place::lock::{Lock, Patience, wait_for_file};
 use crate::mailbox::place::replace;
+use crate::platform::{self, FileExt as _, OsStrExt as _};
 
 /// For so long nobody may have appended to the old file.
 const QUIET: Duration = Duration::from_millis(100);
 /// Whoever has the old file open and writes nothing for so long is no deliverer.
 const LONGEST: Duration = Duration::from_secs(2);
+/// What Linux tells of processes; of flags: how a file is open, and that it is only to be read.
+const PROCESSES: &str = "/proc";
+const ACCESS_MODE: u32 = 3;
+const READ_ONLY: u32 = 0;
 /// How long the old file's lock is let go at a time.
 const MOMENT: Duration = Duration::from_millis(4);
 
@@ -48,17 +50,21 @@ pub(crate) fn carry_over(
             quiet = Instant::now();
         }
         let quiet = quiet.elapsed();
-        if quiet >= LONGEST || quiet >= QUIET && !is_being_written(lock.file()) {
+        if quiet >= LONGEST
+            || quiet >= QUIET && !is_being_written(lock.file(), Path::new(PROCESSES))
+        {
             return Ok(());
         }
     }
 }
 
-/// Whether another process has the file open for writing, as far as we may know: none where there is
-/// no /proc, and nothing of other people's processes unless we are the super-user.
-fn is_being_written(file: &File) -> bool {
-    let (Ok(wanted), Ok(processes)) = (file.metadata(), fs::read_dir("/proc")) else {
-        return false;
+/// Whether another process may have the file open for writing, as far as `processes` tells: some may where that is no
+/// /proc of Linux, and nothing is known of other people's processes unless we are the super-user.
+fn is_being_written(file: &File, processes: &Path) -> bool {
+    let tells = processes.join("self/fdinfo").exists();
+    let (true, Ok(wanted), Ok(processes)) = (tells, file.metadata(), fs::read_dir(processes))
+    else {
+        return true;
     };
     let myself = std::process::id().to_string();
     processes
@@ -89,8 +95,7 @@ fn is_writable(information: &Path) -> bool {
     let text = fs::read_to_string(information).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok());
-    let read_only = OFlags::RDONLY.bits();
-    flags.is_none_or(|flags| flags & OFlags::RWMODE.bits() != read_only)
+    flags.is_none_or(|flags| flags & ACCESS_MODE != READ_ONLY)
 }
 
 /// Bytes of the old file to the end of the new one, under its own fcntl lock; all of them or none.
@@ -114,7 +119,9 @@ fn append(
         .map_err(cannot_write(target))?;
     wait_for_file(&new, target, patience)?;
     let before = new.metadata().map_err(cannot_read(target))?.len();
-    let written = new.write_all(&late).and_then(|()| new.sync_all());
+    let written = new
+        .write_all(&late)
+        .and_then(|()| platform::sync_file(&new));
     written.map_err(|error| {
         // Half a message would spoil the next one; there is nothing else to be done about it.
         let _ = new.set_len(before);
@@ -153,7 +160,10 @@ mod tests {
             return;
         }
         let file = NamedTempFile::new().unwrap();
-        assert!(!is_being_written(file.as_file()));
+        let is_being_written = |folder| super::is_being_written(file.as_file(), Path::new(folder));
+        assert!(!is_being_written(PROCESSES));
+        // No /proc, or one of another system.
+        assert!(is_being_written("/nonexistent") && is_being_written("/dev"));
         for (writes, redirection) in [(false, "<"), (true, ">>")] {
             let script = format!("exec 3{redirection}\"$0\"; echo; cat");
             let mut shell = Command::new("sh")
@@ -165,7 +175,7 @@ mod tests {
                 .unwrap();
             // It has opened the file once it says something.
             io::Read::read(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
-            assert_eq!(is_being_written(file.as_file()), writes, "{redirection}");
+            assert_eq!(is_being_written(PROCESSES), writes, "{redirection}");
             drop(shell.stdin.take());
             shell.wait().unwrap();
         }

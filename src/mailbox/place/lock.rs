@@ -22,22 +22,19 @@
 use std::cell::Cell;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use rustix::fs::FlockOperation;
-
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_write, unreadable};
-use crate::mailbox::place::process::{host, is_gone, started, system};
+use crate::mailbox::place::process::{started, system};
 use crate::mailbox::place::replace::{is_same, with_suffix};
 use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::mailbox::{Observer, Stop};
+use crate::platform::{self, MetadataExt as _, OsStrExt as _, host, is_gone};
 
 /// A dotlock that names no process of this system is stale when untouched for so long.
 const STALE_AFTER: Duration = Duration::from_secs(1024);
@@ -223,22 +220,16 @@ pub(crate) fn wait_for_file(
     patience: &Patience<'_>,
 ) -> Result<(), Error> {
     loop {
-        match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {}
-            // A file system without such locks leaves the dotlock.
-            Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP) => return Ok(()),
-            Err(error) => return Err(cannot_write(path)(error.into())),
+        // A file system without such locks leaves the dotlock.
+        if platform::try_lock(file).map_err(cannot_write(path))? {
+            return Ok(());
         }
         patience.pause(path, path)?;
     }
 }
 
 fn unlock(file: &File, path: &Path) -> Result<(), Error> {
-    match rustix::fs::fcntl_lock(file, FlockOperation::Unlock) {
-        Ok(()) | Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP) => Ok(()),
-        Err(error) => Err(cannot_write(path)(error.into())),
-    }
+    platform::unlock(file).map_err(cannot_write(path))
 }
 
 /// `FILE.lock`, held.

@@ -29,7 +29,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,12 +43,13 @@ use crate::mailbox::job::Job;
 use crate::mailbox::place::folder::{Destination, MessageFolder, target};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
-use crate::mailbox::place::sizes::{base_of, resized};
+use crate::mailbox::place::sizes::{base_of, resized, with_separator};
 use crate::mailbox::place::supersede::Old;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline::{self, Stages};
 use crate::mailbox::{Effect, Message, Quoting, Summary};
+use crate::platform::{self, OsStrExt as _};
 
 /// Octets up to which compressed messages expand side by side.
 const SMALL: usize = 64 << 20;
@@ -68,6 +68,7 @@ impl<S: Send> Job<'_, S> {
         let place = MessageFolder::of(self.path, kind);
         let folder = place.folder.as_path();
         let mut lock = None;
+        let mut before_flags = ':';
         if options.effect == Effect::Write {
             match destination {
                 Destination::InPlace => {
@@ -90,6 +91,10 @@ impl<S: Send> Job<'_, S> {
         }
         if let (Effect::Write, Destination::Folder(to)) = (options.effect, destination) {
             temporary::sweep(&place.writing_in(to));
+            if !place.is_mh {
+                let found = platform::before_flags(&place.writing_in(to));
+                before_flags = found.map_err(cannot_write(to))?;
+            }
         }
         let (names, others) = place.messages();
         for (path, why) in &others {
@@ -100,6 +105,7 @@ impl<S: Send> Job<'_, S> {
             place: &place,
             twins: twins(&names),
             destination,
+            before_flags,
             large: Mutex::new(()),
             done: Mutex::new((
                 Summary {
@@ -204,6 +210,8 @@ struct Files<'a, S> {
     /// The other copy of a message that has two.
     twins: HashMap<PathBuf, PathBuf>,
     destination: Destination<'a>,
+    /// What stands before flags in names there.
+    before_flags: char,
     /// Held while a message that expands to much is worked on: nobody knows before how much it will be.
     large: Mutex<()>,
     /// What stands on the disk, in whatever order it got there, and what is not told yet of messages by their number.
@@ -328,7 +336,8 @@ impl<S> Files<'_, S> {
                 }
             };
             if writes && let Destination::Folder(to) = self.destination {
-                let (target, folder) = target(to, name, self.place);
+                let (target, folder) =
+                    target(to, &with_separator(name, self.before_flags), self.place);
                 let copy = Beside::copy(&file, before.length(), &path, &folder, &target)?;
                 copy.appear_of(&path, self.job.observer)?;
             }
@@ -373,7 +382,8 @@ impl<S> Files<'_, S> {
                 }
             }
             (Destination::Folder(to), new) => {
-                let (target, folder) = target(to, name, self.place);
+                let (target, folder) =
+                    target(to, &with_separator(name, self.before_flags), self.place);
                 let finished = match (&new, method) {
                     // What does not change is not compressed anew.
                     (None, Some(_)) => {

@@ -1,12 +1,6 @@
 //! Which processes of which machine are alive.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-
-/// This machine's name.
-pub(crate) fn host() -> std::ffi::OsString {
-    std::ffi::OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
-}
 
 /// What tells this system from every other, also from those of the same name: within one boot and
 /// one pid namespace a number means one process. None where the system does not say.
@@ -28,15 +22,4 @@ pub(crate) fn field_of_stat(stat: &[u8], number: usize) -> Option<&str> {
     let behind = stat.rsplit(|&b| b == b')').next()?;
     let field = behind.split(|&b| b == b' ').nth(number.checked_sub(2)?)?;
     std::str::from_utf8(field).ok()
-}
-
-/// Whether no process here has the number that `digits` say.
-pub(crate) fn is_gone(digits: &[u8]) -> bool {
-    process(digits)
-        .is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
-}
-
-fn process(digits: &[u8]) -> Option<rustix::process::Pid> {
-    let number: i32 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    rustix::process::Pid::from_raw(number)
 }

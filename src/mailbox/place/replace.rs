@@ -14,11 +14,8 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, CWD, Gid, RenameFlags, Uid, XattrFlags};
-use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
@@ -27,6 +24,7 @@ use crate::mailbox::compressed::{Encoder, Method};
 use crate::mailbox::failure::{cannot_read, cannot_write, unreadable};
 use crate::mailbox::place::temporary::{Temporary, folder_of, temporary_in};
 use crate::mailbox::read::full::filled_by;
+use crate::platform::{self, FileExt as _, MetadataExt as _, exchange};
 
 /// Small writes are put together up to this; larger ones go through.
 const BUFFER: usize = 128 << 10;
@@ -165,7 +163,7 @@ impl Beside {
         let Temporary(temporary) = writer
             .into_inner()
             .map_err(|error| cannot_write(&target)(error.into_error()))?;
-        dress(temporary.as_file(), like).map_err(cannot_write(&target))?;
+        platform::dress(temporary.as_file(), like).map_err(cannot_write(&target))?;
         Ok(Finished { target, temporary })
     }
 }
@@ -208,7 +206,7 @@ pub(crate) struct Finished {
 impl Finished {
     /// On the disk, as far as the system can tell.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        let synced = self.temporary.as_file().sync_all();
+        let synced = platform::sync_file(self.temporary.as_file());
         synced.map_err(cannot_write(&self.target))
     }
 
@@ -256,7 +254,7 @@ impl Finished {
     }
 
     /// What another program wrote stands under the temporary name: it is kept under one that people see.
-    pub(crate) fn kept(self, error: Option<Errno>) -> Error {
+    pub(crate) fn kept(self, error: Option<io::Error>) -> Error {
         let Self { target, temporary } = self;
         let kept = match temporary.persist_noclobber(with_suffix(&target, ".before".as_ref())) {
             Ok(_) => with_suffix(&target, ".before".as_ref()),
@@ -265,7 +263,7 @@ impl Finished {
                 Err(failed) => failed.file.path().to_owned(),
             },
         };
-        let why = error.map_or_else(String::new, |error| format!(": {}", io::Error::from(error)));
+        let why = error.map_or_else(String::new, |error| format!(": {error}"));
         cannot_write(&target)(io::Error::other(format!(
             "another program changed it at that moment{why}; what that one wrote is in {}",
             kept.display()
@@ -285,10 +283,15 @@ impl Finished {
     /// Appears under a name that nothing has yet.
     pub(crate) fn appear(self) -> Result<(), Error> {
         let Self { target, temporary } = self;
-        temporary
-            .persist_noclobber(&target)
-            .map_err(|failed| cannot_write(&target)(failed.error))?;
-        Ok(())
+        let Err(failed) = temporary.persist_noclobber(&target) else {
+            return Ok(());
+        };
+        let is_taken = failed.error.kind() == io::ErrorKind::AlreadyExists;
+        let error = match platform::taken_for(&target).filter(|_| is_taken) {
+            Some(other) => differs_in_case(&other),
+            None => failed.error,
+        };
+        Err(cannot_write(&target)(error))
     }
 }
 
@@ -312,6 +315,15 @@ pub(crate) fn device(target: &Path) -> Result<Option<File>, Error> {
 
 /// What is said of a result whose name something has.
 pub(crate) const EXISTS: &str = "it exists already; remove it or name another";
+
+/// What is said of a result whose name the file system takes for another one.
+pub(crate) fn differs_in_case(other: &OsStr) -> io::Error {
+    let what = format!(
+        "the file system there takes it for {}, which it does not tell from it; convert into another folder, or rename one of the sources",
+        Path::new(other).display()
+    );
+    io::Error::new(io::ErrorKind::AlreadyExists, what)
+}
 
 /// Refuses what cannot be replaced in place, before any work is done on it.
 ///
@@ -351,17 +363,12 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
 /// # Errors
 /// [`Error::Write`] if the file may not be written to.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
-    rustix::fs::access(path, Access::WRITE_OK).map_err(|error| cannot_write(path)(error.into()))
+    platform::check_writable(path).map_err(cannot_write(path))
 }
 
 /// Whether these are two names of one file.
 pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
-/// Two files change their names.
-pub(crate) fn exchange(one: &Path, other: &Path) -> Result<(), Errno> {
-    rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
 }
 
 /// The name of the backup, if it was not there before.
@@ -388,9 +395,7 @@ fn back_up(target: &Path, suffix: &OsStr) -> Result<Option<PathBuf>, Error> {
 }
 
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(cannot_write(folder))
+    platform::sync_folder(folder).map_err(cannot_write(folder))
 }
 
 /// Gives `new` the time of `like`.
@@ -400,40 +405,6 @@ fn date(new: &File, like: &File) -> io::Result<()> {
         .set_modified(wanted.modified()?)
         .set_accessed(wanted.accessed()?);
     new.set_times(times)
-}
-
-/// Gives `new` the owner, mode and attributes of `like`.
-fn dress(new: &File, like: &File) -> io::Result<()> {
-    let wanted = like.metadata()?;
-    let has = new.metadata()?;
-    if (has.uid(), has.gid()) != (wanted.uid(), wanted.gid()) {
-        let owner = (has.uid() != wanted.uid()).then(|| Uid::from_raw(wanted.uid()));
-        let group = (has.gid() != wanted.gid()).then(|| Gid::from_raw(wanted.gid()));
-        rustix::fs::fchown(new, owner, group)?;
-    }
-    new.set_permissions(wanted.permissions())?;
-    copy_attributes(new, like)
-}
-
-fn copy_attributes(new: &File, like: &File) -> io::Result<()> {
-    // 64 KiB is what Linux allows for the list, and for each value.
-    let mut names = vec![0_u8; 64 << 10];
-    let Ok(length) = rustix::fs::flistxattr(like, names.as_mut_slice()) else {
-        return Ok(());
-    };
-    let mut value = vec![0_u8; 64 << 10];
-    let names = names.get(..length).unwrap_or_default();
-    for name in names.split(|&b| b == 0).filter(|name| !name.is_empty()) {
-        let Ok(length) = rustix::fs::fgetxattr(like, name, value.as_mut_slice()) else {
-            continue;
-        };
-        let value = value.get(..length).unwrap_or_default();
-        let set = rustix::fs::fsetxattr(new, name, value, XattrFlags::empty());
-        if name.starts_with(b"user.") || name == b"system.posix_acl_access" {
-            set?;
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn with_suffix(path: &Path, suffix: &OsStr) -> PathBuf {

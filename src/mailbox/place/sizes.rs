@@ -1,8 +1,9 @@
 //! The sizes in the names of a Maildir's messages: `,S=` the octets, `,W=` the octets with CRLF line ends.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+
+use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 
 /// `path` with the sizes in its name corrected to those of `content`.
 pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
@@ -14,7 +15,7 @@ pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
 
 fn resized_name(name: &OsStr, content: &[u8]) -> OsString {
     let bytes = name.as_bytes();
-    let base = bytes.iter().position(|&b| b == b':').unwrap_or(bytes.len());
+    let base = flags_at(bytes).unwrap_or(bytes.len());
     let (base, flags) = bytes.split_at(base);
     let mut out = Vec::with_capacity(bytes.len() + 4);
     for (index, field) in base.split(|&b| b == b',').enumerate() {
@@ -46,8 +47,34 @@ fn wire_length(content: &[u8]) -> usize {
 
 /// What stays of a message's name whatever becomes of its sizes and flags.
 pub(crate) fn base_of(name: &[u8]) -> &[u8] {
-    let end = name.iter().position(|b| b",:".contains(b));
-    name.get(..end.unwrap_or(name.len())).unwrap_or(name)
+    let name = flags_at(name)
+        .and_then(|end| name.get(..end))
+        .unwrap_or(name);
+    name.split(|&b| b == b',').next().unwrap_or(name)
+}
+
+/// Where the flags of a name begin: at its colon, or at what programs write where a file system takes no colon. That may also
+/// stand in a name without flags, so they have to look like flags.
+fn flags_at(name: &[u8]) -> Option<usize> {
+    memchr::memchr(b':', name).or_else(|| {
+        let at = name.iter().rposition(|b| BEFORE_FLAGS.contains(b))?;
+        let letters = name.get(at + 1..)?.strip_prefix(b"2,")?;
+        letters.iter().all(u8::is_ascii_alphabetic).then_some(at)
+    })
+}
+
+/// `path`, a message, as it is called where this stands before the flags: a colon is replaced where there can be none.
+pub(crate) fn with_separator(path: &Path, separator: char) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    match memchr::memchr(b':', name) {
+        Some(at) if separator != ':' => {
+            let mut name = name.to_vec();
+            let mut units = [0; 4];
+            name.splice(at..=at, separator.encode_utf8(&mut units).bytes());
+            path.with_file_name(OsString::from_vec(name))
+        }
+        _ => path.into(),
+    }
 }
 
 /// `path`, a message, with the flags of both copies of it; but that it is to be deleted only if both say so. What has
@@ -70,7 +97,11 @@ pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
         true => folders[0],
         false => folders[1],
     };
-    let name = [name, b":2,", flags.as_slice()].concat();
+    let separator = [path, other].into_iter().find_map(|path| {
+        let name = path.file_name()?.as_bytes();
+        name.get(flags_at(name)?..)?.first().copied()
+    });
+    let name = [name, &[separator.unwrap_or(b':')], b"2,", flags.as_slice()].concat();
     folder.join(OsString::from_vec(name))
 }
 
@@ -79,7 +110,11 @@ pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
     let name = path.file_name()?.as_bytes();
     match memchr::memmem::find(name, b":2,") {
         Some(at) => Some((name.get(..at)?, name.get(at + 3..)?)),
-        None => (!name.contains(&b':')).then_some((name, b"")),
+        None if name.contains(&b':') => None,
+        None => match flags_at(name) {
+            Some(at) => Some((name.get(..at)?, name.get(at + 3..)?)),
+            None => Some((name, b"")),
+        },
     }
 }
 
@@ -94,9 +129,41 @@ mod tests {
             ("1.M2P3.host:2,S", "1.M2P3.host:2,S"),
             ("1.S=5.host,S=x,W=:2,S=1", "1.S=5.host,S=x,W=:2,S=1"),
             ("S=1,W=2", "S=1,W=8"),
+            ("1.host,S=10;2,FS", "1.host,S=6;2,FS"),
+            ("1.host;2,S=1,S=10", "1.host;2,S=6,S=6"),
         ] {
             let got = resized_name(OsStr::new(before), b"a\nb\r\n\n");
             assert_eq!(got, OsStr::new(after));
+        }
+    }
+
+    #[test]
+    fn flags_are_read_behind_what_stands_for_a_colon_where_there_can_be_none() {
+        for (name, base, flags) in [
+            ("1.host:2,FS", "1.host", Some("FS")),
+            ("1.host;2,FS", "1.host", Some("FS")),
+            ("1.host!2,", "1.host", Some("")),
+            ("1.host,S=4;2,S", "1.host", Some("S")),
+            ("1!2;2,S", "1!2", Some("S")),
+            // No flags.
+            ("1!2,3.host", "1!2", Some("")),
+            ("1;3,S", "1;3", Some("")),
+            ("1.host:1,x", "1.host", None),
+            ("1!2,S:1,x", "1!2", None),
+        ] {
+            assert_eq!(base_of(name.as_bytes()), base.as_bytes(), "{name}");
+            let found = flags_of(Path::new(name)).map(|(_, flags)| flags);
+            assert_eq!(found, flags.map(str::as_bytes), "{name}");
+        }
+        let united = with_flags_of(Path::new("cur/1;2,S"), Path::new("new/1"));
+        assert_eq!(united, Path::new("cur/1;2,S"));
+        let united = with_flags_of(Path::new("new/1"), Path::new("cur/1!2,S"));
+        assert_eq!(united, Path::new("cur/1!2,S"));
+        for (separator, name) in [(':', "cur/1:2,S"), (';', "cur/1;2,S")] {
+            assert_eq!(
+                with_separator(Path::new("cur/1:2,S"), separator),
+                Path::new(name)
+            );
         }
     }
 }

@@ -8,18 +8,14 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{CWD, RenameFlags};
-use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_read, cannot_write};
-use crate::mailbox::place::replace::{Finished, Identity, exchange, is_same, sync_folder};
+use crate::mailbox::place::replace::{Finished, Identity, is_same, sync_folder};
 use crate::mailbox::place::sizes::{base_of, resized, with_flags_of};
 use crate::mailbox::place::temporary::folder_of;
+use crate::platform::{self, MetadataExt as _, OsStrExt as _, exchange, rename_to_new};
 
 /// How often a link of ours is looked for that readers keep renaming.
 const SEARCHES: usize = 16;
@@ -112,14 +108,13 @@ impl Old<'_> {
     fn leave_to(&self, path: &Path, twin: &File) -> Result<bool, Error> {
         let renamed = with_flags_of(path, self.path);
         if renamed != path {
-            let flags = RenameFlags::NOREPLACE;
-            match rustix::fs::renameat_with(CWD, path, CWD, &renamed, flags) {
+            match rename_to_new(path, &renamed) {
                 Ok(()) => {}
-                Err(Errno::NOENT) => return Ok(false),
-                Err(error) => return Err(cannot_write(path)(error.into())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(cannot_write(path)(error)),
             }
         }
-        twin.sync_all().map_err(cannot_write(&renamed))?;
+        platform::sync_file(twin).map_err(cannot_write(&renamed))?;
         sync_folder(folder_of(&renamed))?;
         let names = twin.metadata().map_err(cannot_read(path))?.nlink();
         Ok(names > 0 && self.is_there()? && self.remove()?)
@@ -171,7 +166,7 @@ impl Old<'_> {
         let temporary = finished.temporary.path();
         match exchange(temporary, self.path) {
             Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             // A file system that cannot exchange: between check and rename lies an instant.
             Err(_) if !self.is_there()? => return Ok(false),
             Err(_) => {
@@ -187,9 +182,8 @@ impl Old<'_> {
         }
         let back = match exchange(temporary, self.path) {
             // Ours was moved.
-            Err(Errno::NOENT) => {
-                let flags = RenameFlags::NOREPLACE;
-                rustix::fs::renameat_with(CWD, temporary, CWD, self.path, flags)
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                rename_to_new(temporary, self.path)
             }
             swapped => swapped,
         };

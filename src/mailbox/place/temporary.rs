@@ -5,14 +5,13 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::mailbox::place::process::{host, is_gone, system};
+use crate::mailbox::place::process::system;
+use crate::platform::{self, OsStrExt as _, host, is_gone};
 
 /// The folder that holds `path`.
 pub(crate) fn folder_of(path: &Path) -> &Path {
@@ -66,7 +65,7 @@ pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
         .make_in(folder, |path| {
             let mut options = File::options();
             options.read(true).write(true).create_new(true);
-            options.mode(0o600).open(path)
+            platform::private(&mut options).open(path)
         })
 }
 
@@ -86,6 +85,12 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 /// Takes away what runs on this host left in `folder` when they were killed: what a process of
 /// this system made that is gone, and what nobody touched for a day (of a boot before this one).
 pub(crate) fn sweep(folder: &Path) {
+    sweep_as(folder, system().is_some());
+}
+
+/// Where the system does not tell itself from others of its name (no Linux, or no /proc), a process that is not here may
+/// be on another machine, which shares the folder.
+fn sweep_as(folder: &Path, is_told_apart: bool) {
     const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
     let (prefix, here) = (our_prefix(), our_system());
     let Ok(entries) = fs::read_dir(folder) else {
@@ -98,7 +103,7 @@ pub(crate) fn sweep(folder: &Path) {
         };
         let mut fields = rest.split(|&b| b == b'-');
         let digits = fields.next().unwrap_or_default();
-        let abandoned = if fields.next() == Some(here.as_bytes()) {
+        let abandoned = if is_told_apart && fields.next() == Some(here.as_bytes()) {
             is_gone(digits)
         } else {
             let modified = entry.metadata().and_then(|found| found.modified());
@@ -108,9 +113,8 @@ pub(crate) fn sweep(folder: &Path) {
         if abandoned {
             // Best effort: it is in nobody's way. A folder of another user is none of ours, whatever its name; what links
             // in a folder lead to stays.
-            let us = rustix::process::geteuid().as_raw();
             let _ = match entry.metadata() {
-                Ok(found) if found.is_dir() && found.uid() != us => Ok(()),
+                Ok(found) if found.is_dir() && !platform::is_ours(&found) => Ok(()),
                 Ok(found) if found.is_dir() => fs::remove_dir_all(entry.path()),
                 _ => fs::remove_file(entry.path()),
             };
@@ -147,6 +151,9 @@ mod tests {
         fs::create_dir(at(&others)).expect("a folder");
         let is_others = std::os::unix::fs::chown(at(&others), Some(1), None).is_ok();
         let ours = temporary_folder_in(folder.path()).expect("a folder");
+        // Nobody tells whether they are gone.
+        sweep_as(folder.path(), false);
+        assert!(at(&named(gone)).exists());
         sweep(folder.path());
         assert!(!at(&named(gone)).exists());
         // Only the super-user can make a folder of another user.

@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn in_file(bytes: &[u8]) -> Arc<fs::File> {
-        use std::os::unix::fs::FileExt as _;
+        use crate::platform::FileExt as _;
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(bytes, 0).unwrap();
         Arc::new(file)

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::forms::quoting::{Extent, Quoting};
 use crate::mailbox::read::consumed::Consumed;
 use crate::mailbox::read::full::filled_by;
+use crate::platform::FileExt as _;
 
 /// How much of an mbox is read to see how it quotes.
 const SAMPLE: usize = 1 << 20;

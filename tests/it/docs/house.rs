@@ -15,6 +15,8 @@ const MODULES: &[(&str, u8)] = &[
     ("report", 0),
     // Edits know nothing but spans; what maps decoded bodies back makes them.
     ("edit", 0),
+    // What systems do differently; it knows nothing of mail.
+    ("platform", 0),
     ("disk", 1),
     ("mime", 1),
     ("link", 1),
@@ -60,7 +62,9 @@ const ALSO: &[(&str, &str)] = &[
 ];
 
 /// What mailboxes may know: messages are bytes to them, and stores and caches are folders that they pass.
-const MAILBOX_USES: &[&str] = &["span", "detail", "error", "edit", "disk", "lengths"];
+const MAILBOX_USES: &[&str] = &[
+    "span", "detail", "error", "platform", "edit", "disk", "lengths",
+];
 
 const LONGEST_FILE: usize = 500;
 

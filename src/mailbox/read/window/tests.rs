@@ -1,8 +1,7 @@
 //! The walk in windows.
 
-use std::os::unix::fs::FileExt as _;
-
 use super::*;
+use crate::platform::FileExt as _;
 use proptest::prelude::*;
 
 /// Bytes as a stream, as which files are divided alike.

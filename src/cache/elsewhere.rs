@@ -1,0 +1,117 @@
+//! Where there is no Unix there is no cache: its folder relies on descriptors, owners and locks. Whoever asks for one is told.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::Key;
+use crate::disk::layout::Area;
+use crate::error::Error;
+
+/// A cache that nobody can open.
+#[derive(Debug)]
+pub struct CacheFolder(Infallible);
+
+impl CacheFolder {
+    /// # Errors
+    /// Always: [`Error::Usage`].
+    pub fn open(path: &Path, _at_most: Option<u64>) -> Result<Self, Error> {
+        let why = format!(
+            "{} needs Linux, macOS or another Unix; leave it out",
+            the_cache(path)
+        );
+        Err(Error::Usage(why.into()))
+    }
+
+    /// # Errors
+    /// As [`CacheFolder::open`].
+    pub fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
+        Self::open(path, at_most)
+    }
+
+    /// Never called, as all the others.
+    pub fn trouble(&self) -> Option<&str> {
+        match self.0 {}
+    }
+
+    pub(super) fn read(&self, _area: Area, _key: &Key, _at_most: u64) -> Option<Vec<u8>> {
+        match self.0 {}
+    }
+
+    pub(super) fn write(&self, _area: Area, _key: &Key, _octets: &[u8]) -> bool {
+        match self.0 {}
+    }
+
+    pub(super) fn path(&self, _area: Area, _key: &Key) -> PathBuf {
+        match self.0 {}
+    }
+
+    pub(super) fn remove(&self, _area: Area, _key: &Key) {
+        match self.0 {}
+    }
+}
+
+/// What a run keeps to be gone on with: nothing, so a run that is stopped begins anew.
+#[derive(Debug)]
+pub(crate) struct RunFolder {
+    pub(crate) cache: Arc<CacheFolder>,
+    pub(crate) path: PathBuf,
+    never: Infallible,
+}
+
+impl RunFolder {
+    /// # Errors
+    /// Always: [`Error::Write`], so that the run does without.
+    pub(crate) fn open(path: &Path, _leaves: u64) -> Result<Self, Error> {
+        let why = io::Error::new(io::ErrorKind::Unsupported, "that needs a Unix");
+        Err(Error::cannot_write(the_cache(path))(why))
+    }
+
+    pub(crate) fn made(&self, _command: &str) -> Made {
+        match self.never {}
+    }
+
+    pub(crate) fn answers(&self) -> usize {
+        match self.never {}
+    }
+
+    pub(crate) fn remove(self) -> bool {
+        match self.never {}
+    }
+}
+
+/// What an earlier run made, of which nothing is known.
+#[derive(Debug)]
+pub(crate) struct Made(Infallible);
+
+impl Made {
+    pub(crate) fn before(&self) -> usize {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_any(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_made(&self, _source: &Path) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn makes(&self, _source: &Path, _target: &Path, _file: &File) {
+        match self.0 {}
+    }
+}
+
+pub(crate) fn is_of_disk(_why: &io::Error) -> bool {
+    false
+}
+
+pub(crate) fn the_cache(path: &Path) -> String {
+    format!("the cache {}", path.display())
+}
+
+pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
+    format!("{} cannot be written: {why}", the_cache(path))
+}

@@ -1,0 +1,117 @@
+//! What operating systems do differently, said once: every `cfg` of a system that is not about a whole command stands here.
+//!
+//! A capability that a system or a file system lacks has a way around it beside it, or an error that says so; docs/platforms.md
+//! has the list, and what of it ever ran. Nothing here needs /proc: where it is there, others ask it for more.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+pub use self::unix::*;
+#[cfg(windows)]
+pub use self::windows::*;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// What stands before the flags in the names of a Maildir's messages: the colon, and what programs write where a file
+/// system takes it for something else (isync and mutt the semicolon, Evolution and Python the exclamation mark).
+pub const BEFORE_FLAGS: [u8; 3] = *b":;!";
+
+/// Which of [`BEFORE_FLAGS`] names in this folder may have: the colon, unless the file system refuses it (FAT), or takes it
+/// for the name of a stream within the file (NTFS on Windows).
+///
+/// # Errors
+/// Nothing can be made there.
+pub fn before_flags(folder: &Path) -> io::Result<char> {
+    if cfg!(windows) {
+        return Ok(';');
+    }
+    let probe = |separator| {
+        let path = folder.join(format!("embody{separator}2,"));
+        File::options().write(true).create_new(true).open(&path)?;
+        fs::remove_file(path)
+    };
+    match probe(':') {
+        Ok(()) => Ok(':'),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(':'),
+        Err(_) => probe(';').map(|()| ';'),
+    }
+}
+
+/// A name as file systems compare it that do not tell cases apart (APFS, NTFS, FAT). They also take accented letters for one
+/// however they are put together, which this does not.
+pub fn folded(name: &OsStr) -> String {
+    name.to_string_lossy().to_lowercase()
+}
+
+/// Whether names in this folder that differ only in case are those of one file.
+///
+/// # Errors
+/// Nothing can be made there.
+pub fn folds_case(folder: &Path) -> io::Result<bool> {
+    let name = format!(".embody-case-{}", std::process::id());
+    let path = folder.join(&name);
+    let there = folder.join(name.to_uppercase());
+    if there.exists() {
+        return Ok(false);
+    }
+    File::options().write(true).create_new(true).open(&path)?;
+    let folds = there.exists();
+    fs::remove_file(path)?;
+    Ok(folds)
+}
+
+/// The name that a file system takes for `path`, which something has that is called otherwise.
+pub fn taken_for(path: &Path) -> Option<OsString> {
+    let wanted = path.file_name()?;
+    let mut other = None;
+    for entry in fs::read_dir(path.parent()?).ok()?.flatten() {
+        let name = entry.file_name();
+        if name == wanted {
+            return None;
+        }
+        if folded(&name) == folded(wanted) {
+            other = Some(name);
+        }
+    }
+    other
+}
+
+/// Makes all files in a new folder, and their names, durable, one after the other.
+///
+/// # Errors
+/// What the system says of one.
+#[cfg_attr(any(target_os = "linux", target_os = "android"), allow(dead_code))]
+fn sync_each(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => sync_each(&entry.path())?,
+            false => sync_file(&File::options().write(true).open(entry.path())?)?,
+        }
+    }
+    sync_folder(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_another_file_has_in_another_case_is_told_from_one_that_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("Mail.mbox"), "").unwrap();
+        assert_eq!(taken_for(&at("mail.mbox")), Some("Mail.mbox".into()));
+        assert_eq!(taken_for(&at("Mail.mbox")), None);
+        assert_eq!(taken_for(&at("other.mbox")), None);
+        let folds = folds_case(folder.path()).unwrap();
+        assert_eq!(folds, at("mail.MBOX").exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

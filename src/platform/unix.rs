@@ -1,0 +1,377 @@
+//! Unix: what POSIX has, and what Linux, macOS or FreeBSD have besides.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::Path;
+
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+pub use std::os::unix::ffi::{OsStrExt, OsStringExt};
+pub use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};
+
+/// A user and a group.
+pub type Owner = (Uid, Gid);
+
+/// This machine's name.
+pub fn host() -> std::ffi::OsString {
+    std::ffi::OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
+}
+
+/// Whether no process here has the number that `digits` say.
+pub fn is_gone(digits: &[u8]) -> bool {
+    let number = || std::str::from_utf8(digits).ok()?.parse().ok();
+    let process = number().and_then(rustix::process::Pid::from_raw);
+    process.is_some_and(|it| rustix::process::test_kill_process(it) == Err(Errno::SRCH))
+}
+
+/// The number of the user as whom this process works.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Whether this user made it.
+pub fn is_ours(found: &Metadata) -> bool {
+    found.uid() == user()
+}
+
+/// Whose files results are to be that are made of this one: the super-user gives them to whom it belongs.
+pub fn owner_of_results(like: Option<&Metadata>) -> Option<Owner> {
+    let like = like.filter(|_| rustix::process::geteuid().is_root())?;
+    Some((Uid::from_raw(like.uid()), Gid::from_raw(like.gid())))
+}
+
+/// Gives a file away.
+pub fn own(file: impl AsFd, (user, group): Owner) -> io::Result<()> {
+    Ok(rustix::fs::fchown(file, Some(user), Some(group))?)
+}
+
+/// Gives a folder away, and never what a link leads to.
+pub fn own_folder(path: &Path, owner: Owner) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    own(rustix::fs::open(path, flags, Mode::empty())?, owner)
+}
+
+/// A file that others may neither read nor write.
+pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600)
+}
+
+/// A new folder that is closed to others.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Closes a folder to others.
+pub fn make_private(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+/// Whether this process may write to a file.
+///
+/// # Errors
+/// It may not.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(path, Access::WRITE_OK)?)
+}
+
+/// Whether the fcntl lock of the whole file is ours now; a file system without such locks has none to wait for.
+///
+/// # Errors
+/// What the system says.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
+        Err(why) if why == Errno::NOLCK || is_unsupported(why) => Ok(true),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Gives the fcntl lock up.
+///
+/// # Errors
+/// What the system says.
+pub fn unlock(file: &File) -> io::Result<()> {
+    match rustix::fs::fcntl_lock(file, FlockOperation::Unlock) {
+        Err(why) if why == Errno::NOLCK || is_unsupported(why) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// That a file system, or this system, has no such call. Linux has one number for the last two, macOS two.
+fn is_unsupported(why: Errno) -> bool {
+    [Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&why)
+}
+
+/// Two files change their names. FreeBSD has no such call: who cannot exchange checks, and renames.
+///
+/// # Errors
+/// What the system says; then nothing was done.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
+/// See the other one.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+pub fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
+    Err(Errno::NOSYS.into())
+}
+
+/// Gives a file a name that no other one has.
+///
+/// # Errors
+/// Another has it ([`io::ErrorKind::AlreadyExists`]), or what the system says.
+pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
+    match name_anew(CWD, old, CWD, new)? {
+        true => Ok(()),
+        false => fs::remove_file(old),
+    }
+}
+
+/// Gives a new folder its name; an empty folder that has it goes.
+///
+/// # Errors
+/// Another has it, or what the system says.
+pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
+    fs::rename(old, new)
+}
+
+/// [`rename_to_new`] in open folders. Returns whether the old name is gone: where the system or file system (NFS, FreeBSD) only has
+/// links, the file has two names then.
+///
+/// # Errors
+/// As [`rename_to_new`].
+pub fn name_anew(
+    from: impl AsFd,
+    old: impl rustix::path::Arg + Copy,
+    to: impl AsFd,
+    new: impl rustix::path::Arg + Copy,
+) -> io::Result<bool> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    {
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(&from, old, &to, new, flags) {
+            Err(why) if why == Errno::INVAL || is_unsupported(why) => {}
+            done => return Ok(done.map(|()| true)?),
+        }
+    }
+    link_anew(from, old, to, new).map(|()| false)
+}
+
+fn link_anew(
+    from: impl AsFd,
+    old: impl rustix::path::Arg,
+    to: impl AsFd,
+    new: impl rustix::path::Arg,
+) -> io::Result<()> {
+    Ok(rustix::fs::linkat(from, old, to, new, AtFlags::empty())?)
+}
+
+/// Makes the content of a file, or the names in a folder, durable: on macOS past the drive's own cache (F_FULLFSYNC), as
+/// fsync does elsewhere.
+///
+/// # Errors
+/// What the system says.
+pub fn sync(of: impl AsFd) -> io::Result<()> {
+    #[cfg(target_vendor = "apple")]
+    match rustix::fs::fcntl_fullfsync(&of) {
+        // Servers and drives of other makers.
+        Err(why) if is_unsupported(why) || [Errno::INVAL, Errno::NOTTY].contains(&why) => {}
+        done => return Ok(done?),
+    }
+    match rustix::fs::fsync(of) {
+        // A file system that has no such call for folders.
+        Err(Errno::INVAL) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// [`sync`] of a file.
+///
+/// # Errors
+/// As there.
+pub fn sync_file(file: &File) -> io::Result<()> {
+    sync(file)
+}
+
+/// [`sync`] of a folder.
+///
+/// # Errors
+/// As there.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    sync(File::open(folder)?)
+}
+
+/// Makes all that is in a new folder durable: where the system can, by one call for thousands of files.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_tree(folder: &Path) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    return Ok(rustix::fs::syncfs(File::open(folder)?)?);
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    super::sync_each(folder)
+}
+
+/// Gives `new` the owner, mode and extended attributes of `like`; no access lists but those of Linux, which are attributes.
+///
+/// # Errors
+/// One that matters cannot be given.
+pub fn dress(new: &File, like: &File) -> io::Result<()> {
+    let wanted = like.metadata()?;
+    let has = new.metadata()?;
+    if (has.uid(), has.gid()) != (wanted.uid(), wanted.gid()) {
+        let owner = (has.uid() != wanted.uid()).then(|| Uid::from_raw(wanted.uid()));
+        let group = (has.gid() != wanted.gid()).then(|| Gid::from_raw(wanted.gid()));
+        rustix::fs::fchown(new, owner, group)?;
+    }
+    new.set_permissions(wanted.permissions())?;
+    copy_attributes(new, like)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn copy_attributes(new: &File, like: &File) -> io::Result<()> {
+    use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
+
+    // 64 KiB is what Linux allows for the list, and for each value.
+    let mut names = vec![0_u8; 64 << 10];
+    let Ok(length) = flistxattr(like, names.as_mut_slice()) else {
+        return Ok(());
+    };
+    let mut value = vec![0_u8; 64 << 10];
+    let names = names.get(..length).unwrap_or_default();
+    for name in names.split(|&b| b == 0).filter(|name| !name.is_empty()) {
+        let Ok(length) = fgetxattr(like, name, value.as_mut_slice()) else {
+            continue;
+        };
+        let value = value.get(..length).unwrap_or_default();
+        let set = fsetxattr(new, name, value, XattrFlags::empty());
+        if name.starts_with(b"user.") || name == b"system.posix_acl_access" {
+            set?;
+        }
+    }
+    Ok(())
+}
+
+/// rustix has no extended attributes of FreeBSD.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn copy_attributes(_new: &File, _like: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Opens a file to append to, and makes it; a pipe that nobody reads is an error that [`is_unread_pipe`] knows, and a full
+/// one does not wait.
+///
+/// # Errors
+/// What the system says.
+pub fn append_without_waiting(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits();
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .custom_flags(flags.cast_signed())
+        .open(path)
+}
+
+/// Whether a pipe could not be opened for want of a reader.
+pub fn is_unread_pipe(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+}
+
+/// Whether that is a terminal, the null device or the like.
+pub fn is_character_device(found: &Metadata) -> bool {
+    found.file_type().is_char_device()
+}
+
+/// A standard stream as a file, under a descriptor of its own.
+///
+/// # Errors
+/// What the system says; it is closed.
+pub fn stream(of: impl AsFd) -> io::Result<File> {
+    let descriptor = of.as_fd().try_clone_to_owned()?;
+    match is_stand_in(&descriptor) {
+        true => Err(io::Error::other("it is closed")),
+        false => Ok(File::from(descriptor)),
+    }
+}
+
+/// Whether the descriptor is what the standard library opened in place of a closed one: the null
+/// device for reading *and* writing. `1<>/dev/null`, `0<>/dev/null` and Python's `subprocess.DEVNULL` cannot be told
+/// from it and are refused as well: that delays mail, where the other mistake would lose it.
+fn is_stand_in(descriptor: impl AsFd) -> bool {
+    let both_ways = rustix::fs::fcntl_getfl(&descriptor)
+        .is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
+    both_ways
+        && match (rustix::fs::fstat(descriptor), rustix::fs::stat("/dev/null")) {
+            (Ok(found), Ok(null)) => found.st_rdev == null.st_rdev && found.st_mode == null.st_mode,
+            _ => false,
+        }
+}
+
+/// Bytes that are free for us where a folder is.
+///
+/// # Errors
+/// What the system says.
+pub fn free_space(folder: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// What keeps a write to a connection that the other end has closed an error, and no SIGPIPE. macOS has it of the socket
+/// instead: [`no_signals`].
+#[cfg(all(feature = "milter", not(target_vendor = "apple")))]
+pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::NOSIGNAL;
+/// See the other one.
+#[cfg(all(feature = "milter", target_vendor = "apple"))]
+pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::empty();
+
+/// Writes to this connection raise no SIGPIPE, where that is said of the connection; [`NO_SIGNAL`] says it of the write.
+///
+/// # Errors
+/// What the system says.
+#[cfg(feature = "milter")]
+pub fn no_signals(socket: impl AsFd) -> io::Result<()> {
+    #[cfg(target_vendor = "apple")]
+    rustix::net::sockopt::set_socket_nosigpipe(&socket, true)?;
+    let _ = socket.as_fd().as_raw_fd();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_taken_is_not_taken_over_by_either_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, content) in [("one", "1"), ("two", "2"), ("taken", "x")] {
+            fs::write(at(name), content).unwrap();
+        }
+        let taken = |done: io::Result<()>| done.unwrap_err().kind() == io::ErrorKind::AlreadyExists;
+        assert!(taken(rename_to_new(&at("one"), &at("taken"))));
+        assert!(taken(link_anew(CWD, &at("two"), CWD, &at("taken"))));
+        rename_to_new(&at("one"), &at("1")).unwrap();
+        link_anew(CWD, &at("two"), CWD, &at("2")).unwrap();
+        assert!(!at("one").exists() && at("two").exists());
+        let read = |name| fs::read_to_string(at(name)).unwrap();
+        assert_eq!([read("1"), read("2"), read("taken")], ["1", "2", "x"]);
+    }
+
+    #[test]
+    fn a_tree_is_synced_without_the_call_for_all_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        private_folder(&folder.path().join("cur")).unwrap();
+        fs::write(folder.path().join("cur/1:2,S"), "mail").unwrap();
+        crate::platform::sync_each(folder.path()).unwrap();
+        assert_eq!(crate::platform::before_flags(folder.path()).unwrap(), ':');
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,324 @@
+//! Windows, as far as the first step goes: mail is read, and results are new files. Nothing is locked or changed in place,
+//! and there are no folders of ours (stores, caches), which rely on what only Unix has.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
+use std::io;
+use std::os::windows::fs::{FileExt as Positioned, MetadataExt as Attributes};
+use std::os::windows::io::AsHandle;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+/// Names as bytes: UTF-8, and beside it what the standard library writes for UTF-16 that is not valid.
+pub trait OsStrExt {
+    /// All bytes of the name.
+    fn as_bytes(&self) -> &[u8];
+    /// The name of these bytes; of what is no UTF-8, a name that nothing has.
+    fn from_bytes(bytes: &[u8]) -> &Self;
+}
+
+impl OsStrExt for OsStr {
+    fn as_bytes(&self) -> &[u8] {
+        self.as_encoded_bytes()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> &Self {
+        Self::new(std::str::from_utf8(bytes).unwrap_or("\u{fffd}"))
+    }
+}
+
+/// See [`OsStrExt`].
+pub trait OsStringExt {
+    /// The name of these bytes, as [`OsStrExt::from_bytes`] has it.
+    fn from_vec(bytes: Vec<u8>) -> Self;
+}
+
+impl OsStringExt for OsString {
+    fn from_vec(bytes: Vec<u8>) -> Self {
+        OsStr::from_bytes(&bytes).to_owned()
+    }
+}
+
+/// Reading and writing at an offset. It moves the place at which the handle goes on, so nobody uses both.
+pub trait FileExt {
+    /// Reads some bytes from there; none at the end.
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Reads as many as there is room for.
+    fn read_exact_at(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all of them there.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+}
+
+impl FileExt for File {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.seek_read(into, offset)
+    }
+
+    fn read_exact_at(&self, mut into: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !into.is_empty() {
+            match self.seek_read(into, offset)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => {
+                    into = into.get_mut(read..).unwrap_or_default();
+                    offset += read as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.seek_write(bytes, offset)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => {
+                    bytes = bytes.get(written..).unwrap_or_default();
+                    offset += written as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What tells files apart. The standard library does not give their numbers; files that were made and written at the same
+/// moment are taken for one, which refuses a command and loses nothing.
+pub trait MetadataExt {
+    /// When it was made.
+    fn dev(&self) -> u64;
+    /// When it was written; of a folder nothing, for what comes into it would change that.
+    fn ino(&self) -> u64;
+    /// Names: one, as far as is known.
+    fn nlink(&self) -> u64;
+    /// Seconds since 1970.
+    fn mtime(&self) -> i64;
+    /// And nanoseconds.
+    fn mtime_nsec(&self) -> i64;
+    /// When anything of it was changed: as far as is known, when it was written.
+    fn ctime(&self) -> i64 {
+        self.mtime()
+    }
+    /// And nanoseconds.
+    fn ctime_nsec(&self) -> i64 {
+        self.mtime_nsec()
+    }
+}
+
+impl MetadataExt for Metadata {
+    fn dev(&self) -> u64 {
+        self.creation_time()
+    }
+
+    fn ino(&self) -> u64 {
+        match self.is_dir() {
+            true => 0,
+            false => self.last_write_time(),
+        }
+    }
+
+    fn nlink(&self) -> u64 {
+        1
+    }
+
+    fn mtime(&self) -> i64 {
+        let since = self.modified().ok();
+        let since = since.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        since.map_or(0, |since| since.as_secs().cast_signed())
+    }
+
+    fn mtime_nsec(&self) -> i64 {
+        let since = self.modified().ok();
+        let since = since.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        since.map_or(0, |since| since.subsec_nanos().into())
+    }
+}
+
+/// See [`MetadataExt::ino`].
+pub trait DirEntryExt {
+    /// That of the metadata.
+    fn ino(&self) -> u64;
+}
+
+impl DirEntryExt for DirEntry {
+    fn ino(&self) -> u64 {
+        self.metadata().map_or(0, |found| found.ino())
+    }
+}
+
+/// Files are given to nobody: access lists come from the folder around them.
+#[derive(Clone, Copy, Debug)]
+pub enum Owner {}
+
+/// This machine's name.
+pub fn host() -> OsString {
+    std::env::var_os("COMPUTERNAME").unwrap_or_default()
+}
+
+/// Nobody tells: what a killed run left goes after a day.
+pub fn is_gone(_digits: &[u8]) -> bool {
+    false
+}
+
+/// Users have no numbers.
+pub fn user() -> u32 {
+    0
+}
+
+/// Nobody tells.
+pub fn is_ours(_found: &Metadata) -> bool {
+    true
+}
+
+/// None.
+pub fn owner_of_results(_like: Option<&Metadata>) -> Option<Owner> {
+    None
+}
+
+/// Never called: there is no [`Owner`].
+pub fn own(_file: &File, owner: Owner) -> io::Result<()> {
+    match owner {}
+}
+
+/// Never called: there is no [`Owner`].
+pub fn own_folder(_path: &Path, owner: Owner) -> io::Result<()> {
+    match owner {}
+}
+
+/// As open to others as the folder around it.
+pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// As open to others as the folder around it.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+/// It stays as open to others as the folder around it.
+pub fn make_private(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Whether a file is not marked as one that is only read.
+///
+/// # Errors
+/// It is.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    match fs::metadata(path)?.permissions().readonly() {
+        true => Err(io::ErrorKind::PermissionDenied.into()),
+        false => Ok(()),
+    }
+}
+
+/// There are no such locks.
+///
+/// # Errors
+/// Always: nothing is changed in place.
+pub fn try_lock(_file: &File) -> io::Result<bool> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// There are no such locks.
+///
+/// # Errors
+/// Never.
+pub fn unlock(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// There is no such call.
+///
+/// # Errors
+/// Always.
+pub fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Gives a file a name that no other one has.
+///
+/// # Errors
+/// Another has it ([`io::ErrorKind::AlreadyExists`]), or what the system says.
+pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
+    fs::hard_link(old, new)?;
+    fs::remove_file(old)
+}
+
+/// Gives a new folder its name; an empty folder that has it goes.
+///
+/// # Errors
+/// Another has it, or what the system says.
+pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
+    // Nothing but an empty folder is removed so.
+    if let Err(error) = fs::remove_dir(new)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    fs::rename(old, new)
+}
+
+/// Makes the content of a file durable.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_file(file: &File) -> io::Result<()> {
+    file.sync_all()
+}
+
+/// There is no such call: NTFS keeps a journal of names.
+///
+/// # Errors
+/// Never.
+pub fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Makes all that is in a new folder durable.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_tree(folder: &Path) -> io::Result<()> {
+    super::sync_each(folder)
+}
+
+/// A new file has the access lists that its folder gives it.
+///
+/// # Errors
+/// Never.
+pub fn dress(_new: &File, _like: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Opens a file to append to, and makes it.
+///
+/// # Errors
+/// What the system says.
+pub fn append_without_waiting(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Never: pipes have no names among files.
+pub fn is_unread_pipe(_error: &io::Error) -> bool {
+    false
+}
+
+/// Whether that is neither a file nor a folder.
+pub fn is_character_device(found: &Metadata) -> bool {
+    !found.is_file() && !found.is_dir()
+}
+
+/// A standard stream as a file, under a handle of its own.
+///
+/// # Errors
+/// What the system says.
+pub fn stream(of: impl AsHandle) -> io::Result<File> {
+    Ok(File::from(of.as_handle().try_clone_to_owned()?))
+}
+
+/// Nobody tells.
+///
+/// # Errors
+/// Always.
+pub fn free_space(_folder: &Path) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -1,0 +1,90 @@
+//! Where there is no Unix there is no store in a folder: it relies on descriptors, modes and locks. Whoever names one is told;
+//! stores on servers are the same everywhere.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::{Store, StoreError, User};
+use crate::disk::Key;
+
+/// A store that nobody can open.
+#[derive(Debug)]
+pub struct Folder(Infallible);
+
+/// An object of such a store.
+pub(crate) struct Object {
+    pub key: Key,
+    pub size: u64,
+    pub modified: SystemTime,
+}
+
+impl Folder {
+    /// # Errors
+    /// Always.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Err(StoreError::lasting(format!(
+            "{}: a store in a folder needs Linux, macOS or another Unix; name one on a server, or run embody there",
+            path.display()
+        )))
+    }
+
+    /// # Errors
+    /// Always.
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        Self::open(path)
+    }
+
+    /// # Errors
+    /// Always.
+    pub fn open_alone(path: &Path) -> Result<Self, StoreError> {
+        Self::open(path)
+    }
+
+    /// Never called, as all the others.
+    pub fn path(&self) -> &Path {
+        match self.0 {}
+    }
+
+    pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {
+        match self.0 {}
+    }
+
+    pub(crate) fn users(&self) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
+        match self.0 {}
+    }
+
+    pub(crate) fn verify(&self, _key: &Key) -> Result<(), StoreError> {
+        match self.0 {}
+    }
+
+    pub(crate) fn pieces(
+        &self,
+        _key: &Key,
+        _each: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), StoreError> {
+        match self.0 {}
+    }
+
+    pub(crate) fn remove(&self, _key: &Key, _before: SystemTime) -> Result<bool, StoreError> {
+        match self.0 {}
+    }
+}
+
+impl Store for Folder {
+    fn put(&self, _octets: &[u8]) -> Result<Key, StoreError> {
+        match self.0 {}
+    }
+
+    fn flush(&self, _keys: &[Key]) -> Result<(), StoreError> {
+        match self.0 {}
+    }
+
+    fn get(&self, _key: &Key, _at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.0 {}
+    }
+
+    fn base_url(&self) -> String {
+        match self.0 {}
+    }
+}
