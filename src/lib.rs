@@ -185,12 +185,14 @@ mod disk;
 #[allow(unreachable_pub)]
 mod edit;
 mod error;
+// What only the milter needs.
+#[cfg_attr(not(unix), allow(dead_code))]
 #[allow(unreachable_pub)]
 mod expand;
 #[allow(unreachable_pub)]
 mod external_body;
 // Archives, a cache in front of servers, and servers of stores are the program's.
-#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 pub mod fetch;
 mod ledger;
 #[allow(unreachable_pub)]
@@ -218,7 +220,7 @@ pub mod report;
 #[allow(unreachable_pub)]
 mod span;
 // The program alone collects stores.
-#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]
 pub mod store;
 

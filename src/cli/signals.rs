@@ -76,7 +76,7 @@ pub(super) fn limits_on_files_are_failed_writes() {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
