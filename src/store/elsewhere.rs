@@ -10,7 +10,7 @@ use crate::disk::Key;
 
 /// A store that nobody can open.
 #[derive(Debug)]
-pub struct Folder(Infallible);
+pub struct NoFolder(Infallible);
 
 /// An object of such a store.
 pub(crate) struct Object {
@@ -19,7 +19,7 @@ pub(crate) struct Object {
     pub modified: SystemTime,
 }
 
-impl Folder {
+impl NoFolder {
     /// # Errors
     /// Always.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
@@ -71,7 +71,7 @@ impl Folder {
     }
 }
 
-impl Store for Folder {
+impl Store for NoFolder {
     fn put(&self, _octets: &[u8]) -> Result<Key, StoreError> {
         match self.0 {}
     }

@@ -28,7 +28,10 @@ mod web;
 
 pub use crate::disk::Key;
 pub use contract::{Mail, Store, StoreError, User};
+#[cfg(unix)]
 pub use folder::Folder;
+#[cfg(not(unix))]
+pub use folder::NoFolder as Folder;
 #[cfg(not(unix))]
 pub(crate) use folder::Object;
 #[cfg(unix)]
