@@ -13,6 +13,7 @@ use super::cache::Cache;
 use super::convert::shared_fetcher;
 use super::exit::Status;
 use super::input::{is_folder, is_standard, stream};
+use super::messages;
 use super::origin::Start;
 use super::outline::outline;
 use super::output::{self, print, write_error};
@@ -38,6 +39,9 @@ use crate::policy::Policy;
 
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     drop(output::open()?);
+    if args.messages {
+        return messages::run(args);
+    }
     let is_page_printed = args.html.as_deref().is_some_and(is_standard);
     if is_page_printed && args.json {
         let what = "--json and --html - would both write to standard output";

@@ -2,7 +2,7 @@
 //!
 //! `args` has the commands and their options, and turns them into a policy, `values` reads what stands behind them, `config` reads
 //! options from a file, `cache` opens the cache and asks the archive, `resume` what a stopped run left, `filter`, `convert`, `detach`, `inspect` and `milter` do the
-//! work, `verb` is what they do to a message,
+//! work, `verb` is what they do to a message, `messages` prints messages for other programs,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
 //! `split` says where to cut, `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
@@ -21,6 +21,7 @@ mod forecast;
 mod input;
 mod inspect;
 mod manual;
+mod messages;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod origin;

@@ -58,7 +58,7 @@ pub use convert::{convert_in_place, convert_to};
 pub use forms::Format;
 pub use forms::quoting::Quoting;
 #[cfg(feature = "cli")]
-pub(crate) use forms::rewrite::takes_separators;
+pub(crate) use forms::rewrite::{plain, takes_separators};
 #[cfg(feature = "cli")]
 pub(crate) use forms::shown;
 pub use messages::{Messages, OwnedMessage};
@@ -81,6 +81,8 @@ pub(crate) use read::touch::one_by_one;
 #[cfg(feature = "cli")]
 pub(crate) use result::{check_early, result_of};
 pub use stop::Stop;
+#[cfg(feature = "cli")]
+pub(crate) use transfer::is_quoted_twice;
 
 /// What is done to each message. `S` is what is said of one, for the [`Observer`] of the run.
 ///

@@ -330,6 +330,12 @@ pub(super) struct InspectArgs {
     /// It opens offline. An earlier page of that name is replaced, and nothing else; - is standard output.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
+    /// Print the messages themselves, for programs, in place of what they hold [default: off]
+    ///
+    /// Before each stands a JSON line with its source, its index and its bytes, and so many bytes and a line end follow. They are
+    /// those of the source, with the quoting of an mbox undone; nothing is put in.
+    #[arg(hide_short_help = true, long, conflicts_with_all = ["json", "html", "by", "larger_than", "probe"])]
+    pub(super) messages: bool,
     /// Survey by host, type, year, sender, outcome [default: none]
     #[arg(
         hide_short_help = true,

@@ -21,6 +21,7 @@ mod messages;
 mod mh;
 mod mmdf;
 mod output_format;
+mod printed;
 mod public_inbox;
 mod ranges;
 mod ranges_recipes;

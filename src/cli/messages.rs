@@ -1,0 +1,81 @@
+//! `embody inspect --messages`: messages for other programs, which need not know any form of mailbox.
+//!
+//! A JSON line says how many bytes follow, as in the output of `git cat-file --batch`, so nothing in a message can look like the
+//! next one. The exit status says whether all of them came.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::args::InspectArgs;
+use super::exit::Status;
+use super::input::is_standard;
+use super::output::{self, write_error};
+use super::report_file::json;
+use crate::error::Error;
+use crate::mailbox::{Messages, Options, Quoting, is_quoted_twice, plain};
+
+/// The names are those of rows, so that a row and its message can be put together.
+#[derive(Serialize)]
+struct Head<'m> {
+    source: Cow<'m, str>,
+    index: u64,
+    bytes: usize,
+}
+
+pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
+    if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
+        let what = "--messages reads no standard input; name a file or a folder";
+        return Err(Error::Usage(what.into()));
+    }
+    let options = args.compressed.added_to(Options {
+        format: args.format,
+        ..Options::default()
+    });
+    let mut status = Status::Success;
+    let mut output = BufWriter::with_capacity(1 << 16, output::open()?);
+    let mut twice = None;
+    for source in &args.sources {
+        for message in Messages::new(source, options.clone()) {
+            let message = match message {
+                Ok(message) => message,
+                Err(error) => {
+                    status = Status::told(&error);
+                    continue;
+                }
+            };
+            let quoting = match message.quoting {
+                Quoting::O if is_twice(&message.source, &mut twice) => Quoting::Rd,
+                quoting => quoting,
+            };
+            let (content, _) = plain(&message.content, quoting);
+            let head = Head {
+                source: message.source.to_string_lossy(),
+                index: message.number,
+                bytes: content.len(),
+            };
+            let written = json(&head).and_then(|head| {
+                output.write_all(&head)?;
+                output.write_all(&content)?;
+                output.write_all(b"\n")
+            });
+            written.map_err(write_error)?;
+        }
+    }
+    output.flush().map_err(write_error)?;
+    Ok(status)
+}
+
+/// Whether an mbox quotes what was quoted, as `--output-format` asks of plain files. It is known of the `last` one.
+fn is_twice(source: &Path, last: &mut Option<(PathBuf, bool)>) -> bool {
+    if let Some((_, is_twice)) = last.as_ref().filter(|(last, _)| last == source) {
+        return *is_twice;
+    }
+    let file = File::open(source).ok();
+    let is_twice = file.is_some_and(|file| is_quoted_twice(&file, source).unwrap_or(false));
+    *last = Some((source.to_owned(), is_twice));
+    is_twice
+}
