@@ -5,6 +5,7 @@ mod config_file;
 mod faults;
 mod milter;
 mod preset;
+mod python;
 mod refused;
 mod report_file;
 mod signals;

@@ -229,7 +229,8 @@ fn commands() -> Vec<Shown> {
                         }
                     }
                 }
-                "sh" | "text" | "toml" => {}
+                // tests/it/cli/python.rs runs those for Python.
+                "sh" | "text" | "toml" | "python" => {}
                 other => panic!("{name}: a block of {other:?}: is it run?"),
             }
         }
