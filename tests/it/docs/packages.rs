@@ -2,14 +2,16 @@
 //! and the Containerfile. `.ci/packages check` builds, installs and runs it.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::mail::with_url;
 use crate::common::mail_system::MailSystem;
 use crate::common::milter::Milter;
 use crate::common::mta::House;
-use crate::common::programs::embody;
+use crate::common::programs::{done, embody, program, skipped};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -134,6 +136,86 @@ fn completions_are_made_for_shells_that_the_program_knows() {
         let made = embody().args(["completions", shell]).output().unwrap();
         assert!(made.status.success() && !made.stdout.is_empty(), "{shell}");
     }
+}
+
+#[test]
+fn the_wheel_and_the_formula_say_what_cargo_says() {
+    let table = |name: &str| toml::from_str::<toml::Table>(&read(name)).unwrap();
+    let (cargo, python) = (table("Cargo.toml"), table("pyproject.toml"));
+    for field in ["description", "license", "readme", "keywords"] {
+        assert_eq!(cargo["package"][field], python["project"][field], "{field}");
+    }
+    let page = read("docs/packages.md");
+    assert_eq!(python["project"]["name"].as_str(), Some("embody-mail"));
+    let since = python["project"]["requires-python"].as_str().unwrap();
+    let since = since.trim_start_matches(">=");
+    assert!(
+        page.contains(&format!("Python {since} or newer")),
+        "{since}"
+    );
+    // A version that the page shows is the one that is built.
+    let version = cargo["package"]["version"].as_str().unwrap();
+    for name in [
+        format!("embody_{version}-1_amd64.deb"),
+        format!("embody_mail-{version}-py3-none-"),
+        format!("embody-{version}-amd64.oci.tar"),
+    ] {
+        assert!(page.contains(&name), "docs/packages.md does not say {name}");
+    }
+    let formula = read("docs/packages/embody.rb");
+    for license in cargo["package"]["license"].as_str().unwrap().split(" OR ") {
+        assert!(formula.contains(&format!("\"{license}\"")), "{license}");
+    }
+    for filled_in in ["@URL@", "@VERSION@", "@SHA256@"] {
+        let script = read(".ci/release");
+        assert!(formula.contains(filled_in) && script.contains(filled_in));
+    }
+}
+
+/// Refused before anything is built.
+#[test]
+fn a_release_of_a_tag_that_says_something_else_is_refused() {
+    let test = "a_release_of_a_tag_that_says_something_else_is_refused";
+    if program("git").is_none() {
+        return skipped(test, "git");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let git = |words: &str| {
+        let mut git = Command::new("git");
+        git.current_dir(here).args(words.split(' '));
+        for role in ["AUTHOR", "COMMITTER"] {
+            git.env(format!("GIT_{role}_NAME"), "a");
+            git.env(format!("GIT_{role}_EMAIL"), "a@example.org");
+        }
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        done(&git.output().unwrap(), 0);
+    };
+    fs::create_dir(here.join(".ci")).unwrap();
+    fs::copy(root().join(".ci/release"), here.join(".ci/release")).unwrap();
+    // What would build.
+    fs::write(here.join(".ci/packages"), "#!/bin/sh\nexit 7\n").unwrap();
+    fs::set_permissions(here.join(".ci/packages"), Permissions::from_mode(0o755)).unwrap();
+    fs::write(here.join("Cargo.toml"), "[package]\nversion = \"1.2.3\"\n").unwrap();
+    fs::write(here.join("CHANGELOG.md"), "## 1.2.3, unreleased\n\n* new\n").unwrap();
+    git("init -q");
+    git("add .");
+    git("commit -q -m one");
+    git("tag v1.2.3");
+    git("tag v1.2.4");
+    let refused = |name: &str, status: i32| {
+        let mut release = Command::new(here.join(".ci/release"));
+        done(&release.arg(name).output().unwrap(), status)
+    };
+    assert!(refused("v1.2.4", 2).contains("Cargo.toml says 1.2.3"));
+    assert!(refused("v1.2.3", 2).contains("1.2.3, YYYY-MM-DD"));
+    assert!(refused("no-such-tag", 2).contains("no tag or commit"));
+    assert_eq!(refused("HEAD", 7), "");
+    fs::write(here.join("CHANGELOG.md"), "## 1.2.3, 2026-11-23\n\n* new\n").unwrap();
+    git("commit -q -a -m two");
+    git("tag -f v1.2.3");
+    assert_eq!(refused("v1.2.3", 7), "");
+    assert!(!here.join("target").exists());
 }
 
 #[test]

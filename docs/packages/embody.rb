@@ -1,0 +1,23 @@
+# A formula for Homebrew that builds from source. `.ci/release` fills in what stands between @ and puts it beside the source;
+# docs/packages.md says what was tried of it.
+class Embody < Formula
+  desc "Mail filter that puts attachments that a mail only refers to back into it"
+  homepage "@URL@"
+  url "@URL@/embody-@VERSION@.tar.xz"
+  sha256 "@SHA256@"
+  license any_of: ["MIT", "Apache-2.0"]
+
+  depends_on "rust" => :build
+
+  def install
+    system "cargo", "install", *std_cargo_args
+    system bin/"embody", "man", man1
+    generate_completions_from_executable(bin/"embody", "completions")
+    pkgshare.install "samples"
+  end
+
+  test do
+    filled = shell_output("#{bin}/embody filter #{pkgshare}/samples/postcard.in.eml")
+    assert_equal (pkgshare/"samples/postcard.out.eml").read, filled
+  end
+end
