@@ -113,7 +113,7 @@ pub fn convert_in_place<S: Send>(
     observer: &dyn Observer<S>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    if cfg!(not(unix)) {
+    if cfg!(not(unix)) && options.effect == Effect::Write {
         let detail = Detail::default()
             .naming(Setting::InPlace)
             .then(" needs Linux, macOS or another Unix; name a new file by ");

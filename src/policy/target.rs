@@ -213,9 +213,13 @@ fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
 
 #[cfg(not(unix))]
 fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
-    String::from_utf8(octets)
-        .map(PathBuf::from)
-        .map_err(|_| bad("its path is not UTF-8"))
+    let path = String::from_utf8(octets).map_err(|_| bad("its path is not UTF-8"))?;
+    // RFC 8089, appendix E.2: a drive stands behind the first slash.
+    let beneath = path.strip_prefix('/').unwrap_or_default();
+    Ok(match beneath.as_bytes() {
+        [drive, b':', b'/', ..] if drive.is_ascii_alphabetic() => beneath.into(),
+        _ => path.into(),
+    })
 }
 
 /// Whether a path has a `..` in it.

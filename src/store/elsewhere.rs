@@ -10,7 +10,7 @@ use crate::disk::Key;
 
 /// A store that nobody can open.
 #[derive(Debug)]
-pub struct NoFolder(Infallible);
+pub(crate) struct NoFolder(Infallible);
 
 /// An object of such a store.
 pub(crate) struct Object {

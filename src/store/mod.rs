@@ -31,7 +31,7 @@ pub use contract::{Mail, Store, StoreError, User};
 #[cfg(unix)]
 pub use folder::Folder;
 #[cfg(not(unix))]
-pub use folder::NoFolder as Folder;
+pub(crate) use folder::NoFolder as Folder;
 #[cfg(not(unix))]
 pub(crate) use folder::Object;
 #[cfg(unix)]
