@@ -2,8 +2,8 @@
 
     import embody
 
-    for octets in embody.messages("takeout.zip"):
-        message = email.message_from_bytes(octets, policy=email.policy.default)
+    for content in embody.messages("takeout.zip"):
+        message = email.message_from_bytes(content, policy=email.policy.default)
 
     for row in embody.rows("inspect", "takeout.zip"):
         print(row["source"], row["index"], row["kind"], row.get("reason"))
@@ -101,7 +101,7 @@ def run(*arguments: Argument, input: bytes = b"") -> bytes:
 
 
 def messages(*sources: Argument, format: str = "auto") -> Generator[bytes, None, None]:
-    """The messages of mailboxes, octet for octet, one after the other.
+    """The messages of mailboxes, byte for byte, one after the other.
 
     A source is an mbox, a Maildir, an MH folder, a message, a zip or tar archive of mboxes, or a folder of these, compressed or
     not; ``format`` says which, if embody cannot know. Headers and line ends are those of the source. A separator line is no part
