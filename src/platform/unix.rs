@@ -357,9 +357,9 @@ mod tests {
         }
         let taken = |done: io::Result<()>| done.unwrap_err().kind() == io::ErrorKind::AlreadyExists;
         assert!(taken(rename_to_new(&at("one"), &at("taken"))));
-        assert!(taken(link_anew(CWD, &at("two"), CWD, &at("taken"))));
+        assert!(taken(link_anew(CWD, at("two"), CWD, at("taken"))));
         rename_to_new(&at("one"), &at("1")).unwrap();
-        link_anew(CWD, &at("two"), CWD, &at("2")).unwrap();
+        link_anew(CWD, at("two"), CWD, at("2")).unwrap();
         assert!(!at("one").exists() && at("two").exists());
         let read = |name| fs::read_to_string(at(name)).unwrap();
         assert_eq!([read("1"), read("2"), read("taken")], ["1", "2", "x"]);
