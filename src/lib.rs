@@ -216,6 +216,8 @@ mod plan;
 #[allow(unreachable_pub, missing_docs)]
 mod platform;
 pub mod policy;
+#[cfg(feature = "cli")]
+mod record;
 pub mod report;
 #[allow(unreachable_pub)]
 mod span;

@@ -212,6 +212,9 @@ pub struct Row {
     /// When an archive captured the content, as in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub captured_at: Option<String>,
+    /// The record of the answer, `urn:uuid:...`, where all that is retrieved is recorded.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
+    pub record: Option<Arc<str>>,
     /// Of a file in a cloud, what the mail says of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<HostedFile>>,
@@ -247,6 +250,7 @@ impl Row {
             sha256: None,
             retrieved_at: None,
             captured_at: None,
+            record: None,
             hosted: None,
             proved: false,
         }

@@ -142,6 +142,7 @@ impl From<Retrieved> for Answer {
                 at: retrieved.at,
                 elapsed: Some(retrieved.elapsed),
                 captured: retrieved.captured,
+                record: retrieved.record,
             },
             url,
             media_type: retrieved.media_type,
@@ -160,6 +161,8 @@ pub(super) struct Came {
     at: Option<SystemTime>,
     elapsed: Option<Duration>,
     captured: Option<SystemTime>,
+    /// Where it is recorded.
+    record: Option<Arc<str>>,
 }
 
 impl Came {
@@ -183,6 +186,7 @@ impl Came {
         row.final_url.clone_from(&self.url);
         row.retrieved_at = self.at.map(rfc3339);
         row.captured_at = self.captured.map(rfc3339);
+        row.record.clone_from(&self.record);
         row.sha256 = sha256;
     }
 

@@ -33,6 +33,7 @@ const MODULES: &[(&str, u8)] = &[
     ("detach", 4),
     ("milter", 4),
     ("mailbox", 4),
+    ("record", 4),
     ("cli", 5),
 ];
 
