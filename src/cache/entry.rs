@@ -8,7 +8,7 @@ use super::folder::CacheFolder;
 use super::record::{LONGEST, read, written};
 use crate::disk::Key;
 use crate::disk::layout::Area;
-use crate::fetch::{Asked, Source};
+use crate::fetch::{Asked, Recorded, Source};
 use crate::policy::Policy;
 use crate::report::Refusal;
 
@@ -38,6 +38,9 @@ pub(super) struct KeptAnswer {
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Option<Body>,
     pub(super) from: From,
+    /// Where the answer was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) recorded: Option<Recorded>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -402,6 +402,7 @@ impl Kept {
             headers,
             body,
             from,
+            recorded: given.recorded.clone(),
         })
     }
 }
@@ -417,6 +418,7 @@ fn answer(kept: &KeptAnswer, body: Bytes) -> Answer {
         headers,
         body,
         source: Source::Kept(kept.at),
+        recorded: kept.recorded.clone(),
     }
 }
 
@@ -426,5 +428,6 @@ fn gone_answer(gone: &Gone) -> Answer {
         headers: Default::default(),
         body: Bytes::new(),
         source: Source::Kept(gone.at),
+        recorded: None,
     }
 }

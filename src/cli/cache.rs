@@ -1,19 +1,22 @@
 //! What asks servers: behind the cache of `--cache`, and with the archive of `--archive` besides.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::args::{ArchiveArgs, Asking, CacheArgs};
+use super::args::{ArchiveArgs, Asking, CacheArgs, RecordArgs};
+use super::report_file;
 use super::values::CacheMax;
 use crate::archive::{Archive, Window};
 use crate::cache::{
     CacheFolder, Ignoring, Kept, RunFolder, cannot_write, is_of_disk, the_cache, trust,
 };
 use crate::error::Error;
-use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Servers, SystemNames};
+use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames};
 use crate::mailbox::Stop;
 use crate::policy::Policy;
+use crate::record::{Place, WarcRecorder};
 
 /// The default of --cache-max: any mail may name large content that is never put in.
 const CACHE_MAX: CacheMax = Some(2 << 30);
@@ -35,6 +38,8 @@ pub(super) struct Cache {
     /// Why a cache that was named is not open.
     trouble: Option<String>,
     archive: ArchiveArgs,
+    /// What is told of all that is asked and answered.
+    pub(super) recorder: Option<WarcRecorder>,
 }
 
 impl Cache {
@@ -43,14 +48,17 @@ impl Cache {
     pub(super) fn open(
         args: &CacheArgs,
         archive: &ArchiveArgs,
+        record: &RecordArgs,
         asking: Asking,
     ) -> Result<Self, Error> {
+        let record = (asking != Asking::Nobody).then(|| recorder(record));
         let mut cache = Self {
             args: args.clone(),
             folder: None,
             of_run: None,
             trouble: None,
             archive: archive.clone(),
+            recorder: record.transpose()?.flatten(),
         };
         let Some(path) = args.cache.as_ref().filter(|_| asking != Asking::Nobody) else {
             return Ok(cache);
@@ -94,7 +102,9 @@ impl Cache {
         }
         let stop = stop.clone();
         let is_stopped: IsStopped = Arc::new(move || stop.check().is_err());
-        let servers = Servers::new(policy, Arc::new(SystemNames))?;
+        let recorder = self.recorder.clone();
+        let recorder = recorder.map(|recorder| Arc::new(recorder) as Arc<dyn Recorder>);
+        let servers = Servers::new(policy, Arc::new(SystemNames))?.recorded(recorder);
         let disk = self.disk(policy)?;
         let servers = Arc::new(servers.behind(disk, pace, Arc::clone(&is_stopped)));
         let mut fetcher = Fetcher::over(Arc::clone(policy), Arc::clone(&servers))?.stop(is_stopped);
@@ -139,12 +149,40 @@ impl Cache {
         })
     }
 
+    /// Opens the record, so that a mistake shows before anything is done. A mail that passes through does not wait for that.
+    pub(super) fn open_record(
+        &self,
+        sources: &[impl AsRef<Path>],
+        outputs: &[PathBuf],
+    ) -> Result<(), Error> {
+        match &self.recorder {
+            Some(recorder) => {
+                report_file::check_apart("--record", recorder.path(), sources, outputs)?;
+                recorder.open()
+            }
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn trouble(&self) -> Option<&str> {
         match &self.folder {
             Some(folder) => folder.trouble(),
             None => self.trouble.as_deref(),
         }
     }
+}
+
+/// What `--record` names.
+fn recorder(args: &RecordArgs) -> Result<Option<WarcRecorder>, Error> {
+    let Some(path) = &args.record else {
+        return Ok(None);
+    };
+    let place = Place::new(path, args.record_max);
+    let place = place.map_err(|why| {
+        let path = path.display();
+        Error::Usage(format!("--record {path}: {why}").into())
+    })?;
+    Ok(Some(WarcRecorder::new(place)))
 }
 
 #[cfg(test)]

@@ -62,8 +62,10 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     }
     let keeps = args.asking() == Asking::ForContent && !common.policy.cache.offline;
     let resume = walk.resume(&args.resume, keeps, common.mark)?;
-    let cache = Cache::open(&common.policy.cache, &common.policy.archive, args.asking())?
+    let asked = &common.policy;
+    let cache = Cache::open(&asked.cache, &asked.archive, &asked.record, args.asking())?
         .behind(resume.as_ref().and_then(|resume| resume.folder.as_ref()));
+    cache.open_record(&args.sources, &walk.targets()?)?;
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &signals.stop))?
         .mark(common.mark)
@@ -75,10 +77,14 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
             false => Work::Expand,
         },
         lengths: Lengths::Corrected,
+        recorder: cache.recorder.clone(),
     };
     let done = walk.run(&expanding, None, resume.as_ref(), String::new);
     say::cache_trouble(&cache, common.saying.volume());
-    done
+    match done {
+        Ok(Status::Success) if say::record_trouble(&cache) => Ok(Status::Trouble),
+        done => done,
+    }
 }
 
 /// A run over mailboxes.

@@ -4,7 +4,9 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{ArchiveArgs, Asking, DetachArgs, RestoreArgs, ResumeArgs, SayingArgs, WalkArgs};
+use super::args::{
+    ArchiveArgs, Asking, DetachArgs, RecordArgs, RestoreArgs, ResumeArgs, SayingArgs, WalkArgs,
+};
 use super::cache::Cache;
 use super::convert::{Walk, shared_fetcher, user};
 use super::exit::Status;
@@ -112,7 +114,8 @@ fn restorer(
         let what = "--offline asks no server, and --store names one";
         return Err(Error::Usage(what.into()));
     }
-    let cache = Cache::open(&args.cache, &ArchiveArgs::default(), asking)?
+    let (archive, record) = (ArchiveArgs::default(), RecordArgs::default());
+    let cache = Cache::open(&args.cache, &archive, &record, asking)?
         .behind(resume.and_then(|resume| resume.folder.as_ref()));
     let cache = opened.get_or_init(|| cache);
     let mut builder = Expander::builder(args.policy())
@@ -125,6 +128,7 @@ fn restorer(
         expander: builder.build()?,
         work,
         lengths: Lengths::Reversible,
+        recorder: None,
     })
 }
 

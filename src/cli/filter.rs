@@ -43,6 +43,7 @@ pub(super) fn run(
     let cache = Cache::open(
         &common.policy.cache,
         &common.policy.archive,
+        &common.policy.record,
         Asking::ForContent,
     )?;
     let expander = Expander::builder(args.policy())
@@ -53,6 +54,7 @@ pub(super) fn run(
         expander,
         work: Work::Expand,
         lengths: Lengths::Corrected,
+        recorder: cache.recorder.clone(),
     };
     let expander = &expanding.expander;
     let job = Job {
@@ -67,6 +69,7 @@ pub(super) fn run(
     };
     job.run(&begun)?;
     say::cache_trouble(&cache, common.saying.volume());
+    say::record_trouble(&cache);
     Ok(())
 }
 

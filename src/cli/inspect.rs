@@ -48,16 +48,18 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         return Err(Error::Usage(what.into()));
     }
     let policy = args.policy.policy();
-    let cache = Cache::open(&args.policy.cache, &args.policy.archive, args.asking())?;
-    let expander = Expander::builder(args.asking_policy())
-        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &Stop::default()))?
-        .build()?;
+    let asked = &args.policy;
+    let cache = Cache::open(&asked.cache, &asked.archive, &asked.record, args.asking())?;
     let stdin = [Path::new("-").to_owned()];
     let sources = if args.sources.is_empty() {
         stdin.as_slice()
     } else {
         &args.sources
     };
+    cache.open_record(sources, &[])?;
+    let expander = Expander::builder(args.asking_policy())
+        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &Stop::default()))?
+        .build()?;
     if sources.iter().filter(|source| is_standard(source)).count() > 1 {
         let what = "standard input can be read once only";
         return Err(Error::Usage(what.into()));
@@ -75,6 +77,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         },
         // As detach has it: the survey counts its changes.
         lengths: Lengths::Reversible,
+        recorder: cache.recorder.clone(),
     };
     let inspection = Inspection {
         surveying: Surveying::new(
@@ -114,7 +117,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         }
     }
     say::cache_trouble(&cache, Volume::Normal);
-    if inspection.trouble.get() {
+    if say::record_trouble(&cache) || inspection.trouble.get() {
         status = Status::Trouble;
     }
     let named: Vec<NamedSource> = sources

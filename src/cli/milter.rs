@@ -109,6 +109,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     for signal in [SIGTERM, SIGINT] {
         let _ = signal_hook::flag::register_conditional_default(signal, Arc::new(true.into()));
     }
+    let record = log.cache.clone();
     let open = server.drain(log.policy.limits.deadline.saturating_add(DRAINING));
     match open {
         0 => log.event(&format!("stopped by {stopped_by}")),
@@ -116,6 +117,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
             "stopped by {stopped_by}; {open} connections did not end"
         )),
     }
+    say::record_trouble(&record);
     Ok(Status::Success)
 }
 
@@ -170,6 +172,7 @@ fn work(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Service, Arc<Log
     let cache = Cache::open(
         &common.policy.cache,
         &common.policy.archive,
+        &common.policy.record,
         Asking::ForContent,
     )?;
     let expander = Expander::builder(args.policy()?)
@@ -182,6 +185,7 @@ fn work(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Service, Arc<Log
         policy: expander.policy().clone(),
         cache,
         is_cache_told: AtomicBool::new(false),
+        is_record_told: AtomicBool::new(false),
         report: report.map(|path| (path, Mutex::new(None))),
     };
     Ok((Service::new(expander), Arc::new(log)))
@@ -215,6 +219,8 @@ struct Log {
     cache: Cache,
     /// A failure of the cache is told of once.
     is_cache_told: AtomicBool,
+    /// So is one of the record.
+    is_record_told: AtomicBool,
     /// Opened when there is something to write: after a HUP that is another file, if the old one was moved.
     report: Option<(PathBuf, Mutex<Option<ReportFile>>)>,
 }
@@ -230,6 +236,21 @@ impl Log {
         match queue_id {
             "" => say::tell(line),
             queue_id => say::tell(&format!("{queue_id}: {line}")),
+        }
+    }
+
+    fn record(&self, processed: &Processed<'_>) {
+        let Some(recorder) = &self.cache.recorder else {
+            return;
+        };
+        let origin = Origin::new(processed.queue_id, 1, processed.message);
+        let limits = self.policy.limits.scan();
+        let rows = &processed.report.rows;
+        recorder.mail(&origin.mailed(processed.message), rows, &limits);
+        if let Some(trouble) = recorder.trouble()
+            && !self.is_record_told.swap(true, Ordering::Relaxed)
+        {
+            say::tell(&say::harmless(&trouble));
         }
     }
 
@@ -266,6 +287,7 @@ impl Journal for Log {
         if self.cache.trouble().is_some() && !self.is_cache_told.swap(true, Ordering::Relaxed) {
             say::cache_trouble(&self.cache, self.volume);
         }
+        self.record(processed);
         let tell = |line: &str| self.tell(processed.queue_id, line);
         match processed.verdict {
             // No option asked for it, and --quiet does not hide it.

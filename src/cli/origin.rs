@@ -14,6 +14,7 @@ use crate::mime::Header;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
 use crate::platform::MetadataExt as _;
+use crate::record::Mailed;
 use crate::report::rfc3339;
 
 /// Bytes of a header section that are searched for Message-ID and Subject.
@@ -48,6 +49,16 @@ impl Origin {
             message_id: value("Message-ID"),
             subject: value("Subject"),
             date: date::of_fields(message, &fields, SystemTime::now()).map(rfc3339),
+        }
+    }
+
+    /// The message as a record names it.
+    pub(super) fn mailed<'m>(&'m self, content: &'m [u8]) -> Mailed<'m> {
+        Mailed {
+            content,
+            message_id: self.message_id.as_deref(),
+            subject: self.subject.as_deref(),
+            date: self.date.as_deref(),
         }
     }
 

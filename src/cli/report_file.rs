@@ -105,11 +105,30 @@ pub(super) fn check(
     let Some(path) = report.filter(|path| !is_standard(path)) else {
         return Ok(());
     };
-    let wrong = |what: String| {
-        Err(Error::Usage(
-            format!("--report {}: {what}", path.display()).into(),
-        ))
-    };
+    check_apart("--report", path, sources, outputs)?;
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    let mut first = [0];
+    // A file that cannot be read may be appended to.
+    let starts = is_file.then(|| File::open(path).ok()?.read(&mut first).ok());
+    if starts.flatten() == Some(1) && first != *b"{" {
+        let what = "holds something else than a report; name another file".to_owned();
+        return Err(wrong("--report", path, what));
+    }
+    Ok(())
+}
+
+fn wrong(option: &str, path: &Path, what: String) -> Error {
+    Error::Usage(format!("{option} {}: {what}", path.display()).into())
+}
+
+/// Refuses a file of this option that is a source, an output, or would be a message among the sources.
+pub(super) fn check_apart(
+    option: &str,
+    path: &Path,
+    sources: &[impl AsRef<Path>],
+    outputs: &[impl AsRef<Path>],
+) -> Result<(), Error> {
+    let wrong = |what: String| Err(wrong(option, path, what));
     let Some(place) = FileIdentity::of(path) else {
         return Ok(());
     };
@@ -132,13 +151,6 @@ pub(super) fn check(
             let what = "is, or would be, a message among the sources; name another file";
             return wrong(format!("{what} than {}", member.display()));
         }
-    }
-    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-    let mut first = [0];
-    // A file that cannot be read may be appended to.
-    let starts = is_file.then(|| File::open(path).ok()?.read(&mut first).ok());
-    if starts.flatten() == Some(1) && first != *b"{" {
-        return wrong("holds something else than a report; name another file".to_owned());
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::expand::{Expander, envelope};
 use crate::lengths::Lengths;
 use crate::mailbox::{Envelope, Message, Transform};
+use crate::record::WarcRecorder;
 use crate::report::{Outcome, Reason, Report};
 
 pub(super) struct Said {
@@ -79,6 +80,7 @@ pub(super) struct Expanding {
     pub(super) expander: Expander,
     pub(super) work: Work,
     pub(super) lengths: Lengths,
+    pub(super) recorder: Option<WarcRecorder>,
 }
 
 impl Transform<Said> for Expanding {
@@ -115,7 +117,12 @@ impl Transform<Said> for Expanding {
             Work::Expand => expansion.report,
             _ => expansion.report.would(),
         };
-        Ok((expansion.edits, Said::of(message, report)))
+        let said = Said::of(message, report);
+        if let (Some(recorder), Some(origin)) = (&self.recorder, &said.origin) {
+            let limits = expander.policy().limits.scan();
+            recorder.mail(&origin.mailed(content), &said.report.rows, &limits);
+        }
+        Ok((expansion.edits, said))
     }
 
     fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {

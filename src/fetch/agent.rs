@@ -11,6 +11,7 @@ use ureq::unversioned::resolver::Resolver;
 use ureq::unversioned::transport::Connector;
 
 use super::forward::Forward;
+use super::tap::Tap;
 use crate::error::Error;
 use crate::policy::Policy;
 
@@ -40,7 +41,7 @@ pub(super) fn agent(
             .max_idle_connections(policy.limits.in_flight.saturating_mul(2))
             .build()
     };
-    let connector = Forward::new(connector, config(None));
+    let connector = Tap(Forward::new(connector, config(None)));
     // The maker of the policy has checked the proxy.
     Agent::with_parts(config(proxy(policy).ok().flatten()), connector, resolver)
 }

@@ -12,6 +12,7 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::allowance::Allowance;
 use super::request::Retrieved;
+use super::tap::Recorded;
 use crate::mime::date;
 use crate::policy::{Host, Target, TypePattern};
 use crate::report::{Provenance, Reason, Refusal};
@@ -63,6 +64,8 @@ pub(crate) struct Answer {
     /// The content of a 200 that was asked for with [`How::Whole`], decompressed; empty otherwise.
     pub(crate) body: Bytes,
     pub(crate) source: Source,
+    /// Where it is recorded, if anything is.
+    pub(crate) recorded: Option<Recorded>,
 }
 
 impl Answer {
@@ -72,6 +75,7 @@ impl Answer {
         let mut retrieved = Retrieved::new(target.public_url(), media_type, self.body);
         retrieved.status = Some(self.status);
         retrieved.at = Some(SystemTime::now());
+        retrieved.record = self.recorded.map(|recorded| recorded.id.into());
         if let Source::Kept(at) = self.source {
             retrieved.from = Provenance::Cache;
             retrieved.at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at));

@@ -37,6 +37,8 @@ mod pace;
 mod request;
 mod several;
 mod system;
+#[cfg(feature = "http")]
+mod tap;
 mod waiting;
 
 #[cfg(feature = "http")]
@@ -73,3 +75,5 @@ pub use request::{Fetch, NoFetch, Probed, Request, Retrieved};
 pub use several::fetch_all;
 #[cfg(feature = "http")]
 pub(crate) use system::Servers;
+#[cfg(feature = "http")]
+pub(crate) use tap::{Recorded, Recorder, Recording};

@@ -316,6 +316,7 @@ mod tests {
                 headers,
                 body: Default::default(),
                 source: crate::fetch::Source::Proxy,
+                recorded: None,
             }));
             reasons.push(None);
         }

@@ -1,7 +1,7 @@
 //! Evidence: what went over the wire for which mail, as WARC (ISO 28500:2017, WARC/1.1), which web archives keep and read.
 //!
-//! `header` knows the header of a record, for what writes and what reads; `exchange` takes what goes over a connection, `http` finds in
-//! it where an answer ends, `write` makes records of it, `file` appends them, `mail` says which mail used what.
+//! `header` knows the header of a record, for what writes and what reads. `recorder` takes what goes over connections, `http` finds in it where
+//! an answer ends, `write` makes members of it, `file` appends them, `mail` says which mail used what.
 //!
 //! What stands in a file of ours:
 //!
@@ -22,7 +22,16 @@
 //! * WARC-Payload-Digest is over what stands behind the head of the answer, as it came, chunks included, as warcio and pywb have it. All
 //!   digests are SHA-256 in hexadecimal digits.
 
+mod file;
+// What reads records uses the rest of it.
+#[allow(dead_code)]
 mod header;
+mod http;
+mod mail;
+mod recorder;
+mod write;
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Stands in place of a password.
 pub(crate) const MASKED: &str = "masked-by-embody";
@@ -30,4 +39,32 @@ pub(crate) const MASKED: &str = "masked-by-embody";
 /// What the URLs of mails begin with (RFC 2606: no server has this name); pywb replays what is beneath it.
 pub(crate) const MAILS: &str = "http://mail.invalid/";
 
-pub(crate) use header::{RecordHeader, RecordType, digest, names};
+pub(crate) use file::Place;
+pub(crate) use mail::Mailed;
+pub(crate) use recorder::WarcRecorder;
+
+/// The name of a new record: a random UUID (RFC 9562 §5.4).
+fn identifier() -> String {
+    let mut octets = [0; 16];
+    let provider = rustls::crypto::ring::default_provider();
+    if provider.secure_random.fill(&mut octets).is_err() {
+        // It has to be another one, and no more.
+        let now = std::time::SystemTime::now();
+        let since = now.duration_since(std::time::UNIX_EPOCH);
+        let mut hash = DefaultHasher::new();
+        let text = (
+            since.map_or(0, |since| since.as_nanos()),
+            std::process::id(),
+        );
+        text.hash(&mut hash);
+        octets = (u128::from(hash.finish()) << 64 | text.0).to_be_bytes();
+    }
+    let number = u128::from_be_bytes(octets);
+    let number = number & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let digits = format!("{number:032x}");
+    let (first, rest) = digits.split_at(8);
+    let (second, rest) = rest.split_at(4);
+    let (third, rest) = rest.split_at(4);
+    let (fourth, fifth) = rest.split_at(4);
+    format!("urn:uuid:{first}-{second}-{third}-{fourth}-{fifth}")
+}

@@ -18,4 +18,5 @@ pub mod programs;
 pub mod pywb;
 pub mod raw;
 pub mod smtp;
+pub mod warc;
 pub mod world;

@@ -14,4 +14,5 @@ mod fetch;
 mod mail;
 mod mailbox;
 mod mta;
+mod record;
 mod store;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use url::Url;
 
-use super::retrieval::{ArchiveArgs, CacheArgs, RetrievalArgs, TimeArgs};
+use super::retrieval::{ArchiveArgs, CacheArgs, RecordArgs, RetrievalArgs, TimeArgs};
 use super::walk::SayingArgs;
 use crate::cli::values::{at_least_one, base_url, choice, size, word};
 use crate::error::Error;
@@ -63,6 +63,8 @@ pub struct PolicyArgs {
     pub cache: CacheArgs,
     #[command(flatten)]
     pub archive: ArchiveArgs,
+    #[command(flatten)]
+    pub record: RecordArgs,
     /// Put back what detach moved into this store: --fetch file, --file-root DIR and a --map from --base-url
     /// [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR", help_heading = DETACHED, value_parser = super::retrieval::file_root)]

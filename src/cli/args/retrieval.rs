@@ -8,7 +8,7 @@ use clap::{ArgAction, Args};
 
 use crate::archive::{IndexTemplate, Template, Window};
 use crate::cli::values::{
-    CacheMax, HostList, cache_max, choice, duration_or_none, file, host_list, scheme, window,
+    CacheMax, HostList, cache_max, choice, duration_or_none, file, host_list, scheme, size, window,
 };
 use crate::fetch::Order;
 use crate::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme, Userinfo};
@@ -143,6 +143,20 @@ pub struct CacheArgs {
     /// Ask no server; only what is in --cache, fresh or not [default: off]
     #[arg(hide_short_help = true, long, requires = "cache")]
     pub offline: bool,
+}
+
+// Evidence of what was retrieved.
+#[derive(Args, Clone, Default, Debug)]
+#[group(skip)]
+#[command(next_help_heading = "What is kept from run to run")]
+pub struct RecordArgs {
+    /// Append requests and answers, and which mail used them, to this WARC file; {pid} in its name, or a folder, is a file a
+    /// process [default: none]
+    #[arg(hide_short_help = true, long, value_name = "FILE.warc.gz")]
+    pub record: Option<PathBuf>,
+    /// At how many bytes the next file begins, FILE-1.warc.gz [default: none]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", requires = "record", value_parser = size)]
+    pub record_max: Option<u64>,
 }
 
 // What is asked of a web archive.

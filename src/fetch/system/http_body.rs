@@ -1,6 +1,6 @@
 //! Reading the content of an answer to its marked end (RFC 9112 §6.3); what is whole is said in `http`.
 
-use std::io;
+use std::io::{self, Read as _};
 
 use ureq::Body;
 use ureq::http::{HeaderMap, Response, Version, header};
@@ -40,6 +40,17 @@ pub(super) fn whole_body(
     let length = length.unwrap_or(0);
     policy.judge_size(length)?;
     read_whole(wire, length, judge, failed)
+}
+
+/// Reads what comes, up to so many octets, and has no use for it.
+pub(super) fn read_to_end(response: Response<Body>, longest: u64, allowance: Allowance) {
+    let mut wire = response
+        .into_body()
+        .into_with_config()
+        .reader()
+        .take(longest);
+    let mut piece = vec![0; 16 << 10];
+    while !allowance.is_over() && wire.read(&mut piece).is_ok_and(|read| read > 0) {}
 }
 
 /// Whether the content comes in chunks; a refusal where it comes in anything else.

@@ -17,6 +17,7 @@ mod whole;
 #[cfg(feature = "http")]
 mod wire;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 #[cfg(any(feature = "file", feature = "ftp"))]
@@ -96,7 +97,11 @@ impl System {
     }
 
     #[cfg(feature = "ftp")]
-    fn over_ftp(&self, target: &Target, allowance: Allowance) -> Result<Retrieved, Refusal> {
+    fn over_ftp(
+        &self,
+        target: &Target,
+        allowance: Allowance,
+    ) -> Result<(Retrieved, Option<IpAddr>), Refusal> {
         if self.policy.proxy.is_some() {
             return Err(Refusal::lasting(
                 Reason::UnsupportedScheme,
@@ -126,8 +131,18 @@ impl System {
                 return Err(Refusal { is_gone, ..refusal });
             }
         };
+        let peer = socket.peer_addr().ok().map(|peer| peer.ip());
         let body = ftp::retrieve(&self.policy, target, socket, allowance)?;
-        Ok(retrieved(target, body))
+        Ok((retrieved(target, body), peer))
+    }
+
+    /// Notes what came otherwise than by http.
+    #[cfg(feature = "http")]
+    #[cfg_attr(not(any(feature = "ftp", feature = "file")), allow(unused))]
+    fn record(&self, answer: &mut Retrieved, address: Option<IpAddr>) {
+        if let Some(recorder) = self.servers.recorder() {
+            answer.record = recorder.content(answer, address);
+        }
     }
 
     /// Tells the cache of a host where nobody is.
@@ -152,7 +167,11 @@ impl System {
     }
 
     #[cfg(not(feature = "ftp"))]
-    fn over_ftp(&self, target: &Target, _allowance: Allowance) -> Result<Retrieved, Refusal> {
+    fn over_ftp(
+        &self,
+        target: &Target,
+        _allowance: Allowance,
+    ) -> Result<(Retrieved, Option<IpAddr>), Refusal> {
         Err(not_built_in(target))
     }
 }
@@ -178,17 +197,25 @@ impl Fetch for System {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         #[cfg(feature = "cli")]
         if let Some(question) = Question::of(&request.url) {
-            return resolver::ask(&self.policy, &question, self.allowance(request)?);
+            let mut answer = resolver::ask(&self.policy, &question, self.allowance(request)?)?;
+            self.record(&mut answer, None);
+            return Ok(answer);
         }
         let begun = Instant::now();
         let target = self.policy.judge_url(&request.url)?;
         let allowance = self.allowance(request)?;
+        #[cfg_attr(not(all(feature = "ftp", feature = "http")), allow(unused))]
+        let (mut address, is_http) = (None, target.scheme().is_http());
         let mut answer = match target.scheme() {
             #[cfg(feature = "http")]
             Scheme::Http | Scheme::Https => self.http(request, allowance).retrieve(target)?,
             #[cfg(not(feature = "http"))]
             Scheme::Http | Scheme::Https => return Err(not_built_in(&target)),
-            Scheme::Ftp => self.over_ftp(&target, allowance)?,
+            Scheme::Ftp => {
+                let (answer, peer) = self.over_ftp(&target, allowance)?;
+                address = peer;
+                answer
+            }
             #[cfg(not(feature = "file"))]
             Scheme::File => return Err(not_built_in(&target)),
             #[cfg(feature = "file")]
@@ -201,6 +228,10 @@ impl Fetch for System {
             }
         };
         answer.elapsed = begun.elapsed();
+        #[cfg(feature = "http")]
+        if !is_http {
+            self.record(&mut answer, address);
+        }
         Ok(answer)
     }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::wire::Wire;
 use crate::error::Error;
-use crate::fetch::exchange::{Answer, Asked, Disk, Failed, Whose};
+use crate::fetch::exchange::{Answer, Asked, Disk, Failed, Source, Whose};
 use crate::fetch::gate::IsStopped;
 use crate::fetch::names::Names;
 use crate::fetch::pace::Pace;
+use crate::fetch::tap::Recorder;
 use crate::policy::{Host, Policy};
 use crate::report::Refusal;
 
@@ -43,12 +44,27 @@ impl Servers {
         }
     }
 
+    /// The same, and tells this of all that is answered.
+    #[cfg(feature = "cli")]
+    pub(crate) fn recorded(mut self, recorder: Option<Arc<dyn Recorder>>) -> Self {
+        self.wire.recorder = recorder;
+        self
+    }
+
+    pub(super) fn recorder(&self) -> Option<&dyn Recorder> {
+        self.wire.recorder.as_deref()
+    }
+
     /// The answer to one request; a redirect is one, and is not followed.
     pub(crate) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        if let Some(disk) = &self.disk {
-            return disk.answer(asked, &|asked| self.ask(asked));
+        let Some(disk) = &self.disk else {
+            return self.ask(asked);
+        };
+        let mut answer = disk.answer(asked, &|asked| self.ask(asked))?;
+        if let (Some(recorder), Source::Kept(_)) = (self.recorder(), &answer.source) {
+            answer.recorded = recorder.kept(asked, &answer);
         }
-        self.ask(asked)
+        Ok(answer)
     }
 
     /// Asks the server; an archive when its turn has come.

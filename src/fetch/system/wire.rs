@@ -34,12 +34,13 @@ use ureq::unversioned::transport::{
 };
 use ureq::{Agent, Body};
 
-use super::http_body::whole_body;
+use super::http_body::{read_to_end, whole_body};
 use crate::error::Error;
 use crate::fetch::agent::{agent, broke, certificates, proxy, system_roots};
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{Answer, Asked, Failed, How, Nobody, Source, is_long};
 use crate::fetch::names::{self, Names};
+use crate::fetch::tap::{Listening, Recorder};
 use crate::fetch::waiting::locked;
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
@@ -49,6 +50,9 @@ const MOST_HOSTS: usize = 10_000;
 
 /// Addresses of one host that are: one more than a cache writes down, so that it sees that there are more.
 const MOST_ADDRESSES: usize = 65;
+
+/// How many octets of a redirect or an error are read for the record alone, and for how long.
+const LINGERING: (u64, Duration) = (1 << 20, Duration::from_secs(5));
 
 /// The addresses of the hosts that were connected to.
 type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
@@ -63,6 +67,7 @@ pub(super) struct Wire {
     extra_roots: Vec<Certificate<'static>>,
     plain: OnceLock<Agent>,
     secure: OnceLock<Agent>,
+    pub(super) recorder: Option<Arc<dyn Recorder>>,
 }
 
 impl Wire {
@@ -81,15 +86,17 @@ impl Wire {
             extra_roots,
             plain: OnceLock::new(),
             secure: OnceLock::new(),
+            recorder: None,
         })
     }
 
     /// The answer to one request; a redirect is one, and is not followed.
     pub(super) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        let response = self.ask(asked)?;
+        let (response, listening) = self.ask(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
             // It speaks of itself (RFC 9110 §15.5.8). A CONNECT that is so answered is a failed connection, too.
+            listening.forget();
             let place = proxy.place();
             let detail =
                 format!("the proxy {place}: it answered 407, so it wants another password");
@@ -98,10 +105,24 @@ impl Wire {
         let headers = response.headers().clone();
         let body = match asked.how {
             How::Whole if status == 200 => {
-                let mut body = whole_body(&self.policy, response, asked.allowance)?;
-                // A cache counts the octets of a body, not what was allocated to read it.
-                body.shrink_to_fit();
-                Bytes::from(body)
+                match whole_body(&self.policy, response, asked.allowance) {
+                    Ok(mut body) => {
+                        // A cache counts the octets of a body, not what was allocated to read it.
+                        body.shrink_to_fit();
+                        Bytes::from(body)
+                    }
+                    Err(refusal) => {
+                        listening.finish(Some(refusal.reason));
+                        return Err(refusal.into());
+                    }
+                }
+            }
+            // What a redirect or an error says besides is evidence, too.
+            How::Whole if listening.is_on() => {
+                let (longest, time) = LINGERING;
+                listening.linger(time);
+                read_to_end(response, longest, asked.allowance.at_most(time));
+                Bytes::new()
             }
             _ => Bytes::new(),
         };
@@ -110,11 +131,12 @@ impl Wire {
             headers,
             body,
             source: self.source(asked.target),
+            recorded: listening.finish(None),
         })
     }
 
     /// One request, one answer's head.
-    fn ask(&self, asked: &Asked<'_>) -> Result<Response<Body>, Failed> {
+    fn ask(&self, asked: &Asked<'_>) -> Result<(Response<Body>, Listening), Failed> {
         let (target, allowance) = (asked.target, asked.allowance);
         let agent = self.agent(target.scheme());
         let url = target.request_url();
@@ -137,10 +159,15 @@ impl Wire {
             if let Some(credentials) = basic(target) {
                 request = request.header(header::AUTHORIZATION, credentials);
             }
+            let listening = Listening::begin(self.recorder.as_deref(), asked);
             match request.call() {
-                Ok(response) => return Ok(response),
+                Ok(response) => return Ok((response, listening)),
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
-                Err(error) => return Err(failed(error, &self.policy, allowance)),
+                Err(error) => {
+                    let failed = failed(error, &self.policy, allowance);
+                    listening.finish(Some(failed.refusal.reason));
+                    return Err(failed);
+                }
             }
         }
     }

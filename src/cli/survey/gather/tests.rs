@@ -12,6 +12,7 @@ fn surveyed(mail: &str, larger_than: u64) -> Survey {
     let expanding = Expanding {
         expander,
         work: Work::Forecast,
+        recorder: None,
         lengths: Lengths::Reversible,
     };
     let base_url = "file:///srv/store/".to_owned();

@@ -1,0 +1,303 @@
+//! Files of records: which file is next, what it ends with, and appending whole records under a lock.
+//!
+//! * Several processes may append to one file. Each holds the lock while it writes, and looks at the end of a file that grew
+//!   without it.
+//! * A record is one gzip member. What cannot be written whole is taken away again, so a full disk leaves whole records.
+//! * What a killed process leaves at the end is not cut off: a file that ends with less than a whole record is refused.
+//! * Files are made for their owner alone.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use flate2::bufread::GzDecoder;
+use rustix::fs::{FlockOperation, flock};
+
+use super::write::Member;
+
+/// How names of files with records end.
+const SUFFIX: &str = ".warc.gz";
+
+/// How long another process is waited for that writes to the file: mail waits as long.
+const PATIENCE: Duration = Duration::from_secs(5);
+const RETRY_EVERY: Duration = Duration::from_millis(10);
+
+/// Octets at the end of a file in which its last record is looked for, and places where it may begin; behind that, all of it is
+/// read, up to so many octets.
+const NEAR: u64 = 64 << 20;
+const TRIES: usize = 10_000;
+const WALKED: u64 = 1 << 30;
+
+/// The first octets of a gzip member that deflate made (RFC 1952 §2.3.1).
+const MAGIC: &[u8] = b"\x1f\x8b\x08";
+
+/// Where records go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The file, or with `{pid}`, or a folder, one file a process.
+    path: PathBuf,
+    /// At how many octets the next file begins.
+    most: Option<u64>,
+}
+
+impl Place {
+    /// # Errors
+    /// A sentence about a path that cannot be one of records.
+    pub(crate) fn new(path: &Path, most: Option<u64>) -> Result<Self, String> {
+        let pid = std::process::id();
+        let text = path.as_os_str().to_str();
+        let text = text.ok_or_else(|| "the name is no text".to_owned())?;
+        let path = match path.is_dir() {
+            true => path.join(format!("embody-{pid}{SUFFIX}")),
+            false => PathBuf::from(text.replace("{pid}", &pid.to_string())),
+        };
+        match path.to_str().is_some_and(|text| text.ends_with(SUFFIX)) {
+            true => Ok(Self { path, most }),
+            false => Err(format!(
+                "name a file that ends with {SUFFIX}, or a folder that is there"
+            )),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The files of this place, the first one without a number.
+    fn numbered(&self, number: u64) -> PathBuf {
+        let text = self.path.to_string_lossy();
+        let stem = text.strip_suffix(SUFFIX).unwrap_or(&text);
+        match number {
+            0 => self.path.clone(),
+            number => format!("{stem}-{number}{SUFFIX}").into(),
+        }
+    }
+
+    fn is_full(&self, length: u64) -> bool {
+        self.most.is_some_and(|most| length >= most)
+    }
+}
+
+/// An open file of records.
+#[derive(Debug)]
+pub(super) struct RecordFile {
+    pub(super) path: PathBuf,
+    number: u64,
+    file: File,
+    /// Where its last whole record ends, as far as is known.
+    end: Option<u64>,
+    /// Whether this process has said in it who writes.
+    pub(super) is_begun: bool,
+}
+
+impl RecordFile {
+    /// Opens the first file of the place that has room, or makes it.
+    pub(super) fn open(place: &Place) -> io::Result<Self> {
+        Self::open_from(place, 0)
+    }
+
+    fn open_from(place: &Place, first: u64) -> io::Result<Self> {
+        let mut number = first;
+        loop {
+            let path = place.numbered(number);
+            let length = fs::metadata(&path).map_or(0, |found| found.len());
+            if place.is_full(length) {
+                number += 1;
+                continue;
+            }
+            // A pipe would wait for its reader.
+            let flags = rustix::fs::OFlags::NONBLOCK.bits();
+            let file = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .custom_flags(flags.cast_signed())
+                .open(&path)?;
+            if !file.metadata()?.is_file() {
+                return Err(io::Error::other("it is no file"));
+            }
+            return Ok(Self {
+                path,
+                number,
+                file,
+                end: None,
+                is_begun: false,
+            });
+        }
+    }
+
+    /// The same place's next file, if this one has no more room.
+    pub(super) fn succeeded(&self, place: &Place) -> io::Result<Option<Self>> {
+        let length = self.file.metadata()?.len();
+        match place.is_full(length) {
+            true => Self::open_from(place, self.number + 1).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The length of the file, which has to end with a whole record.
+    fn checked_end(&self) -> io::Result<u64> {
+        let length = self.file.metadata()?.len();
+        if self.end != Some(length) && length > 0 {
+            match whole(&self.file, length)? {
+                Some(end) if end == length => {}
+                Some(0) => {
+                    return Err(invalid(
+                        "it is no file of records with one gzip member each",
+                    ));
+                }
+                Some(end) => {
+                    let path = self.path.display();
+                    return Err(invalid(&format!(
+                        "it ends with a part of a record; name another file, or cut that off: truncate -s {end} {path}"
+                    )));
+                }
+                None => return Err(invalid("it ends with less than a whole record")),
+            }
+        }
+        Ok(length)
+    }
+
+    /// Appends records, all of them or none.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] if the file does not end with a whole record, and those of writing.
+    pub(super) fn append(&mut self, members: &mut [Member]) -> io::Result<()> {
+        let _lock = Lock::of(&self.file)?;
+        let end = self.checked_end()?;
+        let mut written = end;
+        for member in members {
+            match member.copy_to(&mut &self.file) {
+                Ok(octets) => written += octets,
+                Err(why) => {
+                    // Nobody else writes now, and the octets behind the end are ours.
+                    self.file.set_len(end)?;
+                    return Err(why);
+                }
+            }
+        }
+        self.end = Some(written);
+        Ok(())
+    }
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+/// The lock of a file, as long as this is there.
+struct Lock<'f>(&'f File);
+
+impl<'f> Lock<'f> {
+    fn of(file: &'f File) -> io::Result<Self> {
+        let begun = Instant::now();
+        loop {
+            match flock(file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self(file)),
+                Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => {
+                    std::thread::sleep(RETRY_EVERY);
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let what = "another process has locked it; with {pid} in its name there is a file a process";
+                    return Err(io::Error::new(io::ErrorKind::WouldBlock, what));
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(why) => return Err(why.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Lock<'_> {
+    fn drop(&mut self) {
+        // Closing the file would do it, too.
+        let _ = flock(self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Where the last whole record of a file of this length ends: `length` if nothing is behind it, 0 if there is no record; none if
+/// it is not known, and not `length`.
+fn whole(file: &File, length: u64) -> io::Result<Option<u64>> {
+    // The last record is mostly short and near the end, and what begins like one and lasts to the end is one. A server may have sent
+    // content that begins like one everywhere, or expands to much: that is tried as long as it costs little.
+    let near = length.saturating_sub(NEAR);
+    let (mut tries, mut budget) = (TRIES, NEAR);
+    let mut window = 256 << 10;
+    let mut behind = length;
+    while behind > near {
+        let from = behind.saturating_sub(window).max(near);
+        // What begins in here may end behind it.
+        let size = usize::try_from((behind + 2).min(length) - from).unwrap_or(0);
+        let mut octets = vec![0; size];
+        file.read_exact_at(&mut octets, from)?;
+        for at in memchr::memmem::rfind_iter(&octets, MAGIC).take(tries) {
+            tries -= 1;
+            if member_at(file, from + at as u64, &mut budget)? == Some(length) {
+                return Ok(Some(length));
+            }
+        }
+        behind = from;
+        window *= 4;
+    }
+    if length > WALKED {
+        return Ok(None);
+    }
+    let mut end = 0;
+    while end < length {
+        match member_at(file, end, &mut u64::MAX.clone())? {
+            Some(next) => end = next,
+            None => break,
+        }
+    }
+    Ok(Some(end))
+}
+
+/// Where a gzip member ends that begins here and holds a record that expands to no more than the budget, of which it
+/// takes; none if none does.
+fn member_at(file: &File, at: u64, budget: &mut u64) -> io::Result<Option<u64>> {
+    let mut source = file.try_clone()?;
+    source.seek(SeekFrom::Start(at))?;
+    let mut decoder = GzDecoder::new(io::BufReader::with_capacity(16 << 10, source));
+    let mut start = [0; 5];
+    let is_record = decoder.read_exact(&mut start).is_ok() && start == *b"WARC/";
+    if !is_record {
+        return Ok(None);
+    }
+    let copied = io::copy(&mut (&mut decoder).take(*budget), &mut io::sink());
+    *budget = budget.saturating_sub(*copied.as_ref().unwrap_or(budget));
+    if *budget == 0 || copied.is_err() {
+        return Ok(None);
+    }
+    decoder.into_inner().stream_position().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str, most: Option<u64>) -> Result<Place, String> {
+        Place::new(Path::new(name), most)
+    }
+
+    #[test]
+    fn names_say_where_records_go() {
+        let pid = std::process::id();
+        let folder = tempfile::tempdir().unwrap();
+        let inside = Place::new(folder.path(), None).unwrap();
+        assert_eq!(
+            inside.path(),
+            folder.path().join(format!("embody-{pid}.warc.gz"))
+        );
+        let named = place("/x/a-{pid}.warc.gz", Some(10)).unwrap();
+        assert_eq!(named.path(), Path::new(&format!("/x/a-{pid}.warc.gz")));
+        assert_eq!(
+            named.numbered(2),
+            Path::new(&format!("/x/a-{pid}-2.warc.gz"))
+        );
+        assert!(place("/x/a.mbox", None).is_err());
+        assert!(place("-", None).is_err());
+    }
+}

@@ -1,0 +1,315 @@
+//! An answer as its octets come (RFC 9112): where its head and its content end, and whether all of it came.
+//!
+//! Interim answers (RFC 9110 §15.2) are passed over, and so is what comes behind the end. The head counts as `fetch` reads it: one
+//! `chunked`, or a Content-Length, or content until the connection ends.
+
+/// Octets of a head; a longer one is not understood, and all of it is kept.
+const LONGEST_HEAD: usize = 1 << 20;
+
+/// Octets of a line that gives the size of a chunk, or is a trailer.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// Reads an answer.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// The octets of the head with its empty line, as far as they came.
+    pub(super) head: Vec<u8>,
+    /// The answer is one to HEAD, which has no content.
+    is_head: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Head,
+    /// So many octets of the content are to come.
+    Length(u64),
+    /// The line with the size of a chunk, and what is known of it.
+    Size {
+        size: u64,
+        line: usize,
+        is_ended: bool,
+    },
+    Chunk(u64),
+    /// The line end behind a chunk.
+    ChunkEnd,
+    /// A line of the trailer, so far.
+    Trailer(usize),
+    UntilClosed,
+    /// Nothing of it can be told.
+    Unknown,
+    Whole,
+}
+
+const SIZE: Stage = Stage::Size {
+    size: 0,
+    line: 0,
+    is_ended: false,
+};
+
+impl Answered {
+    pub(super) fn new(is_head: bool) -> Self {
+        Self {
+            head: Vec::new(),
+            is_head,
+            stage: Stage::Head,
+        }
+    }
+
+    pub(super) fn has_head(&self) -> bool {
+        self.stage != Stage::Head
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.stage == Stage::Whole
+    }
+
+    /// The connection has ended.
+    pub(super) fn close(&mut self) {
+        if self.stage == Stage::UntilClosed {
+            self.stage = Stage::Whole;
+        }
+    }
+
+    pub(super) fn status(&self) -> Option<u16> {
+        let line = self.head.strip_prefix(b"HTTP/")?;
+        let mut words = line.split(|octet| *octet == b' ');
+        let word = words.nth(1)?.get(..3)?;
+        std::str::from_utf8(word).ok()?.parse().ok()
+    }
+
+    /// The value of the first field of this name.
+    pub(super) fn value(&self, name: &str) -> Option<&[u8]> {
+        let lines = self.head.split(|octet| *octet == b'\n').skip(1);
+        lines
+            .filter_map(|line| {
+                let colon = memchr::memchr(b':', line)?;
+                let (known, value) = line.split_at(colon);
+                let is_it = known.eq_ignore_ascii_case(name.as_bytes());
+                is_it.then(|| value.get(1..).unwrap_or_default().trim_ascii())
+            })
+            .next()
+    }
+
+    /// Takes more octets. Gives those of the content among them, framing included.
+    pub(super) fn take<'o>(&mut self, octets: &'o [u8]) -> &'o [u8] {
+        let mut rest = octets;
+        while self.stage == Stage::Head && !rest.is_empty() {
+            let known = self.head.len();
+            self.head.extend_from_slice(rest);
+            let Some(end) = head_end(&self.head, known) else {
+                if self.head.len() > LONGEST_HEAD {
+                    self.stage = Stage::Unknown;
+                }
+                return &[];
+            };
+            self.head.truncate(end);
+            rest = rest.get(end - known..).unwrap_or_default();
+            match self.status() {
+                Some(101) => self.stage = Stage::UntilClosed,
+                Some(100..=199) => self.head.clear(),
+                status => self.stage = self.content(status),
+            }
+        }
+        let mut taken = 0;
+        while let Some(octet) = rest.get(taken) {
+            match self.stage {
+                Stage::Whole | Stage::Head => break,
+                Stage::UntilClosed | Stage::Unknown => taken = rest.len(),
+                Stage::Length(left) | Stage::Chunk(left) => {
+                    let here = (rest.len() - taken) as u64;
+                    let part = here.min(left);
+                    taken += usize::try_from(part).unwrap_or(0);
+                    self.stage = match (self.stage, left - part) {
+                        (Stage::Length(_), 0) => Stage::Whole,
+                        (Stage::Length(_), left) => Stage::Length(left),
+                        (_, 0) => Stage::ChunkEnd,
+                        (_, left) => Stage::Chunk(left),
+                    };
+                }
+                _ => {
+                    taken += 1;
+                    self.stage = framed(self.stage, *octet);
+                }
+            }
+        }
+        rest.get(..taken).unwrap_or_default()
+    }
+
+    /// What comes behind the head.
+    fn content(&self, status: Option<u16>) -> Stage {
+        if self.is_head || matches!(status, Some(204 | 304)) {
+            return Stage::Whole;
+        }
+        if let Some(coding) = self.value("transfer-encoding") {
+            return match coding.eq_ignore_ascii_case(b"chunked") {
+                true => SIZE,
+                false => Stage::UntilClosed,
+            };
+        }
+        let Some(length) = self.value("content-length") else {
+            return Stage::UntilClosed;
+        };
+        let length = std::str::from_utf8(length).ok();
+        match length.and_then(|length| length.parse().ok()) {
+            Some(0) => Stage::Whole,
+            Some(length) => Stage::Length(length),
+            None => Stage::Unknown,
+        }
+    }
+}
+
+/// The stage behind one octet of the framing of chunks.
+fn framed(stage: Stage, octet: u8) -> Stage {
+    match (stage, octet) {
+        (Stage::Size { size: 0, line, .. }, b'\n') if line > 0 => Stage::Trailer(0),
+        (Stage::Size { size, .. }, b'\n') if size > 0 => Stage::Chunk(size),
+        (Stage::Size { line, .. }, _) if line > LONGEST_LINE => Stage::Unknown,
+        (
+            Stage::Size {
+                size,
+                line,
+                is_ended,
+            },
+            octet,
+        ) => {
+            let digit = char::from(octet).to_digit(16).filter(|_| !is_ended);
+            match (digit, size.checked_mul(16)) {
+                (Some(digit), Some(more)) => Stage::Size {
+                    size: more.saturating_add(u64::from(digit)),
+                    line: line + 1,
+                    is_ended,
+                },
+                (Some(_), None) => Stage::Unknown,
+                (None, _) if line == 0 => Stage::Unknown,
+                (None, _) => Stage::Size {
+                    size,
+                    line: line + 1,
+                    is_ended: true,
+                },
+            }
+        }
+        (Stage::ChunkEnd, b'\n') => SIZE,
+        (Stage::ChunkEnd, b'\r') => Stage::ChunkEnd,
+        (Stage::Trailer(0), b'\n') => Stage::Whole,
+        (Stage::Trailer(_), b'\n') => Stage::Trailer(0),
+        (Stage::Trailer(0), b'\r') => Stage::Trailer(0),
+        (Stage::Trailer(line), _) if line < LONGEST_LINE => Stage::Trailer(line + 1),
+        _ => Stage::Unknown,
+    }
+}
+
+/// Where a head ends, behind its empty line; `known` octets of it were looked at before.
+fn head_end(head: &[u8], known: usize) -> Option<usize> {
+    let from = known.saturating_sub(3);
+    let new = head.get(from..)?;
+    let ends = memchr::memchr_iter(b'\n', new).map(|at| from + at);
+    ends.filter_map(|at| {
+        let behind = head.get(at + 1..)?;
+        let length = [&b"\r\n"[..], b"\n"]
+            .into_iter()
+            .find(|end| behind.starts_with(end))?
+            .len();
+        Some(at + 1 + length)
+    })
+    .next()
+}
+
+/// A request as it may be told: of credentials there is the scheme alone. Says whether anything was masked.
+pub(super) fn masked(request: &[u8], instead: &str) -> (Vec<u8>, bool) {
+    let end = head_end(request, 0).unwrap_or(request.len());
+    let (head, content) = request.split_at_checked(end).unwrap_or((request, &[]));
+    let mut told = Vec::with_capacity(request.len());
+    let mut is_masked = false;
+    for line in head.split_inclusive(|octet| *octet == b'\n') {
+        let name = line
+            .split(|octet| *octet == b':')
+            .next()
+            .unwrap_or_default();
+        let names = [&b"authorization"[..], b"proxy-authorization", b"cookie"];
+        let value = line.get(name.len() + 1..).unwrap_or_default();
+        if !names.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            told.extend_from_slice(line);
+            continue;
+        }
+        is_masked = true;
+        let scheme = value.trim_ascii().split(u8::is_ascii_whitespace).next();
+        told.extend_from_slice(name);
+        told.extend_from_slice(b": ");
+        told.extend_from_slice(scheme.unwrap_or_default());
+        told.extend_from_slice(format!(" {instead}\r\n").as_bytes());
+    }
+    told.extend_from_slice(content);
+    (told, is_masked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(octets: &[u8], is_head: bool, step: usize) -> (Vec<u8>, Vec<u8>, bool) {
+        let mut answered = Answered::new(is_head);
+        let pieces = octets.chunks(step);
+        let content = pieces
+            .flat_map(|piece| answered.take(piece).to_vec())
+            .collect();
+        let is_whole = answered.is_whole();
+        (answered.head, content, is_whole)
+    }
+
+    #[test]
+    fn an_answer_ends_where_its_head_says() {
+        let rows: [(&[u8], bool, &[u8], &[u8], bool); 12] = [
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdef", false, b"", b"abc", true),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", false, b"", b"ab", false),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", true, b"", b"", true),
+            (b"HTTP/1.1 304 x\r\nContent-Length: 3\r\n\r\nabc", false, b"", b"", true),
+            (b"HTTP/1.1 200 OK\ncontent-length:0\n\n", false, b"", b"", true),
+            (b"HTTP/1.1 200 OK\r\n\r\nabc", false, b"", b"abc", false),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n1;x=0\r\na\r\n1A\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\nA: b\r\n\r\nmore",
+                false,
+                b"",
+                b"1;x=0\r\na\r\n1A\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\nA: b\r\n\r\n",
+                true,
+            ),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", false, b"", b"0\r\n", false),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", false, b"", b"x\r\n", false),
+            (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+                false,
+                b"",
+                b"fffffffffffffffff\r\n",
+                false,
+            ),
+            (
+                b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab",
+                false,
+                b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n",
+                b"a",
+                true,
+            ),
+            (b"HTTP/1.1 200 OK\r\nContent-Le", false, b"", b"", false),
+        ];
+        for (octets, is_head, interim, content, is_whole) in rows {
+            for step in [1, 2, 3, 7, octets.len()] {
+                let (head, found, whole) = read(octets, is_head, step);
+                let shown = String::from_utf8_lossy(octets);
+                assert_eq!((found.as_slice(), whole), (content, is_whole), "{shown}");
+                assert!(octets[interim.len()..].starts_with(&head), "{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_credentials_only_the_scheme_is_told() {
+        let request =
+            b"GET / HTTP/1.1\r\nHost: a\r\nauthorization: Basic c2VjcmV0\r\n\r\nAuthorization: x";
+        let (told, is_masked) = masked(request, "***");
+        assert!(is_masked);
+        let expected =
+            b"GET / HTTP/1.1\r\nHost: a\r\nauthorization: Basic ***\r\n\r\nAuthorization: x";
+        assert_eq!(told, expected);
+        assert_eq!(masked(expected.get(..27).unwrap(), "***").1, false);
+    }
+}

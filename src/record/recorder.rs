@@ -1,0 +1,507 @@
+//! Makes records of what is asked and answered, and appends them. It fails without stopping anything: what is missing is counted, and
+//! told at the end.
+
+use std::collections::HashMap;
+use std::io::{self, Cursor, Read, Seek as _, SeekFrom, Write as _};
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+use tempfile::SpooledTempFile;
+use ureq::http::header;
+
+use super::file::{Place, RecordFile};
+use super::header::{RecordHeader, RecordType, digest, names};
+use super::http::{Answered, masked};
+use super::write::{HELD, Member};
+use super::{MASKED, identifier};
+use crate::error::Error;
+use crate::fetch::{
+    Answer, Asked, How, Recorded, Recorder, Recording, Retrieved, USER_AGENT, text,
+};
+use crate::report::Reason;
+
+const RESPONSE: &str = "application/http; msgtype=response";
+const REQUEST: &str = "application/http; msgtype=request";
+pub(super) const FIELDS: &str = "application/warc-fields";
+
+const SAME_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
+/// Payloads that are remembered; all are forgotten beyond that.
+const PAYLOADS: usize = 100_000;
+
+/// Octets of a request that are kept.
+const LONGEST_REQUEST: usize = 1 << 20;
+
+/// URLs that are named among those that are missing.
+const NAMED: usize = 1000;
+
+/// Records what is retrieved.
+#[derive(Clone, Debug)]
+pub(crate) struct WarcRecorder(pub(super) Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    place: Place,
+    state: Mutex<State>,
+}
+
+#[derive(Default, Debug)]
+struct State {
+    file: Option<RecordFile>,
+    /// What was written whole, by the digest of its payload.
+    payloads: HashMap<String, Recorded>,
+    /// What could not be written: how much, why the first time, and which URLs.
+    missing: u64,
+    why: Option<String>,
+    urls: Vec<String>,
+}
+
+impl WarcRecorder {
+    /// Nothing is opened or made before there is something to write.
+    pub(crate) fn new(place: Place) -> Self {
+        Self(Arc::new(Shared {
+            place,
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Opens the file now, or makes it, so that a mistake shows before anything is done.
+    ///
+    /// # Errors
+    /// [`Error::Write`]: it cannot be written, or ends with less than a whole record.
+    pub(crate) fn open(&self) -> Result<(), Error> {
+        let shared = &self.0;
+        let path = shared.place.path().display();
+        let begun = shared.state().append(&shared.place, Vec::new());
+        begun.map_err(Error::cannot_write(format!("the record {path}")))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.place.path()
+    }
+
+    /// The sentence about what is missing so far.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let state = self.0.state();
+        let why = state.why.as_ref()?;
+        Some(self.lacks(state.missing, why))
+    }
+
+    fn lacks(&self, missing: u64, why: &str) -> String {
+        let path = self.path().display();
+        match missing {
+            1 => format!("the record {path} lacks 1 answer: {why}"),
+            missing => format!("the record {path} lacks {missing} answers: {why}"),
+        }
+    }
+
+    /// Ends a run: says in the record what is missing in it, if there is room for that. Gives the sentence about it.
+    pub(crate) fn finish(&self) -> Option<String> {
+        let (missing, why, urls) = {
+            let mut state = self.0.state();
+            let urls = std::mem::take(&mut state.urls);
+            (state.missing, state.why.take()?, urls)
+        };
+        let mut text = format!("missing: {missing}\r\nwhy: {why}\r\n");
+        for url in &urls {
+            text.push_str(&format!("url: {}\r\n", line(url)));
+        }
+        let mut header = self.0.header(RecordType::Metadata, "urn:x-embody:missing");
+        header.add(names::MEDIA_TYPE, FIELDS);
+        // Where there is no room for it, the sentence says the same.
+        let _ = self
+            .0
+            .member(header, text.as_bytes())
+            .and_then(|member| self.0.state().append(&self.0.place, vec![member]));
+        Some(self.lacks(missing, &why))
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn header(&self, kind: RecordType, url: &str) -> RecordHeader {
+        let mut header = RecordHeader::new(kind, &identifier(), SystemTime::now());
+        header.add(names::URI, url);
+        header
+    }
+
+    /// A record with a block that is at hand.
+    pub(super) fn member(&self, header: RecordHeader, block: &[u8]) -> io::Result<Member> {
+        let mut header = header;
+        header.add(names::BLOCK, &digest(&Sha256::digest(block)));
+        Member::new(&header, block.len() as u64, block, false)
+    }
+
+    /// Appends records about a URL, all or none. What fails is counted.
+    pub(super) fn write(&self, url: &str, members: io::Result<Vec<Member>>) -> bool {
+        let mut state = self.state();
+        let written = members.and_then(|members| state.append(&self.place, members));
+        if let Err(why) = &written {
+            state.missing += 1;
+            state.why.get_or_insert_with(|| why.to_string());
+            if state.urls.len() < NAMED {
+                state.urls.push(url.to_owned());
+            }
+        }
+        written.is_ok()
+    }
+
+    /// Where the same payload was recorded.
+    fn known(&self, payload: &str) -> Option<Recorded> {
+        self.state().payloads.get(payload).cloned()
+    }
+
+    fn remember(&self, recorded: &Recorded) {
+        let payloads = &mut self.state().payloads;
+        if payloads.len() >= PAYLOADS {
+            payloads.clear();
+        }
+        payloads.insert(recorded.payload.clone(), recorded.clone());
+    }
+}
+
+impl State {
+    fn append(&mut self, place: &Place, members: Vec<Member>) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(RecordFile::open(place)?),
+        };
+        if let Some(next) = file.succeeded(place)? {
+            *file = next;
+        }
+        let mut members = members;
+        if !file.is_begun {
+            members.insert(0, warcinfo(&file.path)?);
+        }
+        file.append(&mut members)?;
+        file.is_begun = true;
+        Ok(())
+    }
+}
+
+/// Who writes, and what is to be known of the records behind it.
+fn warcinfo(path: &Path) -> io::Result<Member> {
+    let mut header = RecordHeader::new(RecordType::Warcinfo, &identifier(), SystemTime::now());
+    if let Some(name) = path.file_name() {
+        header.add(names::FILE_NAME, &name.to_string_lossy());
+    }
+    header.add(names::MEDIA_TYPE, FIELDS);
+    let text = format!(
+        "software: {USER_AGENT}\r\nformat: WARC File Format 1.1\r\n\
+         conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n\
+         description: what mail referred to, and the mail that did; in requests, passwords are {MASKED}\r\n"
+    );
+    header.add(names::BLOCK, &digest(&Sha256::digest(text.as_bytes())));
+    Member::new(&header, text.len() as u64, text.as_bytes(), false)
+}
+
+/// Text on one line.
+pub(super) fn line(text: &str) -> String {
+    text.replace(|letter: char| letter.is_control(), " ")
+}
+
+impl Recorder for WarcRecorder {
+    fn begin(&self, asked: &Asked<'_>) -> Box<dyn Recording> {
+        Box::new(WireExchange {
+            shared: Arc::clone(&self.0),
+            url: asked.target.request_url(),
+            is_head: asked.how == How::Head,
+            at: SystemTime::now(),
+            address: None,
+            sent: Vec::new(),
+            answered: Answered::new(asked.how == How::Head),
+            content: Content::new(),
+            is_closed: false,
+        })
+    }
+
+    fn kept(&self, asked: &Asked<'_>, answer: &Answer) -> Option<Recorded> {
+        let shared = &self.0;
+        let url = asked.target.request_url();
+        let Some(first) = &answer.recorded else {
+            // Nobody recorded it when it came.
+            return (answer.status == 200 && asked.how == How::Whole)
+                .then(|| {
+                    let media_type = text(&answer.headers, &header::CONTENT_TYPE);
+                    shared.resource(&url, media_type.as_deref(), &answer.body, None)
+                })
+                .flatten();
+        };
+        let mut header = shared.header(RecordType::Revisit, &url);
+        refer(&mut header, first);
+        header.add(names::PROFILE, SAME_PAYLOAD);
+        header.add(names::MEDIA_TYPE, RESPONSE);
+        // No field: those that hold are in the record that is referred to.
+        let block = format!("HTTP/1.1 {} From the cache\r\n\r\n", answer.status);
+        let recorded = recorded(&header, &url, &first.payload);
+        let member = shared.member(header, block.as_bytes());
+        let written = shared.write(&url, member.map(|member| vec![member]));
+        written.then_some(recorded)
+    }
+
+    fn content(&self, retrieved: &Retrieved, address: Option<IpAddr>) -> Option<Arc<str>> {
+        let media_type = retrieved.media_type.as_deref();
+        let url = &retrieved.url;
+        let recorded = self.0.resource(url, media_type, &retrieved.body, address);
+        recorded.map(|recorded| recorded.id.into())
+    }
+}
+
+impl Shared {
+    fn resource(
+        &self,
+        url: &str,
+        media_type: Option<&str>,
+        body: &[u8],
+        address: Option<IpAddr>,
+    ) -> Option<Recorded> {
+        let mut header = self.header(RecordType::Resource, url);
+        if let Some(address) = address {
+            header.add(names::ADDRESS, &address.to_string());
+        }
+        let media_type = media_type.unwrap_or("application/octet-stream");
+        header.add(names::MEDIA_TYPE, media_type);
+        let payload = digest(&Sha256::digest(body));
+        header.add(names::PAYLOAD, &payload);
+        let recorded = recorded(&header, url, &payload);
+        let member = self.member(header, body);
+        let written = self.write(url, member.map(|member| vec![member]));
+        written.then_some(recorded)
+    }
+}
+
+fn recorded(header: &RecordHeader, url: &str, payload: &str) -> Recorded {
+    Recorded {
+        id: header.id().unwrap_or_default().to_owned(),
+        url: url.to_owned(),
+        date: header.value(names::DATE).unwrap_or_default().to_owned(),
+        payload: payload.to_owned(),
+    }
+}
+
+fn refer(header: &mut RecordHeader, first: &Recorded) {
+    header.add(names::REFERS_TO, &format!("<{}>", first.id));
+    header.add(names::REFERS_TO_URI, &first.url);
+    header.add(names::REFERS_TO_DATE, &first.date);
+    header.add(names::PAYLOAD, &first.payload);
+}
+
+/// Content while it comes: in memory, or in a temporary file if it is long.
+struct Content {
+    octets: SpooledTempFile,
+    length: u64,
+    hash: Sha256,
+    failure: Option<io::Error>,
+}
+
+impl Content {
+    fn new() -> Self {
+        Self {
+            octets: SpooledTempFile::new(HELD),
+            length: 0,
+            hash: Sha256::new(),
+            failure: None,
+        }
+    }
+
+    fn push(&mut self, octets: &[u8]) {
+        if self.failure.is_none() {
+            self.failure = self.octets.write_all(octets).err();
+            self.hash.update(octets);
+            self.length += octets.len() as u64;
+        }
+    }
+}
+
+/// One exchange of http.
+struct WireExchange {
+    shared: Arc<Shared>,
+    url: String,
+    is_head: bool,
+    at: SystemTime,
+    address: Option<IpAddr>,
+    sent: Vec<u8>,
+    answered: Answered,
+    content: Content,
+    is_closed: bool,
+}
+
+impl Recording for WireExchange {
+    fn sent(&mut self, octets: &[u8]) {
+        let room = LONGEST_REQUEST.saturating_sub(self.sent.len());
+        let taken = octets.get(..octets.len().min(room));
+        self.sent.extend_from_slice(taken.unwrap_or_default());
+    }
+
+    fn received(&mut self, octets: &[u8]) {
+        let content = self.answered.take(octets);
+        self.content.push(content);
+    }
+
+    fn closed(&mut self) {
+        self.is_closed = true;
+        self.answered.close();
+    }
+
+    fn connected(&mut self, address: Option<IpAddr>) {
+        self.address = address;
+        self.sent.clear();
+        self.answered = Answered::new(self.is_head);
+        self.content = Content::new();
+        self.is_closed = false;
+    }
+
+    fn finish(mut self: Box<Self>, why: Option<Reason>) -> Option<Recorded> {
+        if self.sent.is_empty() {
+            return None;
+        }
+        let shared = Arc::clone(&self.shared);
+        let response = self.response(why);
+        let (response, recorded) = match response.transpose() {
+            Ok(response) => response.unzip(),
+            Err(why) => {
+                shared.write(&self.url, Err(why));
+                return None;
+            }
+        };
+        let id = recorded.as_ref().map(|(recorded, _)| recorded.id.as_str());
+        let request = self.request(id);
+        let members = request.map(|request| response.into_iter().chain([request]).collect());
+        let is_written = shared.write(&self.url, members);
+        let (recorded, is_first) = recorded.filter(|_| is_written)?;
+        if is_first {
+            shared.remember(&recorded);
+        }
+        Some(recorded)
+    }
+}
+
+impl WireExchange {
+    fn header(&self, kind: RecordType) -> RecordHeader {
+        let mut header = RecordHeader::new(kind, &identifier(), self.at);
+        header.add(names::URI, &self.url);
+        if let Some(address) = self.address {
+            header.add(names::ADDRESS, &address.to_string());
+        }
+        header
+    }
+
+    fn request(&self, response: Option<&str>) -> io::Result<Member> {
+        let mut header = self.header(RecordType::Request);
+        header.add(names::MEDIA_TYPE, REQUEST);
+        if let Some(id) = response {
+            header.add(names::CONCURRENT, &format!("<{id}>"));
+        }
+        let (told, is_masked) = masked(&self.sent, MASKED);
+        if is_masked {
+            header.add("X-Embody-Masked", "Authorization");
+        }
+        self.shared.member(header, &told)
+    }
+
+    /// The record of the answer, and where it is; whether later ones may refer to it. None if nothing came.
+    #[allow(clippy::type_complexity)]
+    fn response(&mut self, why: Option<Reason>) -> Option<io::Result<(Member, (Recorded, bool))>> {
+        let answered = &self.answered;
+        if answered.head.is_empty() {
+            return None;
+        }
+        if let Some(failure) = self.content.failure.take() {
+            return Some(Err(failure));
+        }
+        let status = answered.status();
+        let payload = digest(&self.content.hash.clone().finalize());
+        let is_whole = answered.is_whole();
+        let has_payload = self.content.length > 0 && status == Some(200) && is_whole;
+        let first = has_payload.then(|| self.shared.known(&payload)).flatten();
+        let kind = match (&first, status) {
+            _ if self.is_head => RecordType::Metadata,
+            (Some(_), _) | (None, Some(304)) => RecordType::Revisit,
+            (None, _) => RecordType::Response,
+        };
+        let mut header = self.header(kind);
+        header.add(names::MEDIA_TYPE, RESPONSE);
+        let mut payload = payload;
+        match (&first, kind) {
+            (Some(first), _) => {
+                refer(&mut header, first);
+                header.add(names::PROFILE, SAME_PAYLOAD);
+                payload.clone_from(&first.payload);
+            }
+            (None, RecordType::Revisit) => header.add(names::PROFILE, NOT_MODIFIED),
+            (None, RecordType::Response) if answered.has_head() => {
+                header.add(names::PAYLOAD, &payload);
+            }
+            (None, _) => {}
+        }
+        if !is_whole {
+            header.add(names::TRUNCATED, truncated(why, self.is_closed));
+        }
+        let mut block = Sha256::new_with_prefix(&answered.head);
+        let head = Cursor::new(&answered.head);
+        let length = answered.head.len() as u64;
+        let member = match first.is_some() {
+            true => {
+                header.add(names::BLOCK, &digest(&block.finalize()));
+                Member::new(&header, length, head, false)
+            }
+            false => {
+                let content = &mut self.content;
+                let hashed = content.octets.seek(SeekFrom::Start(0)).and_then(|_| {
+                    io::copy(&mut content.octets, &mut block)?;
+                    content.octets.seek(SeekFrom::Start(0))
+                });
+                if let Err(why) = hashed {
+                    return Some(Err(why));
+                }
+                header.add(names::BLOCK, &digest(&block.finalize()));
+                let length = length + content.length;
+                let is_packed = is_packed(answered);
+                Member::new(&header, length, head.chain(&mut content.octets), is_packed)
+            }
+        };
+        let is_first = has_payload && first.is_none() && !self.is_head;
+        let recorded = recorded(&header, &self.url, &payload);
+        Some(member.map(|member| (member, (recorded, is_first))))
+    }
+}
+
+/// Why less came than the answer has (ISO 28500:2017 §5.13).
+fn truncated(why: Option<Reason>, is_closed: bool) -> &'static str {
+    match why {
+        Some(Reason::TooLarge) => "length",
+        Some(Reason::Timeout | Reason::Deadline) => "time",
+        _ if is_closed => "disconnect",
+        Some(Reason::ConnectionFailed) => "disconnect",
+        _ => "unspecified",
+    }
+}
+
+/// Whether content does not get smaller.
+fn is_packed(answered: &Answered) -> bool {
+    if answered.value("content-encoding").is_some() {
+        return true;
+    }
+    let named = answered.value("content-type").unwrap_or_default();
+    let named = named.to_ascii_lowercase();
+    let types: [&[u8]; 10] = [
+        b"image/jpeg",
+        b"image/png",
+        b"image/gif",
+        b"image/webp",
+        b"image/avif",
+        b"video/",
+        b"audio/",
+        b"font/woff",
+        b"application/zip",
+        b"application/gzip",
+    ];
+    types.iter().any(|start| named.starts_with(start))
+}
