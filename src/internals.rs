@@ -11,6 +11,10 @@ pub mod link {
 pub mod milter {
     pub use crate::milter::*;
 }
+#[cfg(feature = "cli")]
+pub mod record {
+    pub use crate::record::contents;
+}
 pub mod mime {
     pub use crate::mime::*;
 }

@@ -32,7 +32,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    fn holds(self, date: i64, capture: i64) -> bool {
+    pub(super) fn holds(self, date: i64, capture: i64) -> bool {
         let seconds = |side: Duration| i64::try_from(side.as_secs()).unwrap_or(i64::MAX);
         (date.saturating_sub(seconds(self.before))..=date.saturating_add(seconds(self.after)))
             .contains(&capture)

@@ -2,13 +2,15 @@
 //!
 //! [`Archive`] is what a [`Fetcher`](crate::fetch::Fetcher) asks before its source or after it: `lookup` follows what the
 //! archive answers, over the same [`Servers`](crate::fetch::Servers) as the source, so that answers are kept and judged
-//! alike. `template`, `index`, `secret` and `time` know nothing of that.
+//! alike. `files` gives captures that stand in files. `template`, `index`, `secret` and `time` know nothing of that.
 
+mod files;
 mod index;
 mod lookup;
 mod secret;
 mod template;
 mod time;
 
+pub(crate) use files::{CaptureFiles, Replaying};
 pub(crate) use lookup::{Archive, Window};
 pub(crate) use template::{IndexTemplate, Template};

@@ -19,6 +19,7 @@ use ureq::http::{HeaderName, HeaderValue, header};
 use super::entry::{Body, Entry, From, Gone, KeptAnswer};
 use super::folder::CacheFolder;
 use super::hosts;
+use super::offline::offline;
 use super::record::seconds;
 use super::semantics::{self, Freshness, Ignoring, header_map};
 use crate::disk::Key;
@@ -29,7 +30,7 @@ use crate::fetch::{
 };
 use crate::policy::Host;
 use crate::policy::{Mismatch, Policy};
-use crate::report::{Reason, Refusal};
+use crate::report::Refusal;
 
 /// How long a capture is used without asking the archive again: it does not change.
 const CAPTURE: u64 = 30 * 24 * 60 * 60;
@@ -93,10 +94,6 @@ impl Disk for Kept {
         }
         hosts::found_nobody(&self.folder, &self.trust, host, port, failed);
     }
-}
-
-fn offline(detail: &str) -> Refusal {
-    Refusal::lasting(Reason::Offline, detail)
 }
 
 impl Kept {

@@ -37,6 +37,7 @@ mod hosts;
 mod kept;
 #[cfg(all(unix, feature = "cli"))]
 mod made;
+mod offline;
 mod record;
 #[cfg(all(unix, feature = "cli"))]
 mod run;
@@ -53,6 +54,8 @@ pub(crate) use folder::{cannot_write, is_of_disk, the_cache};
 pub(crate) use kept::Kept;
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) use made::Made;
+#[cfg(feature = "cli")]
+pub(crate) use offline::Offline;
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) use run::RunFolder;
 pub(crate) use semantics::Ignoring;

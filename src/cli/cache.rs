@@ -3,14 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use super::args::{ArchiveArgs, Asking, CacheArgs, RecordArgs};
+use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, RecordArgs};
 use super::report_file;
 use super::values::CacheMax;
-use crate::archive::{Archive, Window};
+use crate::archive::{Archive, CaptureFiles, Replaying, Window};
 use crate::cache::{
-    CacheFolder, Ignoring, Kept, RunFolder, cannot_write, is_of_disk, the_cache, trust,
+    CacheFolder, Ignoring, Kept, Offline, RunFolder, cannot_write, is_of_disk, the_cache, trust,
 };
 use crate::error::Error;
 use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames};
@@ -40,6 +40,8 @@ pub(super) struct Cache {
     archive: ArchiveArgs,
     /// What is told of all that is asked and answered.
     pub(super) recorder: Option<WarcRecorder>,
+    /// The archive, if it stands in files.
+    files: Option<Arc<CaptureFiles>>,
 }
 
 impl Cache {
@@ -59,7 +61,19 @@ impl Cache {
             trouble: None,
             archive: archive.clone(),
             recorder: record.transpose()?.flatten(),
+            files: None,
         };
+        if let Some(ArchivePlace::Files(path)) = &archive.archive {
+            if archive.archive_cdx.is_some() || archive.archive_any {
+                let what = "--archive-cdx and --archive-any are for an archive that is asked, and --archive names files";
+                return Err(Error::Usage(what.into()));
+            }
+            cache.files = Some(Arc::new(CaptureFiles::open(path)?));
+        } else if args.offline && args.cache.is_none() {
+            let what =
+                "--offline asks no server; name what was kept, with --cache DIR or --archive FILE";
+            return Err(Error::Usage(what.into()));
+        }
         let Some(path) = args.cache.as_ref().filter(|_| asking != Asking::Nobody) else {
             return Ok(cache);
         };
@@ -108,7 +122,19 @@ impl Cache {
         let disk = self.disk(policy)?;
         let servers = Arc::new(servers.behind(disk, pace, Arc::clone(&is_stopped)));
         let mut fetcher = Fetcher::over(Arc::clone(policy), Arc::clone(&servers))?.stop(is_stopped);
-        if let Some(template) = &self.archive.archive {
+        if let Some(files) = &self.files {
+            let archive = Replaying {
+                files: Arc::clone(files),
+                window: self.archive.archive_window,
+                policy: Arc::clone(policy),
+            };
+            fetcher = fetcher.archive(self.archive.archive_first, archive);
+            if self.archive.archive_window.is_none() {
+                // The first of them: a run that recorded some has no other.
+                fetcher = fetcher.undated(SystemTime::UNIX_EPOCH);
+            }
+        }
+        if let Some(ArchivePlace::Server(template)) = &self.archive.archive {
             let archive = Archive {
                 template: template.clone(),
                 index: self.archive.archive_cdx.clone(),
@@ -125,7 +151,7 @@ impl Cache {
     fn disk(&self, policy: &Arc<Policy>) -> Result<Option<Box<dyn Disk>>, Error> {
         let (shared, of_run) = (self.folder.as_ref(), self.of_run.as_ref());
         if shared.or(of_run).is_none() {
-            return Ok(None);
+            return Ok(self.args.offline.then(|| Box::new(Offline) as _));
         }
         let trust = trust(policy)?;
         let kept = |folder: &Arc<CacheFolder>, ignoring, behind| {
@@ -164,11 +190,23 @@ impl Cache {
         }
     }
 
-    pub(super) fn trouble(&self) -> Option<&str> {
-        match &self.folder {
+    /// Reads the archive now, if it stands in files: it may take longer than a message has time.
+    pub(super) fn read_archive(&self, policy: &Policy, stop: &Stop) -> Result<(), Error> {
+        match self.files.as_ref().filter(|_| !Fetcher::is_idle(policy)) {
+            Some(files) => files.read(&|| stop.check().is_err()),
+            None => Ok(()),
+        }
+    }
+
+    /// What went wrong, and what became of it.
+    pub(super) fn troubles(&self) -> Vec<String> {
+        let of_folder = match &self.folder {
             Some(folder) => folder.trouble(),
             None => self.trouble.as_deref(),
-        }
+        };
+        let of_folder = of_folder.map(|why| format!("{why}; the work goes on without"));
+        let of_files = self.files.as_ref().and_then(|files| files.trouble());
+        of_folder.into_iter().chain(of_files).collect()
     }
 }
 

@@ -70,6 +70,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &signals.stop))?
         .mark(common.mark)
         .build()?;
+    cache.read_archive(expander.policy(), &signals.stop)?;
     let expanding = Expanding {
         expander,
         work: match args.walk.dry_run {
@@ -126,7 +127,12 @@ impl Walk<'_> {
         let policy = self.policy;
         let from = (&policy.fetch, &policy.maps, &policy.attachments);
         let types = (&policy.allow_types, &policy.deny_types, policy.mismatch);
-        let what = (&policy.follow, &policy.embed, policy.protected);
+        let what = (
+            &policy.follow,
+            &policy.embed,
+            policy.protected,
+            policy.provenance,
+        );
         let form = (self.options.output_format, self.options.by_label, mark);
         let command = format!("{:?}", (from, types, what, policy.links, form));
         Resume::beside(output, &command, leaves, self.saying.volume())

@@ -60,6 +60,9 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     let expander = Expander::builder(args.asking_policy())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &Stop::default()))?
         .build()?;
+    if args.asking() == Asking::WhetherThereIsAnAnswer {
+        cache.read_archive(&policy, &Stop::default())?;
+    }
     if sources.iter().filter(|source| is_standard(source)).count() > 1 {
         let what = "standard input can be read once only";
         return Err(Error::Usage(what.into()));

@@ -179,6 +179,7 @@ fn work(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Service, Arc<Log
         .fetch_with(|policy| fetcher(policy, &cache, Arc::clone(counters)))?
         .mark(common.mark)
         .build()?;
+    cache.read_archive(expander.policy(), &Stop::default())?;
     let report = common.saying.report.clone();
     let log = Log {
         volume: common.saying.volume(),
@@ -284,7 +285,7 @@ impl Journal for Log {
     fn processed(&self, processed: &Processed<'_>) {
         let report = processed.report;
         self.write(processed, report);
-        if self.cache.trouble().is_some() && !self.is_cache_told.swap(true, Ordering::Relaxed) {
+        if !self.cache.troubles().is_empty() && !self.is_cache_told.swap(true, Ordering::Relaxed) {
             say::cache_trouble(&self.cache, self.volume);
         }
         self.record(processed);

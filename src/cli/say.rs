@@ -23,8 +23,9 @@ pub(super) fn tell(line: &str) {
 
 /// The mail is the same without a cache; the next run asks again.
 pub(super) fn cache_trouble(cache: &Cache, volume: Volume) {
-    if let Some(trouble) = cache.trouble().filter(|_| volume >= Volume::Normal) {
-        tell(&format!("{}; the work goes on without", harmless(trouble)));
+    let is_said = |_: &String| volume >= Volume::Normal;
+    for trouble in cache.troubles().into_iter().filter(is_said) {
+        tell(&harmless(&trouble));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::gate::Gate;
 use super::memory::Memory;
@@ -32,6 +32,8 @@ use crate::report::{Reason, Refusal};
 /// without them these are refused with [`Reason::UnsupportedScheme`].
 pub struct Fetcher {
     archive: Option<(Order, Arc<dyn Fetch>)>,
+    /// By which date the archive is asked for what a mail without one refers to; none if it is not.
+    undated: Option<SystemTime>,
     memory: Option<Memory>,
     gate: Gate,
     /// Is told how each retrieval ended; of what the memory knows there was none.
@@ -127,6 +129,7 @@ impl Fetcher {
     pub fn around(source: impl Fetch + 'static) -> Self {
         Self {
             archive: None,
+            undated: None,
             memory: None,
             gate: Gate::default(),
             observer: None,
@@ -172,8 +175,12 @@ impl Fetcher {
             let request = request.clone();
             ask(&*self.source, &Request { date, ..request })
         };
-        let of_archive = || match request.date {
-            Some(_) => ask(&**archive, request),
+        let of_archive = || match request.date.or(self.undated) {
+            Some(date) => {
+                let date = Some(date);
+                let request = request.clone();
+                ask(&**archive, &Request { date, ..request })
+            }
             // Not even the memory, which would have the source's answer.
             None => Err(undated()),
         };
@@ -231,6 +238,12 @@ impl Fetcher {
     /// Asks an archive, too.
     pub(crate) fn archive(mut self, order: Order, archive: impl Fetch + 'static) -> Self {
         self.archive = Some((order, Arc::new(archive)));
+        self
+    }
+
+    /// Asks the archive for what mails without a date refer to, by this one.
+    pub(crate) fn undated(mut self, date: SystemTime) -> Self {
+        self.undated = Some(date);
         self
     }
 

@@ -72,6 +72,8 @@ fn both(source: Refusal, archive: Refusal) -> Refusal {
             ..archive
         },
         Reason::Offline if source.reason == Reason::Offline => source,
+        // What keeps the source from being asked says nothing of it.
+        _ if source.reason == Reason::Offline => archive,
         _ => Refusal {
             detail: source
                 .detail

@@ -1,4 +1,5 @@
-//! Evidence: what went over the wire for which mail, as WARC (ISO 28500:2017, WARC/1.1), which web archives keep and read.
+//! Evidence: what went over the wire for which mail, as WARC (ISO 28500:2017, WARC/1.1), which web archives keep and read; and the
+//! way back: `volume` and `wacz` find the records of files, `captures` knows what each captured, `payload` reads its content.
 //!
 //! `header` knows the header of a record, for what writes and what reads. `recorder` takes what goes over connections, `http` finds in it where
 //! an answer ends, `write` makes members of it, `file` appends them, `mail` says which mail used what.
@@ -22,13 +23,17 @@
 //! * WARC-Payload-Digest is over what stands behind the head of the answer, as it came, chunks included, as warcio and pywb have it. All
 //!   digests are SHA-256 in hexadecimal digits.
 
+mod captures;
 mod file;
 // What reads records uses the rest of it.
 #[allow(dead_code)]
 mod header;
 mod http;
 mod mail;
+mod payload;
 mod recorder;
+mod volume;
+mod wacz;
 mod write;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -39,8 +44,12 @@ pub(crate) const MASKED: &str = "masked-by-embody";
 /// What the URLs of mails begin with (RFC 2606: no server has this name); pywb replays what is beneath it.
 pub(crate) const MAILS: &str = "http://mail.invalid/";
 
+pub(crate) use captures::{Capture, Captures};
 pub(crate) use file::Place;
 pub(crate) use mail::Mailed;
+#[cfg(any(test, feature = "internals"))]
+pub use payload::contents;
+pub(crate) use payload::{Replay, Replayed};
 pub(crate) use recorder::WarcRecorder;
 
 /// The name of a new record: a random UUID (RFC 9562 §5.4).

@@ -51,7 +51,7 @@ macro_rules! reasons {
 reasons! {
     SchemeNotAllowed "scheme-not-allowed" Fetch "the URL's scheme is not among those that may be retrieved";
     NotRetrieved "not-retrieved" none "a dry run retrieves nothing; a probe only asks whether the source answers";
-    Offline "offline" none "the run is offline: only the cache is asked, and it does not have this";
+    Offline "offline" none "the run is offline, and neither the cache nor the files of the archive have this";
     InArchive "in-archive" none "a dry run retrieves nothing; the source is gone, and the archive has a capture of it";
     NotArchived "not-archived" none "the source is gone, and the archive has no capture of it that could be put in: none at all, none near enough to the mail, or only one of an error";
     ArchiveBusy "archive-busy" none "the source is gone, and the archive is not asked now: it asked for a pause, or others are before";

@@ -25,7 +25,7 @@ pub(super) use self::detach::{DetachArgs, RestoreArgs};
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
 use self::policy::{Common, FailureArgs, PolicyArgs};
-pub(super) use self::retrieval::{ArchiveArgs, CacheArgs, RecordArgs};
+pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs, RecordArgs};
 use self::walk::CompressedArgs;
 pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::input::is_standard;

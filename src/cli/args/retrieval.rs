@@ -140,8 +140,8 @@ pub struct CacheArgs {
         requires = "cache"
     )]
     pub cache_ignore: Vec<String>,
-    /// Ask no server; only what is in --cache, fresh or not [default: off]
-    #[arg(hide_short_help = true, long, requires = "cache")]
+    /// Ask no server; only what is in --cache, fresh or not, and in the files of --archive [default: off]
+    #[arg(hide_short_help = true, long)]
     pub offline: bool,
 }
 
@@ -159,18 +159,34 @@ pub struct RecordArgs {
     pub record_max: Option<u64>,
 }
 
+/// Which archive is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ArchivePlace {
+    Server(Template),
+    /// Captures that stand in a file, or in the files of a folder.
+    Files(PathBuf),
+}
+
+fn archive(text: &str) -> Result<ArchivePlace, String> {
+    match text.contains("://") || text.contains("{url}") {
+        true => text.parse().map(ArchivePlace::Server),
+        false => Ok(ArchivePlace::Files(text.into())),
+    }
+}
+
 // What is asked of a web archive.
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Web archives")]
 pub struct ArchiveArgs {
-    /// Ask this web archive for what is gone, e.g. https://web.archive.org/web/{date}id_/{url} [default: none]
-    #[arg(hide_short_help = true, long, value_name = "URL-TEMPLATE")]
-    pub archive: Option<Template>,
+    /// Ask this web archive for what is gone, e.g. https://web.archive.org/web/{date}id_/{url}, or a WARC or WACZ file, or a
+    /// folder of them [default: none]
+    #[arg(hide_short_help = true, long, value_name = "URL-TEMPLATE|FILE", value_parser = archive)]
+    pub archive: Option<ArchivePlace>,
     /// Ask the archive first, and then the source [default: off]
     #[arg(hide_short_help = true, long, requires = "archive", action = ArgAction::SetTrue, value_parser = choice([Order::SourceFirst, Order::ArchiveFirst]))]
     pub archive_first: Order,
-    /// How long before and after the mail's date a capture may be [default: 90d,400d]
+    /// How long before and after the mail's date a capture may be; in files any time [default: 90d,400d]
     #[arg(hide_short_help = true, long, requires = "archive", value_name = "BEFORE,AFTER", value_parser = window)]
     pub archive_window: Option<Window>,
     /// Where captures are listed, e.g. https://web.archive.org/cdx/search/cdx?url={url}&closest={date}: asked once where the

@@ -16,12 +16,13 @@ pub mod mbox;
 pub mod milter;
 pub mod resolve;
 pub mod scan;
+pub mod warc;
 
 /// A check panics if something does not hold for these bytes.
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, and what it checks.
-pub const TARGETS: [(&str, Check); 9] = [
+pub const TARGETS: [(&str, Check); 10] = [
     ("cost", |data| {
         cost::check(data);
     }),
@@ -33,4 +34,5 @@ pub const TARGETS: [(&str, Check); 9] = [
     ("milter", milter::check),
     ("resolve", resolve::check),
     ("scan", scan::check),
+    ("warc", warc::check),
 ];

@@ -56,6 +56,8 @@ const ALSO: &[(&str, &str)] = &[
     ("store", "fetch"),
     // The way back is known where the way there is taken: counts, and what a store's trouble means.
     ("detach", "expand"),
+    // Captures in files are read from their records.
+    ("archive", "record"),
     // A milter is an expander behind a socket.
     ("milter", "expand"),
     // What is planned is asked for in the ledger.

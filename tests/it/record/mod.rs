@@ -1,5 +1,9 @@
-//! `--record`: what went over the wire, as WARC (docs/record.md).
+//! Evidence: `--record` (docs/record.md), what was recorded as an archive (docs/archive.md), and where parts came from.
 
 mod answers;
+mod captures;
+mod captures_hostile;
+mod captures_peers;
 mod files;
 mod mails;
+mod warcs;

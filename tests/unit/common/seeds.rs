@@ -26,6 +26,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         }
         "mbox" => prefixed(&[&[5, 0], &[60, 1], &[200, 3]], &mailboxes()),
         "milter" => conversations(),
+        "warc" => warcs(),
         "data_url" => data_urls(),
         "resolve" => references(),
         "html" => HTML
@@ -36,6 +37,74 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "css" => CSS.iter().map(|text| text.as_bytes().to_vec()).collect(),
         other => panic!("no seeds for {other}"),
     }
+}
+
+/// Records of all kinds, compressed and not, and torn.
+fn warcs() -> Vec<Vec<u8>> {
+    use std::io::Write as _;
+    let record = |kind: &str, more: &str, block: &[u8]| {
+        let header = format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:{kind}>\r\nWARC-Date: 2003-05-02T10:00:00.5Z\r\n\
+             WARC-Target-URI: <http://a.example/b>\r\n{more}Content-Length: {}\r\n\r\n",
+            block.len()
+        );
+        [header.as_bytes(), block, b"\r\n\r\n"].concat()
+    };
+    let http = |fields: &str, body: &[u8]| {
+        [
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n{fields}\r\n").as_bytes(),
+            body,
+        ]
+        .concat()
+    };
+    let gzip = |octets: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(octets).expect("a vector takes all");
+        encoder.finish().expect("a vector takes all")
+    };
+    let refers = "WARC-Refers-To-Target-URI: http://a.example/b\r\nWARC-Refers-To-Date: 2003-05-02T10:00:00Z\r\n";
+    let digest = "WARC-Payload-Digest: sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ\r\nWARC-Block-Digest: md5:00\r\n";
+    let records = [
+        record("warcinfo", "", b"software: embody 1\r\n"),
+        record("response", "", &http("Content-Length: 2\r\n", b"ab")),
+        record("response", digest, &http("", b"")),
+        record(
+            "response",
+            "",
+            &http("Transfer-Encoding: chunked\r\n", b"2;x\r\nab\r\n0\r\n\r\n"),
+        ),
+        record(
+            "response",
+            "",
+            &http("Content-Encoding: gzip\r\n", &gzip(b"ab")),
+        ),
+        record(
+            "response",
+            "",
+            &http("Content-Encoding: deflate\r\n", b"x\x9cKL\x02\0\x01&\0\xc4"),
+        ),
+        record(
+            "response",
+            "",
+            b"HTTP/1.1 302 Found\r\nLocation: /c\r\n\r\n",
+        ),
+        record("response", "WARC-Truncated: length\r\n", &http("", b"ab")),
+        record("resource", "Content-Type: text/plain\r\n", b"ab"),
+        record("revisit", refers, &http("", b"")),
+        record("revisit", digest, b""),
+        record(
+            "request",
+            "WARC-Concurrent-To: <urn:uuid:response>\r\n",
+            b"POST /b HTTP/1.1\r\n\r\n",
+        ),
+    ];
+    let packed: Vec<Vec<u8>> = records.iter().map(|record| gzip(record)).collect();
+    let (all, all_packed) = (records.concat(), packed.concat());
+    let torn = [1, 3, 7].map(|parts| all[..all.len() - all.len() / parts / 3].to_vec());
+    let torn_packed = [1, 3, 7].map(|parts| all_packed[..all_packed.len() - parts * 9].to_vec());
+    let mut seeds = [&records[..], &packed, &torn, &torn_packed].concat();
+    seeds.extend([gzip(&all), all, all_packed]);
+    seeds
 }
 
 /// The messages as packets: as a stream, as the checks write them, and with what goes wrong in between.

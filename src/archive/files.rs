@@ -1,0 +1,213 @@
+//! Captures in files as an archive: the one nearest to the mail's date, behind the redirects that were captured (docs/archive.md).
+//!
+//! Nobody is asked. The policy judges the mail's URL and those that redirects lead to, as it does when servers are asked, so that a run over
+//! what an earlier one recorded gives the same mail.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::lookup::Window;
+use super::time;
+use crate::error::Error;
+use crate::fetch::{Fetch, Probed, Request, Retrieved, agrees};
+use crate::policy::{Policy, Target};
+use crate::record::{Capture, Captures, Replay, Replayed};
+use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
+
+/// The captures of a file or a folder, which are read when the first is wanted.
+#[derive(Debug)]
+pub(crate) struct CaptureFiles {
+    path: PathBuf,
+    captures: OnceLock<Result<Captures, String>>,
+}
+
+impl CaptureFiles {
+    /// Looks only whether there are files that can be read.
+    ///
+    /// # Errors
+    /// As [`Captures::read`].
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        Captures::check(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            captures: OnceLock::new(),
+        })
+    }
+
+    /// Reads all records.
+    ///
+    /// # Errors
+    /// As [`Captures::read`].
+    pub(crate) fn read(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        let captures = Captures::read(&self.path, is_stopped)?;
+        // If another thread was faster, it read the same.
+        let _ = self.captures.set(Ok(captures));
+        Ok(())
+    }
+
+    fn captures(&self) -> Result<&Captures, Refusal> {
+        let read = || Captures::read(&self.path, &|| false).map_err(|why| why.to_string());
+        let captures = self.captures.get_or_init(read).as_ref();
+        captures.map_err(|why| not_archived(why.clone()))
+    }
+
+    /// What could not be read, once it was tried.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        match self.captures.get()? {
+            Ok(captures) => captures.trouble(),
+            Err(why) => Some(why.clone()),
+        }
+    }
+}
+
+/// Gives what was captured.
+pub(crate) struct Replaying {
+    pub(crate) files: Arc<CaptureFiles>,
+    /// None is no bound.
+    pub(crate) window: Option<Window>,
+    pub(crate) policy: Arc<Policy>,
+}
+
+impl Fetch for Replaying {
+    /// The content that was captured nearest to the date.
+    ///
+    /// # Errors
+    /// [`Reason::NotArchived`], [`Reason::TooLarge`], or what the policy says of the URLs.
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        let begun = Instant::now();
+        let mut wish = Wish {
+            captures: self.files.captures()?,
+            date: request.date.map_or(0, time::seconds),
+            near: request.date.map_or(0, time::seconds),
+            accept: request.acceptable(),
+        };
+        let mut target = self.policy.judge_url(&request.url)?;
+        let mut asked = vec![target.request_url()];
+        loop {
+            let (capture, replayed) = self.nearest(&wish, &target)?;
+            let location = match replayed {
+                Replayed::Content(replay) => {
+                    let elapsed = begun.elapsed();
+                    return Ok(retrieved(&target, (&capture, replay), elapsed));
+                }
+                Replayed::Redirect(location) => location,
+            };
+            target = self.policy.judge_redirect(&target, &location)?;
+            // What it led to then.
+            wish.near = capture.at;
+            let next = target.request_url();
+            let allowed = self.policy.limits.redirects as usize;
+            if asked.len() > allowed || asked.contains(&next) {
+                let detail =
+                    Detail::from("the captures lead in a circle, or to more redirects than ")
+                        .naming(Setting::Redirects);
+                return Err(not_archived(detail));
+            }
+            asked.push(next);
+        }
+    }
+
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        let probed = Probed::from(self.fetch(request)?);
+        Ok(Probed {
+            method: "archive",
+            ..probed
+        })
+    }
+
+    fn heeds_date(&self) -> bool {
+        true
+    }
+}
+
+/// What is asked for.
+struct Wish<'w> {
+    captures: &'w Captures,
+    /// When the mail was on its way, and to which time the capture shall be near.
+    date: i64,
+    near: i64,
+    accept: &'w str,
+}
+
+impl Replaying {
+    /// What the nearest capture gives that is good for anything; one of the wanted type, if there is one.
+    fn nearest(&self, wish: &Wish<'_>, target: &Target) -> Result<(Capture, Replayed), Refusal> {
+        let holds = |at| self.window.is_none_or(|window| window.holds(wish.date, at));
+        let find = |url: &str| wish.captures.near(url, wish.near, holds);
+        let (mut url, mut found) = {
+            let url = target.public_url();
+            let found = find(&url);
+            (url, found)
+        };
+        // What was asked for with a user name may be recorded without.
+        if found.1.is_none() && target.has_userinfo() {
+            url = target.request_url();
+            found = find(&url);
+        }
+        let (near, nearest) = found;
+        let (mut other, mut why) = (None, None);
+        for capture in near {
+            match wish.captures.replay(&capture, &url, &self.policy) {
+                Ok(Replayed::Content(replay)) => {
+                    if agrees(wish.accept, replay.media_type.as_deref()) {
+                        return Ok((capture, Replayed::Content(replay)));
+                    }
+                    other.get_or_insert((capture, Replayed::Content(replay)));
+                }
+                Ok(redirect) if other.is_none() => return Ok((capture, redirect)),
+                Ok(_) => {}
+                Err(refusal) => {
+                    let when = time::words(capture.at);
+                    why.get_or_insert(Refusal {
+                        detail: Detail::from(format!("its capture of {when}: "))
+                            .then(refusal.detail),
+                        ..refusal
+                    });
+                }
+            }
+        }
+        if let Some(other) = other {
+            return Ok(other);
+        }
+        Err(why.unwrap_or_else(|| self.nothing(nearest)))
+    }
+
+    /// What to say where no capture has content.
+    fn nothing(&self, nearest: Option<Capture>) -> Refusal {
+        let Some(nearest) = nearest else {
+            return not_archived("the archive has no capture of it");
+        };
+        let when = time::words(nearest.at);
+        not_archived(match (nearest.is_useful(), nearest.status) {
+            (true, _) => Detail::from(format!("its nearest capture, of {when}, is outside "))
+                .naming(Setting::ArchiveWindow),
+            (false, 0 | 200) => {
+                Detail::from(format!("its nearest capture, of {when}, is not whole"))
+            }
+            (false, status) => {
+                Detail::from(format!("its nearest capture, of {when}, is a {status}"))
+            }
+        })
+    }
+}
+
+fn retrieved(
+    target: &Target,
+    (capture, replay): (&Capture, Replay),
+    elapsed: Duration,
+) -> Retrieved {
+    let mut retrieved = Retrieved::new(target.public_url(), replay.media_type, replay.body);
+    retrieved.from = Provenance::Archive;
+    retrieved.captured = Some(time::time(capture.at));
+    // When a server gave it: nobody is asked now.
+    retrieved.at = retrieved.captured;
+    retrieved.status = (capture.status != 0).then_some(capture.status);
+    retrieved.record = replay.record.map(Into::into);
+    retrieved.elapsed = elapsed;
+    retrieved
+}
+
+fn not_archived(detail: impl Into<Detail>) -> Refusal {
+    Refusal::lasting(Reason::NotArchived, detail)
+}

@@ -1,0 +1,453 @@
+//! What files of records captured: WARC files of any writer, compressed or not, WACZ files, and folders of them.
+//!
+//! All records are read once, in their order, which costs what the files have and 48 bytes of memory for each capture; contents are read
+//! when they are asked for. Captures are found by their URL: first the same one, as a parser of URLs writes it; of other writers also one that
+//! differs only in http or https, or in a `www.` in front. A file of ours says exactly what was asked, so there only the same one counts.
+
+use std::fs::{self, File};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use mail_parser::DateTime;
+use url::Url;
+
+use super::header::{RecordHeader, RecordType, names};
+use super::volume::{Volume, is_warc};
+use super::{MAILS, wacz};
+use crate::error::Error;
+
+/// Captures at most: 200 MB of memory.
+const MOST: usize = 4_000_000;
+/// How many of one URL are looked at for one reference.
+const TRIES: usize = 8;
+/// How a warcinfo of ours names its writer.
+const OURS: &str = "software: embody";
+
+/// What a capture is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// An answer of HTTP.
+    Response,
+    /// Content alone.
+    Resource,
+    /// An answer whose payload is in another record.
+    Revisit,
+    /// It says that there was an answer; it is cut off, or one to another method than GET.
+    Useless,
+}
+
+/// One capture, as far as it is in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capture {
+    /// Hashes of its URL, loosely and exactly.
+    loose: u64,
+    exact: u64,
+    /// Seconds since 1970.
+    pub(crate) at: i64,
+    pub(super) offset: u64,
+    /// Hash of what the record says of its payload's digest; zero if it says nothing.
+    digest: u64,
+    pub(super) volume: u32,
+    /// 0 where there is none.
+    pub(crate) status: u16,
+    pub(super) kind: Kind,
+    /// Whether we wrote it.
+    pub(super) is_ours: bool,
+}
+
+impl Capture {
+    /// Whether there may be content, or where it is.
+    pub(crate) fn is_useful(&self) -> bool {
+        let is_answer = matches!(self.status, 0 | 200 | 301 | 302 | 303 | 307 | 308);
+        let is_unchanged = self.status == 304 && self.kind == Kind::Revisit;
+        self.kind != Kind::Useless && (is_answer || is_unchanged)
+    }
+}
+
+/// All captures of some files.
+#[derive(Debug)]
+pub(crate) struct Captures {
+    pub(super) volumes: Vec<Volume>,
+    /// Sorted by URL and time.
+    captures: Vec<Capture>,
+    /// Those with a payload of their own, sorted by its digest.
+    by_digest: Vec<u32>,
+    hashes: RandomState,
+    /// What could not be read.
+    trouble: Vec<String>,
+}
+
+impl Captures {
+    /// Opens a file or a folder and reads all records. Of a folder these are the files in it that end as such files do; links in it are not
+    /// followed, nor folders read.
+    ///
+    /// # Errors
+    /// [`Error::Read`], [`Error::Usage`] for what is no such file, and [`Error::Interrupted`].
+    pub(crate) fn read(path: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Self, Error> {
+        let mut captures = Self {
+            volumes: Vec::new(),
+            captures: Vec::new(),
+            by_digest: Vec::new(),
+            hashes: RandomState::new(),
+            trouble: Vec::new(),
+        };
+        captures.add_files(path)?;
+        captures.scan(is_stopped)?;
+        let key = |it: &Capture| (it.loose, it.exact, it.at, it.volume, it.offset);
+        captures.captures.sort_unstable_by_key(key);
+        let all = captures.captures.iter().enumerate();
+        let with_payload = all
+            .filter(|(_, it)| it.digest != 0 && matches!(it.kind, Kind::Response | Kind::Resource));
+        captures.by_digest = with_payload
+            .filter_map(|(index, _)| u32::try_from(index).ok())
+            .collect();
+        let found = &captures.captures;
+        let digest = |index: &u32| found.get(*index as usize).map(|it| it.digest);
+        captures.by_digest.sort_by_key(digest);
+        Ok(captures)
+    }
+
+    /// Whether files can be read there, without reading more than their beginning.
+    ///
+    /// # Errors
+    /// As [`Captures::read`].
+    pub(crate) fn check(path: &Path) -> Result<(), Error> {
+        let failed = Error::cannot_read(path.display());
+        if fs::metadata(path).map_err(&failed)?.is_dir() {
+            return fs::read_dir(path).map(|_| ()).map_err(failed);
+        }
+        let file = open(path).map_err(&failed)?;
+        let mut start = [0; 5];
+        let read = io::Read::read(&mut &file, &mut start).map_err(failed)?;
+        let start = start.get(..read).unwrap_or_default();
+        let is_known = [&b"\x1f\x8b"[..], b"WARC/", b"PK\x03\x04"];
+        // A file that is torn at its beginning is one, too.
+        let is_one = |it: &&[u8]| start.starts_with(it) || it.starts_with(start);
+        match is_known.iter().any(is_one) {
+            true => Ok(()),
+            false => Err(no_captures(path)),
+        }
+    }
+
+    /// What could not be read, in one sentence.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let first = self.trouble.first()?;
+        Some(match self.trouble.len() {
+            1 => first.clone(),
+            count => format!("{first} (and of {} other files)", count - 1),
+        })
+    }
+
+    /// The captures of a URL that may have content or lead to it, the nearest to a time first, of equally near ones the earlier; and the
+    /// nearest of all, whatever it is. `holds` says which times count.
+    pub(crate) fn near(
+        &self,
+        url: &str,
+        at: i64,
+        holds: impl Fn(i64) -> bool,
+    ) -> (Vec<Capture>, Option<Capture>) {
+        let Some((exact, loose)) = self.hashed(url) else {
+            return (Vec::new(), None);
+        };
+        let all = &self.captures;
+        let start = all.partition_point(|it| it.loose < loose);
+        let end = all.partition_point(|it| it.loose <= loose);
+        let similar = all.get(start..end).unwrap_or_default();
+        let distance = |it: &Capture| (it.at.abs_diff(at), it.at, it.volume, it.offset);
+        let nearest = |those: &mut dyn Iterator<Item = &Capture>| {
+            let mut nearest: Vec<Capture> = Vec::new();
+            for capture in those.filter(|it| it.is_useful() && holds(it.at)) {
+                let place = nearest.partition_point(|it| distance(it) < distance(capture));
+                if place < TRIES {
+                    nearest.truncate(TRIES - 1);
+                    nearest.insert(place, *capture);
+                }
+            }
+            nearest
+        };
+        let same = || similar.iter().filter(|it| it.exact == exact);
+        let mut found = nearest(&mut same());
+        if found.is_empty() && !same().any(|it| it.is_ours) {
+            found = nearest(&mut similar.iter().filter(|it| !it.is_ours));
+        }
+        (found, same().min_by_key(|it| distance(it)).copied())
+    }
+
+    /// Those that may have content, with their URLs.
+    #[cfg(any(test, feature = "internals"))]
+    pub(super) fn useful(&self) -> impl Iterator<Item = (&Capture, String)> {
+        let useful = self.captures.iter().filter(|it| it.is_useful());
+        useful.filter_map(|capture| {
+            let volume = self.volumes.get(capture.volume as usize)?;
+            let (header, _) = volume.record(capture.offset).ok()?;
+            Some((capture, header.uri()?.to_owned()))
+        })
+    }
+
+    /// Another capture whose payload is said to have this digest.
+    pub(super) fn with_digest(&self, digest: &str) -> Option<&Capture> {
+        let digest = self.hashes.hash_one(digest);
+        let at = |index: u32| self.captures.get(index as usize);
+        let is_before = |index: &u32| at(*index).is_some_and(|it| it.digest < digest);
+        let start = self.by_digest.partition_point(is_before);
+        at(*self.by_digest.get(start)?).filter(|it| it.digest == digest)
+    }
+
+    fn add_files(&mut self, path: &Path) -> Result<(), Error> {
+        let failed = |why| Error::cannot_read(path.display())(why);
+        if !fs::metadata(path).map_err(failed)?.is_dir() {
+            Self::check(path)?;
+            return self.add(path).map_err(failed);
+        }
+        let mut names = Vec::new();
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let shown = name.to_string_lossy();
+            // A link may lead anywhere.
+            let is_file = entry.file_type().map_err(failed)?.is_file();
+            if is_file && (is_warc(&shown) || shown.to_ascii_lowercase().ends_with(".wacz")) {
+                names.push(name);
+            }
+        }
+        names.sort();
+        for name in names {
+            let path = path.join(name);
+            if let Err(why) = self.add(&path) {
+                self.trouble.push(format!("{}: {why}", path.display()));
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path) -> io::Result<()> {
+        let file = Arc::new(open(path)?);
+        let length = file.metadata()?.len();
+        let name = path.display().to_string();
+        if let Some(volume) = Volume::of(name.clone(), Arc::clone(&file), (0, length))? {
+            self.volumes.push(volume);
+            return Ok(());
+        }
+        for volume in wacz::volumes(&name, &file, length)? {
+            match volume {
+                Ok(volume) => self.volumes.push(volume),
+                Err(why) => self.trouble.push(why),
+            }
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        for (number, volume) in (0..).zip(std::mem::take(&mut self.volumes)) {
+            let mut scan = volume.scan();
+            let mut seen = Seen::default();
+            loop {
+                if is_stopped() {
+                    return Err(Error::Interrupted);
+                }
+                let offset = scan.at();
+                match scan.next() {
+                    Ok(None) => break,
+                    Ok(Some(found)) => self.take(
+                        number,
+                        (found.offset, &found.header, found.start),
+                        &mut seen,
+                    ),
+                    Err(why) => {
+                        let name = &volume.name;
+                        let why = format!(
+                            "{name}: {why}, at byte {offset}; what is in front of it is used"
+                        );
+                        self.trouble.push(why);
+                        break;
+                    }
+                }
+                if self.captures.len() >= MOST {
+                    let what = format!(
+                        "{}: more than {MOST} captures; name fewer files",
+                        volume.name
+                    );
+                    return Err(Error::Usage(what.into()));
+                }
+            }
+            self.volumes.push(volume);
+        }
+        Ok(())
+    }
+
+    /// Takes a record, if it is a capture.
+    fn take(
+        &mut self,
+        volume: u32,
+        (offset, header, start): (u64, &RecordHeader, &[u8]),
+        seen: &mut Seen,
+    ) {
+        let kind = match header.kind() {
+            Some(RecordType::Warcinfo) => {
+                let lines = start.split(|octet| *octet == b'\n');
+                seen.is_ours = lines.map(<[u8]>::trim_ascii).any(|line| {
+                    line.get(..OURS.len())
+                        .is_some_and(|it| it.eq_ignore_ascii_case(OURS.as_bytes()))
+                });
+                return;
+            }
+            Some(RecordType::Request) => return self.take_request(header, start, seen),
+            Some(RecordType::Response) => Kind::Response,
+            Some(RecordType::Resource) => Kind::Resource,
+            Some(RecordType::Revisit) => Kind::Revisit,
+            _ => return,
+        };
+        let Some((exact, loose)) = header.uri().and_then(|uri| self.hashed(uri)) else {
+            return;
+        };
+        let Some(at) = header.value(names::DATE).and_then(seconds) else {
+            return;
+        };
+        let status = status(start);
+        let is_answer = kind == Kind::Response;
+        let is_useless = header.value(names::TRUNCATED).is_some()
+            || seen.asks_otherwise(header)
+            || (is_answer && status.is_none());
+        let digest = header.value(names::PAYLOAD);
+        seen.last = Some((self.captures.len(), header.id().map(str::to_owned)));
+        self.captures.push(Capture {
+            loose,
+            exact,
+            at,
+            offset,
+            digest: digest.map_or(0, |digest| self.hashes.hash_one(digest)),
+            volume,
+            status: match kind {
+                Kind::Resource => 0,
+                _ => status.unwrap_or(0),
+            },
+            kind: match is_useless {
+                true => Kind::Useless,
+                false => kind,
+            },
+            is_ours: seen.is_ours,
+        });
+    }
+
+    /// What answers another method than GET is no content. Requests stand beside their answers.
+    fn take_request(&mut self, header: &RecordHeader, start: &[u8], seen: &mut Seen) {
+        let is_other = !start.starts_with(b"GET ");
+        let concurrent = header.value(names::CONCURRENT).map(unbracketed);
+        if is_other
+            && let Some((index, Some(id))) = &seen.last
+            && concurrent == Some(id)
+            && let Some(capture) = self.captures.get_mut(*index)
+        {
+            capture.kind = Kind::Useless;
+        }
+        let id = header.id().map(str::to_owned);
+        seen.other_request = is_other.then(|| (id, concurrent.map(str::to_owned)));
+    }
+
+    fn hashed(&self, url: &str) -> Option<(u64, u64)> {
+        let (exact, loose) = keys(url)?;
+        Some((self.hashes.hash_one(exact), self.hashes.hash_one(loose)))
+    }
+}
+
+/// What the records before say of the next one.
+#[derive(Default)]
+struct Seen {
+    is_ours: bool,
+    /// The last capture, and its record's name.
+    last: Option<(usize, Option<String>)>,
+    /// The names of the last request, if it asked for something else, and of its answer.
+    other_request: Option<(Option<String>, Option<String>)>,
+}
+
+impl Seen {
+    fn asks_otherwise(&self, answer: &RecordHeader) -> bool {
+        let Some((request, named)) = &self.other_request else {
+            return false;
+        };
+        let concurrent = answer.value(names::CONCURRENT).map(unbracketed);
+        let is_same =
+            |one: &Option<String>, other: Option<&str>| one.is_some() && one.as_deref() == other;
+        is_same(request, concurrent) || is_same(named, answer.id())
+    }
+}
+
+/// The URL as a parser writes it, without fragment and password; and what it has in common with similar ones. None for what is no URL of
+/// content, or one beneath [`MAILS`].
+pub(super) fn keys(url: &str) -> Option<(String, String)> {
+    let mut url = Url::parse(url).ok()?;
+    if !matches!(url.scheme(), "http" | "https" | "ftp" | "file") {
+        return None;
+    }
+    url.set_fragment(None);
+    let _ = url.set_password(None);
+    let exact = String::from(url);
+    if exact.starts_with(MAILS) || exact.starts_with(&MAILS.replacen("http:", "https:", 1)) {
+        return None;
+    }
+    let behind = exact
+        .strip_prefix("https://")
+        .or_else(|| exact.strip_prefix("http://"));
+    let loose = match behind {
+        Some(behind) => behind.strip_prefix("www.").unwrap_or(behind).to_owned(),
+        None => exact.clone(),
+    };
+    Some((exact, loose))
+}
+
+/// A regular file: a pipe would be waited for.
+fn open(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    File::open(path)
+}
+
+fn no_captures(path: &Path) -> Error {
+    let what = format!(
+        "{}: neither a WARC file nor a WACZ file, nor a folder of them",
+        path.display()
+    );
+    Error::Usage(what.into())
+}
+
+/// The status of an answer of HTTP.
+pub(super) fn status(block: &[u8]) -> Option<u16> {
+    let line = block.split(|octet| *octet == b'\n').next()?;
+    let mut words = line.strip_prefix(b"HTTP/")?.split(|octet| *octet == b' ');
+    let status = words.nth(1)?.trim_ascii();
+    let status = std::str::from_utf8(status).ok()?.parse().ok()?;
+    (100..1000).contains(&status).then_some(status)
+}
+
+fn unbracketed(value: &str) -> &str {
+    let inner = value.strip_prefix('<').and_then(|it| it.strip_suffix('>'));
+    inner.unwrap_or(value)
+}
+
+/// Seconds since 1970 of a date (ISO 28500:2017 §5.4): from a year to fractions of a second, in UTC.
+pub(super) fn seconds(date: &str) -> Option<i64> {
+    let mut digits: Vec<u8> = Vec::new();
+    for octet in date.trim().bytes() {
+        match octet {
+            b'0'..=b'9' => digits.push(octet),
+            b'-' | b':' | b'T' | b't' => {}
+            b'.' | b'Z' | b'z' => break,
+            _ => return None,
+        }
+    }
+    // What is not said is the beginning.
+    let rest = b"00000101000000".get(digits.len()..)?;
+    if digits.len() < 4 || digits.len() % 2 != 0 {
+        return None;
+    }
+    digits.extend_from_slice(rest);
+    let part = |from: usize, to: usize| std::str::from_utf8(digits.get(from..to)?).ok();
+    let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
+    let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
+    let whole = format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z");
+    let date = DateTime::parse_rfc3339(&whole).filter(DateTime::is_valid)?;
+    Some(date.to_timestamp())
+}

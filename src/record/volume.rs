@@ -1,0 +1,271 @@
+//! One file of records (ISO 28500:2017, annex A and D), which is read to its end once, and where its records stand afterwards.
+//!
+//! * Compressed files hold one gzip member a record. A member that holds more ends what is read: what stands behind its first record could
+//!   only be reached by inflating all in front of it again and again.
+//! * What is torn or damaged ends what is read; all in front of it stays good.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use flate2::bufread::GzDecoder;
+
+use super::header::RecordHeader;
+
+/// Octets of a block that a scan shows.
+const SHOWN: usize = 4096;
+/// A file may inflate to this, and [`RATIO`] times its size.
+const FLOOR: u64 = 1 << 30;
+const RATIO: u64 = 200;
+/// Octets of white space between records.
+const BLANKS: usize = 16;
+
+/// A file of records, or the part of a file that is one.
+#[derive(Clone, Debug)]
+pub(super) struct Volume {
+    pub(super) name: String,
+    file: Arc<File>,
+    start: u64,
+    end: u64,
+    is_gzip: bool,
+}
+
+impl Volume {
+    /// What stands there in a file; none if that is no file of records. An empty one holds none.
+    pub(super) fn of(
+        name: String,
+        file: Arc<File>,
+        (start, end): (u64, u64),
+    ) -> io::Result<Option<Self>> {
+        let mut first = [0; 5];
+        let there = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+        let first = first.get_mut(..there.min(5)).unwrap_or_default();
+        file.read_exact_at(first, start)?;
+        let is_gzip = first.first() == Some(&0x1f);
+        if !is_gzip && !b"WARC/".starts_with(first) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            name,
+            file,
+            start,
+            end,
+            is_gzip,
+        }))
+    }
+
+    /// All whole records, in their order.
+    pub(super) fn scan(&self) -> Scan<'_> {
+        Scan {
+            volume: self,
+            from: self.start,
+            source: self.counted(self.start),
+            inflated: 0,
+            shown: Vec::new(),
+        }
+    }
+
+    fn counted(&self, at: u64) -> Counted<BufReader<Window>> {
+        Counted {
+            source: BufReader::with_capacity(64 << 10, self.window(at)),
+            taken: 0,
+        }
+    }
+
+    /// The record there: its header, and its block, which may be shorter than the header says.
+    ///
+    /// # Errors
+    /// Those of [`RecordHeader::read`], also for what is no record any more.
+    pub(super) fn record(&self, offset: u64) -> io::Result<(RecordHeader, Box<dyn Read>)> {
+        let window = BufReader::new(self.window(offset));
+        if self.is_gzip {
+            return begun(BufReader::new(GzDecoder::new(window)));
+        }
+        begun(window)
+    }
+
+    fn window(&self, at: u64) -> Window {
+        Window {
+            file: Arc::clone(&self.file),
+            at,
+            end: self.end,
+        }
+    }
+}
+
+fn begun(mut source: impl BufRead + 'static) -> io::Result<(RecordHeader, Box<dyn Read>)> {
+    let header = RecordHeader::read(&mut source)?.ok_or_else(cut)?;
+    let length = header.length().ok_or_else(no_length)?;
+    Ok((header, Box::new(source.take(length))))
+}
+
+/// A part of a file, which others read, too.
+struct Window {
+    file: Arc<File>,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Window {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let length = into.len().min(left);
+        let read = self
+            .file
+            .read_at(into.get_mut(..length).unwrap_or_default(), self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Tells how much of a source was taken.
+struct Counted<R> {
+    source: R,
+    taken: u64,
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(into)?;
+        self.taken += read as u64;
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.source.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.source.consume(amount);
+        self.taken += amount as u64;
+    }
+}
+
+/// A record that is there whole.
+pub(super) struct Scanned<'s> {
+    pub(super) offset: u64,
+    pub(super) header: RecordHeader,
+    /// The first octets of its block.
+    pub(super) start: &'s [u8],
+}
+
+/// Reads a volume once, from its start.
+pub(super) struct Scan<'v> {
+    volume: &'v Volume,
+    /// Where the source began.
+    from: u64,
+    source: Counted<BufReader<Window>>,
+    inflated: u64,
+    shown: Vec<u8>,
+}
+
+impl Scan<'_> {
+    /// The next whole record; none at the end.
+    ///
+    /// # Errors
+    /// What is torn or damaged, and what inflates to too much. Nothing is read behind it.
+    pub(super) fn next(&mut self) -> io::Result<Option<Scanned<'_>>> {
+        if self.source.fill_buf()?.is_empty() {
+            return Ok(None);
+        }
+        let found = match self.volume.is_gzip {
+            true => self.member()?,
+            false => self.plain()?,
+        };
+        Ok(found.map(|(offset, header)| Scanned {
+            offset,
+            header,
+            start: &self.shown,
+        }))
+    }
+
+    /// How far it came in the file.
+    pub(super) fn at(&self) -> u64 {
+        self.from + self.source.taken
+    }
+
+    fn plain(&mut self) -> io::Result<Option<(u64, RecordHeader)>> {
+        skip_blanks(&mut self.source)?;
+        let offset = self.at();
+        let Some(header) = RecordHeader::read(&mut self.source)? else {
+            return Ok(None);
+        };
+        let length = header.length().ok_or_else(no_length)?;
+        let end = self.at().checked_add(length);
+        let end = end.filter(|end| *end <= self.volume.end).ok_or_else(cut)?;
+        show(&mut self.source, length, &mut self.shown)?;
+        let rest = end - self.at();
+        match usize::try_from(rest) {
+            Ok(rest) if rest <= self.source.source.buffer().len() => self.source.consume(rest),
+            _ => (self.from, self.source) = (end, self.volume.counted(end)),
+        }
+        Ok(Some((offset, header)))
+    }
+
+    fn member(&mut self) -> io::Result<Option<(u64, RecordHeader)>> {
+        let offset = self.at();
+        let mut inside = BufReader::new(GzDecoder::new(&mut self.source));
+        skip_blanks(&mut inside)?;
+        let header = RecordHeader::read(&mut inside)?;
+        let header = header.ok_or_else(|| damaged("a gzip member holds no record"))?;
+        let length = header.length().ok_or_else(no_length)?;
+        let size = self.volume.end - self.volume.start;
+        let most = FLOOR.saturating_add(size.saturating_mul(RATIO));
+        let rest = length - show(&mut inside, length, &mut self.shown)?;
+        // What a record claims costs nothing until it is there.
+        let most = rest.min(most.saturating_sub(self.inflated));
+        let skipped = io::copy(&mut (&mut inside).take(most), &mut io::sink())?;
+        if skipped < rest {
+            let is_bomb = skipped == most;
+            return Err(match is_bomb {
+                true => damaged("its records inflate to too much"),
+                false => cut(),
+            });
+        }
+        self.inflated = self.inflated.saturating_add(length);
+        skip_blanks(&mut inside)?;
+        // Reading to the end of the member checks its sum, too.
+        if !inside.fill_buf()?.is_empty() {
+            return Err(damaged("a gzip member holds several records"));
+        }
+        Ok(Some((offset, header)))
+    }
+}
+
+fn show(source: &mut impl Read, length: u64, shown: &mut Vec<u8>) -> io::Result<u64> {
+    shown.clear();
+    let read = source.take(length.min(SHOWN as u64)).read_to_end(shown)?;
+    Ok(read as u64)
+}
+
+/// Whether a name is that of a WARC file.
+pub(super) fn is_warc(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with(".warc") || name.ends_with(".warc.gz")
+}
+
+/// Passes over the line ends that close a record.
+fn skip_blanks(source: &mut impl BufRead) -> io::Result<()> {
+    for _ in 0..BLANKS {
+        match source.fill_buf()?.first() {
+            Some(b'\r' | b'\n') => source.consume(1),
+            _ => break,
+        }
+    }
+    Ok(())
+}
+
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the last record is cut off")
+}
+
+fn no_length() -> io::Error {
+    damaged("a record without a length")
+}
+
+fn damaged(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}

@@ -1,0 +1,126 @@
+//! WACZ 1.1.1: a ZIP with WARC files beneath `archive/`. Its index and its pages are not read: the records themselves say what they are.
+//!
+//! A WARC that is stored is read where it stands, one that is deflated from a temporary file.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+
+use flate2::bufread::DeflateDecoder;
+use rawzip::{
+    CompressionMethod, RECOMMENDED_BUFFER_SIZE, RangeReader, ReaderAt, ZipArchive,
+    ZipArchiveEntryWayfinder, ZipLocator,
+};
+
+use super::volume::{Volume, is_warc};
+
+/// Members at most, of which a WACZ has a few dozen.
+const MEMBERS: usize = 10_000;
+/// A deflated WARC may inflate to this, and [`RATIO`] times its size.
+const FLOOR: u64 = 1 << 30;
+const RATIO: u64 = 200;
+
+/// A file that volumes read, too.
+#[derive(Clone)]
+struct Shared(Arc<File>);
+
+impl ReaderAt for Shared {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(&*self.0, into, offset)
+    }
+}
+
+struct Entry {
+    name: String,
+    place: ZipArchiveEntryWayfinder,
+    method: CompressionMethod,
+    is_closed: bool,
+}
+
+/// The files of records in a WACZ, in the order of their names, and why one is not read.
+///
+/// # Errors
+/// What is no ZIP, or a damaged one.
+pub(super) fn volumes(
+    name: &str,
+    file: &Arc<File>,
+    length: u64,
+) -> io::Result<Vec<Result<Volume, String>>> {
+    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+    let archive = ZipLocator::new()
+        .locate_in_reader(Shared(Arc::clone(file)), &mut buffer, length)
+        .map_err(|(_, why)| damaged(&why))?;
+    let mut entries = Vec::new();
+    let mut directory = archive.entries(&mut buffer);
+    let mut count = 0;
+    while let Some(entry) = directory.next_entry().map_err(|why| damaged(&why))? {
+        count += 1;
+        if count > MEMBERS {
+            return Err(damaged(&format!("it holds more than {MEMBERS} files")));
+        }
+        let path = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
+        if !path.starts_with("archive/") || !is_warc(&path) {
+            continue;
+        }
+        let flags = entry.flags();
+        entries.push(Entry {
+            name: format!("{name}: {path}"),
+            place: entry.wayfinder(),
+            method: entry.compression_method(),
+            is_closed: flags.is_encrypted() || flags.has_strong_encryption(),
+        });
+    }
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut taken: Vec<(u64, u64)> = Vec::new();
+    let mut volumes = Vec::new();
+    for entry in entries {
+        let place = range(&archive, &entry);
+        let volume = place.and_then(|(start, end)| {
+            // Thousands of names for the same octets would be read thousands of times.
+            let overlaps = |other: &(u64, u64)| start < other.1 && other.0 < end;
+            if taken.iter().any(overlaps) {
+                return Err("it lies within another file".to_owned());
+            }
+            taken.push((start, end));
+            let read = volume(&entry, file, (start, end)).map_err(|why| why.to_string())?;
+            read.ok_or_else(|| "it is no WARC file".to_owned())
+        });
+        volumes.push(volume.map_err(|why| format!("{}: {why}", entry.name)));
+    }
+    Ok(volumes)
+}
+
+fn range(archive: &ZipArchive<Shared>, entry: &Entry) -> Result<(u64, u64), String> {
+    if entry.is_closed {
+        return Err("it is encrypted".to_owned());
+    }
+    let found = archive
+        .get_entry(entry.place)
+        .map_err(|why| why.to_string())?;
+    Ok(found.compressed_data_range())
+}
+
+fn volume(entry: &Entry, file: &Arc<File>, (start, end): (u64, u64)) -> io::Result<Option<Volume>> {
+    let name = entry.name.clone();
+    if entry.method == CompressionMethod::STORE {
+        return Volume::of(name, Arc::clone(file), (start, end));
+    }
+    if entry.method != CompressionMethod::DEFLATE {
+        return Err(io::Error::other(
+            "it is compressed in a way that is not read",
+        ));
+    }
+    let range = RangeReader::new(Shared(Arc::clone(file)), start..end);
+    let most = FLOOR.saturating_add((end - start).saturating_mul(RATIO));
+    let mut inflated = DeflateDecoder::new(BufReader::new(range)).take(most);
+    let mut unpacked = tempfile::tempfile()?;
+    let length = io::copy(&mut inflated, &mut unpacked)?;
+    if length == most {
+        return Err(io::Error::other("it inflates to too much"));
+    }
+    Volume::of(name, Arc::new(unpacked), (0, length))
+}
+
+fn damaged(why: &impl ToString) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.to_string())
+}
