@@ -3,16 +3,8 @@
 
 use std::net::IpAddr;
 
+use crate::link::url::holds_token;
 use crate::policy::{Host, Policy, Target};
-
-/// Octets from which on a run of letters and digits that has both is a token.
-const MIXED: usize = 16;
-/// Digits from which on a run is a token: more than a time has with its fractions.
-const DIGITS: usize = 20;
-/// Letters from which on a run is a token.
-const LETTERS: usize = 40;
-/// Octets from which on a run with hyphens is a token, if most of it is not words, names or numbers.
-const HYPHENED: usize = 32;
 
 /// Why an archive is not told of a URL; none if it may be told.
 pub(super) fn why(target: &Target) -> Option<&'static str> {
@@ -56,37 +48,6 @@ fn holds_mail_address(url: &str) -> bool {
         before = behind;
     }
     false
-}
-
-/// Whether a URL holds something that nobody can guess.
-fn holds_token(url: &str) -> bool {
-    let is_word = |octet: &u8| octet.is_ascii_alphanumeric();
-    // An escape in base64 is a hyphen in base64url.
-    let is_piece = |octet: &u8| is_word(octet) || b"-_%".contains(octet);
-    let is_token = |word: &[u8]| {
-        let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
-        let is_mixed = (1..word.len()).contains(&digits);
-        word.len() >= LETTERS || digits >= DIGITS || (is_mixed && word.len() >= MIXED)
-    };
-    let octets = url.as_bytes();
-    octets.split(|octet| !is_word(octet)).any(is_token)
-        || octets
-            .split(|octet| !is_piece(octet))
-            .filter(|piece| piece.len() >= HYPHENED)
-            .any(|piece| {
-                let words = || piece.split(|octet| !is_word(octet));
-                let is_uuid = words().map(<[u8]>::len).eq([8, 4, 4, 4, 12]);
-                let odd: usize = words().filter(|word| is_odd(word)).map(<[u8]>::len).sum();
-                is_uuid || odd * 2 > piece.len()
-            })
-}
-
-/// Whether a word is neither a number nor one that people write: `a1`, `kL`.
-fn is_odd(word: &[u8]) -> bool {
-    let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
-    let rises =
-        |pair: &[u8]| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase());
-    (1..word.len()).contains(&digits) || word.windows(2).any(rises)
 }
 
 #[cfg(test)]

@@ -31,6 +31,9 @@ pub(super) struct Entry {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAnswer {
     pub(super) at: u64,
+    /// When the server gave it, if it confirmed it since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) first: Option<u64>,
     pub(super) status: u16,
     /// Header fields of the request that Vary may name.
     pub(super) asked: Vec<(String, String)>,
@@ -75,7 +78,7 @@ impl From {
                 .contains(&addresses.len())
                 .then(|| Self::Addresses(addresses.clone())),
             Source::Proxy => Some(Self::Proxy),
-            Source::Kept(_) => None,
+            Source::Kept { .. } => None,
         }
     }
 

@@ -272,6 +272,7 @@ impl Kept {
         };
         let renewed = KeptAnswer {
             at: seconds(SystemTime::now()),
+            first: Some(kept.first.unwrap_or(kept.at)),
             asked: semantics::of_request(asked),
             from: match (&kept.from, From::of(&given.source)) {
                 // The content came from the first ones, its being valid from the others.
@@ -394,6 +395,7 @@ impl Kept {
         };
         Some(KeptAnswer {
             at,
+            first: None,
             status: given.status,
             asked: semantics::of_request(asked),
             headers,
@@ -414,7 +416,10 @@ fn answer(kept: &KeptAnswer, body: Bytes) -> Answer {
         status: kept.status,
         headers,
         body,
-        source: Source::Kept(kept.at),
+        source: Source::Kept {
+            at: kept.at,
+            first: kept.first.unwrap_or(kept.at),
+        },
         recorded: kept.recorded.clone(),
     }
 }
@@ -424,7 +429,10 @@ fn gone_answer(gone: &Gone) -> Answer {
         status: gone.status,
         headers: Default::default(),
         body: Bytes::new(),
-        source: Source::Kept(gone.at),
+        source: Source::Kept {
+            at: gone.at,
+            first: gone.at,
+        },
         recorded: None,
     }
 }

@@ -140,6 +140,7 @@ impl From<Retrieved> for Answer {
                 url: has_url.then(|| Arc::clone(&url)),
                 status: retrieved.status,
                 at: retrieved.at,
+                first: retrieved.first,
                 elapsed: Some(retrieved.elapsed),
                 captured: retrieved.captured,
                 record: retrieved.record,
@@ -159,6 +160,8 @@ pub(super) struct Came {
     url: Option<Arc<str>>,
     status: Option<u16>,
     at: Option<SystemTime>,
+    /// When it was given, if it was only confirmed since.
+    first: Option<SystemTime>,
     elapsed: Option<Duration>,
     captured: Option<SystemTime>,
     /// Where it is recorded.
@@ -172,6 +175,21 @@ impl Came {
             from: Provenance::Message,
             ..Self::default()
         }
+    }
+
+    /// Whether it was in no mail, and in no store of ours.
+    pub(super) fn is_from_elsewhere(&self) -> bool {
+        self.url.is_some()
+    }
+
+    pub(super) fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// When its source gave it first, when an archive captured it, and where it is recorded.
+    pub(super) fn moments(&self) -> (Option<SystemTime>, Option<SystemTime>, Option<String>) {
+        let record = self.record.as_deref().map(str::to_owned);
+        (self.first.or(self.at), self.captured, record)
     }
 
     /// The hash of what was retrieved; what is in the message has none in rows.

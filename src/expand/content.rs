@@ -37,6 +37,8 @@ pub(super) struct Obtained {
     pub(super) location: Option<String>,
     /// How it came.
     pub(super) came: Came,
+    /// The field that says so in its part, with CRLF, if one is to.
+    pub(super) source_field: Option<Rc<[u8]>>,
     /// Things worth telling that stop nothing.
     pub(super) notes: Vec<String>,
 }
@@ -80,6 +82,7 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
         octets: Octets::shared(octets),
         location: None,
         came: Came::in_message(),
+        source_field: None,
         notes: Vec::new(),
     })
 }
@@ -141,6 +144,7 @@ pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId, octets: Rc<Octets
         octets,
         location: None,
         came: Came::in_message(),
+        source_field: None,
         notes: Vec::new(),
     }
 }
@@ -202,6 +206,7 @@ pub(super) fn take(
         octets,
         location: (has_server(&retrieved.url) && has_server(location)).then(|| location.to_owned()),
         came: retrieved.came.clone(),
+        source_field: None,
         notes,
     })
 }
@@ -215,6 +220,7 @@ pub(super) fn read(answer: &Answer) -> Obtained {
         octets: answer.octets(),
         location: None,
         came: answer.came.clone(),
+        source_field: None,
         notes: Vec::new(),
     }
 }

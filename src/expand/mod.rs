@@ -34,6 +34,7 @@ mod mark;
 mod part_edits;
 mod pass;
 mod prefilter;
+mod provenance;
 mod relink;
 mod removal;
 mod retrieve;

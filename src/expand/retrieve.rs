@@ -3,19 +3,20 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use url::Url;
 
 use super::answer::Answer;
 use super::content::{self, Obtained};
 use super::session::{Answered, Retrieving, Session};
-use crate::external_body::Form;
+use crate::external_body::{Form, Referent};
 use crate::fetch::{Request, Sidecars, fetch_all};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
 use crate::policy::attachments::plain;
 use crate::policy::resolver::is_question;
-use crate::policy::{Policy, Target};
+use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal};
 
 /// What came of looking for an item's content.
@@ -153,7 +154,13 @@ impl<'g> Contents<'g> {
                             return Found::Refused(refusal);
                         }
                         let location = location(session.policy(), item, url, &answer);
-                        content::take(&item.body, &answer, encoding, &location).into()
+                        let source_field = source_field(session.policy(), item, &answer, &location);
+                        content::take(&item.body, &answer, encoding, &location)
+                            .map(|obtained| Obtained {
+                                source_field,
+                                ..obtained
+                            })
+                            .into()
                     }
                 }
             }
@@ -195,6 +202,30 @@ fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer)
     // It is masked, not gone.
     let _ = own.set_password(None);
     Cow::Owned(own.into())
+}
+
+/// The field that says where content came from, if parts bear one. What embody detached comes back as it was: a hash proves that it is the
+/// sender's.
+fn source_field(
+    policy: &Policy,
+    item: &Item<'_>,
+    answer: &Answer,
+    location: &str,
+) -> Option<Rc<[u8]>> {
+    if !policy.provenance || item.body.note().is_some() {
+        return None;
+    }
+    let shown = item.shown_url.as_deref()?;
+    // Of a long one, a row has the start only.
+    let named = match &item.body.target {
+        Ok(Referent::Url(whole)) if whole.len() > shown.len() => whole,
+        _ => shown,
+    };
+    // Of a file, only the mail's own name is everybody's.
+    let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
+    let last = if has_server { location } else { named };
+    let field = answer.came.source_field(named, last, &answer.sha256()?)?;
+    Some(field.into())
 }
 
 fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found) -> Found {

@@ -226,6 +226,12 @@ impl Stored {
         if let Some(link) = &self.link {
             fields.extend_from_slice(&folded_url("Content-Location", link, Newline::CrLf));
         }
+        fields.extend(
+            self.obtained
+                .source_field
+                .iter()
+                .flat_map(|field| field.iter()),
+        );
         NewPart {
             fields: with_newlines(fields, newline),
             is_base64: encoded.encoding == TransferEncoding::Base64,

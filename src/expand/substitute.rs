@@ -20,6 +20,7 @@ use super::composite;
 use super::content::Obtained;
 use super::field_names::FieldNames;
 use super::field_text::allows;
+use super::provenance::SOURCE_FIELD;
 use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
 use crate::lengths::is_length;
@@ -232,9 +233,12 @@ impl<'p> Substitute<'p> {
     fn taken(&self) -> impl Iterator<Item = Field> + use<'p> {
         let original = self.original;
         let is_message = self.tree.is_message(self.body.part);
+        let has_source = self.obtained.source_field.is_some();
         let fields = &self.body.phantom.fields;
         fields.iter(original).filter(move |field| {
             !field.name.is_empty()
+                // A stranger may say of it what he likes.
+                && !(has_source && field.is(original, SOURCE_FIELD))
                 && !is_reference_field(original, field)
                 // They would tell the length of another body.
                 && !is_length(original, field)
@@ -266,6 +270,7 @@ impl<'p> Substitute<'p> {
                 // It was that of the reference's own body.
                 || field.is(original, "Content-MD5")
                 || (is_length(original, field) && self.body.part != PartId::ROOT)
+                || (self.obtained.source_field.is_some() && field.is(original, SOURCE_FIELD))
                 || names.contains(field.name.of(original));
             if replaced {
                 remove(&mut group, field.whole);
@@ -345,6 +350,9 @@ impl<'p> Substitute<'p> {
                 let field = folded_url("Content-Base", &base, self.newline);
                 written.extend_from_slice(&field);
             }
+        }
+        if let Some(field) = &self.obtained.source_field {
+            written.extend_from_slice(&with_newlines(field.to_vec(), self.newline));
         }
         written
     }

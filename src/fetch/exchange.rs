@@ -76,9 +76,11 @@ impl Answer {
         retrieved.status = Some(self.status);
         retrieved.at = Some(SystemTime::now());
         retrieved.record = self.recorded.map(|recorded| recorded.id.into());
-        if let Source::Kept(at) = self.source {
+        if let Source::Kept { at, first } = self.source {
+            let time = |at| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at));
             retrieved.from = Provenance::Cache;
-            retrieved.at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at));
+            retrieved.at = time(at);
+            retrieved.first = time(first);
         }
         retrieved
     }
@@ -98,8 +100,8 @@ pub(crate) enum Source {
     Server(Vec<IpAddr>),
     /// The server behind `--proxy`, which looked up its addresses.
     Proxy,
-    /// The cache; the server gave or last confirmed it at this time, in seconds since 1970.
-    Kept(u64),
+    /// The cache; when the server gave or last confirmed it, and when it gave it, in seconds since 1970.
+    Kept { at: u64, first: u64 },
 }
 
 /// Why there is no answer.

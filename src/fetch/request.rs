@@ -56,6 +56,8 @@ pub struct Retrieved {
     pub status: Option<u16>,
     /// When the source gave the body; of a cache, when its source gave or last confirmed it.
     pub at: Option<SystemTime>,
+    /// When the source gave the body, if it only confirmed it since: of a cache.
+    pub first: Option<SystemTime>,
     /// The record that holds the answer (`urn:uuid:...`), where all that is retrieved is recorded.
     pub record: Option<Arc<str>>,
     /// SHA-256 of the body in hexadecimal digits, once it was asked for; clones share it.
@@ -75,6 +77,7 @@ impl Retrieved {
             from: Provenance::Network,
             status: None,
             at: None,
+            first: None,
             record: None,
             sha256: Arc::default(),
         }

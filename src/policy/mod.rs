@@ -108,6 +108,8 @@ pub struct Policy {
     pub follow: Followed,
     /// Whether forms that are not followed are told of, as `inspect` does.
     pub(crate) tells_unfollowed: bool,
+    /// `--provenance`: whether parts that come in bear a field that says from where and when.
+    pub provenance: bool,
     /// Temporary failures.
     pub on_failure: OnFailure,
     /// Bounds.

@@ -58,6 +58,7 @@ impl Policy {
         with_embed embed: Embed;
         with_follow follow: Followed;
         with_on_failure on_failure: OnFailure;
+        with_provenance provenance: bool;
         with_limits limits: Limits;
     }
 }

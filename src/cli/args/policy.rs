@@ -203,6 +203,9 @@ struct ContentArgs {
     /// asked) or fetch (which tells the sender that the mail was read) [default: leave]
     #[arg(hide_short_help = true, long, value_parser = word::<Trackers>(), hide_possible_values = true, value_name = "WHAT")]
     trackers: Option<Trackers>,
+    /// Say in each part that comes in from where and when, in a field X-Embody-Source [default: off]
+    #[arg(hide_short_help = true, long)]
+    provenance: bool,
 }
 
 fn resolver(line: &str) -> Result<String, Error> {
@@ -242,6 +245,7 @@ impl ContentArgs {
             protected: self.signed.unwrap_or_default(),
             links: self.links.unwrap_or_default(),
             follow: self.followed(),
+            provenance: self.provenance,
             embed: Embed {
                 data: embeds("data"),
                 remote: embeds("remote"),

@@ -346,7 +346,7 @@ impl Pending<'_> {
                 let answer: Answer = answer.clone();
                 let (pictures, policy) = (&mut self.pictures, session.policy());
                 match wanted.is_sheet {
-                    false => pictures.of_answer(&answer, Some(wanted.source.clone()), policy),
+                    false => pictures.of_answer(&answer, &wanted.source, policy),
                     true => match session.ledger.work(answer.len() * 3) {
                         Ok(()) => {
                             let urls = (wanted.url.as_str(), wanted.source.as_str());

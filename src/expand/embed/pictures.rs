@@ -17,6 +17,7 @@ use crate::link::value::Role;
 use crate::mime::charset::Charset;
 use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::{self, FileType};
+use crate::mime::transfer::with_newlines;
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::protection;
 use crate::policy::{Policy, Trackers};
@@ -31,13 +32,30 @@ const SVG: &str = "image/svg+xml";
 /// Bytes of the name of a charset, at most.
 const LABEL: usize = 40;
 
+/// Where content came from.
+pub(super) struct From {
+    url: String,
+    /// The field that says more, with CRLF, if parts bear one.
+    field: Option<Vec<u8>>,
+}
+
+impl From {
+    /// What this answer gave to what documents call `url`.
+    pub(super) fn of(answer: &Answer, url: &str, policy: &Policy) -> Self {
+        let field = answer.sha256().filter(|_| policy.provenance);
+        let field = field.and_then(|hash| answer.came.source_field(url, answer.url(), &hash));
+        let url = url.to_owned();
+        Self { url, field }
+    }
+}
+
 struct Picture {
     octets: Rc<Octets>,
     kind: FileType,
     /// The charset that the source of a style sheet or an SVG names.
     charset: Option<String>,
     /// Where the first of equal ones came from.
-    source: Option<String>,
+    source: Option<From>,
     /// SHA-256.
     hash: String,
     /// Ids are made of this hash: that of the octets where no charset tells equal ones apart.
@@ -96,7 +114,7 @@ impl<'p> Pictures<'p> {
     pub(super) fn of_answer(
         &mut self,
         answer: &Answer,
-        source: Option<String>,
+        source: &str,
         policy: &Policy,
     ) -> Result<usize, Refusal> {
         let declared = answer.essence();
@@ -118,7 +136,8 @@ impl<'p> Pictures<'p> {
         }
         let named = (declared.as_deref().unwrap_or_default(), label);
         let charset = charset(&kind, octets.bytes(), named)?;
-        Ok(self.add_text(octets, (kind, charset), source))
+        let source = From::of(answer, source, policy);
+        Ok(self.add_text(octets, (kind, charset), Some(source)))
     }
 
     pub(super) fn blank(&mut self) -> usize {
@@ -142,7 +161,7 @@ impl<'p> Pictures<'p> {
         &mut self,
         octets: Rc<Octets>,
         (kind, charset): (FileType, Option<String>),
-        source: Option<String>,
+        source: Option<From>,
     ) -> usize {
         let hash = octets.key().to_owned();
         let number = self.pictures.len();
@@ -190,14 +209,15 @@ impl<'p> Pictures<'p> {
         Some(self.pictures.get(number)?.kind.size?.0)
     }
 
-    /// Bytes of the URL that a content came from, escaped.
+    /// Bytes of the URL that a content came from, escaped, and of the field that says so.
     pub(super) fn source_length(&self, number: usize) -> usize {
         let source = self
             .pictures
             .get(number)
             .and_then(|picture| picture.source.as_ref());
+        let field = |source: &From| source.field.as_ref().map_or(0, Vec::len);
         // A byte may take three.
-        source.map_or(0, |source| source.len() * 3)
+        source.map_or(0, |source| source.url.len() * 3 + field(source))
     }
 
     pub(super) fn header(&self, number: usize, content_id: &str, newline: Newline) -> Vec<u8> {
@@ -221,7 +241,9 @@ impl<'p> Pictures<'p> {
         );
         push_field(&mut header, "Content-Disposition", &disposition, newline);
         if let Some(source) = &picture.source {
-            header.extend_from_slice(&folded_url("Content-Location", source, newline));
+            header.extend_from_slice(&folded_url("Content-Location", &source.url, newline));
+            let field = source.field.clone().unwrap_or_default();
+            header.extend_from_slice(&with_newlines(field, newline));
         }
         push_field(&mut header, "Content-Transfer-Encoding", encoding, newline);
         header.extend_from_slice(newline.bytes());

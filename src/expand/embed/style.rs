@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::pictures::{Pictures, label, spaces_kept};
+use super::pictures::{From, Pictures, label, spaces_kept};
 use super::wanted::SHEET;
 use crate::expand::answer::{Answer, Octets};
 use crate::expand::content::not_decoded;
@@ -57,8 +57,8 @@ pub(super) fn of_answer(
         Cow::Borrowed(_) => octets,
         Cow::Owned(written) => Octets::shared(written),
     };
-    let source = Some(source.to_owned());
-    Ok(pictures.add_text(absolute, (kind(), charset), source))
+    let source = From::of(answer, source, policy);
+    Ok(pictures.add_text(absolute, (kind(), charset), Some(source)))
 }
 
 pub(super) fn kind() -> FileType {

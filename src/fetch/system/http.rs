@@ -45,7 +45,7 @@ impl Http<'_> {
         };
         let (target, answer) = answer?;
         let method = match answer.source {
-            Source::Kept(_) => "cache",
+            Source::Kept { .. } => "cache",
             _ => method,
         };
         let headers = &answer.headers;

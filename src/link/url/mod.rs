@@ -6,7 +6,7 @@
 //! * [`resolve_as_browser`]: what a browser makes of a reference that stands in HTML.
 //! * [`equivalent`]: the draft's §6.
 //! * [`from_parameter`]: a URL as mail carries it (RFC 2017 §3.1, the draft's appendix E).
-//! * [`masked`], [`without_fragment`]: what reports and header fields show.
+//! * [`masked`], [`without_secrets`], [`without_fragment`]: what reports and header fields show.
 //!
 //! Everything is textual. Text that an algorithm does not have to touch keeps its bytes: nothing is
 //! percent-encoded, decoded, lower-cased or sorted, no port is dropped, no host is looked at.
@@ -19,6 +19,7 @@
 mod browser;
 mod clean;
 mod resolve;
+mod secret;
 mod split;
 
 pub(crate) use browser::scheme_and_rest;
@@ -28,6 +29,7 @@ pub(crate) use clean::{with_blanks_escaped, with_octets_escaped};
 #[cfg(any(test, feature = "internals"))]
 pub use resolve::Unresolvable;
 pub use resolve::resolve;
+pub use secret::{holds_token, without_secrets};
 #[cfg(any(test, feature = "internals"))]
 pub use split::equivalent;
 pub use split::{Reference, equivalence_key};

@@ -6,4 +6,5 @@ mod captures_hostile;
 mod captures_peers;
 mod files;
 mod mails;
+mod provenance;
 mod warcs;
