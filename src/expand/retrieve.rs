@@ -154,7 +154,8 @@ impl<'g> Contents<'g> {
                             return Found::Refused(refusal);
                         }
                         let location = location(session.policy(), item, url, &answer);
-                        let source_field = source_field(session.policy(), item, &answer, &location);
+                        let source_field =
+                            source_field(session.policy(), item, url, (&answer, &location));
                         content::take(&item.body, &answer, encoding, &location)
                             .map(|obtained| Obtained {
                                 source_field,
@@ -209,8 +210,8 @@ fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer)
 fn source_field(
     policy: &Policy,
     item: &Item<'_>,
-    answer: &Answer,
-    location: &str,
+    url: &str,
+    (answer, location): (&Answer, &str),
 ) -> Option<Rc<[u8]>> {
     if !policy.provenance || item.body.note().is_some() {
         return None;
@@ -221,9 +222,14 @@ fn source_field(
         Ok(Referent::Url(whole)) if whole.len() > shown.len() => whole,
         _ => shown,
     };
+    let is_direct = |target: Target| target.public_url() == answer.url();
+    let is_direct = policy.judge_url(plain(url)).is_ok_and(is_direct);
     // Of a file, only the mail's own name is everybody's.
     let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
-    let last = if has_server { location } else { named };
+    let last = match has_server && !is_direct {
+        true => location,
+        false => named,
+    };
     let field = answer.came.source_field(named, last, &answer.sha256()?)?;
     Some(field.into())
 }

@@ -18,7 +18,7 @@ use super::volume::{Volume, is_warc};
 const MEMBERS: usize = 10_000;
 /// A deflated WARC may inflate to this, and [`RATIO`] times its size.
 const FLOOR: u64 = 1 << 30;
-const RATIO: u64 = 200;
+const RATIO: u64 = 50;
 
 /// A file that volumes read, too.
 #[derive(Clone)]

@@ -345,13 +345,11 @@ impl Pending<'_> {
             Some(Answered::Content(answer)) => {
                 let answer: Answer = answer.clone();
                 let (pictures, policy) = (&mut self.pictures, session.policy());
+                let urls = (wanted.url.as_str(), wanted.source.as_str());
                 match wanted.is_sheet {
-                    false => pictures.of_answer(&answer, &wanted.source, policy),
+                    false => pictures.of_answer(&answer, urls, policy),
                     true => match session.ledger.work(answer.len() * 3) {
-                        Ok(()) => {
-                            let urls = (wanted.url.as_str(), wanted.source.as_str());
-                            style::of_answer(pictures, &answer, urls, policy)
-                        }
+                        Ok(()) => style::of_answer(pictures, &answer, urls, policy),
                         Err(refusal) => Err(refusal),
                     },
                 }

@@ -20,7 +20,7 @@ use crate::mime::picture::{self, FileType};
 use crate::mime::transfer::with_newlines;
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::protection;
-use crate::policy::{Policy, Trackers};
+use crate::policy::{Policy, Target, Trackers};
 use crate::report::{Reason, Refusal, Row};
 use crate::span::Newline;
 
@@ -40,12 +40,19 @@ pub(super) struct From {
 }
 
 impl From {
-    /// What this answer gave to what documents call `url`.
-    pub(super) fn of(answer: &Answer, url: &str, policy: &Policy) -> Self {
-        let field = answer.sha256().filter(|_| policy.provenance);
-        let field = field.and_then(|hash| answer.came.source_field(url, answer.url(), &hash));
-        let url = url.to_owned();
-        Self { url, field }
+    /// What this answer to this URL gave, which documents call `source`.
+    pub(super) fn of(answer: &Answer, (url, source): (&str, &str), policy: &Policy) -> Self {
+        // What --map made of it is nobody's business.
+        let is_direct = |it: Target| it.public_url() == answer.url();
+        let last = match policy.judge_url(url).is_ok_and(is_direct) {
+            true => source,
+            false => answer.url(),
+        };
+        let hash = answer.sha256().filter(|_| policy.provenance);
+        Self {
+            url: source.to_owned(),
+            field: hash.and_then(|hash| answer.came.source_field(source, last, &hash)),
+        }
     }
 }
 
@@ -114,7 +121,7 @@ impl<'p> Pictures<'p> {
     pub(super) fn of_answer(
         &mut self,
         answer: &Answer,
-        source: &str,
+        urls: (&str, &str),
         policy: &Policy,
     ) -> Result<usize, Refusal> {
         let declared = answer.essence();
@@ -136,7 +143,7 @@ impl<'p> Pictures<'p> {
         }
         let named = (declared.as_deref().unwrap_or_default(), label);
         let charset = charset(&kind, octets.bytes(), named)?;
-        let source = From::of(answer, source, policy);
+        let source = From::of(answer, urls, policy);
         Ok(self.add_text(octets, (kind, charset), Some(source)))
     }
 

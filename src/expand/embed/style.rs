@@ -57,7 +57,7 @@ pub(super) fn of_answer(
         Cow::Borrowed(_) => octets,
         Cow::Owned(written) => Octets::shared(written),
     };
-    let source = From::of(answer, source, policy);
+    let source = From::of(answer, (url, source), policy);
     Ok(pictures.add_text(absolute, (kind(), charset), Some(source)))
 }
 

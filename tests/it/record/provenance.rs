@@ -157,6 +157,29 @@ fn a_field_of_a_stranger_is_no_second_one() {
 }
 
 #[test]
+fn where_map_led_is_not_told() {
+    let server = server();
+    let named = "http://NAMED.example/a.gif";
+    let before = mail(&[
+        reference("http://named.example/x", "text/plain"),
+        format!("Content-Type: text/html\n\n<img src=\"{named}\">\n"),
+    ]);
+    let options = format!(
+        "{} --embed remote --provenance --map http://named.example/={} --map http://NAMED.example/={}",
+        open(&[server.address.port()]),
+        server.url("/"),
+        server.url("/")
+    );
+    let ran = filter(&options, &before);
+    let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert_eq!(read(&ran.stdout).len(), 2, "{text}{}", ran.stderr);
+    assert!(
+        !text.contains("127.0.0.1") && !text.contains("final"),
+        "{text}"
+    );
+}
+
+#[test]
 fn passwords_are_masked() {
     let server = server();
     let url = server.url("/x").replace("http://", "http://joe:secret@");
