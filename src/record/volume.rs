@@ -6,12 +6,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use flate2::bufread::GzDecoder;
 
 use super::header::RecordHeader;
+use crate::platform::FileExt as _;
 
 /// Octets of a block that a scan shows.
 const SHOWN: usize = 4096;

@@ -13,6 +13,7 @@ use rawzip::{
 };
 
 use super::volume::{Volume, is_warc};
+use crate::platform::FileExt as _;
 
 /// Members at most, of which a WACZ has a few dozen.
 const MEMBERS: usize = 10_000;
@@ -26,7 +27,7 @@ struct Shared(Arc<File>);
 
 impl ReaderAt for Shared {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        std::os::unix::fs::FileExt::read_at(&*self.0, into, offset)
+        self.0.read_at(into, offset)
     }
 }
 

@@ -61,7 +61,7 @@ impl Servers {
             return self.ask(asked);
         };
         let mut answer = disk.answer(asked, &|asked| self.ask(asked))?;
-        if let (Some(recorder), Source::Kept(_)) = (self.recorder(), &answer.source) {
+        if let (Some(recorder), Source::Kept { .. }) = (self.recorder(), &answer.source) {
             answer.recorded = recorder.kept(asked, &answer);
         }
         Ok(answer)
