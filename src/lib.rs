@@ -194,6 +194,9 @@ mod external_body;
 // Archives, a cache in front of servers, and servers of stores are the program's.
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 pub mod fetch;
+#[cfg(feature = "imap")]
+#[allow(unreachable_pub)]
+mod imap;
 mod ledger;
 #[allow(unreachable_pub)]
 mod lengths;

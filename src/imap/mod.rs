@@ -3,8 +3,23 @@
 //! A room beside `mailbox`, and below `cli`: nothing else knows the protocol.
 //!
 //! * `account` is what a URL (RFC 5092) and the options say: which server, which folders, how to log in; `names` are the names
-//!   of folders, `secret` where a password comes from.
+//!   of folders, `secret` is where a password comes from.
 //! * `wire` reads and writes octets, in clear or by TLS, within limits; `response` reads what a server says into values.
-//! * `session` is a connection that is logged in, with the commands as methods; `login` is how it gets there.
-//! * `structure` reads BODYSTRUCTURE, `fetch` metadata and bodies, in pieces and pipelined.
+//! * `command` is what is sent, `exchange` commands and their answers, several of which may be under way; `login` is how a
+//!   connection gets to know us.
+//! * `fetch` reads metadata and bodies, in pieces and pipelined, `structure` BODYSTRUCTURE.
+//! * `session` is a connection that is logged in, with the commands as methods.
 //! * `failure` is what goes wrong.
+
+pub(crate) mod account;
+mod command;
+mod exchange;
+pub(crate) mod failure;
+mod fetch;
+mod login;
+mod names;
+mod response;
+pub(crate) mod secret;
+pub(crate) mod session;
+mod structure;
+mod wire;

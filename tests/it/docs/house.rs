@@ -34,7 +34,8 @@ const MODULES: &[(&str, u8)] = &[
     ("milter", 4),
     ("mailbox", 4),
     ("record", 4),
-    ("cli", 5),
+    ("imap", 5),
+    ("cli", 6),
 ];
 
 /// Arrows within a level, or up, that are wanted.

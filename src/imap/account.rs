@@ -1,0 +1,401 @@
+//! What a URL (RFC 5092) and the options say: which server, which folders and messages, and how to log in.
+//!
+//! `imaps://USER;AUTH=MECHANISM@HOST:PORT/FOLDER;UIDVALIDITY=N/;UID=N`. The scheme `imaps` is nobody's document and everybody's
+//! habit (RFC 8314). A password in a URL is refused: it would be read in the list of processes, and in the shell's history.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+
+use super::names;
+use super::secret::Secret;
+use crate::error::Error;
+
+/// How the connection is made safe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Security {
+    /// TLS from the start.
+    Tls,
+    /// STARTTLS, without which nothing is said.
+    StartTls,
+    /// None: to this machine alone.
+    Plaintext,
+}
+
+/// How to show who one is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mechanism {
+    /// Whatever takes a password: PLAIN, else the command LOGIN.
+    Password,
+    /// A token, as Google and Microsoft take it.
+    XOauth2,
+    /// The same by RFC 7628.
+    OauthBearer,
+}
+
+/// A server, a user, and which messages of theirs are meant.
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) security: Security,
+    pub(crate) user: String,
+    pub(crate) mechanism: Mechanism,
+    pub(crate) secret: Secret,
+    pub(crate) ca_file: Option<PathBuf>,
+    pub(crate) choice: Choice,
+    /// How long a server may say nothing.
+    pub(crate) silence: Duration,
+    /// Connections at a time.
+    pub(crate) connections: usize,
+}
+
+/// Which folders and messages are meant.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Choice {
+    /// The folder of the URL, which may be a pattern; none: all.
+    pub(crate) folder: Option<String>,
+    pub(crate) uidvalidity: Option<u32>,
+    pub(crate) uid: Option<u32>,
+    /// Patterns: one of them has to fit, if there are any, and none of the others.
+    pub(crate) folders: Vec<String>,
+    pub(crate) not_folders: Vec<String>,
+    /// Days, as SEARCH has them: `3-Jan-2020`.
+    pub(crate) since: Option<String>,
+    pub(crate) before: Option<String>,
+}
+
+/// What a URL says.
+#[derive(Debug)]
+pub(crate) struct Location {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) security: Security,
+    pub(crate) user: String,
+    pub(crate) mechanism: Mechanism,
+    pub(crate) choice: Choice,
+}
+
+/// Whether a source is a URL of IMAP.
+pub(crate) fn is_url(source: &str) -> bool {
+    let has = |scheme: &str| {
+        source
+            .get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    has("imap://") || has("imaps://")
+}
+
+impl Location {
+    /// Reads a URL; `allow_plaintext` is for this machine.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]; it quotes no password.
+    pub(crate) fn of(source: &str, allow_plaintext: bool) -> Result<Self, Error> {
+        let wrong = |why: &str| Error::Usage(format!("{}: {why}", masked(source)).into());
+        let (scheme, rest) = source
+            .split_once("://")
+            .ok_or_else(|| wrong("not a URL of IMAP"))?;
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (login, place) = authority
+            .rsplit_once('@')
+            .ok_or_else(|| wrong("name the user: imaps://USER@HOST/"))?;
+        let is_tls = scheme.eq_ignore_ascii_case("imaps");
+        let (host, port) = host_and_port(place).ok_or_else(|| wrong("no host and port"))?;
+        let security = match is_tls {
+            true => Security::Tls,
+            false if allow_plaintext && is_loopback(&host) => Security::Plaintext,
+            false if allow_plaintext => {
+                return Err(wrong(
+                    "--allow-plaintext is for servers on this machine; imap: uses STARTTLS without it",
+                ));
+            }
+            false => Security::StartTls,
+        };
+        if login.contains(':') {
+            return Err(wrong(
+                "a password does not belong into a URL, where other users and the history see it; use --password-command",
+            ));
+        }
+        let (user, mechanism) = split_parameter(login, ";AUTH=");
+        let mechanism = match mechanism {
+            None | Some("*") => Mechanism::Password,
+            Some(word) => mechanism_of(word)
+                .ok_or_else(|| wrong("AUTH= is none of PLAIN, LOGIN, XOAUTH2 and OAUTHBEARER"))?,
+        };
+        let user = decoded(user).ok_or_else(|| wrong("the user is not UTF-8"))?;
+        if user.is_empty() || user.contains(char::is_control) {
+            return Err(wrong("name the user: imaps://USER@HOST/"));
+        }
+        Ok(Self {
+            host,
+            port: port.unwrap_or(if is_tls { 993 } else { 143 }),
+            security,
+            user,
+            mechanism,
+            choice: choice(path).map_err(wrong)?,
+        })
+    }
+
+    /// With what the options say.
+    pub(crate) fn with(self, secret: Secret, ca_file: Option<PathBuf>) -> Account {
+        Account {
+            host: self.host,
+            port: self.port,
+            security: self.security,
+            user: self.user,
+            mechanism: self.mechanism,
+            secret,
+            ca_file,
+            choice: self.choice,
+            silence: Duration::from_secs(300),
+            connections: 2,
+        }
+    }
+}
+
+impl Account {
+    /// The user and the server, for people and reports.
+    pub(crate) fn whose(&self) -> String {
+        format!("{} at {}", self.user, self.host)
+    }
+
+    /// The URL of a folder of it, without any password; `name` is as the server spells it.
+    pub(crate) fn url(&self, name: &str) -> String {
+        let (scheme, port) = match self.security {
+            Security::Tls => ("imaps", 993),
+            _ => ("imap", 143),
+        };
+        let port = match self.port == port {
+            true => String::new(),
+            false => format!(":{}", self.port),
+        };
+        let plain = |text: &str| {
+            percent_encoding::utf8_percent_encode(text, PLAIN_IN_URL).to_string()
+        };
+        let host = match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        };
+        let name = plain(&names::shown(name));
+        format!("{scheme}://{}@{host}{port}/{name}", plain(&self.user))
+    }
+
+    /// A handle that connections share.
+    pub(crate) fn shared(self) -> Arc<Self> {
+        Arc::new(self)
+    }
+}
+
+/// What stays as it is in a URL, besides letters and digits; letters of other scripts are written as such nowhere.
+const PLAIN_IN_URL: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/')
+    .remove(b'+');
+
+fn mechanism_of(word: &str) -> Option<Mechanism> {
+    let mechanisms = [
+        ("PLAIN", Mechanism::Password),
+        ("LOGIN", Mechanism::Password),
+        ("XOAUTH2", Mechanism::XOauth2),
+        ("OAUTHBEARER", Mechanism::OauthBearer),
+    ];
+    let found = mechanisms
+        .iter()
+        .find(|(name, _)| word.eq_ignore_ascii_case(name));
+    found.map(|(_, mechanism)| *mechanism)
+}
+
+/// A text and what stands behind a parameter's name in it, whatever the letters' case.
+fn split_parameter<'t>(text: &'t str, name: &str) -> (&'t str, Option<&'t str>) {
+    match text.to_ascii_uppercase().find(name) {
+        Some(at) => (&text[..at], Some(&text[at + name.len()..])),
+        None => (text, None),
+    }
+}
+
+fn choice(path: &str) -> Result<Choice, &'static str> {
+    let (path, uid) = split_parameter(path, ";UID=");
+    let number = |text: &str| {
+        let text = text.trim_end_matches('/');
+        let number = text.parse().ok().filter(|number| *number > 0);
+        number.ok_or("UID= and UIDVALIDITY= are numbers from 1 up, without ;SECTION= or ;PARTIAL=")
+    };
+    let (folder, uidvalidity) = split_parameter(path, ";UIDVALIDITY=");
+    if folder.contains(['?', ';']) {
+        return Err("a search in a URL is not understood; use --since, --before and --folder");
+    }
+    let folder = decoded(folder.trim_end_matches('/')).ok_or("the folder is not UTF-8")?;
+    let uid = uid.map(number).transpose()?;
+    if folder.is_empty() && (uid.is_some() || uidvalidity.is_some()) {
+        return Err("UID= and UIDVALIDITY= are those of a folder; name it");
+    }
+    if folder.contains(char::is_control) {
+        return Err("the name of the folder has a control character in it");
+    }
+    Ok(Choice {
+        uidvalidity: uidvalidity.map(number).transpose()?,
+        uid,
+        folder: Some(folder).filter(|folder| !folder.is_empty()),
+        ..Choice::default()
+    })
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let text = percent_decode_str(text).decode_utf8().ok()?;
+    Some(text.into_owned())
+}
+
+/// A host, without the brackets of an address of IPv6, and a port.
+fn host_and_port(place: &str) -> Option<(String, Option<u16>)> {
+    let (host, port) = match place.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            let port = match port {
+                "" => None,
+                port => Some(port.strip_prefix(':')?),
+            };
+            (host, port)
+        }
+        None => match place.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (place, None),
+        },
+    };
+    let host = url::Host::parse(&match host.contains(':') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
+    });
+    let host = match host.ok()? {
+        url::Host::Domain(name) => name,
+        url::Host::Ipv4(address) => address.to_string(),
+        url::Host::Ipv6(address) => address.to_string(),
+    };
+    let port = port.map(|port| port.parse().ok().filter(|port| *port > 0));
+    match port {
+        Some(None) => None,
+        Some(Some(port)) => Some((host, Some(port))),
+        None => Some((host, None)),
+    }
+}
+
+/// Whether a name means this machine: `localhost` means nothing else (RFC 6761 §6.3).
+fn is_loopback(host: &str) -> bool {
+    let address: Option<std::net::IpAddr> = host.parse().ok();
+    host.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback())
+}
+
+/// A URL without what may be a password.
+pub(crate) fn masked(source: &str) -> String {
+    let Some((scheme, rest)) = source.split_once("://") else {
+        return source.to_owned();
+    };
+    // A password may have an @ or a / in it.
+    match rest.rsplit_once('@') {
+        Some((login, place)) if login.contains(':') => {
+            let user = login.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}:***@{place}")
+        }
+        _ => source.to_owned(),
+    }
+}
+
+/// A day as SEARCH has it: `2020-01-03` is `3-Jan-2020`.
+pub(crate) fn day(text: &str) -> Option<String> {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let (year, rest) = text.split_once('-')?;
+    let (month, day) = rest.split_once('-')?;
+    let is_plain = year.len() == 4 && month.len() == 2 && day.len() == 2;
+    let number = |digits: &str| {
+        let are_digits = digits.bytes().all(|octet| octet.is_ascii_digit());
+        digits.parse::<usize>().ok().filter(|_| are_digits && is_plain)
+    };
+    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let name = MONTHS.get(month.checked_sub(1)?)?;
+    (1..=days)
+        .contains(&day)
+        .then(|| format!("{day}-{name}-{year:04}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_say_server_user_and_folder() {
+        for (url, security, port, user, folder) in [
+            ("imaps://me@mail.example.org/", Security::Tls, 993, "me", None),
+            ("IMAPS://me@mail.example.org", Security::Tls, 993, "me", None),
+            ("imap://me@mail.example.org:1430/Sent", Security::StartTls, 1430, "me", Some("Sent")),
+            ("imaps://me%40x.org@mail.example.org/Entw%C3%BCrfe/a b", Security::Tls, 993, "me@x.org", Some("Entwürfe/a b")),
+            ("imaps://me@x.org@mail.example.org/*", Security::Tls, 993, "me@x.org", Some("*")),
+            ("imaps://me;auth=xoauth2@mail.example.org/INBOX;uidvalidity=3/;uid=20", Security::Tls, 993, "me", Some("INBOX")),
+            ("imap://me@[::1]:99/", Security::StartTls, 99, "me", None),
+        ] {
+            let read = Location::of(url, false).unwrap();
+            assert_eq!(
+                (read.security, read.port, &*read.user, read.choice.folder.as_deref()),
+                (security, port, user, folder),
+                "{url}"
+            );
+        }
+        let one = Location::of("imaps://me;AUTH=XOAUTH2@h/INBOX;UIDVALIDITY=3/;UID=20", false).unwrap();
+        assert_eq!(one.mechanism, Mechanism::XOauth2);
+        assert_eq!((one.choice.uidvalidity, one.choice.uid), (Some(3), Some(20)));
+        let plain = |url| Location::of(url, true).map(|read| read.security).ok();
+        assert_eq!(plain("imap://me@127.0.0.1/"), Some(Security::Plaintext));
+        assert_eq!(plain("imap://me@localhost/"), Some(Security::Plaintext));
+        assert_eq!(plain("imap://me@[::1]/"), Some(Security::Plaintext));
+        assert_eq!(plain("imap://me@mail.example.org/"), None);
+        assert_eq!(plain("imap://me@localhost.example.org/"), None);
+        assert_eq!(plain("imaps://me@mail.example.org/"), Some(Security::Tls));
+    }
+
+    #[test]
+    fn what_is_no_url_of_a_user_is_refused_and_no_password_is_quoted() {
+        for url in [
+            "imaps://mail.example.org/",
+            "imaps://@mail.example.org/",
+            "imaps://me:hidden@mail.example.org/",
+            "imaps://me:hid@den@mail.example.org/",
+            "imaps://me;AUTH=NTLM@mail.example.org/",
+            "imaps://me@/",
+            "imaps://me@host:0/",
+            "imaps://me@host:x/",
+            "imaps://me@host:70000/",
+            "imaps://me@host/INBOX;UID=0",
+            "imaps://me@host/INBOX;UID=1/;SECTION=1",
+            "imaps://me@host/;UID=1",
+            "imaps://me@host/INBOX?SUBJECT%20x",
+            "imaps://me%0d%0ax@host/",
+            "imaps://me@host/a%0d%0ab",
+            "imaps://me@host/%ff",
+        ] {
+            let why = Location::of(url, false).unwrap_err().to_string();
+            assert!(!why.contains("hid") && !why.contains("den@"), "{why}");
+        }
+    }
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        assert_eq!(day("2020-02-29").as_deref(), Some("29-Feb-2020"));
+        assert_eq!(day("1999-12-03").as_deref(), Some("3-Dec-1999"));
+        for wrong in ["2021-02-29", "2020-13-01", "2020-00-01", "2020-1-1", "20-01-01", "x", "2020-01-+1"] {
+            assert_eq!(day(wrong), None, "{wrong}");
+        }
+    }
+}

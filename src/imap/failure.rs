@@ -1,0 +1,80 @@
+//! What goes wrong with a server, and whether a new connection may do better.
+
+use std::io;
+
+use crate::error::Error;
+
+/// Why a command, or a session, came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ImapFailure {
+    /// There is no connection to be had.
+    #[error("cannot connect to {host}: {source}")]
+    Connect { host: String, source: io::Error },
+    /// The certificate is not one that is trusted, or TLS is not to be had.
+    #[error("{host}: no safe connection: {why}")]
+    Tls { host: String, why: String },
+    /// The server takes neither the user nor the password, or nothing that embody can say.
+    #[error("{host}: cannot log in: {why}")]
+    Login { host: String, why: String },
+    /// NO or BAD to a command.
+    #[error("the server refused {command}: {text}")]
+    Refused {
+        command: &'static str,
+        /// The word of the response code in upper case: `OVERQUOTA`.
+        code: Option<String>,
+        text: String,
+    },
+    /// The server said BYE.
+    #[error("the server ended the session: {0}")]
+    Bye(String),
+    /// The connection broke.
+    #[error("the connection to the server broke: {0}")]
+    Cut(io::Error),
+    /// Nothing came for long.
+    #[error("the server did not answer for {0} seconds")]
+    Silent(u64),
+    /// What the server sent is not what RFC 3501 allows, or more than embody takes.
+    #[error("the server does not speak IMAP as it should: {0}")]
+    Protocol(&'static str),
+    /// UIDs are others than before: nothing that was noted of the folder holds any more.
+    #[error("the folder {folder} was made anew meanwhile (UIDVALIDITY {before}, now {now}); run the command again")]
+    Renumbered {
+        folder: String,
+        before: u32,
+        now: u32,
+    },
+    /// A message has more bytes than are taken into memory.
+    #[error("a message of more than {0} bytes")]
+    TooLarge(usize),
+    /// Whatever ends the run: a stop, a full disk.
+    #[error(transparent)]
+    Run(#[from] Error),
+}
+
+impl ImapFailure {
+    /// Whether a new session may do better.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Cut(_) | Self::Silent(_) | Self::Bye(_) => true,
+            Self::Connect { source, .. } => source.kind() != io::ErrorKind::InvalidInput,
+            Self::Refused { code, .. } => matches!(
+                code.as_deref(),
+                Some("UNAVAILABLE" | "INUSE" | "THROTTLED" | "LIMIT")
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether the session can go on with another command.
+    pub(crate) fn leaves_session(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::TooLarge(_))
+    }
+
+    /// As what ends the run; `what` is the URL, without a password.
+    pub(crate) fn into_error(self, what: &str) -> Error {
+        match self {
+            Self::Run(error) => error,
+            other => Error::cannot_read(what)(io::Error::other(other.to_string())),
+        }
+    }
+}

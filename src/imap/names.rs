@@ -1,0 +1,183 @@
+//! Names of folders: modified UTF-7 (RFC 3501 §5.1.3), and the wildcards of LIST.
+
+use base64::Engine as _;
+use base64::alphabet::IMAP_MUTF7;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(&IMAP_MUTF7, NO_PAD);
+
+/// A name as a server wants it.
+pub(crate) fn encoded(name: &str) -> String {
+    let mut coded = String::with_capacity(name.len());
+    let mut units: Vec<u8> = Vec::new();
+    let mut flush = |units: &mut Vec<u8>, coded: &mut String| {
+        if !units.is_empty() {
+            coded.push('&');
+            coded.push_str(&BASE64.encode(&units));
+            coded.push('-');
+            units.clear();
+        }
+    };
+    for symbol in name.chars() {
+        if matches!(symbol, ' '..='~') {
+            flush(&mut units, &mut coded);
+            coded.push(symbol);
+            if symbol == '&' {
+                coded.push('-');
+            }
+        } else {
+            let mut two = [0; 2];
+            let of_symbol = symbol.encode_utf16(&mut two).iter();
+            units.extend(of_symbol.flat_map(|unit| unit.to_be_bytes()));
+        }
+    }
+    flush(&mut units, &mut coded);
+    coded
+}
+
+/// A server's name as people read it; None if it is not modified UTF-7.
+pub(crate) fn decoded(name: &str) -> Option<String> {
+    let mut plain = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((before, behind)) = rest.split_once('&') {
+        plain.push_str(before);
+        let (coded, behind) = behind.split_once('-')?;
+        if coded.is_empty() {
+            plain.push('&');
+        } else {
+            let octets = BASE64.decode(coded).ok()?;
+            let (pairs, []) = octets.as_chunks::<2>() else {
+                return None;
+            };
+            let units = pairs.iter().map(|pair| u16::from_be_bytes(*pair));
+            for symbol in char::decode_utf16(units) {
+                plain.push(symbol.ok()?);
+            }
+        }
+        rest = behind;
+    }
+    plain.push_str(rest);
+    Some(plain)
+}
+
+/// A server's name as people read it, or as it stands.
+pub(crate) fn shown(name: &str) -> String {
+    decoded(name).unwrap_or_else(|| name.to_owned())
+}
+
+/// Whether a name fits a pattern of LIST: `*` stands for anything, `%` for anything without a delimiter. `INBOX` is the same in
+/// small letters.
+pub(crate) fn fits(pattern: &str, name: &str, delimiter: Option<char>) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let mut reached = vec![false; pattern.len() + 1];
+    reached[0] = true;
+    spread(&mut reached, &pattern);
+    let is_inbox = name.eq_ignore_ascii_case("INBOX");
+    for symbol in name.chars() {
+        // Which places of the pattern the name has come to with this symbol.
+        let mut next = vec![false; pattern.len() + 1];
+        for (at, wanted) in pattern.iter().enumerate() {
+            if !reached[at] {
+                continue;
+            }
+            match wanted {
+                '*' => next[at] = true,
+                '%' => next[at] |= Some(symbol) != delimiter,
+                wanted => {
+                    let is_same = *wanted == symbol
+                        || is_inbox && wanted.eq_ignore_ascii_case(&symbol);
+                    next[at + 1] |= is_same;
+                }
+            }
+        }
+        spread(&mut next, &pattern);
+        reached = next;
+    }
+    reached.last().copied().unwrap_or_default()
+}
+
+/// A wildcard stands for nothing, too.
+fn spread(reached: &mut [bool], pattern: &[char]) {
+    for (at, symbol) in pattern.iter().enumerate() {
+        if reached[at] && matches!(symbol, '*' | '%') {
+            reached[at + 1] = true;
+        }
+    }
+}
+
+/// Whether what people type means a folder: by its name in UTF-8 or as the server spells it, with the server's delimiter or
+/// with slashes.
+pub(crate) fn means(typed: &str, name: &str, delimiter: Option<char>) -> bool {
+    let plain = shown(name);
+    let with_slashes = |name: &str| match delimiter {
+        Some(delimiter) if delimiter != '/' && !name.contains('/') => {
+            Some(name.replace(delimiter, "/"))
+        }
+        _ => None,
+    };
+    fits(typed, &plain, delimiter)
+        || fits(typed, name, delimiter)
+        || with_slashes(&plain).is_some_and(|name| fits(typed, &name, Some('/')))
+        || with_slashes(name).is_some_and(|name| fits(typed, &name, Some('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_of_the_document_are_as_there() {
+        for (plain, coded) in [
+            ("~peter/mail/台北/日本語", "~peter/mail/&U,BTFw-/&ZeVnLIqe-"),
+            ("Entwürfe & mehr", "Entw&APw-rfe &- mehr"),
+            ("\u{1f4e7}", "&2D3c5w-"),
+            ("", ""),
+        ] {
+            assert_eq!(encoded(plain), coded);
+            assert_eq!(decoded(coded).as_deref(), Some(plain));
+        }
+        for damaged in ["&", "&U,BTFw", "&****-", "&AA-", "&2D0-"] {
+            assert_eq!(decoded(damaged), None, "{damaged}");
+        }
+    }
+
+    #[test]
+    fn patterns_mean_what_list_means_by_them() {
+        for (pattern, name, delimiter, is_meant) in [
+            ("*", "a/b", '/', true),
+            ("%", "a/b", '/', false),
+            ("%/%", "a/b", '/', true),
+            ("a*", "a/b/c", '/', true),
+            ("*c", "a/b/c", '/', true),
+            ("a%c", "a/b/c", '/', false),
+            ("inbox", "INBOX", '/', true),
+            ("Archive", "archive", '/', false),
+            ("Archive/2020", "Archive.2020", '.', true),
+            ("Archive.2020", "Archive.2020", '.', true),
+            ("Archive/%", "Archive.2020.x", '.', false),
+            ("Entwürfe", "Entw&APw-rfe", '/', true),
+            ("Entw&APw-rfe", "Entw&APw-rfe", '/', true),
+            ("", "a", '/', false),
+        ] {
+            assert_eq!(means(pattern, name, Some(delimiter)), is_meant, "{pattern} {name}");
+        }
+        let long = "a".repeat(5000);
+        assert!(!fits(&"*a".repeat(200), &format!("{long}b"), None));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(name in "\\PC*") {
+            let coded = encoded(&name);
+            prop_assert!(coded.is_ascii());
+            prop_assert_eq!(decoded(&coded), Some(name));
+        }
+
+        #[test]
+        fn nothing_panics(name in ".*", pattern in "[a*%&-]{0,9}") {
+            let _ = decoded(&name);
+            let _ = means(&pattern, &name, Some('a'));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Where a password or a token comes from. It is kept in memory for new connections, and shown nowhere.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::Error;
+
+/// Octets of a password or a token; a command that says more was not meant.
+const LONGEST: usize = 64 << 10;
+
+/// Asks a person; the text says for what.
+pub(crate) type Prompt = Box<dyn Fn(&str) -> io::Result<String> + Send + Sync>;
+
+/// What a password comes from.
+pub(crate) enum SecretFrom {
+    /// What a command of the shell prints: one line.
+    Command(String),
+    /// The first line of a file.
+    File(PathBuf),
+    /// A person.
+    Prompt(Prompt),
+}
+
+/// A password or a token, once it was asked for.
+pub(crate) struct Secret {
+    from: SecretFrom,
+    known: Mutex<Option<String>>,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(...)")
+    }
+}
+
+impl Secret {
+    pub(crate) fn new(from: SecretFrom) -> Self {
+        Self {
+            from,
+            known: Mutex::new(None),
+        }
+    }
+
+    /// The secret, asked for once in a run; `whose` is `user at host`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], [`Error::Read`]; the secret is in none of them, nor what the command printed.
+    pub(crate) fn reveal(&self, whose: &str) -> Result<String, Error> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref() {
+            return Ok(known.clone());
+        }
+        let asked = self.ask(whose)?;
+        *known = Some(asked.clone());
+        Ok(asked)
+    }
+
+    /// Forgets `refused`, so that it is asked for again; false if that gives nothing else: a person was asked, or a file read.
+    /// Tokens expire, and the command gives new ones.
+    pub(crate) fn renew(&self, refused: &str, whose: &str) -> Result<bool, Error> {
+        if !matches!(self.from, SecretFrom::Command(_)) {
+            return Ok(false);
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_deref().is_some_and(|known| known != refused) {
+            // Another connection did that.
+            return Ok(true);
+        }
+        let asked = self.ask(whose)?;
+        let is_new = asked != refused;
+        *known = Some(asked);
+        Ok(is_new)
+    }
+
+    fn ask(&self, whose: &str) -> Result<String, Error> {
+        let text = match &self.from {
+            SecretFrom::Command(command) => printed(command)?,
+            SecretFrom::File(path) => {
+                let what = format!("the password file {}", path.display());
+                std::fs::read(path).map_err(Error::cannot_read(what))?
+            }
+            SecretFrom::Prompt(prompt) => prompt(&format!("Password for {whose}: "))
+                .map_err(Error::cannot_read("a password from the terminal"))?
+                .into_bytes(),
+        };
+        let line = text.split(|octet| *octet == b'\n').next().unwrap_or(&[]);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let wrong = |what: &str| Error::Usage(format!("{what} for {whose}").into());
+        if line.is_empty() {
+            return Err(wrong("there is no password"));
+        }
+        if line.len() > LONGEST || line.contains(&0) {
+            return Err(wrong("what should be a password is none"));
+        }
+        let line = String::from_utf8(line.to_vec());
+        line.map_err(|_| wrong("the password is not UTF-8"))
+    }
+}
+
+fn printed(command: &str) -> Result<Vec<u8>, Error> {
+    let failed = Error::cannot_read("a password from --password-command");
+    let done = Command::new("/bin/sh")
+        .arg("-c")
+        .arg(command)
+        .stdin(Stdio::inherit())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(&failed)?;
+    match done.status.success() {
+        true => Ok(done.stdout),
+        false => Err(failed(io::Error::other(format!(
+            "the command failed ({})",
+            done.status
+        )))),
+    }
+}

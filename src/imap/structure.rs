@@ -1,0 +1,177 @@
+//! BODYSTRUCTURE (RFC 3501 §7.4.2): what parts a message has, without its content.
+//!
+//! Servers make it of mail that strangers wrote, and each a little differently: what cannot be read is none, and then the
+//! message may have anything in it.
+
+use super::response::Value;
+
+/// A part of a message.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct BodyPart {
+    /// In small letters: `image/png`, `multipart/mixed`.
+    pub(crate) media_type: String,
+    /// The Content-Transfer-Encoding in small letters; empty for multiparts.
+    pub(crate) encoding: String,
+    /// Octets as they are encoded; those of a multipart are not known, and 0.
+    pub(crate) size: u64,
+    /// In small letters.
+    pub(crate) disposition: Option<String>,
+    /// Of Content-Disposition, or else of Content-Type, as it stands there.
+    pub(crate) filename: Option<String>,
+    /// Of Content-Type: names in small letters.
+    pub(crate) parameters: Vec<(String, String)>,
+    /// What is in it: parts of a multipart, or the message within a message/rfc822.
+    pub(crate) children: Vec<BodyPart>,
+}
+
+impl BodyPart {
+    /// A part and all that is in it.
+    pub(crate) fn all(&self) -> Vec<&BodyPart> {
+        let mut found = vec![self];
+        let mut at = 0;
+        while let Some(part) = found.get(at).copied() {
+            found.extend(&part.children);
+            at += 1;
+        }
+        found
+    }
+
+    /// Reads one; values are not nested deeper than the stack bears.
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        let values = value.list()?;
+        match values.first()? {
+            Value::List(_) => multipart(values),
+            Value::Deep => None,
+            _ => single(values),
+        }
+    }
+}
+
+fn multipart(values: &[Value<'_>]) -> Option<BodyPart> {
+    let count = values
+        .iter()
+        .take_while(|value| matches!(value, Value::List(_)))
+        .count();
+    let (parts, rest) = values.split_at(count);
+    let children = parts.iter().map(BodyPart::read).collect::<Option<_>>()?;
+    let (disposition, filename) = disposition(rest.get(2));
+    let parameters = pairs(rest.get(1));
+    Some(BodyPart {
+        media_type: format!("multipart/{}", lower(rest.first()?)?),
+        disposition,
+        filename,
+        parameters,
+        children,
+        ..BodyPart::default()
+    })
+}
+
+fn single(values: &[Value<'_>]) -> Option<BodyPart> {
+    let [kind, subtype, parameters, _id, _description, encoding, size, rest @ ..] = values else {
+        return None;
+    };
+    let media_type = format!("{}/{}", lower(kind)?, lower(subtype)?);
+    // Behind the fields of all parts stand those of its kind: a message's envelope, structure and lines, or a text's lines.
+    let (child, rest) = match (media_type.as_str(), rest) {
+        ("message/rfc822" | "message/global", [_envelope, inner @ Value::List(_), _lines, rest @ ..]) => {
+            (Some(BodyPart::read(inner)?), rest)
+        }
+        // Some servers do not look into it, and some write NIL.
+        (text, [lines, rest @ ..]) if text.starts_with("text/") && lines.number().is_some() => {
+            (None, rest)
+        }
+        (_, rest) => (None, rest),
+    };
+    let parameters = pairs(Some(parameters));
+    let (disposition, filename) = disposition(rest.get(1));
+    let name = || {
+        let found = parameters.iter().find(|(name, _)| name == "name");
+        found.map(|(_, name)| name.clone())
+    };
+    let filename = filename.or_else(name);
+    Some(BodyPart {
+        media_type,
+        encoding: lower(encoding).unwrap_or_default(),
+        size: size.number()?,
+        disposition,
+        filename,
+        parameters,
+        children: child.into_iter().collect(),
+    })
+}
+
+fn lower(value: &Value<'_>) -> Option<String> {
+    Some(value.text()?.to_ascii_lowercase())
+}
+
+/// `("charset" "utf-8" "name" "x")`.
+fn pairs(value: Option<&Value<'_>>) -> Vec<(String, String)> {
+    let values = value.and_then(Value::list).unwrap_or_default();
+    let (pairs, _) = values.as_chunks::<2>();
+    pairs
+        .iter()
+        .filter_map(|[name, value]| Some((lower(name)?, value.text()?.into_owned())))
+        .collect()
+}
+
+/// `("attachment" ("filename" "x"))`, and the name in it.
+fn disposition(value: Option<&Value<'_>>) -> (Option<String>, Option<String>) {
+    let Some([word, rest @ ..]) = value.and_then(Value::list) else {
+        return (None, None);
+    };
+    let name = pairs(rest.first()).into_iter().find(|(name, _)| name == "filename");
+    (lower(word), name.map(|(_, name)| name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::imap::response::values;
+
+    fn read(text: &str) -> Option<BodyPart> {
+        BodyPart::read(values(text.as_bytes()).unwrap().first()?)
+    }
+
+    #[test]
+    fn parts_of_parts_are_read_with_their_sizes_and_names() {
+        let text = r#"(("TEXT" "PLAIN" ("CHARSET" "utf-8") NIL NIL "7BIT" 12 1 NIL NIL NIL NIL)("IMAGE" "PNG" ("NAME" "a.png") NIL NIL "BASE64" 4000 NIL ("ATTACHMENT" ("FILENAME" "b.png")) NIL NIL)("MESSAGE" "RFC822" NIL NIL NIL "7BIT" 900 (NIL NIL NIL NIL NIL NIL NIL NIL NIL NIL) ("APPLICATION" "PDF" ("NAME" "c.pdf") NIL NIL "BASE64" 800) 20 NIL NIL) "MIXED" ("BOUNDARY" "x") NIL NIL)"#;
+        let whole = read(text).unwrap();
+        let all: Vec<_> = whole
+            .all()
+            .iter()
+            .map(|part| (part.media_type.clone(), part.size, part.filename.clone()))
+            .collect();
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(
+            all,
+            [
+                ("multipart/mixed".to_owned(), 0, None),
+                ("text/plain".to_owned(), 12, None),
+                ("image/png".to_owned(), 4000, named("b.png")),
+                ("message/rfc822".to_owned(), 900, None),
+                ("application/pdf".to_owned(), 800, named("c.pdf")),
+            ]
+        );
+        assert_eq!(whole.children[1].disposition.as_deref(), Some("attachment"));
+        assert_eq!(whole.parameters, [("boundary".to_owned(), "x".to_owned())]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_none() {
+        for text in [
+            "NIL",
+            "()",
+            "(())",
+            r#"("TEXT" "PLAIN")"#,
+            r#"("TEXT" "PLAIN" NIL NIL NIL "7BIT" NIL 1)"#,
+            r#"(("TEXT" "PLAIN" NIL NIL NIL "7BIT" 1 1) NIL)"#,
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        let deep = format!("{}{}", "(".repeat(500), ")".repeat(500));
+        assert_eq!(read(&deep), None);
+        // Without the lines of a text, and a message nobody looked into.
+        assert!(read(r#"("TEXT" "PLAIN" NIL NIL NIL "7BIT" 3)"#).is_some());
+        assert!(read(r#"("MESSAGE" "RFC822" NIL NIL NIL "7BIT" 3 NIL NIL NIL)"#).is_some());
+    }
+}

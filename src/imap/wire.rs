@@ -1,0 +1,332 @@
+//! Octets to and from a server, in clear or by TLS, and where one response ends.
+//!
+//! Whatever a server sends: one response takes [`LONGEST`] octets at most, one without an end is a failure, and so is a server
+//! that says nothing for long. What was read and is not taken yet lies in one buffer, which becomes no larger than a response.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::failure::ImapFailure;
+use super::response::announced;
+use crate::error::Error;
+use crate::mailbox::Stop;
+
+/// Octets of one response with its literals: SEARCH that names a million messages has 8 MB, a piece of a body 1 MB.
+pub(crate) const LONGEST: usize = 16 << 20;
+/// Octets that are read at a time.
+const READ: usize = 128 << 10;
+/// How often a stop is looked for while nothing comes.
+const TICK: Duration = Duration::from_millis(200);
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(30);
+/// Octets of a literal that are written at a time.
+const WRITE: usize = 256 << 10;
+
+/// Octets that crossed the network, whatever they were: TLS counts with its records.
+#[derive(Default, Debug)]
+pub(crate) struct Traffic {
+    read: AtomicU64,
+    written: AtomicU64,
+}
+
+impl Traffic {
+    /// Octets that were read, and that were written.
+    pub(crate) fn so_far(&self) -> (u64, u64) {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (of(&self.read), of(&self.written))
+    }
+}
+
+/// A socket that counts.
+struct Socket {
+    stream: TcpStream,
+    traffic: Arc<Traffic>,
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.stream.read(into)?;
+        self.traffic.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        let written = self.stream.write(from)?;
+        self.traffic
+            .written
+            .fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// What octets go through. Fuzzing puts other things here.
+trait Channel: Read + Write + Send {}
+
+impl<C: Read + Write + Send> Channel for C {}
+
+/// A connection, and what was read of it.
+pub(crate) struct Wire {
+    channel: Box<dyn Channel>,
+    /// To start TLS on; none once it was.
+    socket: Option<TcpStream>,
+    traffic: Arc<Traffic>,
+    buffer: Vec<u8>,
+    /// What of the buffer was taken, and where it ends.
+    taken: usize,
+    filled: usize,
+    silence: Duration,
+    stop: Stop,
+}
+
+impl Wire {
+    /// A connection in clear; nothing was said on it.
+    ///
+    /// # Errors
+    /// [`ImapFailure::Connect`].
+    pub(crate) fn connect(
+        host: &str,
+        port: u16,
+        silence: Duration,
+        traffic: &Arc<Traffic>,
+        stop: &Stop,
+    ) -> Result<Self, ImapFailure> {
+        let failed = |source| ImapFailure::Connect {
+            host: host.to_owned(),
+            source,
+        };
+        let addresses = (host, port).to_socket_addrs().map_err(failed)?;
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        for address in addresses {
+            stop.check()?;
+            match TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(stream) => {
+                    let set = || {
+                        stream.set_nodelay(true)?;
+                        stream.set_read_timeout(Some(TICK))?;
+                        stream.set_write_timeout(Some(silence))?;
+                        stream.try_clone()
+                    };
+                    let socket = set().map_err(failed)?;
+                    let channel = Socket {
+                        stream,
+                        traffic: Arc::clone(traffic),
+                    };
+                    return Ok(Self {
+                        socket: Some(socket),
+                        traffic: Arc::clone(traffic),
+                        silence,
+                        ..Self::over(channel, stop)
+                    });
+                }
+                Err(why) => last = why,
+            }
+        }
+        Err(failed(last))
+    }
+
+    /// A connection over anything.
+    pub(crate) fn over(channel: impl Read + Write + Send + 'static, stop: &Stop) -> Self {
+        Self {
+            channel: Box::new(channel),
+            socket: None,
+            traffic: Arc::default(),
+            buffer: Vec::new(),
+            taken: 0,
+            filled: 0,
+            silence: Duration::from_secs(60),
+            stop: stop.clone(),
+        }
+    }
+
+    /// Goes on by TLS. What the server sent before, in clear, would be taken for what it says within TLS: then it is refused.
+    ///
+    /// # Errors
+    /// [`ImapFailure::Tls`], [`ImapFailure::Protocol`].
+    pub(crate) fn start_tls(
+        &mut self,
+        host: &str,
+        config: &Arc<ClientConfig>,
+    ) -> Result<(), ImapFailure> {
+        if self.taken < self.filled {
+            return Err(ImapFailure::Protocol("more than an answer before TLS starts"));
+        }
+        let failed = |why: String| ImapFailure::Tls {
+            host: host.to_owned(),
+            why,
+        };
+        let Some(stream) = self.socket.take() else {
+            return Err(failed("TLS was started already".to_owned()));
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(|why| failed(why.to_string()))?;
+        let connection = ClientConnection::new(Arc::clone(config), name)
+            .map_err(|why| failed(why.to_string()))?;
+        let socket = Socket {
+            stream,
+            traffic: Arc::clone(&self.traffic),
+        };
+        let mut stream = StreamOwned::new(connection, socket);
+        let start = Instant::now();
+        while stream.conn.is_handshaking() {
+            self.stop.check()?;
+            match stream.conn.complete_io(&mut stream.sock) {
+                Ok(_) => {}
+                Err(why) if is_tick(&why) && start.elapsed() < self.silence => {}
+                Err(why) if is_tick(&why) => return Err(ImapFailure::Silent(self.silence.as_secs())),
+                Err(why) if why.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) => {
+                    return Err(failed(why.to_string()));
+                }
+                Err(why) => return Err(ImapFailure::Cut(why)),
+            }
+        }
+        self.channel = Box::new(stream);
+        Ok(())
+    }
+
+    /// One response, with the literals in it and its end of line. It stays until the next one is asked for.
+    ///
+    /// # Errors
+    /// [`ImapFailure::Protocol`] if it is too long, [`ImapFailure::Cut`], [`ImapFailure::Silent`].
+    pub(crate) fn response(&mut self) -> Result<&[u8], ImapFailure> {
+        // Where the line begins that is looked at, and up to where it was.
+        let (mut line, mut seen) = (0, 0);
+        let length = loop {
+            let here = &self.buffer[self.taken..self.filled];
+            let found = here.get(seen..).and_then(|rest| memchr::memchr(b'\n', rest));
+            let Some(end) = found.map(|at| seen + at) else {
+                seen = seen.max(here.len());
+                if seen > LONGEST {
+                    return Err(ImapFailure::Protocol("a line without an end"));
+                }
+                self.fill(0)?;
+                continue;
+            };
+            let text = here[line..end].strip_suffix(b"\r").unwrap_or(&here[line..end]);
+            let literal = match here.first() {
+                // What stands behind + and in a text is for people.
+                Some(b'+') => None,
+                _ => announced(text),
+            };
+            let Some(octets) = literal else {
+                break end + 1;
+            };
+            let octets = usize::try_from(octets).unwrap_or(usize::MAX);
+            line = (end + 1).saturating_add(octets);
+            if line > LONGEST {
+                return Err(ImapFailure::Protocol("a literal that is too long"));
+            }
+            seen = line;
+            let missing = line.saturating_sub(here.len());
+            if missing > 0 {
+                self.fill(missing)?;
+            }
+        };
+        let from = self.taken;
+        self.taken += length;
+        Ok(&self.buffer[from..from + length])
+    }
+
+    /// Reads what comes, at least so much.
+    fn fill(&mut self, wanted: usize) -> Result<(), ImapFailure> {
+        if self.taken == self.filled {
+            (self.taken, self.filled) = (0, 0);
+        }
+        let room = wanted.max(READ);
+        if self.filled + room > self.buffer.len() {
+            self.buffer.copy_within(self.taken..self.filled, 0);
+            self.filled -= self.taken;
+            self.taken = 0;
+            // It does not keep the room of the largest response of all times.
+            let needed = self.filled + room;
+            if needed > self.buffer.len() {
+                self.buffer.resize(needed.next_multiple_of(READ), 0);
+            }
+        }
+        let mut missing = wanted.max(1);
+        let mut since = Instant::now();
+        while missing > 0 {
+            self.stop.check()?;
+            match self.channel.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => return Err(ImapFailure::Cut(io::ErrorKind::UnexpectedEof.into())),
+                Ok(read) => {
+                    self.filled += read;
+                    missing = missing.saturating_sub(read);
+                    since = Instant::now();
+                }
+                Err(why) if is_tick(&why) => {
+                    if since.elapsed() >= self.silence {
+                        return Err(ImapFailure::Silent(self.silence.as_secs()));
+                    }
+                }
+                Err(why) => return Err(ImapFailure::Cut(why)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a response may have come already, so that asking for it does not wait.
+    pub(crate) fn has_more(&self) -> bool {
+        self.taken < self.filled
+    }
+
+    /// Sends octets.
+    ///
+    /// # Errors
+    /// [`ImapFailure::Cut`]; [`ImapFailure::Run`] if the run is to stop.
+    pub(crate) fn send(&mut self, octets: &[u8]) -> Result<(), ImapFailure> {
+        for piece in octets.chunks(WRITE) {
+            self.stop.check()?;
+            self.channel.write_all(piece).map_err(ImapFailure::Cut)?;
+        }
+        self.channel.flush().map_err(ImapFailure::Cut)
+    }
+}
+
+/// Whether nothing came in the time of a tick.
+fn is_tick(why: &io::Error) -> bool {
+    matches!(
+        why.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+/// Trusts what the system trusts, and the certificates in `file`.
+///
+/// # Errors
+/// [`Error::Read`], [`Error::Usage`].
+pub(crate) fn trust(file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = file {
+        let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
+        let pem = std::fs::read(path)
+            .map_err(Error::cannot_read(format!("the CA file {}", path.display())))?;
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        let found = found.map_err(|_| wrong())?;
+        let count = found.len();
+        let (added, _) = roots.add_parsable_certificates(found);
+        if added == 0 || added < count {
+            return Err(wrong());
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|why| Error::Usage(why.to_string().into()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
