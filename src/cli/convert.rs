@@ -13,6 +13,8 @@ use super::input::{is_folder, is_standard, stream};
 use super::origin::{Piece, Start};
 use super::output;
 use super::progress::Display;
+#[cfg(feature = "imap")]
+use super::remote;
 use super::report_file::{self, ReportFile};
 use super::reporter::{Counts, Reporter};
 use super::resume::Resume;
@@ -288,6 +290,10 @@ impl Walk<'_> {
         reporter: &Reporter<'_>,
     ) -> Result<Summary, Error> {
         let (options, stop) = (&self.options, &self.signals.stop);
+        #[cfg(feature = "imap")]
+        if let Some(account) = remote::account(source, &self.args.imap, self.policy)? {
+            return remote::download(&account, target, options, transform, reporter, stop);
+        }
         if is_standard(target) && is_folder(source) {
             let to = output::open()?;
             return convert_folder_open(source, to, options, transform, reporter, stop);
@@ -318,6 +324,10 @@ impl Walk<'_> {
     /// Finds what cannot be done before anything is opened or made.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
+        #[cfg(feature = "imap")]
+        if remote::are_remote(self.sources, &self.args.imap)? {
+            return self.check_remote();
+        }
         self.check_in_place()?;
         let targets = self.targets()?;
         for (source, target) in self.sources.iter().zip(&targets) {
@@ -327,6 +337,18 @@ impl Walk<'_> {
             }
         }
         report_file::check(self.saying.report.as_deref(), self.sources, &targets)
+    }
+
+    /// The same of accounts: their folders are not looked for yet.
+    #[cfg(feature = "imap")]
+    fn check_remote(&self) -> Result<(), Error> {
+        for source in self.sources {
+            remote::account(source, &self.args.imap, self.policy)?;
+        }
+        let targets = self.targets()?;
+        targets
+            .iter()
+            .try_for_each(|target| remote::check(&self.options, target))
     }
 
     /// Finds a source that cannot be replaced before another one is.

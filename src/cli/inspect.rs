@@ -18,9 +18,13 @@ use super::origin::Start;
 use super::outline::outline;
 use super::output::{self, print, write_error};
 use super::progress::Display;
+#[cfg(feature = "imap")]
+use super::remote;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless, harmless_within};
+#[cfg(feature = "imap")]
+use super::signals::Signals;
 use super::survey::{Line, Looked, NamedSource, SourceKind, Surveying, lines, page, write_page};
 use super::totals::{MOST, Totals};
 use super::verb::{Expanding, Work};
@@ -69,6 +73,10 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     }
     let base_url = args.policy.store_url();
     let larger_than = args.larger_than.unwrap_or(Choice::LARGER_THAN);
+    #[cfg(feature = "imap")]
+    if remote::are_remote(sources, &args.imap)? {
+        return accounts(args, &policy, larger_than);
+    }
     let tells_embeds = policy.embed.is_on();
     let expanding = Expanding {
         expander,
@@ -159,6 +167,33 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         Some(_) if is_page_printed => print(page(&sum.survey, &looked).as_bytes())?,
         Some(file) => write_page(file, &page(&sum.survey, &looked))?,
         None => {}
+    }
+    Ok(status)
+}
+
+/// Accounts on servers: sizes and structure alone.
+#[cfg(feature = "imap")]
+fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Status, Error> {
+    let needs_content = args.html.is_some() || !args.by.is_empty() || policy.embed.is_on();
+    if needs_content || args.asking() != Asking::Nobody || args.format != Format::Auto {
+        let what = "of mail on a server inspect reads sizes and structure alone: --html, --by, --embed, --probe and --format are for mail in files; convert it first";
+        return Err(Error::Usage(what.into()));
+    }
+    let signals = Signals::watch();
+    let mut status = Status::Success;
+    for source in &args.sources {
+        let Some(account) = remote::account(source, &args.imap, policy)? else {
+            continue;
+        };
+        match remote::overview(&account, larger_than, args.json, &signals.stop) {
+            Ok(true) => {}
+            Ok(false) => status = Status::Trouble,
+            Err(Error::Interrupted) => return Ok(signals.status()),
+            Err(error) => {
+                say::tell(&say::error(&error));
+                status = Status::of_error(&error);
+            }
+        }
     }
     Ok(status)
 }

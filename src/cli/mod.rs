@@ -5,7 +5,7 @@
 //! work, `verb` is what they do to a message, `messages` prints messages for other programs,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
-//! `split` says where to cut, `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
+//! `remote` has sources that are accounts on servers, `split` says where to cut, `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
 //! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
 //! whether there is anything to read from and to write to.
@@ -30,6 +30,8 @@ mod output;
 mod pages;
 mod progress;
 mod remedy;
+#[cfg(feature = "imap")]
+mod remote;
 mod report_file;
 mod reporter;
 mod resume;

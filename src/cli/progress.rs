@@ -71,6 +71,12 @@ impl Display {
         }
     }
 
+    /// So many more bytes are to come than was known.
+    pub(super) fn expect(&self, bytes: u64) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.total += bytes;
+    }
+
     pub(super) fn advance(&self, bytes: u64, messages: u64, totals: [&Totals; 2]) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.bytes += bytes;

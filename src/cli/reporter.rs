@@ -147,6 +147,10 @@ impl Observer<Said> for Reporter<'_> {
         self.display.advance(bytes, messages, totals);
     }
 
+    fn expects(&self, bytes: u64) {
+        self.display.expect(bytes);
+    }
+
     fn done(&self, summary: &Summary) {
         let mut counts = self.counts();
         let totals = std::mem::take(&mut counts.of_mailbox);

@@ -238,6 +238,13 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("'{text}' is not a number from 1 on"))
 }
 
+/// A day of the calendar, as IMAP writes it.
+#[cfg(feature = "imap")]
+pub(super) fn day(text: &str) -> Result<String, String> {
+    let day = crate::imap::account::day(text);
+    day.ok_or_else(|| format!("'{text}' is not a day as 2020-12-31"))
+}
+
 pub(super) fn base_url(text: &str) -> Result<String, String> {
     const LONGEST: usize = 500;
     let wrong = |what: &str| Err(format!("'{}' {what}", masked(text)));

@@ -172,9 +172,8 @@ impl Account {
             true => String::new(),
             false => format!(":{}", self.port),
         };
-        let plain = |text: &str| {
-            percent_encoding::utf8_percent_encode(text, PLAIN_IN_URL).to_string()
-        };
+        let plain =
+            |text: &str| percent_encoding::utf8_percent_encode(text, PLAIN_IN_URL).to_string();
         let host = match self.host.contains(':') {
             true => format!("[{}]", self.host),
             false => self.host.clone(),
@@ -315,7 +314,10 @@ pub(crate) fn day(text: &str) -> Option<String> {
     let is_plain = year.len() == 4 && month.len() == 2 && day.len() == 2;
     let number = |digits: &str| {
         let are_digits = digits.bytes().all(|octet| octet.is_ascii_digit());
-        digits.parse::<usize>().ok().filter(|_| are_digits && is_plain)
+        digits
+            .parse::<usize>()
+            .ok()
+            .filter(|_| are_digits && is_plain)
     };
     let (year, month, day) = (number(year)?, number(month)?, number(day)?);
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -338,24 +340,72 @@ mod tests {
     #[test]
     fn urls_say_server_user_and_folder() {
         for (url, security, port, user, folder) in [
-            ("imaps://me@mail.example.org/", Security::Tls, 993, "me", None),
-            ("IMAPS://me@mail.example.org", Security::Tls, 993, "me", None),
-            ("imap://me@mail.example.org:1430/Sent", Security::StartTls, 1430, "me", Some("Sent")),
-            ("imaps://me%40x.org@mail.example.org/Entw%C3%BCrfe/a b", Security::Tls, 993, "me@x.org", Some("Entwürfe/a b")),
-            ("imaps://me@x.org@mail.example.org/*", Security::Tls, 993, "me@x.org", Some("*")),
-            ("imaps://me;auth=xoauth2@mail.example.org/INBOX;uidvalidity=3/;uid=20", Security::Tls, 993, "me", Some("INBOX")),
+            (
+                "imaps://me@mail.example.org/",
+                Security::Tls,
+                993,
+                "me",
+                None,
+            ),
+            (
+                "IMAPS://me@mail.example.org",
+                Security::Tls,
+                993,
+                "me",
+                None,
+            ),
+            (
+                "imap://me@mail.example.org:1430/Sent",
+                Security::StartTls,
+                1430,
+                "me",
+                Some("Sent"),
+            ),
+            (
+                "imaps://me%40x.org@mail.example.org/Entw%C3%BCrfe/a b",
+                Security::Tls,
+                993,
+                "me@x.org",
+                Some("Entwürfe/a b"),
+            ),
+            (
+                "imaps://me@x.org@mail.example.org/*",
+                Security::Tls,
+                993,
+                "me@x.org",
+                Some("*"),
+            ),
+            (
+                "imaps://me;auth=xoauth2@mail.example.org/INBOX;uidvalidity=3/;uid=20",
+                Security::Tls,
+                993,
+                "me",
+                Some("INBOX"),
+            ),
             ("imap://me@[::1]:99/", Security::StartTls, 99, "me", None),
         ] {
             let read = Location::of(url, false).unwrap();
             assert_eq!(
-                (read.security, read.port, &*read.user, read.choice.folder.as_deref()),
+                (
+                    read.security,
+                    read.port,
+                    &*read.user,
+                    read.choice.folder.as_deref()
+                ),
                 (security, port, user, folder),
                 "{url}"
             );
         }
-        let one = Location::of("imaps://me;AUTH=XOAUTH2@h/INBOX;UIDVALIDITY=3/;UID=20", false).unwrap();
+        let one = Location::of(
+            "imaps://me;AUTH=XOAUTH2@h/INBOX;UIDVALIDITY=3/;UID=20",
+            false,
+        )
+        .unwrap();
         assert_eq!(one.mechanism, Mechanism::XOauth2);
-        assert_eq!((one.choice.uidvalidity, one.choice.uid), (Some(3), Some(20)));
+        assert_eq!(
+            (one.choice.uidvalidity, one.choice.uid),
+            (Some(3), Some(20))
+        );
         let plain = |url| Location::of(url, true).map(|read| read.security).ok();
         assert_eq!(plain("imap://me@127.0.0.1/"), Some(Security::Plaintext));
         assert_eq!(plain("imap://me@localhost/"), Some(Security::Plaintext));
@@ -394,7 +444,15 @@ mod tests {
     fn days_are_those_of_the_calendar() {
         assert_eq!(day("2020-02-29").as_deref(), Some("29-Feb-2020"));
         assert_eq!(day("1999-12-03").as_deref(), Some("3-Dec-1999"));
-        for wrong in ["2021-02-29", "2020-13-01", "2020-00-01", "2020-1-1", "20-01-01", "x", "2020-01-+1"] {
+        for wrong in [
+            "2021-02-29",
+            "2020-13-01",
+            "2020-00-01",
+            "2020-1-1",
+            "20-01-01",
+            "x",
+            "2020-01-+1",
+        ] {
             assert_eq!(day(wrong), None, "{wrong}");
         }
     }

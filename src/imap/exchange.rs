@@ -149,15 +149,23 @@ impl Exchange {
                 continue;
             }
             line.extend_from_slice(format!("{{{length}}}\r\n").as_bytes());
-            self.wire.send(&line).map_err(|why| self.noted.instead(why))?;
+            self.wire
+                .send(&line)
+                .map_err(|why| self.noted.instead(why))?;
             line.clear();
             if self.next_of(&pending)?.is_some() {
-                return Err(ImapFailure::Protocol("an end of a command that was not sent yet"));
+                return Err(ImapFailure::Protocol(
+                    "an end of a command that was not sent yet",
+                ));
             }
-            self.wire.send(octets).map_err(|why| self.noted.instead(why))?;
+            self.wire
+                .send(octets)
+                .map_err(|why| self.noted.instead(why))?;
         }
         line.extend_from_slice(b"\r\n");
-        self.wire.send(&line).map_err(|why| self.noted.instead(why))?;
+        self.wire
+            .send(&line)
+            .map_err(|why| self.noted.instead(why))?;
         Ok(pending)
     }
 
@@ -183,7 +191,9 @@ impl Exchange {
     ) -> Result<Done, ImapFailure> {
         match self.read(pending, each)? {
             Some(done) => Ok(done),
-            None => Err(ImapFailure::Protocol("a wish for more of a command that was sent")),
+            None => Err(ImapFailure::Protocol(
+                "a wish for more of a command that was sent",
+            )),
         }
     }
 
@@ -225,7 +235,9 @@ impl Exchange {
                 }
                 // Commands that were sent one behind the other end so.
                 Response::Tagged(..) => {
-                    return Err(ImapFailure::Protocol("the end of a command that is not under way"));
+                    return Err(ImapFailure::Protocol(
+                        "the end of a command that is not under way",
+                    ));
                 }
                 read => {
                     if !each(read)? {

@@ -37,7 +37,9 @@ pub(crate) enum ImapFailure {
     #[error("the server does not speak IMAP as it should: {0}")]
     Protocol(&'static str),
     /// UIDs are others than before: nothing that was noted of the folder holds any more.
-    #[error("the folder {folder} was made anew meanwhile (UIDVALIDITY {before}, now {now}); run the command again")]
+    #[error(
+        "the folder {folder} was made anew meanwhile (UIDVALIDITY {before}, now {now}); run the command again"
+    )]
     Renumbered {
         folder: String,
         before: u32,

@@ -106,9 +106,7 @@ fn items<'r>(read: &Response<'r>) -> Result<Option<Vec<[Value<'r>; 2]>>, ImapFai
 }
 
 fn item<'i, 'r>(items: &'i [[Value<'r>; 2]], name: &str) -> Option<&'i Value<'r>> {
-    let is_meant = |[key, _]: &&[Value<'_>; 2]| {
-        matches!(key, Value::Atom(key) if key.eq_ignore_ascii_case(name.as_bytes()))
-    };
+    let is_meant = |[key, _]: &&[Value<'_>; 2]| matches!(key, Value::Atom(key) if key.eq_ignore_ascii_case(name.as_bytes()));
     items.iter().find(is_meant).map(|[_, value]| value)
 }
 
@@ -144,7 +142,11 @@ pub(super) fn metadata(
     let wanted = format!(
         "(UID FLAGS INTERNALDATE RFC822.SIZE{}{})",
         if has_modseq { " MODSEQ" } else { "" },
-        if with == Structure::Wanted { " BODYSTRUCTURE" } else { "" },
+        if with == Structure::Wanted {
+            " BODYSTRUCTURE"
+        } else {
+            ""
+        },
     );
     pipelined(exchange, uids, &wanted, &mut |exchange, pending, batch| {
         let mut missing: HashMap<u32, Heard> =
@@ -219,24 +221,32 @@ impl Heard {
 /// UIDs and RFC822.SIZE alone.
 pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
     let mut found = BTreeMap::new();
-    pipelined(exchange, uids, "(UID RFC822.SIZE)", &mut |exchange, pending, _| {
-        let done = exchange.finish(pending, &mut |read| {
-            let Some(items) = items(read)? else {
-                return Ok(false);
-            };
-            match (uid(&items), item(&items, "RFC822.SIZE").and_then(Value::number)) {
-                (Some(uid), Some(size)) => {
-                    // What nobody asked for would fill the memory.
-                    if uids.binary_search(&uid).is_ok() {
-                        found.insert(uid, size);
+    pipelined(
+        exchange,
+        uids,
+        "(UID RFC822.SIZE)",
+        &mut |exchange, pending, _| {
+            let done = exchange.finish(pending, &mut |read| {
+                let Some(items) = items(read)? else {
+                    return Ok(false);
+                };
+                match (
+                    uid(&items),
+                    item(&items, "RFC822.SIZE").and_then(Value::number),
+                ) {
+                    (Some(uid), Some(size)) => {
+                        // What nobody asked for would fill the memory.
+                        if uids.binary_search(&uid).is_ok() {
+                            found.insert(uid, size);
+                        }
+                        Ok(true)
                     }
-                    Ok(true)
+                    _ => Ok(false),
                 }
-                _ => Ok(false),
-            }
-        });
-        tolerated(done)
-    })?;
+            });
+            tolerated(done)
+        },
+    )?;
     Ok(found.into_iter().collect())
 }
 
@@ -261,7 +271,14 @@ pub(super) fn gmail(
             if uids.binary_search(&uid).is_ok() {
                 let labels = labels.iter().filter_map(Value::text);
                 let labels = labels.map(|label| label.into_owned()).collect();
-                found.insert(uid, GmailMetadata { uid, message_id, labels });
+                found.insert(
+                    uid,
+                    GmailMetadata {
+                        uid,
+                        message_id,
+                        labels,
+                    },
+                );
             }
             Ok(true)
         });
@@ -330,7 +347,10 @@ pub(super) fn bodies(
             rest = behind;
             let batch: BTreeMap<u32, u64> = batch.iter().copied().collect();
             let uids: Vec<u32> = batch.keys().copied().collect();
-            let text = format!("UID FETCH {} (UID BODY.PEEK[]<0.{PIECE}>)", sequence_set(&uids));
+            let text = format!(
+                "UID FETCH {} (UID BODY.PEEK[]<0.{PIECE}>)",
+                sequence_set(&uids)
+            );
             under_way.push_back((exchange.send(ImapCommand::new("FETCH", &text))?, batch));
         }
         let Some((pending, mut missing)) = under_way.pop_front() else {
@@ -384,7 +404,9 @@ fn body<'r>(
                 // A server that takes no notice of how much was asked for gives more.
                 Value::Text(octets) if is_whole || octets.len() <= PIECE => (uid, Some(octets)),
                 Value::Text(_) => {
-                    return Err(ImapFailure::Protocol("more of a message than was asked for"));
+                    return Err(ImapFailure::Protocol(
+                        "more of a message than was asked for",
+                    ));
                 }
                 _ => (uid, None),
             }));
@@ -406,15 +428,13 @@ fn body_alone(
     // None: not yet told.
     let mut end = None;
     while end.is_none() || !under_way.is_empty() {
-        while end.is_none()
-            && under_way.len() < AHEAD
-            && (under_way.is_empty() || asked < size)
-        {
+        while end.is_none() && under_way.len() < AHEAD && (under_way.is_empty() || asked < size) {
             // What was asked for behind a short piece is not what comes next.
             if under_way.is_empty() {
                 asked = given;
             }
-            let from = u32::try_from(asked).map_err(|_| ImapFailure::TooLarge(u32::MAX as usize))?;
+            let from =
+                u32::try_from(asked).map_err(|_| ImapFailure::TooLarge(u32::MAX as usize))?;
             let text = format!("UID FETCH {uid} (UID BODY.PEEK[]<{from}.{PIECE}>)");
             under_way.push_back((exchange.send(ImapCommand::new("FETCH", &text))?, asked));
             asked += PIECE as u64;
@@ -443,7 +463,11 @@ fn body_alone(
             if octets.is_empty() || octets.len() != PIECE && given >= size {
                 // A message of which nothing comes, and that has a size, is not there.
                 let is_nothing = given == 0 && size > 0;
-                end = Some(if is_nothing { BodyPiece::Gone } else { BodyPiece::Whole });
+                end = Some(if is_nothing {
+                    BodyPiece::Gone
+                } else {
+                    BodyPiece::Whole
+                });
             }
             Ok(true)
         });
@@ -490,7 +514,9 @@ fn seconds(text: &str) -> Option<i64> {
     let mut date = date.split('-');
     let (day, month, year) = (number(date.next()?)?, date.next()?, number(date.next()?)?);
     let months = "janfebmaraprmayjunjulaugsepoctnovdec";
-    let month = months.find(&month.to_ascii_lowercase()).filter(|at| at % 3 == 0)?;
+    let month = months
+        .find(&month.to_ascii_lowercase())
+        .filter(|at| at % 3 == 0)?;
     let month = i64::try_from(month / 3).ok()? + 1;
     let mut time = time.split(':');
     let (hour, minute, second) = (
@@ -509,8 +535,13 @@ fn seconds(text: &str) -> Option<i64> {
     let zone = number(digits).filter(|_| digits.len() == 4)?;
     let zone = sign * (zone / 100 * 3600 + zone % 100 * 60);
     // Days since 1970-01-01 of a day in the calendar; March begins the year, so that the leap day ends it.
-    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400)
+    let (year, month) = if month <= 2 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
+    };
+    let days = year * 365 + year.div_euclid(4) - year.div_euclid(100)
+        + year.div_euclid(400)
         + (month * 306 + 5) / 10
         + day
         - 1

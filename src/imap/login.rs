@@ -42,7 +42,10 @@ pub(super) fn logged_in(
     }
     exchange.ask_capabilities()?;
     if exchange.has("ID") {
-        let name = format!("ID (\"name\" \"embody\" \"version\" \"{}\")", env!("CARGO_PKG_VERSION"));
+        let name = format!(
+            "ID (\"name\" \"embody\" \"version\" \"{}\")",
+            env!("CARGO_PKG_VERSION")
+        );
         exchange.run(ImapCommand::new("ID", &name), &mut |_| Ok(false))?;
     }
     Ok(exchange)
@@ -62,7 +65,11 @@ fn greeting(exchange: &mut Exchange, account: &Account) -> Result<bool, ImapFail
     }
 }
 
-fn start_tls(exchange: &mut Exchange, account: &Account, is_known: bool) -> Result<(), ImapFailure> {
+fn start_tls(
+    exchange: &mut Exchange,
+    account: &Account,
+    is_known: bool,
+) -> Result<(), ImapFailure> {
     let refused = |why: &str| ImapFailure::Tls {
         host: account.host.clone(),
         why: why.to_owned(),
@@ -120,7 +127,8 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
         }
         Mechanism::Password => {
             return Err(refused(
-                "it takes no password; name what it takes: imaps://USER;AUTH=XOAUTH2@HOST/".to_owned(),
+                "it takes no password; name what it takes: imaps://USER;AUTH=XOAUTH2@HOST/"
+                    .to_owned(),
             ));
         }
         Mechanism::XOauth2 if has("XOAUTH2") => sasl(

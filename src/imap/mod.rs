@@ -8,16 +8,21 @@
 //! * `command` is what is sent, `exchange` commands and their answers, several of which may be under way; `login` is how a
 //!   connection gets to know us.
 //! * `fetch` reads metadata and bodies, in pieces and pipelined, `structure` BODYSTRUCTURE.
-//! * `session` is a connection that is logged in, with the commands as methods.
+//! * `session` is a connection that is logged in, with the commands as methods; `reading` reads with several of them.
+//! * `download` brings what an account has into Maildirs, which `backup` writes; `overview` tells what it has.
 //! * `failure` is what goes wrong.
 
 pub(crate) mod account;
+mod backup;
 mod command;
+pub(crate) mod download;
 mod exchange;
 pub(crate) mod failure;
 mod fetch;
 mod login;
 mod names;
+pub(crate) mod overview;
+mod reading;
 mod response;
 pub(crate) mod secret;
 pub(crate) mod session;

@@ -10,7 +10,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(&IMAP_MUTF7, NO_PAD);
 pub(crate) fn encoded(name: &str) -> String {
     let mut coded = String::with_capacity(name.len());
     let mut units: Vec<u8> = Vec::new();
-    let mut flush = |units: &mut Vec<u8>, coded: &mut String| {
+    let flush = |units: &mut Vec<u8>, coded: &mut String| {
         if !units.is_empty() {
             coded.push('&');
             coded.push_str(&BASE64.encode(&units));
@@ -84,8 +84,8 @@ pub(crate) fn fits(pattern: &str, name: &str, delimiter: Option<char>) -> bool {
                 '*' => next[at] = true,
                 '%' => next[at] |= Some(symbol) != delimiter,
                 wanted => {
-                    let is_same = *wanted == symbol
-                        || is_inbox && wanted.eq_ignore_ascii_case(&symbol);
+                    let is_same =
+                        *wanted == symbol || is_inbox && wanted.eq_ignore_ascii_case(&symbol);
                     next[at + 1] |= is_same;
                 }
             }
@@ -160,7 +160,11 @@ mod tests {
             ("Entw&APw-rfe", "Entw&APw-rfe", '/', true),
             ("", "a", '/', false),
         ] {
-            assert_eq!(means(pattern, name, Some(delimiter)), is_meant, "{pattern} {name}");
+            assert_eq!(
+                means(pattern, name, Some(delimiter)),
+                is_meant,
+                "{pattern} {name}"
+            );
         }
         let long = "a".repeat(5000);
         assert!(!fits(&"*a".repeat(200), &format!("{long}b"), None));

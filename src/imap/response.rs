@@ -147,7 +147,8 @@ pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
         return Ok(Response::Status(status));
     }
     if let Some(number) = number(first) {
-        let number = u32::try_from(number).map_err(|_| "a number of a message that is too large")?;
+        let number =
+            u32::try_from(number).map_err(|_| "a number of a message that is too large")?;
         let (name, rest) = word(behind);
         return Ok(Response::Numbered(number, upper(name), rest));
     }
@@ -378,7 +379,10 @@ mod tests {
             (b"{3}\r\na\0) x", "'a\\x00)' x"),
             (b"~{1+}\r\n( x", "'(' x"),
             (b"{3} x", "{3} x"),
-            (b"BODY[HEADER.FIELDS (A B)]<0> NIL", "BODY[HEADER.FIELDS (A B)]<0> NIL"),
+            (
+                b"BODY[HEADER.FIELDS (A B)]<0> NIL",
+                "BODY[HEADER.FIELDS (A B)]<0> NIL",
+            ),
             (b"body[]<0> {0}\r\n", "body[]<0> ''"),
             (b"(a]b x[ \xff)", "[a]b,x[,\u{fffd}]"),
             (b"\"caf\xc3\xa9\"", "'caf\\xc3\\xa9'"),
@@ -388,7 +392,10 @@ mod tests {
             (b"\"a", "a quoted string without an end"),
             (b"\"a\\", "a quoted string without an end"),
             (b"{4}\r\nabc", "a literal without its end"),
-            (b"{99999999999999999999}\r\nabc", "a literal without its end"),
+            (
+                b"{99999999999999999999}\r\nabc",
+                "a literal without its end",
+            ),
             (b"", ""),
         ] {
             assert_eq!(shown(octets), is, "{}", octets.escape_ascii());
@@ -415,19 +422,46 @@ mod tests {
         for (line, is) in [
             (b"+ go on\r\n".as_slice(), Response::Continue(b"go on")),
             (b"+\r\n", Response::Continue(b"")),
-            (b"a1 ok done\r\n", Response::Tagged(b"a1", ok("", b"", b"done"))),
-            (b"* OK [UIDNEXT 7] next\r\n", Response::Status(ok("UIDNEXT", b"7", b"next"))),
-            (b"* OK [PERMANENTFLAGS (a]b \\*)] x\r\n", Response::Status(ok("PERMANENTFLAGS", b"(a]b \\*)", b"x"))),
+            (
+                b"a1 ok done\r\n",
+                Response::Tagged(b"a1", ok("", b"", b"done")),
+            ),
+            (
+                b"* OK [UIDNEXT 7] next\r\n",
+                Response::Status(ok("UIDNEXT", b"7", b"next")),
+            ),
+            (
+                b"* OK [PERMANENTFLAGS (a]b \\*)] x\r\n",
+                Response::Status(ok("PERMANENTFLAGS", b"(a]b \\*)", b"x")),
+            ),
             (b"* OK\r\n", Response::Status(ok("", b"", b""))),
-            (b"* OK caf\xe9 [x\r\n", Response::Status(ok("", b"", b"caf\xe9 [x"))),
-            (b"* 23 exists\r\n", Response::Numbered(23, "EXISTS".into(), b"")),
-            (b"* 1 FETCH (UID 5)\r\n", Response::Numbered(1, "FETCH".into(), b"(UID 5)")),
+            (
+                b"* OK caf\xe9 [x\r\n",
+                Response::Status(ok("", b"", b"caf\xe9 [x")),
+            ),
+            (
+                b"* 23 exists\r\n",
+                Response::Numbered(23, "EXISTS".into(), b""),
+            ),
+            (
+                b"* 1 FETCH (UID 5)\r\n",
+                Response::Numbered(1, "FETCH".into(), b"(UID 5)"),
+            ),
             (b"* SEARCH\r\n", Response::Data("SEARCH".into(), b"")),
-            (b"* LIST () \"/\" a\r\n", Response::Data("LIST".into(), b"() \"/\" a")),
+            (
+                b"* LIST () \"/\" a\r\n",
+                Response::Data("LIST".into(), b"() \"/\" a"),
+            ),
         ] {
             assert_eq!(response(line), Ok(is), "{}", line.escape_ascii());
         }
-        for line in [b"\r\n".as_slice(), b"* \r\n", b"HTTP/1.1 200 OK\r\n", b"a1 BYE x\r\n", b"* 99999999999 EXISTS\r\n"] {
+        for line in [
+            b"\r\n".as_slice(),
+            b"* \r\n",
+            b"HTTP/1.1 200 OK\r\n",
+            b"a1 BYE x\r\n",
+            b"* 99999999999 EXISTS\r\n",
+        ] {
             assert!(response(line).is_err(), "{}", line.escape_ascii());
         }
         assert_eq!(announced(b"* 1 FETCH (BODY[] {310}"), Some(310));

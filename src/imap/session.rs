@@ -67,7 +67,9 @@ pub(crate) enum FlagChange {
 /// What became of STORE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
-    Done { modseq: Option<u64> },
+    Done {
+        modseq: Option<u64>,
+    },
     /// The message changed since: MODIFIED (RFC 7162 §3.1.3). Nothing was stored.
     Modified,
     /// There is no such message any more, as far as the server says.
@@ -119,7 +121,10 @@ impl ImapSession {
         }
         let can_be_selected = |folder: &RemoteFolder| {
             let not = ["\\noselect", "\\nonexistent"];
-            !folder.attributes.iter().any(|attribute| not.contains(&attribute.as_str()))
+            !folder
+                .attributes
+                .iter()
+                .any(|attribute| not.contains(&attribute.as_str()))
         };
         all.retain(can_be_selected);
         let is_all = |folder: &RemoteFolder| folder.attributes.iter().any(|it| it == "\\all");
@@ -128,7 +133,11 @@ impl ImapSession {
             let named = choice.folder.iter().any(|name| is_named(name, folder));
             let chosen = choice.folders.iter().any(|name| is_named(name, folder));
             // A pattern in a URL means what LIST gives for it; a name means that one.
-            let exactly = named && choice.folder.as_deref().is_some_and(|name| !name.contains(['*', '%']))
+            let exactly = named
+                && choice
+                    .folder
+                    .as_deref()
+                    .is_some_and(|name| !name.contains(['*', '%']))
                 || chosen;
             (choice.folder.is_none() || named)
                 && (choice.folders.is_empty() || chosen)
@@ -139,7 +148,8 @@ impl ImapSession {
         if all.is_empty() {
             let what = match &choice.folder {
                 Some(name) => format!("the server has no folder {name} that can be read"),
-                None => "no folder is left to read; embody inspect names those that there are".to_owned(),
+                None => "no folder is left to read; embody inspect names those that there are"
+                    .to_owned(),
             };
             return Err(Error::Usage(what.into()).into());
         }
@@ -166,7 +176,8 @@ impl ImapSession {
                 return Err(ImapFailure::Protocol("LIST without a name"));
             };
             let name = name.text().unwrap_or_default().into_owned();
-            let is_usable = !name.is_empty() && name.len() <= 4096 && !name.contains(char::is_control);
+            let is_usable =
+                !name.is_empty() && name.len() <= 4096 && !name.contains(char::is_control);
             if is_usable && found.len() < MOST_FOLDERS {
                 let attributes = attributes.list().unwrap_or_default().iter();
                 let folder = RemoteFolder {
@@ -190,20 +201,21 @@ impl ImapSession {
         if !self.has("NAMESPACE") {
             return Ok(prefixes);
         }
-        self.exchange.run(ImapCommand::new("NAMESPACE", "NAMESPACE"), &mut |read| {
-            let Response::Data(word, rest) = read else {
-                return Ok(false);
-            };
-            if word != "NAMESPACE" {
-                return Ok(false);
-            }
-            let values = values(rest).map_err(ImapFailure::Protocol)?;
-            for namespace in values.iter().skip(1).filter_map(Value::list).flatten() {
-                let prefix = namespace.list().and_then(|it| it.first()?.text());
-                prefixes.extend(prefix.filter(|it| !it.is_empty()).map(|it| it.into_owned()));
-            }
-            Ok(true)
-        })?;
+        self.exchange
+            .run(ImapCommand::new("NAMESPACE", "NAMESPACE"), &mut |read| {
+                let Response::Data(word, rest) = read else {
+                    return Ok(false);
+                };
+                if word != "NAMESPACE" {
+                    return Ok(false);
+                }
+                let values = values(rest).map_err(ImapFailure::Protocol)?;
+                for namespace in values.iter().skip(1).filter_map(Value::list).flatten() {
+                    let prefix = namespace.list().and_then(|it| it.first()?.text());
+                    prefixes.extend(prefix.filter(|it| !it.is_empty()).map(|it| it.into_owned()));
+                }
+                Ok(true)
+            })?;
         Ok(prefixes)
     }
 
@@ -286,7 +298,11 @@ impl ImapSession {
                 return Ok(false);
             }
             let values = values(rest).map_err(ImapFailure::Protocol)?;
-            rights = values.get(1).and_then(Value::text).unwrap_or_default().into_owned();
+            rights = values
+                .get(1)
+                .and_then(Value::text)
+                .unwrap_or_default()
+                .into_owned();
             Ok(true)
         });
         match done {
@@ -297,7 +313,10 @@ impl ImapSession {
 
     /// UID SEARCH with criteria as they go over the wire: `LARGER 1000 UNDELETED`. In ascending order.
     pub(crate) fn search(&mut self, criteria: &str) -> Result<Vec<u32>, ImapFailure> {
-        self.search_for(ImapCommand::new("SEARCH", &format!("UID SEARCH {criteria}")))
+        self.search_for(ImapCommand::new(
+            "SEARCH",
+            &format!("UID SEARCH {criteria}"),
+        ))
     }
 
     /// UID SEARCH of messages with `text` in a header field; `more` stands before: `UNDELETED`.
@@ -320,7 +339,10 @@ impl ImapSession {
             if word != "SEARCH" {
                 return Ok(false);
             }
-            for digits in rest.split(|octet| *octet == b' ').filter(|it| !it.is_empty()) {
+            for digits in rest
+                .split(|octet| *octet == b' ')
+                .filter(|it| !it.is_empty())
+            {
                 // (MODSEQ 917162500) stands behind the last one.
                 if digits.starts_with(b"(") {
                     break;
@@ -380,14 +402,18 @@ impl ImapSession {
         let (mut content, mut is_whole, mut is_too_large) = (Vec::new(), false, false);
         self.fetch_bodies(&[(uid, size)], &mut |_, piece| {
             match piece {
-                BodyPiece::Octets(octets) if content.len() + octets.len() > most => is_too_large = true,
+                BodyPiece::Octets(octets) if content.len() + octets.len() > most => {
+                    is_too_large = true
+                }
                 BodyPiece::Octets(octets) => content.extend_from_slice(octets),
                 BodyPiece::Whole => is_whole = true,
                 BodyPiece::Gone => {}
             }
             match is_too_large {
                 // Whatever the server goes on to send.
-                true => Err(ImapFailure::Protocol("a message that is longer than the server said")),
+                true => Err(ImapFailure::Protocol(
+                    "a message that is longer than the server said",
+                )),
                 false => Ok(()),
             }
         })?;
@@ -472,21 +498,23 @@ impl ImapSession {
             Ok(done) if done.code == "MODIFIED" => Ok(Stored::Modified),
             Ok(_) => {
                 let of_it = |event: &Event| match event {
-                    Event::Flags { uid: Some(found), modseq, .. } if *found == uid => *modseq,
+                    Event::Flags {
+                        uid: Some(found),
+                        modseq,
+                        ..
+                    } if *found == uid => *modseq,
                     _ => None,
                 };
                 Ok(Stored::Done {
                     modseq: events.iter().rev().find_map(of_it),
                 })
             }
-            Err(ImapFailure::Refused { code: Some(code), .. }) if code == "MODIFIED" => {
-                Ok(Stored::Modified)
-            }
-            Err(ImapFailure::Refused { code: Some(code), .. })
-                if matches!(code.as_str(), "EXPUNGEISSUED" | "NONEXISTENT") =>
-            {
-                Ok(Stored::Gone)
-            }
+            Err(ImapFailure::Refused {
+                code: Some(code), ..
+            }) if code == "MODIFIED" => Ok(Stored::Modified),
+            Err(ImapFailure::Refused {
+                code: Some(code), ..
+            }) if matches!(code.as_str(), "EXPUNGEISSUED" | "NONEXISTENT") => Ok(Stored::Gone),
             Err(why) => Err(why),
         }
     }
@@ -590,9 +618,15 @@ impl ImapSession {
                 return Ok(word == "QUOTAROOT");
             }
             let values = values(rest).map_err(ImapFailure::Protocol)?;
-            let (resources, _) = values.get(1).and_then(Value::list).unwrap_or_default().as_chunks::<3>();
+            let (resources, _) = values
+                .get(1)
+                .and_then(Value::list)
+                .unwrap_or_default()
+                .as_chunks::<3>();
             for [name, used, most] in resources {
-                let is_storage = name.text().is_some_and(|name| name.eq_ignore_ascii_case("STORAGE"));
+                let is_storage = name
+                    .text()
+                    .is_some_and(|name| name.eq_ignore_ascii_case("STORAGE"));
                 if let (true, Some(used), Some(most)) = (is_storage, used.number(), most.number()) {
                     found = Some((used.saturating_mul(1024), most.saturating_mul(1024)));
                 }

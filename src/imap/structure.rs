@@ -67,15 +67,26 @@ fn multipart(values: &[Value<'_>]) -> Option<BodyPart> {
 }
 
 fn single(values: &[Value<'_>]) -> Option<BodyPart> {
-    let [kind, subtype, parameters, _id, _description, encoding, size, rest @ ..] = values else {
+    let [
+        kind,
+        subtype,
+        parameters,
+        _id,
+        _description,
+        encoding,
+        size,
+        rest @ ..,
+    ] = values
+    else {
         return None;
     };
     let media_type = format!("{}/{}", lower(kind)?, lower(subtype)?);
     // Behind the fields of all parts stand those of its kind: a message's envelope, structure and lines, or a text's lines.
     let (child, rest) = match (media_type.as_str(), rest) {
-        ("message/rfc822" | "message/global", [_envelope, inner @ Value::List(_), _lines, rest @ ..]) => {
-            (Some(BodyPart::read(inner)?), rest)
-        }
+        (
+            "message/rfc822" | "message/global",
+            [_envelope, inner @ Value::List(_), _lines, rest @ ..],
+        ) => (Some(BodyPart::read(inner)?), rest),
         // Some servers do not look into it, and some write NIL.
         (text, [lines, rest @ ..]) if text.starts_with("text/") && lines.number().is_some() => {
             (None, rest)
@@ -119,7 +130,9 @@ fn disposition(value: Option<&Value<'_>>) -> (Option<String>, Option<String>) {
     let Some([word, rest @ ..]) = value.and_then(Value::list) else {
         return (None, None);
     };
-    let name = pairs(rest.first()).into_iter().find(|(name, _)| name == "filename");
+    let name = pairs(rest.first())
+        .into_iter()
+        .find(|(name, _)| name == "filename");
     (lower(word), name.map(|(_, name)| name))
 }
 

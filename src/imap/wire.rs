@@ -162,7 +162,9 @@ impl Wire {
         config: &Arc<ClientConfig>,
     ) -> Result<(), ImapFailure> {
         if self.taken < self.filled {
-            return Err(ImapFailure::Protocol("more than an answer before TLS starts"));
+            return Err(ImapFailure::Protocol(
+                "more than an answer before TLS starts",
+            ));
         }
         let failed = |why: String| ImapFailure::Tls {
             host: host.to_owned(),
@@ -185,8 +187,14 @@ impl Wire {
             match stream.conn.complete_io(&mut stream.sock) {
                 Ok(_) => {}
                 Err(why) if is_tick(&why) && start.elapsed() < self.silence => {}
-                Err(why) if is_tick(&why) => return Err(ImapFailure::Silent(self.silence.as_secs())),
-                Err(why) if why.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) => {
+                Err(why) if is_tick(&why) => {
+                    return Err(ImapFailure::Silent(self.silence.as_secs()));
+                }
+                Err(why)
+                    if why
+                        .get_ref()
+                        .is_some_and(|inner| inner.is::<rustls::Error>()) =>
+                {
                     return Err(failed(why.to_string()));
                 }
                 Err(why) => return Err(ImapFailure::Cut(why)),
@@ -205,7 +213,9 @@ impl Wire {
         let (mut line, mut seen) = (0, 0);
         let length = loop {
             let here = &self.buffer[self.taken..self.filled];
-            let found = here.get(seen..).and_then(|rest| memchr::memchr(b'\n', rest));
+            let found = here
+                .get(seen..)
+                .and_then(|rest| memchr::memchr(b'\n', rest));
             let Some(end) = found.map(|at| seen + at) else {
                 seen = seen.max(here.len());
                 if seen > LONGEST {
@@ -214,7 +224,9 @@ impl Wire {
                 self.fill(0)?;
                 continue;
             };
-            let text = here[line..end].strip_suffix(b"\r").unwrap_or(&here[line..end]);
+            let text = here[line..end]
+                .strip_suffix(b"\r")
+                .unwrap_or(&here[line..end]);
             let literal = match here.first() {
                 // What stands behind + and in a text is for people.
                 Some(b'+') => None,
@@ -312,8 +324,10 @@ pub(crate) fn trust(file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = file {
         let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
-        let pem = std::fs::read(path)
-            .map_err(Error::cannot_read(format!("the CA file {}", path.display())))?;
+        let pem = std::fs::read(path).map_err(Error::cannot_read(format!(
+            "the CA file {}",
+            path.display()
+        )))?;
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
         let found = found.map_err(|_| wrong())?;
         let count = found.len();

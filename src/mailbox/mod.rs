@@ -8,7 +8,7 @@
 //! the ways of compressing; `archive` the mboxes in zip and tar archives; `place` locks and replaces. Each says what is in it.
 //! Beside them `find` says what a path holds, `start` what the first octets of a file say, `ours` which folders are stores and
 //! caches, `not_mail` what it is if it holds no mail, `program` whose files beside it count; `begin` says what there is to do,
-//! `convert` is the driver, and `transfer` that of mail which goes to a mailbox of another form; `result` says what becomes of a
+//! `convert` is the driver, and `transfer` that of mail which goes to a mailbox of another form, `handed` that of messages in no file; `result` says what becomes of a
 //! source.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
@@ -23,6 +23,8 @@ mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
 mod forms;
+#[cfg(feature = "imap")]
+mod handed;
 mod job;
 mod messages;
 mod not_mail;
@@ -61,6 +63,8 @@ pub use forms::quoting::Quoting;
 pub(crate) use forms::rewrite::{plain, takes_separators};
 #[cfg(feature = "cli")]
 pub(crate) use forms::shown;
+#[cfg(feature = "imap")]
+pub(crate) use handed::{Handed, convert_handed};
 pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
 pub(crate) use place::process::field_of_stat;
@@ -184,6 +188,9 @@ pub trait Observer<S = ()>: Sync {
     /// That many more bytes of the source, holding that many messages, are done: of an archive, or of an mbox that is
     /// compressed, bytes as they lie on the disk.
     fn advance(&self, _bytes: u64, _messages: u64) {}
+
+    /// That many more bytes are to come, which were not known before.
+    fn expects(&self, _bytes: u64) {}
 
     /// What was done to the mailbox that began last, as it stands now: of one that an error or a
     /// stop ended this is told only if something of it was written (a Maildir's messages).

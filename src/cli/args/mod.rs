@@ -1,11 +1,13 @@
 //! Commands and their options. What comments say with three slashes is help text.
 //!
 //! This file has the program and its commands, `policy` what several of them share and the way from options to a policy,
-//! `retrieval` where content may come from, `walk` how mailboxes are walked and what is said, `detach` the options of
+//! `retrieval` where content may come from, `walk` how mailboxes are walked and what is said, `imap` which servers are read, `detach` the options of
 //! `detach` and `restore`, `milter` those of the milter. Values are read in `cli/values.rs`. No struct is a group of
 //! clap's (`group(skip)`): groups would cost every run of `filter`.
 
 mod detach;
+#[cfg(feature = "imap")]
+mod imap;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod policy;
@@ -22,6 +24,8 @@ use clap::builder::Resettable;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
+#[cfg(feature = "imap")]
+pub(super) use self::imap::ImapArgs;
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
 use self::policy::{Common, FailureArgs, PolicyArgs};
@@ -175,7 +179,7 @@ impl FilterArgs {
 #[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
 pub(super) struct ConvertArgs {
     /// mbox files, Maildirs, MH folders, messages, or folders of them, compressed ones too; with
-    /// --output zip and tar archives of mboxes
+    /// --output zip and tar archives of mboxes, and imaps: URLs
     #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -315,8 +319,8 @@ impl EmbedArgs {
 #[derive(Args, Debug)]
 #[group(skip)]
 pub(super) struct InspectArgs {
-    /// Messages, mboxes, Maildirs, folders, archives, compressed ones too; standard input if
-    /// none is given
+    /// Messages, mboxes, Maildirs, folders, archives, compressed ones too, imaps: URLs; standard
+    /// input if none is given
     #[arg(hide_short_help = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Print JSON lines, one per reference [default: off]
@@ -369,6 +373,9 @@ pub(super) struct InspectArgs {
     pub(super) format: Format,
     #[command(flatten)]
     pub(super) compressed: CompressedArgs,
+    #[cfg(feature = "imap")]
+    #[command(flatten)]
+    pub(super) imap: ImapArgs,
     #[command(flatten)]
     pub(super) policy: PolicyArgs,
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
+#[cfg(feature = "imap")]
+use super::imap::ImapArgs;
 use crate::cli::values::{at_least_one, backup_suffix, output_format, size};
 use crate::error::Error;
 use crate::mailbox::{self, ByLabel, Effect, Format, Locking};
@@ -86,6 +88,9 @@ pub struct WalkArgs {
     pub progress: ProgressOption,
     #[command(flatten)]
     compressed: CompressedArgs,
+    #[cfg(feature = "imap")]
+    #[command(flatten)]
+    pub imap: ImapArgs,
 }
 
 #[derive(Args, Debug)]

@@ -1,0 +1,186 @@
+//! Sources that are accounts on servers of IMAP.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use console::Term;
+
+use super::args::ImapArgs;
+use super::output::print;
+use super::reporter::Reporter;
+use super::say;
+use super::verb::Said;
+use crate::error::Error;
+use crate::imap::account::{Account, Location, is_url};
+use crate::imap::download::Download;
+use crate::imap::overview::{FolderOverview, Overview};
+use crate::imap::secret::{Secret, SecretFrom};
+use crate::mailbox::{Format, Options, Stop, Summary, Transform};
+use crate::policy::{Limits, Policy};
+
+/// Names the file with the password. No option has the password itself, which others would see in the list of processes.
+const PASSWORD_FILE: &str = "EMBODY_IMAP_PASSWORD_FILE";
+/// How long a server may say nothing, if --timeout says nothing else: a search takes its time.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// Whether a source is an account.
+pub(super) fn is_remote(source: &Path) -> bool {
+    source.to_str().is_some_and(is_url)
+}
+
+/// Whether all sources are accounts, or none is.
+///
+/// # Errors
+/// [`Error::Usage`] for options of accounts if none is a source.
+pub(super) fn are_remote(sources: &[PathBuf], args: &ImapArgs) -> Result<bool, Error> {
+    let count = sources.iter().filter(|source| is_remote(source)).count();
+    let what = match count {
+        0 if args.is_told() => {
+            "--password-command, --connections, --since, --before, --folder, --not-folder and --allow-plaintext go with imaps: or imap: sources"
+        }
+        count if count > 0 && count < sources.len() => {
+            "mail on a server and mail in files are converted one by one"
+        }
+        count => return Ok(count > 0),
+    };
+    Err(Error::Usage(what.into()))
+}
+
+/// The account that a source is; none if it is none.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(super) fn account(
+    source: &Path,
+    args: &ImapArgs,
+    policy: &Policy,
+) -> Result<Option<Account>, Error> {
+    let Some(url) = source.to_str().filter(|url| is_url(url)) else {
+        return Ok(None);
+    };
+    let location = Location::of(url, args.allow_plaintext)?;
+    let from = match (args.password_command(), std::env::var_os(PASSWORD_FILE)) {
+        (Some(command), _) => SecretFrom::Command(command.to_owned()),
+        (None, Some(file)) => SecretFrom::File(file.into()),
+        (None, None) if std::io::stderr().is_terminal() => SecretFrom::Prompt(Box::new(|text| {
+            let terminal = Term::stderr();
+            terminal.write_str(text)?;
+            terminal.read_secure_line()
+        })),
+        (None, None) => {
+            let what = format!(
+                "there is no terminal to ask for a password; use --password-command, or name a file in {PASSWORD_FILE}"
+            );
+            return Err(Error::Usage(what.into()));
+        }
+    };
+    let timeout = policy.limits.timeout;
+    let account = location.with(Secret::new(from), policy.ca_file.clone());
+    Ok(Some(Account {
+        choice: args.added_to(account.choice.clone()),
+        connections: args.connections(),
+        silence: match timeout == Limits::default().timeout {
+            true => SILENCE,
+            // The system takes no longer time.
+            false => timeout.clamp(Duration::from_millis(500), Duration::from_secs(86_400)),
+        },
+        ..account
+    }))
+}
+
+/// Options that mean nothing for mail on a server which becomes Maildirs.
+pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
+    let what = match options.output_format {
+        _ if super::input::is_standard(target) => {
+            "mail on a server becomes a folder of Maildirs; name one as --output"
+        }
+        Format::Auto | Format::Maildir
+            if options.by_label.is_none()
+                && options.range.is_none()
+                && options.format == Format::Auto =>
+        {
+            return Ok(());
+        }
+        _ => {
+            "mail on a server becomes Maildirs: --format, --output-format, --by-label and --range are for these, in a second step"
+        }
+    };
+    Err(Error::Usage(what.into()))
+}
+
+/// All of an account into Maildirs.
+pub(super) fn download(
+    account: &Account,
+    target: &Path,
+    options: &Options,
+    transform: &dyn Transform<Said>,
+    reporter: &Reporter<'_>,
+    stop: &Stop,
+) -> Result<Summary, Error> {
+    let download = Download {
+        account,
+        output: target,
+        options,
+        transform,
+        observer: reporter,
+        stop,
+    };
+    let done = download.run();
+    done.map_err(|why| why.into_error(&account.url("")))
+}
+
+/// What `embody inspect` says of an account: sizes and structure alone, nothing is downloaded.
+///
+/// # Errors
+/// What keeps the account from being read; false if a folder could not be.
+pub(super) fn overview(
+    account: &Account,
+    larger_than: u64,
+    as_json: bool,
+    stop: &Stop,
+) -> Result<bool, Error> {
+    let overview = Overview {
+        account,
+        larger_than,
+        stop,
+    };
+    let failed = |why: crate::imap::failure::ImapFailure| why.into_error(&account.url(""));
+    let whole = overview.run(&mut |folder| tell(folder, as_json).map_err(Into::into));
+    let whole = whole.map_err(failed)?;
+    if !as_json {
+        let mut text = line(&whole.sum, "sum");
+        if let Some((used, most)) = whole.quota {
+            let share = whole.sum.detachable_bytes as f64 * 100.0 / used.max(1) as f64;
+            text.push_str(&format!(
+                "{used} of {most} bytes of the quota are used; detach would take up to {share:.0} % of that\n"
+            ));
+        }
+        print(text.as_bytes())?;
+    }
+    for (url, why) in &whole.failed {
+        say::tell(&say::damaged(url, why));
+    }
+    Ok(whole.failed.is_empty())
+}
+
+fn tell(folder: &FolderOverview, as_json: bool) -> Result<(), Error> {
+    match as_json {
+        true => {
+            let text = super::report_file::json(folder).map_err(super::output::write_error)?;
+            print(&text)
+        }
+        false => print(line(folder, &say::harmless(&folder.folder)).as_bytes()),
+    }
+}
+
+fn line(folder: &FolderOverview, name: &str) -> String {
+    format!(
+        "{name}: {} messages, {} bytes; detach would take {} attachments of {} bytes from {} messages\n",
+        folder.messages,
+        folder.bytes,
+        folder.detachable_attachments,
+        folder.detachable_bytes,
+        folder.detachable_messages
+    )
+}

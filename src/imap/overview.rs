@@ -1,0 +1,168 @@
+//! What an account holds, and what could be detached, told by sizes and structure alone.
+//!
+//! No message is downloaded, and nothing changes: EXAMINE, RFC822.SIZE of all messages, BODYSTRUCTURE of those that are large
+//! enough. What is signed or encrypted is not counted, nor text that the mail shows; what HTML refers to is, which `detach` leaves
+//! unless it is asked, because only the content tells.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::account::Account;
+use super::download::{check_uidvalidity, criteria};
+use super::failure::ImapFailure;
+use super::names::shown;
+use super::reading::Sessions;
+use super::session::{ImapSession, Structure};
+use super::structure::BodyPart;
+use crate::mailbox::Stop;
+
+/// An account that is looked at.
+pub(crate) struct Overview<'o> {
+    pub(crate) account: &'o Account,
+    /// Bytes of an attachment, as it is encoded, from which on it would be detached.
+    pub(crate) larger_than: u64,
+    pub(crate) stop: &'o Stop,
+}
+
+/// What a folder holds.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct FolderOverview {
+    /// As people read it.
+    pub(crate) folder: String,
+    pub(crate) uidvalidity: u32,
+    pub(crate) messages: u64,
+    /// As the server says.
+    pub(crate) bytes: u64,
+    /// What detach would take: messages, attachments, and their bytes as they are encoded.
+    pub(crate) detachable_messages: u64,
+    pub(crate) detachable_attachments: u64,
+    pub(crate) detachable_bytes: u64,
+    /// Messages whose structure the server does not tell.
+    pub(crate) unknown: u64,
+}
+
+/// What an account holds.
+#[derive(Default, Debug)]
+pub(crate) struct AccountOverview {
+    pub(crate) sum: FolderOverview,
+    /// Used and allowed bytes.
+    pub(crate) quota: Option<(u64, u64)>,
+    /// Folders that could not be read, and why.
+    pub(crate) failed: Vec<(PathBuf, String)>,
+}
+
+impl Overview<'_> {
+    /// Looks at all folders; `each` hears of them, one after the other.
+    ///
+    /// # Errors
+    /// What keeps the account from being read, and those of `each`.
+    pub(crate) fn run(
+        &self,
+        each: &mut dyn FnMut(&FolderOverview) -> Result<(), ImapFailure>,
+    ) -> Result<AccountOverview, ImapFailure> {
+        let sessions = Sessions::new(self.account, self.stop);
+        let folders = sessions.again(|session| session.folders(&self.account.choice))?;
+        let mut whole = AccountOverview::default();
+        for folder in &folders {
+            self.stop.check()?;
+            match sessions.again(|session| self.folder(session, &folder.name)) {
+                Ok(found) => {
+                    each(&found)?;
+                    whole.sum.add(&found);
+                }
+                Err(why @ (ImapFailure::Refused { .. } | ImapFailure::Renumbered { .. })) => {
+                    let url = PathBuf::from(self.account.url(&folder.name));
+                    whole.failed.push((url, why.to_string()));
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        if let Some(folder) = folders.first() {
+            whole.quota = sessions.again(|session| session.quota(&folder.name))?;
+        }
+        sessions.end();
+        Ok(whole)
+    }
+
+    fn folder(&self, session: &mut ImapSession, name: &str) -> Result<FolderOverview, ImapFailure> {
+        let selected = session.examine(name)?;
+        let choice = &self.account.choice;
+        check_uidvalidity(choice, &selected)?;
+        let mut found = FolderOverview {
+            folder: shown(name),
+            uidvalidity: selected.uidvalidity,
+            ..FolderOverview::default()
+        };
+        if selected.exists == 0 {
+            return Ok(found);
+        }
+        let uids = session.search(&criteria(choice))?;
+        let sizes = session.fetch_sizes(&uids)?;
+        let mut large = Vec::new();
+        for (uid, size) in &sizes {
+            found.messages += 1;
+            found.bytes += size;
+            // What is in a message is smaller than it.
+            if *size > self.larger_than {
+                large.push(*uid);
+            }
+        }
+        let least = self.larger_than;
+        session.fetch_metadata(&large, Structure::Wanted, &mut |message| {
+            let Some(structure) = &message.structure else {
+                found.unknown += 1;
+                return Ok(());
+            };
+            let is_deleted = |flag: &String| flag.eq_ignore_ascii_case("\\Deleted");
+            if message.flags.iter().any(is_deleted) {
+                return Ok(());
+            }
+            let (mut count, mut octets) = (0, 0);
+            detachable(structure, least, &mut |part| {
+                count += 1;
+                octets += part.size;
+            });
+            found.detachable_messages += u64::from(count > 0);
+            found.detachable_attachments += count;
+            found.detachable_bytes += octets;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+impl FolderOverview {
+    fn add(&mut self, other: &Self) {
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+        self.detachable_messages += other.detachable_messages;
+        self.detachable_attachments += other.detachable_attachments;
+        self.detachable_bytes += other.detachable_bytes;
+        self.unknown += other.unknown;
+    }
+}
+
+/// The parts that detach would take. The depth of a structure has a bound.
+fn detachable(part: &BodyPart, least: u64, each: &mut dyn FnMut(&BodyPart)) {
+    let media_type = part.media_type.as_str();
+    let is_protected = matches!(
+        media_type,
+        "multipart/signed"
+            | "multipart/encrypted"
+            | "application/pkcs7-mime"
+            | "application/x-pkcs7-mime"
+    );
+    if is_protected {
+        return;
+    }
+    for child in &part.children {
+        detachable(child, least, each);
+    }
+    let is_composite = media_type.starts_with("multipart/") || media_type.starts_with("message/");
+    let is_text = media_type.starts_with("text/") || media_type == "application/xhtml+xml";
+    let is_attached = part.disposition.as_deref() == Some("attachment");
+    if !is_composite && part.size >= least && (!is_text || is_attached) {
+        each(part);
+    }
+}

@@ -1,0 +1,91 @@
+//! Messages that another room hands over one by one, and takes back: they lie in no file of this machine.
+
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::mailbox::forms::rewrite;
+use crate::mailbox::job::Job;
+use crate::mailbox::read::messages::Transformed;
+use crate::mailbox::read::pipeline::{self, Stages};
+use crate::mailbox::{Message, Observer, Options, Quoting, Stop, Summary, Transform};
+
+/// A message, and what who hands it over knows of it besides.
+pub(crate) struct Handed<T> {
+    pub(crate) about: T,
+    /// Its place, from 1.
+    pub(crate) number: u64,
+    /// What rows call it.
+    pub(crate) source: PathBuf,
+    pub(crate) content: Vec<u8>,
+}
+
+/// The stages: each message that something points at is transformed.
+struct HandedOver<'a, 'j, S, T>(&'a Job<'j, S>, PhantomData<fn(T)>);
+
+impl<S: Send, T: Send + Sync> Stages for HandedOver<'_, '_, S, T> {
+    type Item = Handed<T>;
+    type Part = ();
+    type Done = Option<Transformed<S>>;
+
+    fn split(&self, _: &Handed<T>) -> Result<Vec<()>, Error> {
+        Ok(vec![()])
+    }
+
+    fn work(&self, handed: &Handed<T>, (): ()) -> Result<Self::Done, Error> {
+        let message = Message {
+            number: handed.number,
+            source: &handed.source,
+            content: &handed.content,
+            quoting: Quoting::None,
+            beside: None,
+        };
+        self.0.single(&message, rewrite::spliced)
+    }
+}
+
+/// Transforms all messages that `next` gives, several at a time; `put` takes each in its turn, with its new content if it
+/// changes. Counts messages and their bytes, as they came and as they went.
+///
+/// # Errors
+/// Those of `next`, `put` and `transform`; [`Error::Interrupted`].
+pub(crate) fn convert_handed<S: Send, T: Send + Sync>(
+    options: &Options,
+    transform: &dyn Transform<S>,
+    observer: &dyn Observer<S>,
+    stop: &Stop,
+    mut next: impl FnMut() -> Result<Option<Handed<T>>, Error> + Send,
+    mut put: impl FnMut(&Handed<T>, Option<&[u8]>) -> Result<(), Error> + Send,
+) -> Result<Summary, Error> {
+    let job = Job::new(Path::new(""), options, transform, observer, stop);
+    let mut summary = Summary::default();
+    pipeline::run(
+        &HandedOver(&job, PhantomData),
+        options.workers(),
+        options.budget(),
+        stop,
+        || {
+            let handed = next()?;
+            Ok(handed.map(|handed| {
+                let weight = handed.content.len().max(1);
+                (handed, weight)
+            }))
+        },
+        |handed: Handed<T>, done| {
+            let done = done.into_iter().flatten().next();
+            let new = done.as_ref().and_then(|done| done.new.as_deref());
+            put(&handed, new)?;
+            let octets = handed.content.len() as u64;
+            summary.messages += 1;
+            summary.changed += u64::from(new.is_some());
+            summary.bytes_in += octets;
+            summary.bytes_out += new.map_or(octets, |new| new.len() as u64);
+            if let Some(done) = done {
+                done.tell(observer);
+            }
+            observer.advance(octets, 1);
+            Ok(())
+        },
+    )?;
+    Ok(summary)
+}
