@@ -11,6 +11,7 @@ mod common;
 mod cli;
 mod docs;
 mod fetch;
+mod imap;
 mod mail;
 mod mailbox;
 mod mta;

@@ -1,0 +1,6 @@
+//! Mail on servers that speak IMAP (docs/imap.md).
+
+mod client;
+mod proxy;
+mod rig;
+mod rigs;
