@@ -1,0 +1,306 @@
+//! How embody logs in, and that nobody else learns the password: by TLS from the start and by STARTTLS, with passwords and tokens.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Output;
+use std::sync::Arc;
+use std::thread;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tempfile::TempDir;
+
+use super::scripted::Scripted;
+use crate::common::programs::{embody, stderr};
+
+fn inspect(url: &str, more: &[&str]) -> Output {
+    embody()
+        .args(["inspect", url])
+        .args(more)
+        .env_remove("EMBODY_IMAP_PASSWORD_FILE")
+        .output()
+        .unwrap()
+}
+
+fn at(server: &Scripted, login: &str) -> String {
+    format!("imap://{login}@127.0.0.1:{}/", server.port)
+}
+
+fn offering(capabilities: &'static str) -> Scripted {
+    Scripted::answering(move |command| match command {
+        "greeting" => Some(format!("* OK [CAPABILITY IMAP4rev1 {capabilities}] hi\r\n")),
+        "CAPABILITY" => Some(format!(
+            "* CAPABILITY IMAP4rev1 {capabilities}\r\nTAG OK done\r\n"
+        )),
+        command if command.starts_with("AUTHENTICATE") && !command.contains("== ") => {
+            let has_message = command.split(' ').count() > 2;
+            Some(if has_message {
+                "TAG OK done\r\n".into()
+            } else {
+                "+ \r\n".into()
+            })
+        }
+        // The message to a mechanism, which has no tag.
+        command if command.is_empty() => Some("e1 OK done\r\n".into()),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_login_is_what_the_documents_say() {
+    let plain = STANDARD.encode("\0me\0se cret\"\u{fc}");
+    let xoauth = STANDARD.encode("user=me\u{1}auth=Bearer se cret\"\u{fc}\u{1}\u{1}");
+    for (login, capabilities, said) in [
+        (
+            "me",
+            "AUTH=PLAIN SASL-IR",
+            format!("AUTHENTICATE PLAIN {plain}"),
+        ),
+        ("me", "", "LOGIN \"me\"{11}se cret\"\u{fc}".to_owned()),
+        (
+            "me;AUTH=XOAUTH2",
+            "AUTH=XOAUTH2 SASL-IR",
+            format!("AUTHENTICATE XOAUTH2 {xoauth}"),
+        ),
+    ] {
+        let server = offering(capabilities);
+        let output = inspect(
+            &at(&server, login),
+            &[
+                "--allow-plaintext",
+                "--password-command",
+                "printf 'se cret\"\u{fc}\\nmore\\n'",
+            ],
+        );
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{login}: {}",
+            stderr(&output)
+        );
+        let heard = server.heard();
+        let heard: Vec<String> = heard
+            .iter()
+            .map(|line| line.replace("LOGIN \"me\" {", "LOGIN \"me\"{"))
+            .collect();
+        assert!(heard.contains(&said), "{said}: {heard:?}");
+    }
+    let server = offering("AUTH=OAUTHBEARER SASL-IR");
+    let output = inspect(
+        &at(&server, "me%2C;AUTH=OAUTHBEARER"),
+        &["--allow-plaintext", "--password-command", "echo token"],
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let wanted = format!(
+        "n,a=me=2C,\u{1}host=127.0.0.1\u{1}port={}\u{1}auth=Bearer token\u{1}\u{1}",
+        server.port
+    );
+    assert!(server.heard().contains(&format!(
+        "AUTHENTICATE OAUTHBEARER {}",
+        STANDARD.encode(wanted)
+    )));
+}
+
+#[test]
+fn a_token_that_expired_is_asked_for_again_once() {
+    let server = Scripted::answering(|command| match command {
+        "greeting" => Some("* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 SASL-IR] hi\r\n".into()),
+        command if command.starts_with("AUTHENTICATE") => {
+            let coded = command.rsplit(' ').next().unwrap();
+            let message = String::from_utf8(STANDARD.decode(coded).unwrap()).unwrap();
+            Some(match message.contains("token-2") {
+                true => "TAG OK done\r\n".into(),
+                false => "TAG NO [AUTHENTICATIONFAILED] expired\r\n".into(),
+            })
+        }
+        _ => None,
+    });
+    let folder = TempDir::new().unwrap();
+    let count = folder.path().join("count");
+    let command = format!("echo x >> {0}; echo token-$(wc -l < {0})", count.display());
+    let url = at(&server, "me;AUTH=XOAUTH2");
+    let output = inspect(&url, &["--allow-plaintext", "--password-command", &command]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&count).unwrap(), "x\nx\n");
+    // A command that gives the same again is not asked for ever.
+    let output = inspect(
+        &url,
+        &["--allow-plaintext", "--password-command", "echo token-1"],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("cannot log in: expired") && !stderr(&output).contains("token-1")
+    );
+}
+
+#[test]
+fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
+    let server = offering("AUTH=PLAIN SASL-IR");
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("password");
+    fs::write(&file, "hidden\r\n").unwrap();
+    let report = folder.path().join("report");
+    let out = folder.path().join("out");
+    let with_file = |name: &Path| {
+        embody()
+            .arg("convert")
+            .arg(at(&server, "me"))
+            .args(["--allow-plaintext", "--verbose", "--report"])
+            .arg(&report)
+            .arg("--output")
+            .arg(&out)
+            .env("EMBODY_IMAP_PASSWORD_FILE", name)
+            .output()
+            .unwrap()
+    };
+    let output = with_file(&file);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = STANDARD.encode("\0me\0hidden");
+    assert!(
+        server
+            .heard()
+            .contains(&format!("AUTHENTICATE PLAIN {said}"))
+    );
+    let told = format!(
+        "{}{}",
+        stderr(&output),
+        fs::read_to_string(&report).unwrap()
+    );
+    assert!(!told.contains("hidden") && !told.contains(&said), "{told}");
+    fs::write(&file, "").unwrap();
+    for (output, named) in [
+        (with_file(&file), "there is no password"),
+        (with_file(&folder.path().join("none")), "the password file"),
+        (
+            inspect(
+                &at(&server, "me"),
+                &[
+                    "--allow-plaintext",
+                    "--password-command",
+                    "echo hidden; exit 3",
+                ],
+            ),
+            "the command failed",
+        ),
+        (
+            inspect(&at(&server, "me"), &["--allow-plaintext"]),
+            "no terminal to ask",
+        ),
+        (
+            inspect(&at(&server, "me:hidden"), &["--allow-plaintext"]),
+            "does not belong into a URL",
+        ),
+        (
+            inspect(
+                "imap://me@mail.example.org/",
+                &["--allow-plaintext", "--password-command", "echo hidden"],
+            ),
+            "on this machine",
+        ),
+        (
+            inspect("samples", &["--connections", "3"]),
+            "go with imaps: or imap:",
+        ),
+    ] {
+        assert_ne!(output.status.code(), Some(0), "{named}");
+        assert!(
+            stderr(&output).contains(named),
+            "{named}: {}",
+            stderr(&output)
+        );
+        assert!(!stderr(&output).contains("hidden"), "{}", stderr(&output));
+    }
+}
+
+/// A server with TLS, from the start or by STARTTLS, before a scripted one; and its certificate.
+fn with_tls(folder: &Path, starts: bool) -> (u16, std::path::PathBuf) {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let file = folder.join("ca.pem");
+    fs::write(&file, cert.pem()).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], key)
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let config = Arc::clone(&config);
+            thread::spawn(move || {
+                let mut line = [0; 100];
+                if !starts {
+                    stream
+                        .write_all(b"* OK [CAPABILITY IMAP4rev1 STARTTLS AUTH=NOTHING] hi\r\n")
+                        .unwrap();
+                    let read = stream.read(&mut line).unwrap();
+                    assert_eq!(&line[..read], b"e1 STARTTLS\r\n");
+                    stream.write_all(b"e1 OK go on\r\n").unwrap();
+                }
+                let connection = ServerConnection::new(config).unwrap();
+                let mut tls = StreamOwned::new(connection, stream);
+                if starts && tls.write_all(b"* OK hi\r\n").is_err() {
+                    return;
+                }
+                // Every command of the few that come is answered by itself.
+                while let Ok(read @ 1..) = tls.read(&mut line) {
+                    let said = String::from_utf8_lossy(&line[..read]).into_owned();
+                    let (tag, command) = said.split_once(' ').unwrap();
+                    let says = match command.trim_end() {
+                        "CAPABILITY" => "* CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR\r\n".to_owned(),
+                        command => super::scripted::plain(command).replace("TAG OK done\r\n", ""),
+                    };
+                    let _ = tls.write_all(format!("{says}{tag} OK done\r\n").as_bytes());
+                }
+            });
+        }
+    });
+    (port, file)
+}
+
+#[test]
+fn tls_is_with_a_certificate_that_is_trusted_and_of_that_host() {
+    for (starts, scheme) in [(true, "imaps"), (false, "imap")] {
+        let folder = TempDir::new().unwrap();
+        let (port, file) = with_tls(folder.path(), starts);
+        let file = file.to_str().unwrap();
+        let url = |host: &str| format!("{scheme}://me@{host}:{port}/");
+        let asked = ["--password-command", "echo secret", "--timeout", "5s"];
+        let output = inspect(
+            &url("localhost"),
+            &[asked.as_slice(), &["--ca-file", file]].concat(),
+        );
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{scheme}: {}",
+            stderr(&output)
+        );
+        assert!(String::from_utf8_lossy(&output.stdout).contains("INBOX: 2 messages"));
+        // A name that is not the certificate's, and a certificate that nobody trusts.
+        for output in [
+            inspect(
+                &url("127.0.0.1"),
+                &[asked.as_slice(), &["--ca-file", file]].concat(),
+            ),
+            inspect(&url("localhost"), &asked),
+        ] {
+            assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+            assert!(
+                stderr(&output).contains("no safe connection"),
+                "{}",
+                stderr(&output)
+            );
+        }
+    }
+}
