@@ -4,6 +4,10 @@ pub use crate::expand::Prefilter;
 pub mod external_body {
     pub use crate::external_body::*;
 }
+#[cfg(feature = "imap")]
+pub mod imap {
+    pub use crate::imap::*;
+}
 pub mod link {
     pub use crate::link::*;
 }

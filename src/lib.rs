@@ -194,8 +194,9 @@ mod external_body;
 // Archives, a cache in front of servers, and servers of stores are the program's.
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 pub mod fetch;
+// Some commands of the protocol are said by fuzzing alone.
 #[cfg(feature = "imap")]
-#[allow(unreachable_pub)]
+#[allow(dead_code, unreachable_pub)]
 mod imap;
 mod ledger;
 #[allow(unreachable_pub)]

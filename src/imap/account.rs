@@ -4,7 +4,6 @@
 //! habit (RFC 8314). A password in a URL is refused: it would be read in the list of processes, and in the shell's history.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -180,11 +179,6 @@ impl Account {
         };
         let name = plain(&names::shown(name));
         format!("{scheme}://{}@{host}{port}/{name}", plain(&self.user))
-    }
-
-    /// A handle that connections share.
-    pub(crate) fn shared(self) -> Arc<Self> {
-        Arc::new(self)
     }
 }
 

@@ -10,10 +10,12 @@
 //! * `fetch` reads metadata and bodies, in pieces and pipelined, `structure` BODYSTRUCTURE.
 //! * `session` is a connection that is logged in, with the commands as methods; `reading` reads with several of them.
 //! * `download` brings what an account has into Maildirs, which `backup` writes; `overview` tells what it has.
-//! * `failure` is what goes wrong.
+//! * `failure` is what goes wrong; `canned` is a server for fuzzing.
 
 pub(crate) mod account;
 mod backup;
+#[cfg(any(test, feature = "internals"))]
+pub mod canned;
 mod command;
 pub(crate) mod download;
 mod exchange;

@@ -98,6 +98,16 @@ impl ImapSession {
         })
     }
 
+    /// Over a connection that is logged in.
+    #[cfg(any(test, feature = "internals"))]
+    pub(super) fn of(exchange: Exchange, traffic: Arc<Traffic>) -> Self {
+        Self {
+            exchange,
+            traffic,
+            has_modseq: false,
+        }
+    }
+
     /// Whether the server has `name`, which is in upper case: `UIDPLUS`, `X-GM-EXT-1`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.exchange.has(name)

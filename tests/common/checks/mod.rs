@@ -12,6 +12,7 @@ pub mod css;
 pub mod data_url;
 pub mod filter;
 pub mod html;
+pub mod imap;
 pub mod mbox;
 pub mod milter;
 pub mod resolve;
@@ -30,6 +31,7 @@ pub const TARGETS: [(&str, Check); 10] = [
     ("data_url", data_url::check),
     ("filter", filter::check),
     ("html", html::check),
+    ("imap", imap::check),
     ("mbox", mbox::check),
     ("milter", milter::check),
     ("resolve", resolve::check),

@@ -78,7 +78,7 @@ fn an_account_becomes_maildirs_with_flags_keywords_and_dates() {
         DATE,
         &with_attachment(4, 3_000_000),
     );
-    client.append("Entw&APw-rfe", "", DATE, b"");
+    client.append("Entw&APw-rfe", "", DATE, &mail(6));
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("out");
     let output = run(server.port, "", &["convert"], Some(&out));

@@ -61,7 +61,7 @@ fn a_login_is_what_the_documents_say() {
             "AUTH=PLAIN SASL-IR",
             format!("AUTHENTICATE PLAIN {plain}"),
         ),
-        ("me", "", "LOGIN \"me\"{11}se cret\"\u{fc}".to_owned()),
+        ("me", "", "LOGIN \"me\"{10}se cret\"\u{fc}".to_owned()),
         (
             "me;AUTH=XOAUTH2",
             "AUTH=XOAUTH2 SASL-IR",

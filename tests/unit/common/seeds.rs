@@ -25,6 +25,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
             )
         }
         "mbox" => prefixed(&[&[5, 0], &[60, 1], &[200, 3]], &mailboxes()),
+        "imap" => sessions(),
         "milter" => conversations(),
         "warc" => warcs(),
         "data_url" => data_urls(),
@@ -105,6 +106,49 @@ fn warcs() -> Vec<Vec<u8>> {
     let mut seeds = [&records[..], &packed, &torn, &torn_packed].concat();
     seeds.extend([gzip(&all), all, all_packed]);
     seeds
+}
+
+/// What a server says to each command, right and wrong: each line replaces one answer of a plain session.
+fn sessions() -> Vec<Vec<u8>> {
+    const PLAIN: [&str; 12] = [
+        "* OK hi\r\n",
+        "* CAPABILITY IMAP4rev1 CONDSTORE UIDPLUS MOVE QUOTA NAMESPACE ACL\r\n",
+        "* NAMESPACE ((\"\" \"/\")) NIL ((\"#shared/\" \"/\"))\r\n",
+        "* LIST () \"/\" INBOX\r\n* LIST (\\Noselect) NIL {3}\r\na/b\r\n",
+        "* MYRIGHTS INBOX lrswite\r\n",
+        "* 2 EXISTS\r\n* OK [UIDVALIDITY 7]\r\n* OK [HIGHESTMODSEQ 5]\r\n* OK [PERMANENTFLAGS (a]b \\*)] x\r\n",
+        "* SEARCH 1 2\r\n",
+        "* 1 FETCH (UID 1 FLAGS (\\Seen) INTERNALDATE \" 1-Jan-2020 10:00:00 +0000\" RFC822.SIZE 5 MODSEQ (3) BODYSTRUCTURE (\"text\" \"plain\" NIL NIL NIL \"7bit\" 5 1))\r\n\
+         * 2 FETCH (UID 2 FLAGS () INTERNALDATE \" 1-Jan-2020 10:00:00 +0000\" RFC822.SIZE 5 MODSEQ (4) BODYSTRUCTURE ((\"a\" \"b\" NIL NIL NIL NIL 5) \"mixed\"))\r\n",
+        "* 1 FETCH (UID 1 BODY[]<0> {5}\r\nhello)\r\n* 2 FETCH (UID 2 BODY[]<0> \"hello\")\r\n",
+        "* 1 FETCH (UID 1 RFC822.SIZE 5)\r\n* 2 FETCH (UID 2 RFC822.SIZE 5)\r\n",
+        "* 1 FETCH (X-GM-MSGID 1278455344230334865 X-GM-LABELS (\"\\\\Inbox\" x) UID 1)\r\n",
+        "TAG OK [MODIFIED 1] no\r\n",
+    ];
+    const WRONG: [&str; 12] = [
+        "* BYE gone\r\n",
+        "TAG NO [EXPUNGEISSUED] some\r\n",
+        "* 1 FETCH (UID 1 BODY[]<0> {9223372036854775808}\r\n",
+        "* 1 FETCH (UID 1 BODY[]<0> NIL)\r\n",
+        "* 1 EXPUNGE\r\n* 1 EXISTS\r\n* VANISHED 1:4294967295\r\n",
+        "((((((((((\r\n",
+        "+ more\r\n",
+        "* 1 FETCH (UID 1 FLAGS (\"a b\") RFC822.SIZE 99999999999999999999)\r\n",
+        "* SEARCH 4294967295 0 1\r\n",
+        "* 1 FETCH (UID 1 BODY[]<0> {2}\r\nhe)\r\n",
+        "\0\0\r\n",
+        "e1 OK\r\ne2 OK\r\ne3 OK\r\n",
+    ];
+    let mut all = Vec::new();
+    for (number, wrong) in WRONG.iter().enumerate() {
+        for at in [number % PLAIN.len(), 7, 8] {
+            let mut answers = PLAIN;
+            answers[at] = wrong;
+            all.push(answers.join("\0\n").into_bytes());
+        }
+    }
+    all.push(PLAIN.join("\0\n").into_bytes());
+    all
 }
 
 /// The messages as packets: as a stream, as the checks write them, and with what goes wrong in between.

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""docs/figures.md, "IMAP": embody convert beside mbsync, and what embody inspect moves. As the super-user, on Linux.
+
+benches/imap.py EMBODY MBOX...: a Dovecot of its own on 127.0.0.1 gets MAILS mails of the mboxes. embody and mbsync (Debian's isync)
+make Maildirs of them in turns; then inspect looks at SMALL small mails through a proxy that counts bytes.
+"""
+import mailbox
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+MAILS = int(os.environ.get("MAILS", "10000"))
+SMALL = int(os.environ.get("SMALL", "100000"))
+TURNS = int(os.environ.get("TURNS", "5"))
+NOBODY = 65534
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def dovecot(folder, port):
+    conf = f"""protocols = imap
+base_dir = {folder}/run
+state_dir = {folder}/state
+log_path = {folder}/log
+ssl = no
+disable_plaintext_auth = no
+first_valid_uid = 1
+default_internal_user = nobody
+default_internal_group = nogroup
+default_login_user = nobody
+mail_location = maildir:{folder}/%u/Maildir
+passdb {{
+  driver = static
+  args = password=secret
+}}
+userdb {{
+  driver = static
+  args = uid={NOBODY} gid={NOBODY} home={folder}/%u
+}}
+service imap-login {{
+  chroot =
+  inet_listener imap {{
+    address = 127.0.0.1
+    port = {port}
+  }}
+  inet_listener imaps {{
+    port = 0
+  }}
+}}
+service anvil {{
+  chroot =
+}}
+service stats {{
+  chroot =
+}}
+"""
+    path = f"{folder}/conf"
+    with open(path, "w") as file:
+        file.write(conf)
+    server = subprocess.Popen(["dovecot", "-F", "-c", path], stdin=subprocess.DEVNULL)
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return server
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("Dovecot does not listen")
+
+
+def account(folder, user, mails):
+    """A Maildir of these mails, each with LF as Dovecot stores them."""
+    base = f"{folder}/{user}/Maildir"
+    for part in ("cur", "new", "tmp"):
+        os.makedirs(f"{base}/{part}")
+    count = total = 0
+    for mail in mails:
+        mail = mail.replace(b"\r\n", b"\n")
+        name = f"{base}/cur/{1577872800 + count}.M{count}.host:2,S"
+        with open(name, "wb") as file:
+            file.write(mail)
+        os.utime(name, (1577872800 + count,) * 2)
+        count += 1
+        total += len(mail)
+    subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", f"{folder}/{user}"], check=True)
+    return count, total
+
+
+def archived(paths):
+    count = 0
+    boxes = [iter(mailbox.mbox(path, create=False)) for path in paths]
+    while boxes and count < MAILS:
+        for box in list(boxes):
+            try:
+                mail = next(box).as_bytes(unixfrom=False)
+            except StopIteration:
+                boxes.remove(box)
+                continue
+            except Exception:  # Python cannot write every mail.
+                continue
+            if count < MAILS:
+                count += 1
+                yield mail
+
+
+def embody(program, port, user, out):
+    url = f"imap://{user}@127.0.0.1:{port}/INBOX"
+    ask = ["--allow-plaintext", "--password-command", "echo secret"]
+    return [program, "convert", url, *ask, "--quiet", "--output", out]
+
+
+def mbsync(port, user, out):
+    os.makedirs(out)
+    conf = f"""IMAPAccount a
+Host 127.0.0.1
+Port {port}
+User {user}
+Pass secret
+SSLType None
+AuthMechs LOGIN
+
+IMAPStore far
+Account a
+
+MaildirStore near
+Path {out}/
+Inbox {out}/INBOX
+
+Channel c
+Far :far:
+Near :near:
+Patterns INBOX
+Create Near
+Sync Pull
+CopyArrivalDate yes
+SyncState *
+"""
+    path = f"{out}/conf"
+    with open(path, "w") as file:
+        file.write(conf)
+    return ["mbsync", "-q", "-c", path, "c"]
+
+
+class Proxy:
+    """Counts what goes through it."""
+
+    def __init__(self, port):
+        self.bytes = 0
+        self.server = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            client, _ = self.listener.accept()
+            server = socket.create_connection(("127.0.0.1", self.server))
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=self.move, args=pair, daemon=True).start()
+
+    def move(self, source, target):
+        while data := source.recv(1 << 16):
+            self.bytes += len(data)
+            target.sendall(data)
+        try:
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def timed(command):
+    begun = time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - begun
+
+
+def written(folder):
+    found = 0
+    for base, _, names in os.walk(folder):
+        if os.path.basename(base) in ("cur", "new"):
+            found += len(names)
+    return found
+
+
+def main():
+    program, *paths = sys.argv[1:]
+    folder = tempfile.mkdtemp()
+    os.chmod(folder, 0o755)
+    port = free_port()
+    count, total = account(folder, "mails", archived(paths))
+    server = dovecot(folder, port)
+    try:
+        times = {"embody": [], "mbsync": []}
+        for turn in range(TURNS + 1):
+            for name in times:
+                out = f"{folder}/out-{turn}-{name}"
+                command = embody(program, port, "mails", out) if name == "embody" else mbsync(port, "mails", out)
+                took = timed(command)
+                there = written(out)
+                assert there == count, f"{name}: {there} of {count}"
+                shutil.rmtree(out)
+                # The first turn fills caches, and Dovecot's indexes.
+                if turn > 0:
+                    times[name].append(took)
+        ours, theirs = (statistics.median(times[name]) for name in ("embody", "mbsync"))
+        print(f"| reading {count} mails of {total / 1e6:.0f} MB into a Maildir | {ours:.2f} s | mbsync, {theirs:.2f} s | {ours / theirs:.2f} | at most 1.1 |")
+        if SMALL:
+            text = b"From: a@example.org\nTo: b@example.org\nSubject: %d\nDate: Wed, 01 Jan 2020 10:00:00 +0000\nMessage-ID: <%d@example.org>\n\n" + b"A line of a small mail.\n" * 20
+            account(folder, "small", (text % (n, n) for n in range(SMALL)))
+            proxy = Proxy(port)
+            url = f"imap://small@127.0.0.1:{proxy.port}/"
+            ask = ["--allow-plaintext", "--password-command", "echo secret", "--timeout", "600s"]
+            took = timed([program, "inspect", url, *ask])
+            print(f"| inspect of {SMALL} small mails | {proxy.bytes / 1e6:.1f} MB, {took:.1f} s | 30 MB | {proxy.bytes / 30e6:.2f} | at most 1 |")
+    finally:
+        server.terminate()
+        server.wait()
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+//! A whole session with a server whose words are given: what fuzzing, and no one else, talks to.
+//!
+//! Each command is answered with the next of the answers, in which `TAG` is its tag, and with OK behind it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use super::exchange::Exchange;
+use super::failure::ImapFailure;
+use super::session::{BodyPiece, FlagChange, ImapSession, InternalDate, Structure};
+use super::wire::Wire;
+use crate::mailbox::Stop;
+
+/// What the run came to.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Folders, UIDs and messages that were taken from what it said.
+    pub folders: usize,
+    pub uids: usize,
+    pub messages: usize,
+    /// Octets of messages that were whole.
+    pub octets: usize,
+}
+
+/// Reads what it is given, and answers commands with it.
+struct Canned {
+    answers: VecDeque<Vec<u8>>,
+    waiting: Vec<u8>,
+    at: usize,
+    line: Vec<u8>,
+}
+
+impl Read for Canned {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let rest = &self.waiting[self.at..];
+        let length = rest.len().min(into.len());
+        into[..length].copy_from_slice(&rest[..length]);
+        self.at += length;
+        Ok(length)
+    }
+}
+
+impl Write for Canned {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        for octet in from {
+            self.line.push(*octet);
+            if *octet != b'\n' {
+                continue;
+            }
+            let line = std::mem::take(&mut self.line);
+            let tag = line
+                .split(|octet| *octet == b' ')
+                .next()
+                .unwrap_or_default();
+            // Lines of literals have none.
+            if tag.first() != Some(&b'e') || !tag[1..].iter().all(u8::is_ascii_digit) {
+                continue;
+            }
+            let Some(answer) = self.answers.pop_front() else {
+                continue;
+            };
+            let mut rest = answer.as_slice();
+            while let Some(at) = memchr::memmem::find(rest, b"TAG") {
+                self.waiting.extend_from_slice(&rest[..at]);
+                self.waiting.extend_from_slice(tag);
+                rest = &rest[at + 3..];
+            }
+            self.waiting.extend_from_slice(rest);
+            self.waiting.extend_from_slice(tag);
+            self.waiting.extend_from_slice(b" OK done\r\n");
+        }
+        Ok(from.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Says all commands to a server that gives these answers, the first of which is its greeting.
+///
+/// # Panics
+/// If a message is given twice, or an end without a beginning: that is what is looked for.
+pub fn conversation(answers: &[&[u8]]) -> Told {
+    let mut told = Told::default();
+    let mut answers = answers.iter().map(|answer| answer.to_vec());
+    let channel = Canned {
+        waiting: answers.next().unwrap_or_default(),
+        answers: answers.collect(),
+        at: 0,
+        line: Vec::new(),
+    };
+    let exchange = Exchange::over(Wire::over(channel, &Stop::default()));
+    // Whatever ends it, it may end.
+    let _ = talk(exchange, &mut told);
+    told
+}
+
+fn talk(mut exchange: Exchange, told: &mut Told) -> Result<(), ImapFailure> {
+    exchange.greeting()?;
+    exchange.ask_capabilities()?;
+    let mut session = ImapSession::of(exchange, Arc::default());
+    let folders = session.list("*")?;
+    told.folders = folders.len();
+    for folder in &folders {
+        let place = super::backup::place(folder);
+        let is_within = |part| matches!(part, std::path::Component::Normal(_));
+        assert!(place.components().all(is_within), "{place:?}");
+    }
+    let selected = session.select("INBOX")?;
+    assert!(selected.uidvalidity > 0);
+    let mut uids = session.search("ALL")?;
+    assert!(uids.is_sorted());
+    told.uids = uids.len();
+    uids.truncate(2000);
+    let mut messages = BTreeMap::new();
+    session.fetch_metadata(&uids, Structure::Wanted, &mut |message| {
+        assert!(uids.binary_search(&message.uid).is_ok());
+        assert!(messages.insert(message.uid, message.size).is_none());
+        Ok(())
+    })?;
+    let wanted: Vec<(u32, u64)> = messages.into_iter().take(100).collect();
+    let mut ended = BTreeMap::new();
+    let (mut count, mut octets) = (0, 0);
+    session.fetch_bodies(&wanted, &mut |uid, piece| {
+        assert!(
+            !ended.contains_key(&uid),
+            "a message goes on behind its end"
+        );
+        match piece {
+            BodyPiece::Octets(piece) => count += piece.len(),
+            BodyPiece::Whole => {
+                ended.insert(uid, true);
+                octets += std::mem::take(&mut count);
+            }
+            BodyPiece::Gone => {
+                ended.insert(uid, false);
+                count = 0;
+            }
+        }
+        Ok(())
+    })?;
+    assert_eq!(ended.len(), wanted.len(), "each message has an end");
+    told.messages = ended.values().filter(|is_whole| **is_whole).count();
+    told.octets = octets;
+    session.fetch_sizes(&uids)?;
+    session.fetch_gmail(&uids)?;
+    let date = InternalDate::of(" 1-Jan-2020 10:00:00 +0000");
+    session.store_flags(1, FlagChange::Add, &["\\Seen".to_owned()], Some(1))?;
+    session.append("INBOX", &[], &date, b"Subject: x\r\n\r\n")?;
+    session.uid_move(1, "Trash")?;
+    session.quota("INBOX")?;
+    session.noop()?;
+    session.events();
+    session.logout();
+    Ok(())
+}
