@@ -196,7 +196,7 @@ mod external_body;
 pub mod fetch;
 // Some commands of the protocol are said by fuzzing alone.
 #[cfg(feature = "imap")]
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code, missing_docs, unreachable_pub)]
 mod imap;
 mod ledger;
 #[allow(unreachable_pub)]

@@ -346,9 +346,10 @@ impl Walk<'_> {
             remote::account(source, &self.args.imap, self.policy)?;
         }
         let targets = self.targets()?;
-        targets
-            .iter()
-            .try_for_each(|target| remote::check(&self.options, target))
+        for target in &targets {
+            remote::check(&self.options, target)?;
+        }
+        report_file::check(self.saying.report.as_deref(), self.sources, &targets)
     }
 
     /// Finds a source that cannot be replaced before another one is.

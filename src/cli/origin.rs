@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use super::say::harmless;
 use crate::expand::date;
+#[cfg(feature = "imap")]
+use crate::imap::place::MessagePlace;
 use crate::mime::Header;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
@@ -34,6 +36,10 @@ pub(super) struct Origin {
     subject: Option<String>,
     /// When it was on its way, as RFC 3339 has it, in UTC: what an archive is asked by.
     date: Option<String>,
+    /// On a server: its folder and UID.
+    #[cfg(feature = "imap")]
+    #[serde(flatten)]
+    pub(super) place: Option<MessagePlace>,
 }
 
 impl Origin {
@@ -49,6 +55,8 @@ impl Origin {
             message_id: value("Message-ID"),
             subject: value("Subject"),
             date: date::of_fields(message, &fields, SystemTime::now()).map(rfc3339),
+            #[cfg(feature = "imap")]
+            place: MessagePlace::of_url(source),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Display {
 }
 
 struct Progress {
+    /// Before everything else; empty where files are read.
+    folder: String,
     /// Bytes there are, as far as that was known at the start.
     total: u64,
     bytes: u64,
@@ -53,6 +55,7 @@ impl Display {
         };
         let start = Instant::now();
         let progress = Mutex::new(Progress {
+            folder: String::new(),
             total,
             bytes: 0,
             messages: 0,
@@ -75,6 +78,13 @@ impl Display {
     pub(super) fn expect(&self, bytes: u64) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.total += bytes;
+    }
+
+    /// What is read now is in a folder of this name.
+    #[cfg(feature = "imap")]
+    pub(super) fn within(&self, folder: &str) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.folder = format!("{folder}: ");
     }
 
     pub(super) fn advance(&self, bytes: u64, messages: u64, totals: [&Totals; 2]) {
@@ -146,7 +156,8 @@ impl Progress {
             }
         };
         let mut text = format!(
-            "{percent}{:.1}{of} {name}, {} messages{}",
+            "{}{percent}{:.1}{of} {name}, {} messages{}",
+            self.folder,
             in_units(self.bytes),
             self.messages,
             Totals::so_far(totals)
@@ -189,6 +200,7 @@ mod tests {
     fn progress(total: u64, bytes: u64) -> Progress {
         let now = Instant::now();
         Progress {
+            folder: String::new(),
             total,
             bytes,
             messages: 12,

@@ -102,6 +102,13 @@ impl Observer<Said> for Reporter<'_> {
         // Nothing was done to a mailbox that was not finished.
         counts.of_mailbox = Totals::default();
         counts.mailbox = mailbox.to_owned();
+        #[cfg(feature = "imap")]
+        if let Some(folder) = mailbox
+            .to_str()
+            .and_then(crate::imap::account::folder_of_url)
+        {
+            self.display.within(&say::harmless(&folder));
+        }
     }
 
     fn message(&self, mut said: Said, is_refused: bool) {

@@ -77,6 +77,13 @@ pub(crate) struct Location {
     pub(crate) choice: Choice,
 }
 
+/// The folder in a URL that [`Account::url`] made; none of other names.
+pub(crate) fn folder_of_url(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://").filter(|_| is_url(url))?;
+    let (_, folder) = rest.split_once('/')?;
+    decoded(folder.split(';').next().unwrap_or_default())
+}
+
 /// Whether a source is a URL of IMAP.
 pub(crate) fn is_url(source: &str) -> bool {
     let has = |scheme: &str| {

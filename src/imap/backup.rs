@@ -108,9 +108,15 @@ impl Backup {
         if before != letters {
             let new = format!("{base}:2,{letters}");
             let cur = self.folder.join("cur");
-            let renamed = fs::rename(cur.join(&name), cur.join(&new));
-            renamed.map_err(cannot_write(&cur.join(&new)))?;
-            self.there.insert(message.uid, new);
+            match fs::rename(cur.join(&name), cur.join(&new)) {
+                Ok(()) => self.there.insert(message.uid, new),
+                // Somebody took it away, or gave it other flags meanwhile.
+                Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                    self.there.remove(&message.uid);
+                    return Ok(false);
+                }
+                Err(why) => return Err(cannot_write(&cur.join(&new))(why)),
+            };
         }
         Ok(true)
     }

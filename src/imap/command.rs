@@ -65,9 +65,10 @@ pub(crate) fn sequence_set(uids: &[u32]) -> String {
     let mut set = String::new();
     let mut rest = uids;
     while let Some(&first) = rest.first() {
-        let run = (first..)
+        // The last UID that there can be has no next one.
+        let run = (u64::from(first)..)
             .zip(rest)
-            .take_while(|(wanted, uid)| wanted == *uid)
+            .take_while(|(wanted, uid)| *wanted == u64::from(**uid))
             .count();
         let (run, behind) = rest.split_at(run.max(1));
         if !set.is_empty() {

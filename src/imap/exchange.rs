@@ -1,6 +1,6 @@
 //! Commands and what a server answers to them, several of which may be under way, and what it says unasked.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rustls::ClientConfig;
@@ -56,6 +56,10 @@ pub(crate) struct Done {
 pub(crate) struct Exchange {
     wire: Wire,
     last: u64,
+    /// Commands that are not at their end.
+    open: BTreeSet<String>,
+    /// Commands that ended before their turn.
+    ended: BTreeMap<String, Result<Done, ImapFailure>>,
     noted: Noted,
 }
 
@@ -74,6 +78,8 @@ impl Exchange {
         Self {
             wire,
             last: 0,
+            open: BTreeSet::new(),
+            ended: BTreeMap::new(),
             noted: Noted::default(),
         }
     }
@@ -131,6 +137,7 @@ impl Exchange {
             tag: format!("e{}", self.last),
             name: command.name,
         };
+        self.open.insert(pending.tag.clone());
         let mut line = format!("{} ", pending.tag).into_bytes();
         for segment in &command.segments {
             let octets = match segment {
@@ -212,6 +219,9 @@ impl Exchange {
         pending: &Pending,
         each: &mut dyn FnMut(&Response<'_>) -> Result<bool, ImapFailure>,
     ) -> Result<Option<Done>, ImapFailure> {
+        if let Some(done) = self.ended.remove(&pending.tag) {
+            return done.map(Some);
+        }
         loop {
             let octets = match self.wire.response() {
                 Ok(octets) => octets,
@@ -220,24 +230,19 @@ impl Exchange {
             let read = response(octets).map_err(ImapFailure::Protocol)?;
             match &read {
                 Response::Continue(_) => return Ok(None),
-                Response::Tagged(tag, status) if *tag == pending.tag.as_bytes() => {
-                    self.noted.status(status);
-                    let argument = String::from_utf8_lossy(status.argument).into_owned();
-                    if status.condition == Condition::Ok {
-                        let code = status.code.clone();
-                        return Ok(Some(Done { code, argument }));
+                Response::Tagged(tag, status) => {
+                    let tag = String::from_utf8_lossy(tag).into_owned();
+                    if !self.open.remove(&tag) {
+                        return Err(ImapFailure::Protocol(
+                            "the end of a command that is not under way",
+                        ));
                     }
-                    return Err(ImapFailure::Refused {
-                        command: pending.name,
-                        code: Some(status.code.clone()).filter(|code| !code.is_empty()),
-                        text: status.said(),
-                    });
-                }
-                // Commands that were sent one behind the other end so.
-                Response::Tagged(..) => {
-                    return Err(ImapFailure::Protocol(
-                        "the end of a command that is not under way",
-                    ));
+                    self.noted.status(status);
+                    let done = ended(status, pending.name);
+                    if tag == pending.tag {
+                        return done.map(Some);
+                    }
+                    self.ended.insert(tag, done);
                 }
                 read => {
                     if !each(read)? {
@@ -251,6 +256,21 @@ impl Exchange {
     /// LOGOUT. Whatever comes of it does not matter any more.
     pub(crate) fn logout(mut self) {
         let _ = self.run(ImapCommand::new("LOGOUT", "LOGOUT"), &mut |_| Ok(true));
+    }
+}
+
+/// How a command ended.
+fn ended(status: &Status<'_>, command: &'static str) -> Result<Done, ImapFailure> {
+    match status.condition {
+        Condition::Ok => Ok(Done {
+            code: status.code.clone(),
+            argument: String::from_utf8_lossy(status.argument).into_owned(),
+        }),
+        _ => Err(ImapFailure::Refused {
+            command,
+            code: Some(status.code.clone()).filter(|code| !code.is_empty()),
+            text: status.said(),
+        }),
     }
 }
 

@@ -1,8 +1,4 @@
-//! FETCH: what messages are like, and their content, in pieces; several commands are under way at a time.
-//!
-//! A body is always asked for in pieces (`BODY.PEEK[]<0.1048576>`), also a small one: RFC822.SIZE is no promise, and so a
-//! literal is never longer than was asked for. A piece that is shorter than it and ends before RFC822.SIZE is no end: what is
-//! behind it is asked for, until nothing comes.
+//! FETCH: what messages are like; several commands are under way at a time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
@@ -13,15 +9,10 @@ use super::failure::ImapFailure;
 use super::response::{Response, Value, values};
 use super::structure::BodyPart;
 
-/// Octets that are asked for at a time.
-const PIECE: usize = 1 << 20;
 /// Messages whose metadata one command asks for.
 const MANY: usize = 1000;
-/// Octets and messages that one command asks for.
-const BATCH_OCTETS: u64 = 512 << 10;
-const BATCH_MESSAGES: usize = 100;
 /// Commands that are under way.
-const AHEAD: usize = 3;
+pub(super) const AHEAD: usize = 3;
 
 /// When a message came, as the server says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,16 +44,6 @@ pub(crate) enum Structure {
     NotWanted,
 }
 
-/// What comes of a message's content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyPiece<'p> {
-    Octets(&'p [u8]),
-    /// All was given.
-    Whole,
-    /// The server does not give it, or not to its end: what was given is nothing. It is there no more, or damaged.
-    Gone,
-}
-
 /// What only Gmail has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GmailMetadata {
@@ -71,9 +52,6 @@ pub(crate) struct GmailMetadata {
     /// As the server spells them, without quotation marks.
     pub(crate) labels: Vec<String>,
 }
-
-/// Takes what comes of messages' content.
-pub(crate) type BodySink<'s> = dyn FnMut(u32, BodyPiece<'_>) -> Result<(), ImapFailure> + 's;
 
 /// What came of a message's metadata so far: servers may tell it bit by bit.
 #[derive(Default)]
@@ -86,7 +64,7 @@ struct Heard {
 }
 
 /// The items of a FETCH response, each with its value; None for another response.
-fn items<'r>(read: &Response<'r>) -> Result<Option<Vec<[Value<'r>; 2]>>, ImapFailure> {
+pub(super) fn items<'r>(read: &Response<'r>) -> Result<Option<Vec<[Value<'r>; 2]>>, ImapFailure> {
     let Response::Numbered(_, name, rest) = read else {
         return Ok(None);
     };
@@ -110,7 +88,7 @@ fn item<'i, 'r>(items: &'i [[Value<'r>; 2]], name: &str) -> Option<&'i Value<'r>
     items.iter().find(is_meant).map(|[_, value]| value)
 }
 
-fn uid(items: &[[Value<'_>; 2]]) -> Option<u32> {
+pub(super) fn uid(items: &[[Value<'_>; 2]]) -> Option<u32> {
     let number = item(items, "UID")?.number()?;
     u32::try_from(number).ok().filter(|uid| *uid > 0)
 }
@@ -148,9 +126,10 @@ pub(super) fn metadata(
             ""
         },
     );
+    // A server may tell of what a later command asks for while it does an earlier one, as Dovecot does.
+    let mut missing: HashMap<u32, Heard> =
+        uids.iter().map(|uid| (*uid, Heard::default())).collect();
     pipelined(exchange, uids, &wanted, &mut |exchange, pending, batch| {
-        let mut missing: HashMap<u32, Heard> =
-            batch.iter().map(|uid| (*uid, Heard::default())).collect();
         let done = exchange.finish(pending, &mut |read| {
             let Some(items) = items(read)? else {
                 return Ok(false);
@@ -169,10 +148,11 @@ pub(super) fn metadata(
             }
             Ok(true)
         });
-        let mut late: Vec<_> = missing.into_iter().collect();
-        late.sort_unstable_by_key(|(uid, _)| *uid);
-        for found in late.into_iter().filter_map(|(uid, heard)| heard.told(uid)) {
-            each(found)?;
+        for uid in batch {
+            let late = missing.remove(uid).and_then(|heard| heard.told(*uid));
+            if let Some(found) = late {
+                each(found)?;
+            }
         }
         tolerated(done)
     })
@@ -288,7 +268,7 @@ pub(super) fn gmail(
 }
 
 /// NO to a FETCH means that some messages are gone (RFC 2180 §4.1), and the rest was told.
-fn tolerated<D>(done: Result<D, ImapFailure>) -> Result<(), ImapFailure> {
+pub(super) fn tolerated<D>(done: Result<D, ImapFailure>) -> Result<(), ImapFailure> {
     match done {
         Ok(_) => Ok(()),
         Err(ImapFailure::Refused { code, .. }) if code.as_deref() != Some("UNAVAILABLE") => Ok(()),
@@ -317,166 +297,6 @@ fn pipelined(
         };
         finish(exchange, &pending, batch)?;
     }
-}
-
-/// The whole of each message.
-pub(super) fn bodies(
-    exchange: &mut Exchange,
-    messages: &[(u32, u64)],
-    sink: &mut BodySink<'_>,
-) -> Result<(), ImapFailure> {
-    let (small, mut alone): (Vec<_>, Vec<_>) = messages
-        .iter()
-        .copied()
-        .partition(|(_, size)| *size < PIECE as u64);
-    let mut rest = small.as_slice();
-    let mut under_way = VecDeque::new();
-    loop {
-        while under_way.len() < AHEAD && !rest.is_empty() {
-            let mut octets = 0;
-            let count = rest
-                .iter()
-                .take(BATCH_MESSAGES)
-                .take_while(|(_, size)| {
-                    let fits = octets < BATCH_OCTETS;
-                    octets += size;
-                    fits
-                })
-                .count();
-            let (batch, behind) = rest.split_at(count);
-            rest = behind;
-            let batch: BTreeMap<u32, u64> = batch.iter().copied().collect();
-            let uids: Vec<u32> = batch.keys().copied().collect();
-            let text = format!(
-                "UID FETCH {} (UID BODY.PEEK[]<0.{PIECE}>)",
-                sequence_set(&uids)
-            );
-            under_way.push_back((exchange.send(ImapCommand::new("FETCH", &text))?, batch));
-        }
-        let Some((pending, mut missing)) = under_way.pop_front() else {
-            break;
-        };
-        let done = exchange.finish(&pending, &mut |read| {
-            let Some((uid, octets)) = body(read, 0)? else {
-                return Ok(false);
-            };
-            let Some(size) = missing.remove(&uid) else {
-                return Ok(true);
-            };
-            match octets {
-                Some(octets) if octets.len() < PIECE && octets.len() as u64 >= size => {
-                    sink(uid, BodyPiece::Octets(&octets))?;
-                    sink(uid, BodyPiece::Whole)?;
-                }
-                _ => alone.push((uid, size)),
-            }
-            Ok(true)
-        });
-        alone.extend(missing);
-        tolerated(done)?;
-    }
-    for (uid, size) in alone {
-        body_alone(exchange, uid, size, sink)?;
-    }
-    Ok(())
-}
-
-/// The UID and the octets of a body that starts so far behind; none: NIL. None for another response.
-#[allow(clippy::type_complexity)] // octets, or none; of a response, or not
-fn body<'r>(
-    read: &Response<'r>,
-    from: u64,
-) -> Result<Option<(u32, Option<std::borrow::Cow<'r, [u8]>>)>, ImapFailure> {
-    let Some(items) = items(read)? else {
-        return Ok(None);
-    };
-    let Some(uid) = uid(&items) else {
-        return Ok(None);
-    };
-    let named = format!("BODY[]<{from}>");
-    for [name, value] in items {
-        let Value::Atom(name) = name else {
-            continue;
-        };
-        let is_whole = from == 0 && name.eq_ignore_ascii_case(b"BODY[]");
-        if name.eq_ignore_ascii_case(named.as_bytes()) || is_whole {
-            return Ok(Some(match value {
-                // A server that takes no notice of how much was asked for gives more.
-                Value::Text(octets) if is_whole || octets.len() <= PIECE => (uid, Some(octets)),
-                Value::Text(_) => {
-                    return Err(ImapFailure::Protocol(
-                        "more of a message than was asked for",
-                    ));
-                }
-                _ => (uid, None),
-            }));
-        }
-    }
-    Ok(None)
-}
-
-/// One message, piece by piece.
-fn body_alone(
-    exchange: &mut Exchange,
-    uid: u32,
-    size: u64,
-    sink: &mut BodySink<'_>,
-) -> Result<(), ImapFailure> {
-    // What was given so far, and what was asked for.
-    let (mut given, mut asked) = (0_u64, 0_u64);
-    let mut under_way: VecDeque<(Pending, u64)> = VecDeque::new();
-    // None: not yet told.
-    let mut end = None;
-    while end.is_none() || !under_way.is_empty() {
-        while end.is_none() && under_way.len() < AHEAD && (under_way.is_empty() || asked < size) {
-            // What was asked for behind a short piece is not what comes next.
-            if under_way.is_empty() {
-                asked = given;
-            }
-            let from =
-                u32::try_from(asked).map_err(|_| ImapFailure::TooLarge(u32::MAX as usize))?;
-            let text = format!("UID FETCH {uid} (UID BODY.PEEK[]<{from}.{PIECE}>)");
-            under_way.push_back((exchange.send(ImapCommand::new("FETCH", &text))?, asked));
-            asked += PIECE as u64;
-        }
-        let Some((pending, from)) = under_way.pop_front() else {
-            break;
-        };
-        let mut is_told = false;
-        let is_wanted = end.is_none() && from == given;
-        let done = exchange.finish(&pending, &mut |read| {
-            let Some((found, octets)) = body(read, from)? else {
-                return Ok(false);
-            };
-            if found != uid || !is_wanted || is_told {
-                return Ok(true);
-            }
-            is_told = true;
-            let Some(octets) = octets else {
-                end = Some(BodyPiece::Gone);
-                return Ok(true);
-            };
-            if !octets.is_empty() {
-                sink(uid, BodyPiece::Octets(&octets))?;
-            }
-            given += octets.len() as u64;
-            if octets.is_empty() || octets.len() != PIECE && given >= size {
-                // A message of which nothing comes, and that has a size, is not there.
-                let is_nothing = given == 0 && size > 0;
-                end = Some(if is_nothing {
-                    BodyPiece::Gone
-                } else {
-                    BodyPiece::Whole
-                });
-            }
-            Ok(true)
-        });
-        tolerated(done)?;
-        if is_wanted && !is_told {
-            end = Some(BodyPiece::Gone);
-        }
-    }
-    sink(uid, end.unwrap_or(BodyPiece::Gone))
 }
 
 /// UIDs of a set in a response code: `3:5,9`; at most so many.

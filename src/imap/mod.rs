@@ -7,23 +7,28 @@
 //! * `wire` reads and writes octets, in clear or by TLS, within limits; `response` reads what a server says into values.
 //! * `command` is what is sent, `exchange` commands and their answers, several of which may be under way; `login` is how a
 //!   connection gets to know us.
-//! * `fetch` reads metadata and bodies, in pieces and pipelined, `structure` BODYSTRUCTURE.
-//! * `session` is a connection that is logged in, with the commands as methods; `reading` reads with several of them.
+//! * `fetch` reads metadata, `structure` BODYSTRUCTURE, and `bodies` whole messages, in pieces; all pipelined.
+//! * `session` is a connection that is logged in, with the commands as methods, those of
+//!   `folders` and `changes` among them; `reading` reads with several of them.
 //! * `download` brings what an account has into Maildirs, which `backup` writes; `overview` tells what it has.
-//! * `failure` is what goes wrong; `canned` is a server for fuzzing.
+//! * `place` is where a message is, for rows; `failure` is what goes wrong; `canned` is a server for fuzzing.
 
 pub(crate) mod account;
 mod backup;
+mod bodies;
 #[cfg(any(test, feature = "internals"))]
 pub mod canned;
+mod changes;
 mod command;
 pub(crate) mod download;
 mod exchange;
 pub(crate) mod failure;
 mod fetch;
+mod folders;
 mod login;
 mod names;
 pub(crate) mod overview;
+pub(crate) mod place;
 mod reading;
 mod response;
 pub(crate) mod secret;

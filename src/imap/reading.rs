@@ -1,6 +1,7 @@
 //! Reading with several connections, which are made again when they break.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ pub(crate) struct Sessions<'s> {
     pub(crate) account: &'s Account,
     pub(crate) stop: &'s Stop,
     idle: Mutex<Vec<ImapSession>>,
+    /// Whether there was ever a session.
+    was_open: AtomicBool,
 }
 
 /// What comes of a message.
@@ -53,6 +56,7 @@ impl<'s> Sessions<'s> {
             account,
             stop,
             idle: Mutex::default(),
+            was_open: AtomicBool::new(false),
         }
     }
 
@@ -92,7 +96,11 @@ impl<'s> Sessions<'s> {
             .pop();
         match idle {
             Some(session) => Ok(session),
-            None => ImapSession::open(self.account, self.stop),
+            None => {
+                let session = ImapSession::open(self.account, self.stop)?;
+                self.was_open.store(true, Ordering::Relaxed);
+                Ok(session)
+            }
         }
     }
 
@@ -103,7 +111,10 @@ impl<'s> Sessions<'s> {
 
     /// Waits before the next try; without one, the failure is what ends it.
     fn pause(&self, seconds: Option<&u64>, why: ImapFailure) -> Result<(), ImapFailure> {
-        let Some(seconds) = seconds else {
+        // A server that never was there is most likely a wrong name.
+        let is_wrong =
+            matches!(why, ImapFailure::Connect { .. }) && !self.was_open.load(Ordering::Relaxed);
+        let Some(seconds) = seconds.filter(|_| !is_wrong) else {
             return Err(why);
         };
         let until = Instant::now() + Duration::from_secs(*seconds);

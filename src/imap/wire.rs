@@ -258,9 +258,11 @@ impl Wire {
         }
         let room = wanted.max(READ);
         if self.filled + room > self.buffer.len() {
-            self.buffer.copy_within(self.taken..self.filled, 0);
-            self.filled -= self.taken;
-            self.taken = 0;
+            if self.taken > 0 {
+                self.buffer.copy_within(self.taken..self.filled, 0);
+                self.filled -= self.taken;
+                self.taken = 0;
+            }
             // It does not keep the room of the largest response of all times.
             let needed = self.filled + room;
             if needed > self.buffer.len() {
@@ -287,11 +289,6 @@ impl Wire {
             }
         }
         Ok(())
-    }
-
-    /// Whether a response may have come already, so that asking for it does not wait.
-    pub(crate) fn has_more(&self) -> bool {
-        self.taken < self.filled
     }
 
     /// Sends octets.

@@ -1,4 +1,4 @@
-//! Messages that another room hands over one by one, and takes back: they lie in no file of this machine.
+//! Messages that somebody hands over one by one, and takes back: they lie in no file.
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,17 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline::{self, Stages};
 use crate::mailbox::{Message, Observer, Options, Quoting, Stop, Summary, Transform};
 
-/// A message, and what who hands it over knows of it besides.
-pub(crate) struct Handed<T> {
-    pub(crate) about: T,
+/// A message that is handed over.
+#[derive(Clone, Debug)]
+pub struct Handed<T> {
+    /// What is known of it besides.
+    pub about: T,
     /// Its place, from 1.
-    pub(crate) number: u64,
-    /// What rows call it.
-    pub(crate) source: PathBuf,
-    pub(crate) content: Vec<u8>,
+    pub number: u64,
+    /// What it is called, as a mailbox is by its path.
+    pub source: PathBuf,
+    /// Header and body.
+    pub content: Vec<u8>,
 }
 
 /// The stages: each message that something points at is transformed.
@@ -49,7 +52,7 @@ impl<S: Send, T: Send + Sync> Stages for HandedOver<'_, '_, S, T> {
 ///
 /// # Errors
 /// Those of `next`, `put` and `transform`; [`Error::Interrupted`].
-pub(crate) fn convert_handed<S: Send, T: Send + Sync>(
+pub fn convert_handed<S: Send, T: Send + Sync>(
     options: &Options,
     transform: &dyn Transform<S>,
     observer: &dyn Observer<S>,

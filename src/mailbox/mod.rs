@@ -23,7 +23,6 @@ mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
 mod forms;
-#[cfg(feature = "imap")]
 mod handed;
 mod job;
 mod messages;
@@ -63,8 +62,7 @@ pub use forms::quoting::Quoting;
 pub(crate) use forms::rewrite::{plain, takes_separators};
 #[cfg(feature = "cli")]
 pub(crate) use forms::shown;
-#[cfg(feature = "imap")]
-pub(crate) use handed::{Handed, convert_handed};
+pub use handed::{Handed, convert_handed};
 pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
 pub(crate) use place::process::field_of_stat;

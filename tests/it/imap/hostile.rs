@@ -172,7 +172,6 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
             "TAG NO [AUTHENTICATIONFAILED] wrong\r\n".to_owned(),
             "cannot log in: wrong",
         ),
-        ("greeting", "* BYE too busy\r\n".to_owned(), "too busy"),
         (
             "greeting",
             "* OK [CAPABILITY IMAP4rev1 LOGINDISABLED] hi\r\n".to_owned(),
@@ -311,6 +310,52 @@ fn a_size_that_is_a_lie_cuts_nothing_short() {
             long.len()
         );
     }
+}
+
+/// As Dovecot does: what later commands ask for comes before the first one ends.
+#[test]
+fn answers_in_another_order_are_put_together() {
+    let text = format!("Subject: long\r\n\r\n{}", "0123456789\r\n".repeat(250_000));
+    let long = text.clone();
+    let waiting = std::sync::Mutex::new(Vec::new());
+    let server = Scripted::answering(move |command| {
+        if command.starts_with("UID SEARCH") {
+            return Some("* SEARCH 1\r\nTAG OK done\r\n".into());
+        }
+        if !command.contains("BODY.PEEK") {
+            let is_fetch = command.starts_with("UID FETCH");
+            let size = format!("RFC822.SIZE {}", MESSAGES[0].len());
+            let says = metadata(&[1]).replace(&size, &format!("RFC822.SIZE {}", text.len()));
+            return is_fetch.then(|| says + "TAG OK done\r\n");
+        }
+        let range = command
+            .split_once("[]<")
+            .unwrap()
+            .1
+            .split_once('>')
+            .unwrap()
+            .0;
+        let (from, count) = range.split_once('.').unwrap();
+        let (from, count): (usize, usize) = (from.parse().unwrap(), count.parse().unwrap());
+        let piece = &text[from..text.len().min(from + count)];
+        let mut waiting = waiting.lock().unwrap();
+        waiting.push(format!(
+            "* 1 FETCH (UID 1 BODY[]<{from}> {{{}}}\r\n{piece})\r\n",
+            piece.len()
+        ));
+        // The last of three comes first, and so does its end.
+        Some(match waiting.len() {
+            3 => {
+                waiting.iter().rev().cloned().collect::<String>()
+                    + "TAG OK done\r\nTAG-1 OK done\r\nTAG-2 OK done\r\n"
+            }
+            _ => String::new(),
+        })
+    });
+    let run = converted(&server);
+    let tags: Vec<_> = server.heard();
+    assert_eq!(run.output.status.code(), Some(0), "{}: {tags:?}", run.said);
+    assert!(run.mails == [long]);
 }
 
 #[test]

@@ -244,6 +244,7 @@ fn what_is_converted_is_what_a_local_mailbox_becomes() {
     let rows = fs::read_to_string(report).unwrap();
     let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
     assert_eq!(row["outcome"], "expanded");
+    assert_eq!((&row["folder"], &row["uid"]), (&"INBOX".into(), &1.into()));
     let uidvalidity = server.client().say("EXAMINE INBOX");
     let uidvalidity = String::from_utf8(uidvalidity.concat()).unwrap();
     let uidvalidity = uidvalidity

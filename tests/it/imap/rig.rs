@@ -4,6 +4,7 @@
 use std::fs;
 use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -83,7 +84,9 @@ impl Server {
                 .append(true)
                 .open(folder.path().join("log"))
         };
+        // Cyrus ends its process group with itself.
         let child = command
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(log().unwrap())
             .stderr(log().unwrap())

@@ -24,7 +24,7 @@ pub(super) struct Scripted {
 
 impl Scripted {
     /// `answer` says what comes of a command, which stands there without its tag; None: what a plain server says. `TAG` in it is
-    /// the tag, and behind [`CLOSE`] the connection ends. The command before all others is "greeting".
+    /// the tag, `TAG-1` the one before it, and behind [`CLOSE`] the connection ends. The command before all others is "greeting".
     pub(super) fn answering(
         answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
@@ -99,6 +99,11 @@ fn serve(stream: TcpStream, answer: &Answer, heard: &Mutex<Vec<String>>) {
         let (tag, command) = line.split_once(' ').unwrap_or(("", line));
         heard.lock().unwrap().push(command.to_owned());
         let says = answer(command).unwrap_or_else(|| plain(command));
+        let number: u32 = tag.trim_start_matches('e').parse().unwrap_or(0);
+        let before = |back: u32| format!("e{}", number.saturating_sub(back));
+        let says = says
+            .replace("TAG-1", &before(1))
+            .replace("TAG-2", &before(2));
         if !say(&says.replace("TAG", tag)) {
             return;
         }
