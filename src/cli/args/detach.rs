@@ -27,7 +27,7 @@ const PROXY: &str = "Go through this proxy to a store that is a server [default:
 #[command(mut_arg("on_failure", |option| option.help(STORE_FAILS).hide_short_help(true)))]
 #[command(mut_arg("proxy", |option| option.help(PROXY).long_help(PROXY)))]
 pub struct DetachArgs {
-    /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;
+    /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
     /// standard input if none is given
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub sources: Vec<PathBuf>,
@@ -103,7 +103,7 @@ impl DetachArgs {
 #[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["store", "fetch"])))]
 #[command(mut_arg("on_failure", |option| option.help(FAILS).hide_short_help(true)))]
 pub struct RestoreArgs {
-    /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;
+    /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
     /// standard input if none is given
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub sources: Vec<PathBuf>,

@@ -259,7 +259,7 @@ impl ConvertArgs {
 #[command(mut_arg("max_body", |option| option.hide_short_help(true)))]
 #[command(mut_arg("on_failure", |option| option.hide_short_help(true)))]
 pub(super) struct EmbedArgs {
-    /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;
+    /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
     /// standard input if none is given
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     sources: Vec<PathBuf>,
