@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::command::{ImapCommand, sequence_set};
-use super::exchange::{Exchange, Pending};
+use super::exchange::{Exchange, PendingCommand};
 use super::failure::ImapFailure;
 use super::fetch::{AHEAD, items, tolerated, uid};
 use super::response::{Response, Value, number};
@@ -46,7 +46,7 @@ pub(super) fn bodies(
         .partition(|(_, size)| *size < PIECE as u64);
     let mut rest = small.as_slice();
     let mut missing: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut under_way: VecDeque<(Pending, Vec<u32>)> = VecDeque::new();
+    let mut under_way: VecDeque<(PendingCommand, Vec<u32>)> = VecDeque::new();
     loop {
         while under_way.len() < AHEAD && !rest.is_empty() {
             let (batch, behind) = rest.split_at(batch(rest));
@@ -207,7 +207,7 @@ fn body_alone(
     };
     // What is asked for next.
     let mut next = 0;
-    let mut under_way: VecDeque<(Pending, u64)> = VecDeque::new();
+    let mut under_way: VecDeque<(PendingCommand, u64)> = VecDeque::new();
     loop {
         while alone.end.is_none()
             && under_way.len() < AHEAD

@@ -117,7 +117,7 @@ impl<S: Send> Download<'_, S> {
             }
             self.observer
                 .expects(wanted.iter().map(|(_, size)| *size).sum());
-            let place = Place {
+            let place = ReadFolder {
                 selected: &selected,
                 url,
             };
@@ -169,7 +169,7 @@ impl<S: Send> Download<'_, S> {
     fn messages(
         &self,
         sessions: &Sessions<'_>,
-        place: &Place<'_>,
+        place: &ReadFolder<'_>,
         wanted: Vec<(u32, u64)>,
         metadata: &HashMap<u32, Metadata>,
         backup: &mut Backup,
@@ -229,7 +229,7 @@ impl<S: Send> Download<'_, S> {
 }
 
 /// A folder, and what rows call it.
-struct Place<'p> {
+struct ReadFolder<'p> {
     selected: &'p Selected,
     url: &'p Path,
 }

@@ -38,7 +38,7 @@ pub(crate) enum Event {
 
 /// A command that is under way.
 #[derive(Clone, Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingCommand {
     tag: String,
     name: &'static str,
 }
@@ -131,9 +131,9 @@ impl Exchange {
     }
 
     /// Sends a command, and waits for what takes its literals, not for its end.
-    pub(crate) fn send(&mut self, command: ImapCommand<'_>) -> Result<Pending, ImapFailure> {
+    pub(crate) fn send(&mut self, command: ImapCommand<'_>) -> Result<PendingCommand, ImapFailure> {
         self.last += 1;
-        let pending = Pending {
+        let pending = PendingCommand {
             tag: format!("e{}", self.last),
             name: command.name,
         };
@@ -182,7 +182,10 @@ impl Exchange {
     }
 
     /// Reads up to the end of a command, or none if the server wants more of it.
-    pub(crate) fn next_of(&mut self, pending: &Pending) -> Result<Option<Done>, ImapFailure> {
+    pub(crate) fn next_of(
+        &mut self,
+        pending: &PendingCommand,
+    ) -> Result<Option<Done>, ImapFailure> {
         self.read(pending, &mut |_| Ok(false))
     }
 
@@ -193,7 +196,7 @@ impl Exchange {
     /// [`ImapFailure::Refused`] for NO and BAD; those of `each`, behind which the session is not to be used.
     pub(crate) fn finish(
         &mut self,
-        pending: &Pending,
+        pending: &PendingCommand,
         each: &mut dyn FnMut(&Response<'_>) -> Result<bool, ImapFailure>,
     ) -> Result<Done, ImapFailure> {
         match self.read(pending, each)? {
@@ -216,7 +219,7 @@ impl Exchange {
 
     fn read(
         &mut self,
-        pending: &Pending,
+        pending: &PendingCommand,
         each: &mut dyn FnMut(&Response<'_>) -> Result<bool, ImapFailure>,
     ) -> Result<Option<Done>, ImapFailure> {
         if let Some(done) = self.ended.remove(&pending.tag) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use super::command::{ImapCommand, batches, sequence_set};
-use super::exchange::{Exchange, Pending};
+use super::exchange::{Exchange, PendingCommand};
 use super::failure::ImapFailure;
 use super::response::{Response, Value, values};
 use super::structure::BodyPart;
@@ -281,7 +281,7 @@ fn pipelined(
     exchange: &mut Exchange,
     uids: &[u32],
     wanted: &str,
-    finish: &mut dyn FnMut(&mut Exchange, &Pending, &[u32]) -> Result<(), ImapFailure>,
+    finish: &mut dyn FnMut(&mut Exchange, &PendingCommand, &[u32]) -> Result<(), ImapFailure>,
 ) -> Result<(), ImapFailure> {
     let mut batches = batches(uids, MANY).into_iter();
     let mut under_way = VecDeque::new();
