@@ -23,7 +23,7 @@ pub mod warc;
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, and what it checks.
-pub const TARGETS: [(&str, Check); 10] = [
+pub const TARGETS: [(&str, Check); 11] = [
     ("cost", |data| {
         cost::check(data);
     }),
