@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+#[cfg(feature = "imap")]
+use super::account;
 use super::args::{Asking, ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::Cache;
 use super::exit::Status;
-use super::input::{is_folder, is_standard, stream};
+use super::input::{free_beside, is_folder, is_standard, size, stream};
 use super::origin::{Piece, Start};
 use super::output;
 use super::progress::Display;
@@ -27,8 +29,10 @@ use super::verb::{Expanding, Said, Work};
 use crate::error::Error;
 use crate::expand::{Expander, Mark};
 use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
+#[cfg(feature = "imap")]
+use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
-use crate::mailbox::find::{Kind, find, look_at, not_in_place};
+use crate::mailbox::find::{Kind, look_at, not_in_place};
 use crate::mailbox::{
     Effect, Format, Opened, Options, Output, Stop, Summary, Transform, check_early,
     convert_folder_open, convert_in_place, convert_open, convert_to, folder_of,
@@ -47,6 +51,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         output: args.walk.output.as_deref(),
         saying: &common.saying,
         options: args.options(&policy)?,
+        #[cfg(feature = "imap")]
+        candidates: account::candidates(&policy, common.mark != Mark::Off),
         word: match args.asking() {
             _ if policy.fetch.is_empty() => "dry run, nothing written: ",
             Asking::Nobody => "dry run, nothing written, nothing retrieved: ",
@@ -98,6 +104,9 @@ pub(super) struct Walk<'w> {
     pub(super) output: Option<&'w Path>,
     pub(super) saying: &'w SayingArgs,
     pub(super) options: Options,
+    /// Which messages of an account the transform might change.
+    #[cfg(feature = "imap")]
+    pub(super) candidates: Candidates,
     /// The start of the sum of a dry run.
     pub(super) word: &'static str,
     /// Options that would allow what was left are named for this policy.
@@ -151,7 +160,6 @@ impl Walk<'_> {
     ) -> Result<Status, Error> {
         let start = Instant::now();
         signals::limits_on_files_are_failed_writes();
-        let stop = &self.signals.stop;
         let targets = self.targets()?;
         if let Some(output) = self.output {
             make_room(output, self.sources.len(), self.options.effect)?;
@@ -170,7 +178,7 @@ impl Walk<'_> {
             }
             let result = match target {
                 Some(target) => self.convert_source(source, target, transform, &reporter),
-                None => convert_in_place(source, &self.options, transform, &reporter, stop),
+                None => self.convert_in_place(source, transform, &reporter),
             };
             match &result {
                 Ok(_) => done += 1,
@@ -282,6 +290,24 @@ impl Walk<'_> {
         })
     }
 
+    fn convert_in_place(
+        &self,
+        source: &Path,
+        transform: &dyn Transform<Said>,
+        reporter: &Reporter<'_>,
+    ) -> Result<Summary, Error> {
+        let (options, stop) = (&self.options, &self.signals.stop);
+        #[cfg(feature = "imap")]
+        if let Some(account) = remote::account(source, &self.args.imap, self.policy)? {
+            let replacing = &self.args.replacing;
+            let candidates = &self.candidates;
+            return account::in_place(
+                &account, candidates, replacing, options, transform, reporter, stop,
+            );
+        }
+        convert_in_place(source, options, transform, reporter, stop)
+    }
+
     fn convert_source(
         &self,
         source: &Path,
@@ -325,8 +351,12 @@ impl Walk<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
         #[cfg(feature = "imap")]
-        if remote::are_remote(self.sources, &self.args.imap)? {
-            return self.check_remote();
+        {
+            let are_remote = remote::are_remote(self.sources, &self.args.imap)?;
+            self.args.check_replacing(are_remote)?;
+            if are_remote {
+                return self.check_remote();
+            }
         }
         self.check_in_place()?;
         let targets = self.targets()?;
@@ -413,6 +443,10 @@ pub(super) fn user(place: Option<&Path>) -> User {
 }
 
 fn whole(path: &Path) -> PathBuf {
+    #[cfg(feature = "imap")]
+    if remote::is_remote(path) {
+        return path.to_owned();
+    }
     let there = path.canonicalize().ok();
     let beside = || {
         let folder = folder_of(path).canonicalize().ok()?;
@@ -467,37 +501,4 @@ pub(super) fn shared_fetcher(
         Asking::WhetherThereIsAnAnswer => Arc::new(fetcher.probing()),
         Asking::ForContent => Arc::new(fetcher),
     })
-}
-
-fn free_beside(path: &Path) -> io::Result<u64> {
-    let folder = match path.is_dir() {
-        true => path,
-        false => folder_of(path),
-    };
-    platform::free_space(folder)
-}
-
-/// Bytes in a source; one that cannot be looked at counts nothing. A compressed one counts as it lies on the disk, or
-/// nothing.
-fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
-    let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let in_folder = |folder: &Path| -> u64 {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| length(&entry.path())).sum()
-    };
-    let finds = find(source, options.format, stop).unwrap_or_default();
-    finds
-        .mailboxes
-        .iter()
-        .map(|found| match found.kind {
-            Kind::Archive if !compressed => 0,
-            Kind::Mbox | Kind::Eml if found.method.is_some() && !compressed => 0,
-            Kind::Mbox | Kind::Eudora | Kind::Eml | Kind::Archive => length(&found.path),
-            Kind::Maildir => {
-                in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
-            }
-            // Other files of the folder are short.
-            Kind::Mh => in_folder(&found.path),
-        })
-        .sum()
 }

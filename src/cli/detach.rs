@@ -20,6 +20,8 @@ use super::verb::{Detaching, Expanding, Said, Work};
 use crate::detach::{Detacher, Settings};
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
+#[cfg(feature = "imap")]
+use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
 use crate::mailbox::{Locking, Options, Stop, Transform};
 use crate::policy::Policy;
@@ -35,6 +37,12 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
         saying: &args.saying,
         policy: &policy,
         prefilter: Prefilter::of_attachments(),
+        #[cfg(feature = "imap")]
+        candidates: {
+            let choice = args.choice();
+            let (least, types) = (choice.larger_than, choice.types);
+            Candidates::Attachments { least, types }
+        },
     };
     way.done(
         None,
@@ -83,6 +91,8 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
         saying: &args.saying,
         policy: &policy,
         prefilter: Prefilter::of_detached(),
+        #[cfg(feature = "imap")]
+        candidates: Candidates::References,
     };
     let opened = OnceCell::new();
     let keeps = !args.walk.dry_run && !args.cache.offline;
@@ -144,6 +154,8 @@ struct Way<'w> {
     saying: &'w SayingArgs,
     policy: &'w Policy,
     prefilter: Prefilter,
+    #[cfg(feature = "imap")]
+    candidates: Candidates,
 }
 
 impl Way<'_> {
@@ -231,6 +243,8 @@ impl Way<'_> {
             output,
             saying: self.saying,
             options: self.options(),
+            #[cfg(feature = "imap")]
+            candidates: self.candidates.clone(),
             word: "dry run, nothing written: ",
             policy: self.policy,
             signals: &signals,

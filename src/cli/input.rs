@@ -8,8 +8,8 @@ use std::path::Path;
 use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
-use crate::mailbox::find::judged;
-use crate::mailbox::{Background, Limits, Opened, Options, Skipped, Stop, untarred};
+use crate::mailbox::find::{Kind, find, judged};
+use crate::mailbox::{Background, Limits, Opened, Options, Skipped, Stop, folder_of, untarred};
 
 pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
@@ -167,6 +167,40 @@ fn no_spool(error: &io::Error) -> String {
         "cannot write a temporary file in {}: {cause}",
         folder.display()
     )
+}
+
+/// Bytes that are free on the disk of a file or folder, which may not be there yet.
+pub(super) fn free_beside(path: &Path) -> io::Result<u64> {
+    let folder = match path.is_dir() {
+        true => path,
+        false => folder_of(path),
+    };
+    platform::free_space(folder)
+}
+
+/// Bytes in a source; one that cannot be looked at counts nothing. A compressed one counts as it lies on the disk, or
+/// nothing.
+pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
+    let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let in_folder = |folder: &Path| -> u64 {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| length(&entry.path())).sum()
+    };
+    let finds = find(source, options.format, stop).unwrap_or_default();
+    finds
+        .mailboxes
+        .iter()
+        .map(|found| match found.kind {
+            Kind::Archive if !compressed => 0,
+            Kind::Mbox | Kind::Eml if found.method.is_some() && !compressed => 0,
+            Kind::Mbox | Kind::Eudora | Kind::Eml | Kind::Archive => length(&found.path),
+            Kind::Maildir => {
+                in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
+            }
+            // Other files of the folder are short.
+            Kind::Mh => in_folder(&found.path),
+        })
+        .sum()
 }
 
 #[cfg(test)]

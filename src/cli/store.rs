@@ -147,6 +147,9 @@ fn unread_users(
                 Err(why) => say::error(&why),
             },
             Ok(false) => "it was not named; name it as well".to_owned(),
+            Err(_) if path.to_str().is_some_and(|path| path.contains("://")) => {
+                "its mail is on a server, which is not read; make a copy of it (embody convert), name that, and say --all-mail-is-here".to_owned()
+            }
             Err(why) if why.kind() == io::ErrorKind::NotFound => format!(
                 "it is not there; name the mail as it is called now, and remove {}",
                 store.path().join(entry).display()

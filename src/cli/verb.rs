@@ -10,7 +10,7 @@ use crate::expand::{Expander, envelope};
 use crate::lengths::Lengths;
 use crate::mailbox::{Envelope, Message, Transform};
 use crate::record::WarcRecorder;
-use crate::report::{Outcome, Reason, Report};
+use crate::report::{Detail, Outcome, Reason, Report};
 
 pub(super) struct Said {
     /// None if there are no rows about it.
@@ -44,14 +44,19 @@ impl Said {
         }
     }
 
-    /// Leaves the message after all: rows of its changes, or of those that would be made, say so.
     pub(super) fn leave_for_separator(&mut self) {
+        let mut detail = Detail::from(Reason::HoldsSeparator.meaning());
+        detail.push("; the message was left");
+        self.leave(Reason::HoldsSeparator, &detail);
+    }
+
+    /// Leaves the message after all: rows of its changes, or of those that would be made, say so.
+    pub(super) fn leave(&mut self, reason: Reason, detail: &Detail) {
         for row in &mut self.report.rows {
             if !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch) {
                 row.outcome = Outcome::Left;
-                row.reason = Some(Reason::HoldsSeparator);
-                row.detail = Reason::HoldsSeparator.meaning().into();
-                row.detail.push("; the message was left");
+                row.reason = Some(reason);
+                row.detail = detail.clone();
                 (row.bytes, row.links) = (None, None);
             }
         }

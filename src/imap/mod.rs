@@ -11,11 +11,16 @@
 //! * `session` is a connection that is logged in, with the commands as methods, those of
 //!   `folders` and `changes` among them; `reading` reads with several of them.
 //! * `download` brings what an account has into Maildirs, which `backup` writes; `overview` tells what it has.
+//! * `in_place` is a verb over an account that changes it, `batch` its work in one folder. `candidates` says which messages are
+//!   read, `replace` how one takes the place of another, `journal` keeps how far that came, and `resume` goes on with it;
+//!   `singular` has what few servers have.
 //! * `place` is where a message is, for rows; `failure` is what goes wrong; `canned` is a server for fuzzing.
 
 pub(crate) mod account;
 mod backup;
+mod batch;
 mod bodies;
+pub(crate) mod candidates;
 #[cfg(any(test, feature = "internals"))]
 pub mod canned;
 mod changes;
@@ -25,13 +30,18 @@ mod exchange;
 pub(crate) mod failure;
 mod fetch;
 mod folders;
+pub(crate) mod in_place;
+mod journal;
 mod login;
 mod names;
 pub(crate) mod overview;
 pub(crate) mod place;
 mod reading;
+pub(crate) mod replace;
 mod response;
+mod resume;
 pub(crate) mod secret;
 pub(crate) mod session;
+mod singular;
 mod structure;
 mod wire;

@@ -129,6 +129,13 @@ reasons! {
     NotInStore "not-in-store" none "the store does not have the content of the attachment";
     BadNote "bad-note" none "the note that detach left, X-Embody-Detached, cannot be read or does not fit the part";
     HeaderTooLarge "header-too-large" Header "a header section is larger than is read";
+    ChangedMeanwhile "changed-meanwhile" none "another program moved, deleted or changed the message on the server while it was worked on";
+    AlteredByServer "altered-by-server" none "the server stores other bytes than it is given, or nothing, or another date: the message stays as it was, and the copy is taken away";
+    FlagsNotKept "flags-not-kept" none "the folder on the server cannot hold the flags, keywords or labels of the message";
+    QuotaFull "quota-full" none "the quota on the server leaves no room for the new message beside the old one";
+    ServerRefused "server-refused" none "the server refuses the new message, or to delete the old one";
+    AmbiguousCopy "ambiguous-copy" none "several messages may be the copy that embody made, or the server does not say which one is: all stay";
+    WrongSize "wrong-size" none "the message on the server does not have the size that the server says";
 }
 
 impl Reason {

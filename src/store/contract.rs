@@ -56,7 +56,7 @@ pub struct User {
 /// Where the mail of a user is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mail {
-    /// A mailbox, a message, or a folder of them; absolute.
+    /// A mailbox, a message, or a folder of them: an absolute path, or a URL.
     At(PathBuf),
     /// It came from standard input, and went to standard output.
     Filtered,

@@ -34,6 +34,11 @@ fn written(user: &User) -> Vec<u8> {
     [format!("uid {}\n", user.uid).as_bytes(), mail, b"\n"].concat()
 }
 
+/// An absolute path, or a URL.
+fn is_place(mail: &[u8]) -> bool {
+    mail.starts_with(b"/") || memchr::memmem::find(mail, b"://").is_some()
+}
+
 fn read(octets: &[u8]) -> Option<User> {
     let line = memchr::memchr(b'\n', octets)?;
     let (first, rest) = octets.split_at_checked(line)?;
@@ -43,7 +48,7 @@ fn read(octets: &[u8]) -> Option<User> {
         uid: uid.parse().ok()?,
         mail: match mail {
             b"standard input" => Mail::Filtered,
-            [b'/', ..] => Mail::At(PathBuf::from(std::ffi::OsStr::from_bytes(mail))),
+            _ if is_place(mail) => Mail::At(PathBuf::from(std::ffi::OsStr::from_bytes(mail))),
             _ => Mail::Unlisted,
         },
     };
@@ -140,6 +145,7 @@ mod tests {
             Mail::Filtered,
             Mail::Unlisted,
             Mail::At("/home/a/Maildir".into()),
+            Mail::At("imaps://me@example.org/".into()),
             Mail::At("/".into()),
             Mail::At("/a\nuid 0\nstandard input".into()),
             Mail::At("/a\n".into()),

@@ -1,7 +1,8 @@
 //! Commands and their options. What comments say with three slashes is help text.
 //!
 //! This file has the program and its commands, `policy` what several of them share and the way from options to a policy,
-//! `retrieval` where content may come from, `walk` how mailboxes are walked and what is said, `imap` which servers are read, `detach` the options of
+//! `retrieval` where content may come from, `walk` how mailboxes are walked and what is said, `imap` which servers are read,
+//! `replacing` how messages are replaced there, `detach` the options of
 //! `detach` and `restore`, `milter` those of the milter. Values are read in `cli/values.rs`. No struct is a group of
 //! clap's (`group(skip)`): groups would cost every run of `filter`.
 
@@ -11,6 +12,8 @@ mod imap;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod policy;
+#[cfg(feature = "imap")]
+mod replacing;
 mod retrieval;
 #[cfg(test)]
 mod tests;
@@ -29,6 +32,8 @@ pub(super) use self::imap::ImapArgs;
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
 use self::policy::{Common, FailureArgs, PolicyArgs};
+#[cfg(feature = "imap")]
+pub(super) use self::replacing::ReplacingArgs;
 pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs, RecordArgs};
 use self::walk::CompressedArgs;
 pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 #[cfg(feature = "imap")]
 use super::imap::ImapArgs;
+use super::replacing::ReplacingArgs;
 use crate::cli::values::{at_least_one, backup_suffix, output_format, size};
 use crate::error::Error;
 use crate::mailbox::{self, ByLabel, Effect, Format, Locking};
@@ -91,6 +92,9 @@ pub struct WalkArgs {
     #[cfg(feature = "imap")]
     #[command(flatten)]
     pub imap: ImapArgs,
+    #[cfg(feature = "imap")]
+    #[command(flatten)]
+    pub replacing: ReplacingArgs,
 }
 
 #[derive(Args, Debug)]
@@ -142,6 +146,21 @@ impl WalkArgs {
                 "--format, --output-format, --by-label, --jobs, --backup, --progress, --max-expanded and --no-resume go with --output or --in-place"
             }
             _ => return Ok(sources.first().map(PathBuf::as_path)),
+        };
+        Err(Error::Usage(what.into()))
+    }
+
+    /// An error if an option means nothing for accounts, or only for those that are changed in place.
+    #[cfg(feature = "imap")]
+    pub fn check_replacing(&self, are_remote: bool) -> Result<(), Error> {
+        let what = match are_remote && self.output.is_none() {
+            true if self.format != Format::Auto || self.backup.is_some() => {
+                "--format and --backup are of files, and an account has none"
+            }
+            false if self.replacing.is_told() => {
+                "--state, --trash and --replace go with imaps: sources and --in-place"
+            }
+            _ => return Ok(()),
         };
         Err(Error::Usage(what.into()))
     }

@@ -2,8 +2,12 @@
 
 mod client;
 mod hostile;
+mod mails;
+mod meanwhile;
 mod proxy;
 mod reading;
+mod refusing;
+mod replaced;
 mod rig;
 mod rigs;
 mod scripted;

@@ -1,0 +1,305 @@
+//! One folder of an account in place: candidates, fetched some at a time, and what becomes of each.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::candidates::Candidates;
+use super::failure::ImapFailure;
+use super::in_place::{AccountRun, account_url};
+use super::names::shown;
+use super::place::MessagePlace;
+use super::replace::{DELETED, Fate, has};
+use super::session::{BodyPiece, Metadata, RemoteFolder, Selected, Structure};
+use crate::edit::Edits;
+use crate::error::Error;
+use crate::mailbox::{Effect, Message, Quoting};
+use crate::report::Reason;
+
+/// Octets of messages that are held at a time, besides the one that exceeds them.
+const BATCH: u64 = 16 << 20;
+
+/// Messages that are held at a time.
+const MOST: usize = 64;
+
+/// Messages one after the other that a server may alter, before it is given no more of them.
+const ALTERED: u32 = 3;
+
+/// A message on its way.
+struct Fetched<S> {
+    metadata: Metadata,
+    content: Vec<u8>,
+    done: Option<Result<(Edits, S), Error>>,
+}
+
+impl<S: Send> AccountRun<'_, S> {
+    pub(super) fn folder(&mut self, folder: &RemoteFolder) -> Result<(), ImapFailure> {
+        let (job, url) = (self.job, self.url_of(&folder.name));
+        self.selected = Selected::default();
+        let selected = self.again(|run| run.select(&folder.name));
+        let why = match selected {
+            Err(ImapFailure::Refused { text, .. }) => Some(format!("cannot be opened: {text}")),
+            other => {
+                other?;
+                self.obstacle()
+            }
+        };
+        if let Some(why) = why {
+            job.observer.passed_over(&url, &why);
+            return Ok(());
+        }
+        job.observer.begin(&url);
+        let before = std::mem::take(&mut self.summary);
+        let done = self.candidates().and_then(|chosen| {
+            self.summary.mailboxes = 1;
+            self.summary.messages = u64::from(self.selected.exists);
+            job.observer
+                .expects(chosen.iter().map(|(_, size)| size).sum());
+            for batch in batches(&chosen) {
+                self.batch(&url, batch)?;
+            }
+            Ok(())
+        });
+        job.observer.done(&self.summary);
+        let of_folder = std::mem::replace(&mut self.summary, before);
+        self.summary.add(&of_folder);
+        done
+    }
+
+    /// Why nothing may be replaced in the folder.
+    fn obstacle(&self) -> Option<String> {
+        let Selected {
+            uidvalidity,
+            rights,
+            is_read_only,
+            ..
+        } = &self.selected;
+        let wanted = self.job.account.choice.uidvalidity;
+        if wanted.is_some_and(|wanted| wanted != *uidvalidity) {
+            return Some(format!("has the UIDVALIDITY {uidvalidity} by now"));
+        }
+        if self.job.effect == Effect::DryRun {
+            return None;
+        }
+        if *is_read_only {
+            return Some("can only be read".to_owned());
+        }
+        // Empty: there are rights, and the server does not tell them.
+        let rights = rights.as_ref().filter(|rights| !rights.is_empty())?;
+        // RFC 2086 had one letter, d, for t and e.
+        let has =
+            |right: char| rights.contains(right) || "te".contains(right) && rights.contains('d');
+        let missing: String = "lrswite".chars().filter(|right| !has(*right)).collect();
+        (!missing.is_empty()).then(|| {
+            format!(
+                "left, because you lack rights there that replacing needs (of lrswite, {missing})"
+            )
+        })
+    }
+
+    /// UIDs and sizes of what the verb might change.
+    fn candidates(&mut self) -> Result<Vec<(u32, u64)>, ImapFailure> {
+        let job = self.job;
+        let criteria = job.candidates.criteria(&job.account.choice);
+        self.again(|run| {
+            let session = run.session()?;
+            let found = session.search(&criteria)?;
+            let structure = match job.candidates {
+                Candidates::All => Structure::NotWanted,
+                _ => Structure::Wanted,
+            };
+            let mut chosen = Vec::new();
+            session.fetch_metadata(&found, structure, &mut |metadata| {
+                if job.candidates.include(metadata.structure.as_ref()) {
+                    chosen.push((metadata.uid, metadata.size));
+                }
+                Ok(job.stop.check()?)
+            })?;
+            chosen.sort_unstable();
+            chosen.dedup_by_key(|(uid, _)| *uid);
+            Ok(chosen)
+        })
+    }
+
+    fn batch(&mut self, url: &Path, batch: &[(u32, u64)]) -> Result<(), ImapFailure> {
+        let mut items = self.again(|run| run.fetched(batch))?;
+        self.transformed(url, &mut items);
+        for item in items {
+            self.job.stop.check()?;
+            let octets = item.content.len() as u64;
+            self.settled(item)?;
+            self.job.observer.advance(octets, 1);
+        }
+        Ok(())
+    }
+
+    /// The messages, with the flags that they have now.
+    fn fetched(&mut self, batch: &[(u32, u64)]) -> Result<Vec<Fetched<S>>, ImapFailure> {
+        let most = self.job.max_message;
+        let uids: Vec<u32> = batch.iter().map(|(uid, _)| *uid).collect();
+        let mut items: Vec<Fetched<S>> = Vec::new();
+        let mut oversized = 0;
+        let session = self.session()?;
+        session.fetch_metadata(&uids, Structure::NotWanted, &mut |metadata| {
+            if metadata.size > most as u64 {
+                oversized += 1;
+            } else if !has(&metadata.flags, DELETED) && uids.contains(&metadata.uid) {
+                items.push(Fetched {
+                    metadata,
+                    content: Vec::new(),
+                    done: None,
+                });
+            }
+            Ok(())
+        })?;
+        items.sort_by_key(|item| item.metadata.uid);
+        items.dedup_by_key(|item| item.metadata.uid);
+        let wanted: Vec<(u32, u64)> = items
+            .iter()
+            .map(|item| (item.metadata.uid, item.metadata.size))
+            .collect();
+        let mut gone = Vec::new();
+        session.fetch_bodies(&wanted, &mut |uid, piece| {
+            let found = items.binary_search_by_key(&uid, |item| item.metadata.uid);
+            let Some(item) = found.ok().and_then(|at| items.get_mut(at)) else {
+                return Ok(());
+            };
+            match piece {
+                // One that is longer than the server said is left, and need not be held.
+                BodyPiece::Octets(octets) if item.content.len() as u64 <= item.metadata.size => {
+                    item.content.extend_from_slice(octets);
+                }
+                BodyPiece::Gone => gone.push(uid),
+                BodyPiece::Octets(_) | BodyPiece::Whole => {}
+            }
+            Ok(())
+        })?;
+        items.retain(|item| !gone.contains(&item.metadata.uid));
+        self.summary.oversized += oversized;
+        Ok(items)
+    }
+
+    /// Asks the verb what becomes of the messages, on all processors.
+    fn transformed(&self, url: &Path, items: &mut [Fetched<S>]) {
+        let transform = self.job.transform;
+        let next = AtomicUsize::new(0);
+        let slots: Vec<Mutex<&mut Fetched<S>>> = items.iter_mut().map(Mutex::new).collect();
+        let work = || {
+            while let Some(slot) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let mut item = slot.lock().unwrap_or_else(PoisonError::into_inner);
+                if transform.next_touch(&item.content).is_none() {
+                    continue;
+                }
+                let done = transform.transform(&Message {
+                    number: u64::from(item.metadata.uid),
+                    source: url,
+                    content: &item.content,
+                    quoting: Quoting::None,
+                    beside: None,
+                });
+                item.done = Some(done);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.job.jobs.clamp(1, slots.len().max(1)) {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+
+    /// Replaces a message if the verb changed it, and tells what became of it.
+    fn settled(&mut self, item: Fetched<S>) -> Result<(), ImapFailure> {
+        let Fetched {
+            metadata,
+            content,
+            done,
+        } = item;
+        self.summary.bytes_in += content.len() as u64;
+        let Some(done) = done else {
+            self.summary.bytes_out += content.len() as u64;
+            return Ok(());
+        };
+        let (edits, said) = done?;
+        let mut place = MessagePlace {
+            folder: shown(&self.selected.folder),
+            uidvalidity: self.selected.uidvalidity,
+            uid: metadata.uid,
+            new_uid: None,
+        };
+        let new = edits.splice(&content).into_bytes();
+        let fate = if edits.is_empty() || *new == *content {
+            None
+        } else if content.len() as u64 != metadata.size {
+            let why = format!(
+                "the server says that it has {} bytes, and it has others",
+                metadata.size
+            );
+            Some(Fate::Left(Reason::WrongSize, why))
+        } else if self.job.effect == Effect::DryRun {
+            self.summary.changed += 1;
+            None
+        } else {
+            Some(self.replaced(&metadata, &content, &new)?)
+        };
+        let is_dry = self.job.effect == Effect::DryRun && fate.is_none();
+        let size = match &fate {
+            Some(Fate::Replaced(uid, _)) => {
+                self.summary.changed += 1;
+                self.altered = 0;
+                place.new_uid = Some(*uid);
+                new.len()
+            }
+            None if is_dry => new.len(),
+            _ => content.len(),
+        };
+        self.summary.bytes_out += size as u64;
+        self.altered += u32::from(matches!(fate, Some(Fate::Left(Reason::AlteredByServer, _))));
+        self.job.observer.message_at(said, place, fate);
+        if self.altered >= ALTERED {
+            let what = format!(
+                "{}: the server does not keep what it is given, {ALTERED} times in a row; no more messages are tried",
+                account_url(self.job.account)
+            );
+            return Err(ImapFailure::Run(Error::Usage(what.into())));
+        }
+        Ok(())
+    }
+
+    fn replaced(
+        &mut self,
+        metadata: &Metadata,
+        content: &[u8],
+        new: &[u8],
+    ) -> Result<Fate, ImapFailure> {
+        let fate = self.again(|run| {
+            if let Some(fate) = run.resumed.remove(&metadata.uid) {
+                return Ok(fate);
+            }
+            let least = run.least;
+            match run.replacing()? {
+                Some(mut replacing) => replacing.replace(metadata, content, new, least),
+                None => Err(ImapFailure::Protocol("no journal")),
+            }
+        })?;
+        if let Fate::Replaced(uid, _) = &fate {
+            self.least = self.least.max(uid.saturating_add(1));
+        }
+        Ok(fate)
+    }
+}
+
+/// Pieces of a list, each of about [`BATCH`] octets and at most [`MOST`] messages.
+fn batches(mut all: &[(u32, u64)]) -> impl Iterator<Item = &[(u32, u64)]> {
+    std::iter::from_fn(move || {
+        let mut octets = 0_u64;
+        let sizes = all.iter().take(MOST).take_while(|(_, size)| {
+            let fits = octets < BATCH;
+            octets = octets.saturating_add(*size);
+            fits
+        });
+        let (batch, rest) = all.split_at(sizes.count());
+        all = rest;
+        (!batch.is_empty()).then_some(batch)
+    })
+}

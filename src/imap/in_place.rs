@@ -1,0 +1,352 @@
+//! A verb over an account, in place: which folders, which messages of them, and what becomes of each.
+//!
+//! A folder is searched for candidates; these are fetched some at a time, worked on by all processors, and replaced one after
+//! the other. A connection that breaks is made again after a pause, and what was half-made then is finished first.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::account::Account;
+use super::candidates::Candidates;
+use super::failure::ImapFailure;
+use super::journal::{Journal, Replacement};
+use super::names::{means, shown};
+use super::place::MessagePlace;
+use super::replace::{Fate, GMAIL, Replacing, has};
+use super::session::{ImapSession, RemoteFolder, Selected};
+use crate::error::Error;
+use crate::mailbox::{Effect, Observer, Stop, Summary, Transform};
+use crate::report::Reason;
+
+/// Pauses before a connection is made again, in seconds; the run ends after the last one.
+const PAUSES: [u64; 6] = [0, 1, 2, 5, 15, 30];
+
+/// Hears what becomes of messages, besides what an [`Observer`] does.
+pub(crate) trait InPlaceObserver<S>: Observer<S> {
+    /// A message that was worked on. No fate: nothing was to be replaced, or the run is dry.
+    fn message_at(&self, said: S, place: MessagePlace, fate: Option<Fate>);
+
+    /// What an earlier run left half-made.
+    fn resumed(&self, folder: &Path, uid: u32, fate: &Fate);
+}
+
+/// A verb over an account.
+pub(crate) struct InPlace<'a, S> {
+    pub(crate) account: &'a Account,
+    pub(crate) candidates: &'a Candidates,
+    pub(crate) effect: Effect,
+    /// The folder to which old messages go, as people write it.
+    pub(crate) trash: Option<&'a str>,
+    /// Whether REPLACE (RFC 8508) may be used where there is no room for both.
+    pub(crate) by_replace: bool,
+    /// The folder of the journal.
+    pub(crate) state: &'a Path,
+    /// Threads that work on messages.
+    pub(crate) jobs: usize,
+    /// A message of more bytes is not looked at.
+    pub(crate) max_message: usize,
+    pub(crate) transform: &'a dyn Transform<S>,
+    pub(crate) observer: &'a dyn InPlaceObserver<S>,
+    pub(crate) stop: &'a Stop,
+}
+
+/// What was done, and octets of the quota that were used before and are now.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct InPlaceDone {
+    pub(crate) summary: Summary,
+    pub(crate) quota: Option<(u64, u64)>,
+}
+
+impl<S: Send> InPlace<'_, S> {
+    /// # Errors
+    /// What ends the run: the server lacks what is needed, or cannot be reached; the journal cannot be written. What was
+    /// replaced before stays so, and was told to the observer.
+    pub(crate) fn run(&self) -> Result<InPlaceDone, ImapFailure> {
+        let mut run = AccountRun::begin(self)?;
+        let folders = run.again(AccountRun::folders)?;
+        let used = |run: &mut AccountRun<'_, S>| {
+            let folder = folders.first().map(|folder| folder.name.clone());
+            run.again(|run| match &folder {
+                Some(folder) => match run.session()?.quota(folder) {
+                    Err(ImapFailure::Refused { .. }) => Ok(None),
+                    other => other,
+                },
+                None => Ok(None),
+            })
+        };
+        run.resume_earlier()?;
+        let before = used(&mut run)?;
+        for folder in &folders {
+            self.stop.check()?;
+            run.folder(folder)?;
+        }
+        let after = used(&mut run)?;
+        let summary = run.summary;
+        run.end()?;
+        Ok(InPlaceDone {
+            summary,
+            quota: before.zip(after).map(|(before, after)| (before.0, after.0)),
+        })
+    }
+}
+
+pub(super) struct AccountRun<'r, S> {
+    pub(super) job: &'r InPlace<'r, S>,
+    session: Option<ImapSession>,
+    /// None in a dry run.
+    journal: Option<Journal>,
+    /// As the server spells it.
+    trash: Option<String>,
+    pub(super) selected: Selected,
+    /// The smallest UID that a new message of the folder may get.
+    pub(super) least: u32,
+    /// What became of messages whose replacement a connection broke off.
+    pub(super) resumed: HashMap<u32, Fate>,
+    pub(super) altered: u32,
+    pub(super) summary: Summary,
+}
+
+impl<'r, S: Send> AccountRun<'r, S> {
+    fn begin(job: &'r InPlace<'r, S>) -> Result<Self, ImapFailure> {
+        let mut run = Self {
+            job,
+            session: None,
+            journal: None,
+            trash: None,
+            selected: Selected::default(),
+            least: 0,
+            resumed: HashMap::new(),
+            altered: 0,
+            summary: Summary::default(),
+        };
+        if job.effect == Effect::Write {
+            let account = job.account;
+            let whose = format!("{} {} {}", account.user, account.host, account.port);
+            run.journal = Some(Journal::open(job.state, &whose)?);
+        }
+        run.again(|run| run.session().map(drop))?;
+        if job.effect == Effect::Write {
+            run.trash = run.again(AccountRun::find_trash)?;
+            let session = run.session()?;
+            let lacks = |what: &str| {
+                let what = format!(
+                    "{}: the server has no {what}, without which no message can be replaced safely; nothing was changed",
+                    account_url(job.account)
+                );
+                ImapFailure::Run(Error::Usage(what.into()))
+            };
+            if !session.has("UIDPLUS") && !session.has("IMAP4REV2") {
+                return Err(lacks("UIDPLUS (RFC 4315)"));
+            }
+            let has_move = session.has("MOVE") || session.has("IMAP4REV2");
+            if run.trash.is_some() && !has_move {
+                return Err(lacks("MOVE (RFC 6851)"));
+            }
+        }
+        Ok(run)
+    }
+
+    fn end(mut self) -> Result<(), ImapFailure> {
+        if let Some(session) = self.session.take() {
+            session.logout();
+        }
+        match self.journal.take() {
+            Some(journal) => Ok(journal.close()?),
+            None => Ok(()),
+        }
+    }
+
+    /// The session; a new one if there is none, with the folder selected as before and what was half-made finished.
+    pub(super) fn session(&mut self) -> Result<&mut ImapSession, ImapFailure> {
+        if self.session.is_none() {
+            let session = ImapSession::open(self.job.account, self.job.stop)?;
+            self.session = Some(session);
+            if !self.selected.folder.is_empty() {
+                let before = self.selected.clone();
+                self.select(&before.folder)?;
+                if self.selected.uidvalidity != before.uidvalidity {
+                    return Err(ImapFailure::Renumbered {
+                        folder: shown(&before.folder),
+                        before: before.uidvalidity,
+                        now: self.selected.uidvalidity,
+                    });
+                }
+                for (uid, fate) in self.resume_here()? {
+                    self.resumed.insert(uid, fate);
+                }
+            }
+        }
+        let none = ImapFailure::Protocol("no session");
+        self.session.as_mut().ok_or(none)
+    }
+
+    /// Does something again on a new connection while connections break.
+    pub(super) fn again<T>(
+        &mut self,
+        mut step: impl FnMut(&mut Self) -> Result<T, ImapFailure>,
+    ) -> Result<T, ImapFailure> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            self.job.stop.check()?;
+            let failure = match self.session().map(drop).and_then(|()| step(self)) {
+                Err(failure) if failure.is_passing() => failure,
+                other => return other,
+            };
+            self.session = None;
+            let Some(pause) = pauses.next() else {
+                return Err(failure);
+            };
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(pause) {
+                self.job.stop.check()?;
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+
+    pub(super) fn select(&mut self, folder: &str) -> Result<(), ImapFailure> {
+        let effect = self.job.effect;
+        let session = self.session()?;
+        let selected = match effect {
+            Effect::Write => session.select(folder)?,
+            Effect::DryRun => session.examine(folder)?,
+        };
+        self.least = selected.uidnext;
+        self.selected = selected;
+        Ok(())
+    }
+
+    /// The folders that are meant. Gmail's other folders are labels of what is in All Mail: each message is worked on there,
+    /// once.
+    fn folders(&mut self) -> Result<Vec<RemoteFolder>, ImapFailure> {
+        let account = self.job.account;
+        let choice = &account.choice;
+        let session = self.session()?;
+        if session.has(GMAIL) && choice.folder.is_none() && choice.folders.is_empty() {
+            let all = session.list("*")?;
+            let all = all.into_iter().filter(|it| has(&it.attributes, "\\all"));
+            let all: Vec<RemoteFolder> = all.collect();
+            if !all.is_empty() {
+                return Ok(all);
+            }
+        }
+        let mut folders = session.folders(choice)?;
+        // What was replaced before lies there.
+        folders.retain(|folder| Some(&folder.name) != self.trash.as_ref());
+        Ok(folders)
+    }
+
+    /// The folder to which old messages go, if they are not expunged.
+    fn find_trash(&mut self) -> Result<Option<String>, ImapFailure> {
+        let typed = self.job.trash;
+        let session = self.session()?;
+        if typed.is_none() && !session.has(GMAIL) {
+            return Ok(None);
+        }
+        let all = session.list("*")?;
+        let found = all.into_iter().find(|folder| match typed {
+            Some(typed) => means(typed, &folder.name, folder.delimiter),
+            None => has(&folder.attributes, "\\trash"),
+        });
+        let Some(found) = found else {
+            let what = match typed {
+                Some(typed) => format!("the account has no folder {typed} for the trash"),
+                None => "the account shows no folder for the trash; name one".into(),
+            };
+            return Err(ImapFailure::Run(Error::Usage(what.into())));
+        };
+        Ok(Some(found.name))
+    }
+
+    /// Finishes or takes back what earlier runs left half-made, in any folder.
+    fn resume_earlier(&mut self) -> Result<(), ImapFailure> {
+        let Some(journal) = &self.journal else {
+            return Ok(());
+        };
+        let open = journal.open_ones().into_iter();
+        let mut folders: Vec<String> = open.map(|(_, it)| it.folder).collect();
+        folders.dedup();
+        for folder in folders {
+            let fates = self.again(|run| {
+                match run.select(&folder) {
+                    Err(ImapFailure::Refused { .. }) => run.selected = Selected::default(),
+                    other => other?,
+                }
+                // A renamed or deleted folder has nothing under these UIDs.
+                run.resume_in(&folder)
+            })?;
+            let url = self.url_of(&folder);
+            for (uid, fate) in fates {
+                self.job.observer.resumed(&url, uid, &fate);
+            }
+        }
+        self.selected = Selected::default();
+        Ok(())
+    }
+
+    fn resume_here(&mut self) -> Result<Vec<(u32, Fate)>, ImapFailure> {
+        let folder = self.selected.folder.clone();
+        self.resume_in(&folder)
+    }
+
+    fn resume_in(&mut self, folder: &str) -> Result<Vec<(u32, Fate)>, ImapFailure> {
+        let Some(journal) = &self.journal else {
+            return Ok(Vec::new());
+        };
+        let mut fates = Vec::new();
+        let open: Vec<(u64, Replacement)> = journal
+            .open_ones()
+            .into_iter()
+            .filter(|(_, it)| it.folder == folder)
+            .collect();
+        for (id, replacement) in open {
+            let uid = replacement.uid;
+            if replacement.uidvalidity != self.selected.uidvalidity {
+                if let Some(journal) = &mut self.journal {
+                    journal.end(id)?;
+                }
+                let why = "the folder was made anew or went; a copy of it may be left";
+                fates.push((uid, Fate::Left(Reason::ChangedMeanwhile, why.to_owned())));
+                continue;
+            }
+            if let Some(mut replacing) = self.replacing()?
+                && let Some(fate) = replacing.resume(id, replacement)?
+            {
+                fates.push((uid, fate));
+            }
+        }
+        Ok(fates)
+    }
+
+    /// None in a dry run.
+    pub(super) fn replacing(&mut self) -> Result<Option<Replacing<'_>>, ImapFailure> {
+        let Self {
+            session,
+            journal,
+            selected,
+            trash,
+            job,
+            ..
+        } = self;
+        let session = session
+            .as_mut()
+            .ok_or(ImapFailure::Protocol("no session"))?;
+        Ok(journal.as_mut().map(|journal| Replacing {
+            session,
+            journal,
+            selected,
+            trash: trash.as_deref(),
+            by_replace: job.by_replace,
+        }))
+    }
+
+    pub(super) fn url_of(&self, folder: &str) -> PathBuf {
+        PathBuf::from(self.job.account.url(folder))
+    }
+}
+
+/// As the URL has it, without a folder.
+pub(super) fn account_url(account: &Account) -> String {
+    account.url("")
+}

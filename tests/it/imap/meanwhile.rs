@@ -1,0 +1,363 @@
+//! What happens while messages are replaced: kills, connections that are cut, and another client that flags, moves, deletes and
+//! adds. Nothing is lost, nothing is there twice, no flag goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::client::{Client, Held, lasting};
+use super::mails::{fill, mail, run, started};
+use super::proxy::Proxy;
+use super::rig::{Kind, Server, url};
+
+const FOLDER: &str = "Archive";
+
+/// Numbers that look random and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most.max(1)
+    }
+}
+
+/// Every Message-ID of these mails, as often as it is there.
+fn numbers(client: &mut Client, folder: &str) -> BTreeMap<usize, Vec<u32>> {
+    client.say(&format!("EXAMINE \"{folder}\""));
+    let fields = client
+        .told("UID FETCH 1:* (UID BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)])")
+        .0;
+    let mut found: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for field in fields {
+        let text = String::from_utf8_lossy(&field).into_owned();
+        let Some((_, id)) = text.split_once("Message-ID: <") else {
+            continue;
+        };
+        let uid = text.split_once("UID ").unwrap().1;
+        let uid: String = uid.chars().take_while(char::is_ascii_digit).collect();
+        let number = id.split('@').next().unwrap().parse().unwrap();
+        found.entry(number).or_default().push(uid.parse().unwrap());
+    }
+    found
+}
+
+fn verb(turn: usize) -> &'static str {
+    if turn.is_multiple_of(2) {
+        "detach"
+    } else {
+        "restore"
+    }
+}
+
+/// Kills runs at random instants: nothing is lost then, and nothing is there twice after the next run.
+fn killed(test: &str, kills: usize, count: usize) {
+    let Some(server) = Server::start(test, Kind::Dovecot) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut client = server.client();
+    client.say(&format!("CREATE {FOLDER}"));
+    fill(&mut client, FOLDER, count, 8000, true);
+    let before = client.all(FOLDER);
+    let url = server.url(FOLDER);
+    let begun = Instant::now();
+    run(folder, "detach", &url);
+    let whole = u64::try_from(begun.elapsed().as_micros()).unwrap();
+    run(folder, "restore", &url);
+    let (mut dice, mut copies) = (Dice(7), 0);
+    for turn in 0..kills {
+        let mut child = started(folder, verb(turn), &url);
+        std::thread::sleep(Duration::from_micros(dice.below(whole)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let there = numbers(&mut client, FOLDER);
+        assert_eq!(there.len(), count, "lost at turn {turn}");
+        copies += there.values().filter(|uids| uids.len() > 1).count();
+        run(folder, verb(turn), &url);
+        let there = numbers(&mut client, FOLDER);
+        let twice: Vec<_> = there.iter().filter(|(_, uids)| uids.len() > 1).collect();
+        assert_eq!(there.len(), count, "lost after turn {turn}");
+        assert!(twice.is_empty(), "there twice after turn {turn}: {twice:?}");
+    }
+    run(folder, "restore", &url);
+    assert_eq!(lasting(&client.all(FOLDER)), lasting(&before));
+    eprintln!(
+        "{kills} kills: 0 lost, 0 twice after the next run; {copies} were there twice before it"
+    );
+}
+
+#[test]
+fn a_kill_at_any_instant_loses_nothing_and_the_next_run_clears_the_copy() {
+    killed(
+        "a_kill_at_any_instant_loses_nothing_and_the_next_run_clears_the_copy",
+        20,
+        24,
+    );
+}
+
+/// In `.ci/peers`.
+#[test]
+#[ignore = "500 kills"]
+fn five_hundred_kills_lose_nothing() {
+    killed("five_hundred_kills_lose_nothing", 500, 40);
+}
+
+/// Cuts connections in the middle of what goes through them: the same run goes on.
+fn cut(test: &str, cuts: usize, count: usize) {
+    let Some(server) = Server::start(test, Kind::Dovecot) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut client = server.client();
+    client.say(&format!("CREATE {FOLDER}"));
+    fill(&mut client, FOLDER, count, 8000, true);
+    let before = client.all(FOLDER);
+    let proxy = Proxy::to(server.port);
+    let url = url(proxy.port, FOLDER);
+    let traffic = || {
+        let (there, back) = proxy.traffic();
+        there + back
+    };
+    run(folder, "detach", &url);
+    let whole = traffic();
+    run(folder, "restore", &url);
+    let mut dice = Dice(11);
+    for turn in 0..cuts {
+        proxy.cut_after(dice.below(whole));
+        run(folder, verb(turn), &url);
+        let there = numbers(&mut client, FOLDER);
+        assert_eq!(there.len(), count, "lost at turn {turn}");
+        assert!(
+            there.values().all(|uids| uids.len() == 1),
+            "turn {turn}: {there:?}"
+        );
+    }
+    run(folder, "restore", &url);
+    assert_eq!(lasting(&client.all(FOLDER)), lasting(&before));
+    eprintln!("{cuts} cut connections: 0 lost, 0 twice");
+}
+
+#[test]
+fn a_connection_that_is_cut_anywhere_loses_nothing() {
+    cut("a_connection_that_is_cut_anywhere_loses_nothing", 20, 24);
+}
+
+/// In `.ci/peers`.
+#[test]
+#[ignore = "500 cut connections"]
+fn five_hundred_cut_connections_lose_nothing() {
+    cut("five_hundred_cut_connections_lose_nothing", 500, 40);
+}
+
+/// What another client did to a mail.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+struct Expected {
+    is_moved: bool,
+    is_deleted: bool,
+    flags: BTreeSet<String>,
+}
+
+/// Another client at work until it is told to stop: what it did, as far as the server said that it was done.
+fn other_client(
+    server: &Server,
+    other: &str,
+    count: usize,
+    stop: &AtomicBool,
+) -> (Vec<Expected>, usize) {
+    let folder = server.folder(FOLDER);
+    let mut client = server.client();
+    let mut done = vec![Expected::default(); count];
+    let mut added = 0;
+    let mut dice = Dice(3);
+    while !stop.load(Ordering::SeqCst) {
+        let number = usize::try_from(dice.below(count as u64)).unwrap();
+        let state = &mut done[number];
+        if dice.below(8) == 0 {
+            let new = mail(count + added, 8000);
+            client.append(&folder, "", &new.date, &new.octets);
+            added += 1;
+        }
+        if state.is_moved || state.is_deleted {
+            continue;
+        }
+        client.say(&format!("SELECT \"{folder}\""));
+        let found = client.say(&format!(
+            "UID SEARCH UNDELETED HEADER Message-ID \"<{number}@\""
+        ));
+        let found: String = found
+            .iter()
+            .map(|line| String::from_utf8_lossy(line))
+            .collect();
+        // Where both are there, the old one.
+        let Some(uid) = found
+            .split_whitespace()
+            .filter_map(|word| word.parse::<u32>().ok())
+            .min()
+        else {
+            continue;
+        };
+        let says = |lines: &[Vec<u8>], what: &str| {
+            lines
+                .iter()
+                .any(|line| String::from_utf8_lossy(line).contains(what))
+        };
+        match dice.below(12) {
+            0 => {
+                let (lines, last) = client.told(&format!("UID STORE {uid} +FLAGS (\\Deleted)"));
+                let is_done = last.starts_with("OK") && says(&lines, "\\Deleted");
+                client.say(&format!("UID EXPUNGE {uid}"));
+                let (left, _) = client.told(&format!("UID FETCH {uid} (UID FLAGS)"));
+                state.is_deleted = is_done && !says(&left, "FLAGS");
+            }
+            1 if server.kind != Kind::Courier => {
+                let (lines, last) = client.told(&format!("UID MOVE {uid} \"{other}\""));
+                state.is_moved = says(&lines, "COPYUID") || last.contains("COPYUID");
+            }
+            // pymap has no keywords.
+            turn => {
+                let flag = match turn {
+                    2..5 if server.kind != Kind::Pymap => "$Label3",
+                    5..8 => "\\Flagged",
+                    _ => "\\Answered",
+                };
+                let (lines, _) = client.told(&format!("UID STORE {uid} +FLAGS ({flag})"));
+                // What is marked as deleted was gone already.
+                if says(&lines, flag) && !says(&lines, "\\Deleted") {
+                    state.flags.insert(flag.to_lowercase());
+                }
+            }
+        }
+    }
+    (done, added)
+}
+
+fn with_another_client(test: &str, kind: Kind, count: usize) {
+    let Some(server) = Server::start(test, kind) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut client = server.client();
+    let (name, other) = (server.folder(FOLDER), server.folder("Other"));
+    client.say(&format!("CREATE \"{name}\""));
+    client.say(&format!("CREATE \"{other}\""));
+    fill(&mut client, &name, count, 8000, kind != Kind::Pymap);
+    let flags: BTreeMap<usize, BTreeSet<String>> = {
+        let all = client.all(&name);
+        let numbers = numbers(&mut client, &name);
+        let of = |uid: u32| {
+            all.iter()
+                .find(|held| held.uid == uid)
+                .unwrap()
+                .flags
+                .clone()
+        };
+        numbers
+            .iter()
+            .map(|(number, uids)| (*number, of(uids[0])))
+            .collect()
+    };
+    let path = if kind == Kind::Courier {
+        "INBOX/Archive"
+    } else {
+        FOLDER
+    };
+    let url = server.url(path);
+    let stop = AtomicBool::new(false);
+    let (done, added) = std::thread::scope(|scope| {
+        let at_work = scope.spawn(|| other_client(&server, &other, count, &stop));
+        run(folder, "detach", &url);
+        run(folder, "restore", &url);
+        stop.store(true, Ordering::SeqCst);
+        at_work.join().unwrap()
+    });
+    let mut looker = server.client();
+    let here = numbers(&mut looker, &name);
+    let there = numbers(&mut looker, &other);
+    let held: Vec<Held> = looker
+        .all(&name)
+        .into_iter()
+        .chain(looker.all(&other))
+        .collect();
+    let mut lost = Vec::new();
+    for (number, expected) in done.iter().enumerate() {
+        let copies = |all: &BTreeMap<usize, Vec<u32>>| all.get(&number).map_or(0, Vec::len);
+        let wanted = match (expected.is_deleted, expected.is_moved) {
+            (true, _) => (0, 0),
+            (_, true) => (0, 1),
+            _ => (1, 0),
+        };
+        let found = (copies(&here), copies(&there));
+        assert_eq!(
+            found, wanted,
+            "{kind:?}: mail {number} (here, there): {expected:?}"
+        );
+        if wanted == (1, 0) {
+            let uid = here[&number][0];
+            let now = &held.iter().find(|held| held.uid == uid).unwrap().flags;
+            let all: BTreeSet<String> = flags[&number].union(&expected.flags).cloned().collect();
+            if !all.is_subset(now) {
+                lost.push((number, all, now.clone()));
+            }
+        }
+    }
+    assert!(lost.is_empty(), "{kind:?}: flags lost: {lost:?}");
+    let new = (count..count + added).filter(|number| here.get(number).map(Vec::len) == Some(1));
+    assert_eq!(new.count(), added, "{kind:?}: what was added");
+    let count_of = |is: fn(&Expected) -> bool| done.iter().filter(|it| is(it)).count();
+    eprintln!(
+        "{kind:?}: {count} mails, another client flagged {}, moved {}, deleted {}, added {added}: 0 lost, 0 twice, 0 flags lost",
+        count_of(|it| !it.flags.is_empty()),
+        count_of(|it| it.is_moved),
+        count_of(|it| it.is_deleted),
+    );
+}
+
+const WITH: &str = "what_another_client_does_meanwhile_stays_done";
+
+#[test]
+fn what_another_client_does_meanwhile_stays_done() {
+    for kind in Kind::ALL {
+        with_another_client(WITH, kind, 40);
+    }
+}
+
+/// In `.ci/peers`.
+#[test]
+#[ignore = "2,000 mails on four servers"]
+fn another_client_among_two_thousand_mails_loses_nothing() {
+    for kind in Kind::ALL {
+        with_another_client(WITH, kind, 2000);
+    }
+}
+
+#[test]
+fn only_what_may_be_detached_is_downloaded() {
+    let test = "only_what_may_be_detached_is_downloaded";
+    let Some(server) = Server::start(test, Kind::Dovecot) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = server.client();
+    client.say(&format!("CREATE {FOLDER}"));
+    let mut large = 0;
+    for number in 0..300 {
+        let mail = mail(number, if number % 20 == 1 { 200_000 } else { 1000 });
+        if number % 20 == 1 {
+            large += mail.octets.len();
+        }
+        client.append(FOLDER, "", &mail.date, &mail.octets);
+    }
+    let proxy = Proxy::to(server.port);
+    run(folder.path(), "detach", &url(proxy.port, FOLDER));
+    let (there, back) = proxy.traffic();
+    let share = (there + back) as f64 / large as f64;
+    eprintln!("detach moved {share:.3} of the octets of large mails");
+    assert!(share <= 1.1, "{there} and {back} octets for {large}");
+    assert!(share > 0.9);
+}

@@ -1,0 +1,340 @@
+//! Servers that lie, lack what is needed, or refuse it: the old message stays, and a copy that is not what it should be goes.
+
+use std::sync::{Arc, Mutex};
+
+use super::mails::{command, mail, rows};
+use super::scripted::Scripted;
+
+/// How the server is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Nature {
+    Honest,
+    OtherOctets,
+    StoresNothing,
+    OtherDate,
+    NoUidplus,
+    NoAppendUid,
+    QuotaFull,
+    /// The same, with REPLACE.
+    QuotaFullWithReplace,
+    DropsKeywords,
+    RefusesToDelete,
+    LacksRights,
+    /// Its sizes are wrong.
+    Lies,
+    /// Gmail, which gives back the message that is there.
+    Gmail {
+        gives_back: bool,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Stored {
+    uid: u32,
+    gmail: u64,
+    flags: Vec<String>,
+    labels: String,
+    date: String,
+    text: String,
+}
+
+struct Model {
+    nature: Nature,
+    next: u32,
+    inbox: Vec<Stored>,
+    trash: Vec<Stored>,
+}
+
+const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
+
+impl Model {
+    fn new(nature: Nature) -> Self {
+        // One attachment, in ASCII.
+        let text = String::from_utf8(mail(1, 8000).octets).unwrap();
+        let text = text.replace('\u{fc}', "ue").replace('\u{df}', "ss");
+        let old = Stored {
+            uid: 5,
+            gmail: 500,
+            flags: vec!["\\Seen".into(), "Keyword".into()],
+            labels: "\"\\\\Important\" Work".into(),
+            date: DATE.into(),
+            text,
+        };
+        Self {
+            nature,
+            next: 6,
+            inbox: vec![old],
+            trash: Vec::new(),
+        }
+    }
+
+    fn is_gmail(&self) -> bool {
+        matches!(self.nature, Nature::Gmail { .. })
+    }
+
+    fn capabilities(&self) -> String {
+        let mut all = "IMAP4rev1 AUTH=PLAIN SASL-IR MOVE".to_owned();
+        if self.nature != Nature::NoUidplus {
+            all.push_str(" UIDPLUS");
+        }
+        if self.nature == Nature::QuotaFullWithReplace {
+            all.push_str(" REPLACE");
+        }
+        if self.nature == Nature::LacksRights {
+            all.push_str(" ACL");
+        }
+        if self.is_gmail() {
+            all.push_str(" X-GM-EXT-1");
+        }
+        all
+    }
+
+    fn answer(&mut self, command: &str) -> Option<String> {
+        let words: Vec<&str> = command.split(' ').collect();
+        let ok = |text: String| Some(format!("{text}TAG OK done\r\n"));
+        match words.as_slice() {
+            ["greeting", ..] => Some(format!("* OK [CAPABILITY {}] hi\r\n", self.capabilities())),
+            ["CAPABILITY", ..] => ok(format!("* CAPABILITY {}\r\n", self.capabilities())),
+            ["LIST", ..] if self.is_gmail() => ok(
+                "* LIST () \"/\" INBOX\r\n* LIST (\\All) \"/\" All\r\n* LIST (\\Trash) \"/\" Bin\r\n".into(),
+            ),
+            ["SELECT" | "EXAMINE", ..] => ok(format!(
+                "* {} EXISTS\r\n* OK [UIDVALIDITY 7] valid\r\n* OK [UIDNEXT {}] next\r\n\
+                 * OK [PERMANENTFLAGS (\\Seen \\Deleted \\Flagged \\*)] all\r\n",
+                self.inbox.len(),
+                self.next
+            )),
+            ["MYRIGHTS", ..] => ok("* MYRIGHTS INBOX lrsw\r\n".into()),
+            ["UID", "SEARCH", ..] => {
+                let found = self.inbox.iter().filter(|it| !it.flags.iter().any(|flag| flag == "\\Deleted"));
+                let uids: String = found.map(|it| format!(" {}", it.uid)).collect();
+                ok(format!("* SEARCH{uids}\r\n"))
+            }
+            ["UID", "FETCH", set, ..] => ok(self.fetched(set, command)),
+            ["APPEND", ..] | ["UID", "REPLACE", ..] => Some(self.appended(command, words[0] == "UID")),
+            ["UID", "STORE", ..] => Some(self.stored(&words)),
+            ["UID", "EXPUNGE", uid] => {
+                let uid: u32 = uid.parse().unwrap();
+                self.inbox.retain(|it| it.uid != uid || !it.flags.contains(&"\\Deleted".to_owned()));
+                ok("* 1 EXPUNGE\r\n".into())
+            }
+            ["UID", "MOVE", uid, folder] => {
+                assert_eq!(folder.trim_matches('"'), "Bin");
+                let uid: u32 = uid.parse().unwrap();
+                let at = self.inbox.iter().position(|it| it.uid == uid).unwrap();
+                let moved = self.inbox.remove(at);
+                self.trash.push(moved);
+                ok(format!("* OK [COPYUID 8 {uid} 1] moved\r\n* 1 EXPUNGE\r\n"))
+            }
+            _ => None,
+        }
+    }
+
+    fn fetched(&self, set: &str, command: &str) -> String {
+        let is_asked = |uid: u32| {
+            set.split(',').any(|range| {
+                let (first, last) = range.split_once(':').unwrap_or((range, range));
+                let last = last.parse().unwrap_or(u32::MAX);
+                (first.parse().unwrap()..=last).contains(&uid)
+            })
+        };
+        let mut text = String::new();
+        for (at, it) in self
+            .inbox
+            .iter()
+            .enumerate()
+            .filter(|(_, it)| is_asked(it.uid))
+        {
+            let (number, uid) = (at + 1, it.uid);
+            let lie = if self.nature == Nature::Lies { 2 } else { 0 };
+            text.push_str(&match command {
+                _ if command.contains("X-GM-MSGID") => format!(
+                    "* {number} FETCH (UID {uid} X-GM-MSGID {} X-GM-LABELS ({}))\r\n",
+                    it.gmail, it.labels
+                ),
+                _ if command.contains("BODY.PEEK[]") => {
+                    let from = command.split_once("[]<").map(|(_, rest)| rest.split('.').next().unwrap());
+                    let from: usize = from.unwrap_or("0").parse().unwrap();
+                    let rest = it.text.get(from..).unwrap_or_default();
+                    format!("* {number} FETCH (UID {uid} BODY[]<{from}> {{{}}}\r\n{rest})\r\n", rest.len())
+                }
+                _ => format!(
+                    "* {number} FETCH (UID {uid} FLAGS ({}) INTERNALDATE \"{}\" RFC822.SIZE {} \
+                     BODYSTRUCTURE ((\"text\" \"plain\" NIL NIL NIL \"8bit\" 30 3)(\"application\" \"pdf\" NIL NIL NIL \"base64\" 8000) \"mixed\"))\r\n",
+                    it.flags.join(" "),
+                    it.date,
+                    it.text.len() + lie
+                ),
+            });
+        }
+        text
+    }
+
+    fn appended(&mut self, command: &str, is_replace: bool) -> String {
+        let is_full = matches!(
+            self.nature,
+            Nature::QuotaFull | Nature::QuotaFullWithReplace
+        );
+        if is_full && !is_replace && self.inbox.iter().map(|it| it.text.len()).sum::<usize>() > 5000
+        {
+            return "TAG NO [OVERQUOTA] the disk is full\r\n".into();
+        }
+        let (head, text) = command.split_once('}').unwrap();
+        let mut text = text.to_owned();
+        let flags = head.split_once('(').unwrap().1.split(')').next().unwrap();
+        let mut flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
+        let mut date = head
+            .split('"')
+            .find(|word| word.contains(":00:00"))
+            .unwrap()
+            .to_owned();
+        let uid = self.next;
+        self.next += 1;
+        match self.nature {
+            Nature::OtherOctets => text.insert_str(0, "X-Exchange: was here\r\n"),
+            Nature::OtherDate => date = date.replace("2020", "2026"),
+            Nature::DropsKeywords => flags.retain(|flag| flag != "Keyword"),
+            Nature::StoresNothing => return format!("TAG OK [APPENDUID 7 {uid}] done\r\n"),
+            Nature::Gmail { gives_back: true } => {
+                return "TAG OK [APPENDUID 7 5] done\r\n".into();
+            }
+            _ => {}
+        }
+        if is_replace {
+            self.inbox.clear();
+        }
+        self.inbox.push(Stored {
+            uid,
+            gmail: 1000,
+            flags,
+            labels: String::new(),
+            date,
+            text,
+        });
+        match self.nature {
+            Nature::NoAppendUid => "TAG OK done\r\n".into(),
+            _ => format!("* OK [APPENDUID 7 {uid}] there\r\nTAG OK [APPENDUID 7 {uid}] done\r\n"),
+        }
+    }
+
+    fn stored(&mut self, words: &[&str]) -> String {
+        let uid: u32 = words[2].parse().unwrap();
+        let is_added = words[3].starts_with('+');
+        let list = words[4..].join(" ");
+        let list = list.trim_matches(['(', ')']).to_owned();
+        if self.nature == Nature::RefusesToDelete && uid == 5 && list.contains("\\Deleted") {
+            return "TAG NO you may not\r\n".into();
+        }
+        let drops = self.nature == Nature::DropsKeywords;
+        for it in self.inbox.iter_mut().filter(|it| it.uid == uid) {
+            if words[3].contains("X-GM-LABELS") {
+                it.labels = list.clone();
+                continue;
+            }
+            for flag in list.split(' ') {
+                it.flags.retain(|there| there != flag);
+                if is_added && !(drops && flag == "Keyword") {
+                    it.flags.push(flag.to_owned());
+                }
+            }
+        }
+        "TAG OK done\r\n".into()
+    }
+}
+
+/// What the server holds after a run, its exit status, what it said, and the reason of the row.
+fn detached(nature: Nature, options: &[&str]) -> (Arc<Mutex<Model>>, i32, String, String) {
+    let model = Arc::new(Mutex::new(Model::new(nature)));
+    let answering = Arc::clone(&model);
+    let server = Scripted::answering(move |command| answering.lock().unwrap().answer(command));
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(folder.path(), "detach", &server.url("INBOX"))
+        .args(options)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let rows = rows(folder.path());
+    let reason = rows.first().map(|row| match row["reason"].as_str() {
+        Some(reason) => reason.to_owned(),
+        None => row["outcome"].as_str().unwrap().to_owned(),
+    });
+    let status = output.status.code().unwrap();
+    (model, status, said, reason.unwrap_or_default())
+}
+
+#[test]
+fn a_message_stays_as_it_was_where_the_server_does_not_do_what_it_says() {
+    for (nature, reason, status) in [
+        (Nature::OtherOctets, "altered-by-server", 0),
+        (Nature::StoresNothing, "altered-by-server", 0),
+        (Nature::OtherDate, "altered-by-server", 0),
+        (Nature::DropsKeywords, "flags-not-kept", 0),
+        (Nature::QuotaFull, "quota-full", 0),
+        (Nature::QuotaFullWithReplace, "quota-full", 0),
+        (Nature::RefusesToDelete, "server-refused", 0),
+        (Nature::Lies, "wrong-size", 0),
+        (Nature::NoUidplus, "", 2),
+        (Nature::LacksRights, "", 0),
+        (Nature::Gmail { gives_back: true }, "altered-by-server", 0),
+    ] {
+        let (model, found, said, why) = detached(nature, &[]);
+        assert_eq!(
+            (why.as_str(), found),
+            (reason, status),
+            "{nature:?}: {said}"
+        );
+        let model = model.lock().unwrap();
+        let before = Model::new(nature);
+        assert_eq!(model.inbox.len(), 1, "{nature:?}: {:?}", model.inbox);
+        let (old, now) = (&before.inbox[0], &model.inbox[0]);
+        assert_eq!((old.uid, &old.flags), (now.uid, &now.flags), "{nature:?}");
+        assert_eq!(old.text, now.text, "{nature:?}");
+        assert!(model.trash.is_empty(), "{nature:?}");
+    }
+    let (_, _, said, _) = detached(Nature::NoUidplus, &[]);
+    assert!(
+        said.contains("UIDPLUS") && said.contains("nothing was changed"),
+        "{said}"
+    );
+    let (_, _, said, _) = detached(Nature::LacksRights, &[]);
+    assert!(said.contains("lack rights"), "{said}");
+}
+
+#[test]
+fn a_server_without_condstore_or_without_appenduid_has_its_message_replaced() {
+    for nature in [Nature::Honest, Nature::NoAppendUid] {
+        let (model, status, said, why) = detached(nature, &[]);
+        assert_eq!(
+            (why.as_str(), status),
+            ("detached", 0),
+            "{nature:?}: {said}"
+        );
+        let model = model.lock().unwrap();
+        assert_eq!(model.inbox.len(), 1, "{nature:?}");
+        let now = &model.inbox[0];
+        assert_eq!((now.uid, now.date.as_str()), (6, DATE));
+        assert_eq!(now.flags, ["\\Seen", "Keyword"]);
+        assert!(now.text.contains("X-Embody-Detached"));
+    }
+}
+
+#[test]
+fn gmail_keeps_labels_and_gets_the_old_message_into_its_trash() {
+    let nature = Nature::Gmail { gives_back: false };
+    let (model, status, said, why) = detached(nature, &[]);
+    assert_eq!((why.as_str(), status), ("detached", 0), "{said}");
+    let model = model.lock().unwrap();
+    assert_eq!(model.inbox.len(), 1);
+    assert_eq!(model.inbox[0].labels, "\\Important \"Work\"");
+    assert_eq!(model.trash.len(), 1);
+    assert_eq!(model.trash[0].uid, 5);
+}
+
+#[test]
+fn replace_is_used_where_there_is_no_room_and_it_was_asked_for() {
+    let (model, status, said, why) = detached(Nature::QuotaFullWithReplace, &["--replace"]);
+    assert_eq!((why.as_str(), status), ("detached", 0), "{said}");
+    let model = model.lock().unwrap();
+    assert_eq!(model.inbox.len(), 1);
+    assert!(model.inbox[0].text.contains("X-Embody-Detached"));
+}
