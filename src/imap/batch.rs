@@ -103,7 +103,13 @@ impl<S: Send> AccountRun<'_, S> {
         let criteria = job.candidates.criteria(&job.account.choice);
         self.again(|run| {
             let session = run.session()?;
-            let found = session.search(&criteria)?;
+            let found = match session.search(&criteria) {
+                // Not every server searches every field: then structure alone tells.
+                Err(ImapFailure::Refused { .. }) => {
+                    session.search(&Candidates::All.criteria(&job.account.choice))?
+                }
+                found => found?,
+            };
             let structure = match job.candidates {
                 Candidates::All => Structure::NotWanted,
                 _ => Structure::Wanted,

@@ -141,3 +141,186 @@ fn is_document(part: &BodyPart) -> bool {
         "text/html" | "text/css" | "application/xhtml+xml"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::detach::{Choice as Sizes, Detacher, Settings, Stub};
+    use crate::mime::{self, PartId, Tree};
+    use crate::policy::Policy;
+    use crate::report::Outcome;
+    use crate::store::Folder;
+    use crate::{Expander, edit::Edits};
+
+    /// What a server says of the parts that our scanner finds.
+    fn structure(original: &[u8], tree: &Tree, id: PartId) -> BodyPart {
+        let part = tree.part(id);
+        let encoding = tree.value(original, id, "Content-Transfer-Encoding");
+        let encoding = String::from_utf8_lossy(encoding.unwrap_or(b"7bit"));
+        let disposition = String::from_utf8_lossy(tree.disposition(original, id)).into_owned();
+        let is_multipart = part.essence.starts_with("multipart/");
+        BodyPart {
+            media_type: part.essence.clone(),
+            encoding: encoding.trim().to_lowercase(),
+            size: if is_multipart {
+                0
+            } else {
+                part.body.len() as u64
+            },
+            disposition: Some(disposition.to_lowercase()).filter(|it| !it.is_empty()),
+            children: part
+                .children
+                .iter()
+                .map(|id| structure(original, tree, *id))
+                .collect(),
+            ..BodyPart::default()
+        }
+    }
+
+    fn of(message: &[u8]) -> BodyPart {
+        let tree = mime::scan(message, &Policy::default().limits.scan());
+        let root = tree.ids().next().unwrap();
+        structure(message, &tree, root)
+    }
+
+    /// Whether a server finds a message by its own Content-Type, and the fields that a search names.
+    fn is_found(candidates: &Candidates, message: &[u8]) -> bool {
+        let end = memchr::memmem::find(message, b"\r\n\r\n").unwrap_or(message.len());
+        let header = String::from_utf8_lossy(&message[..end])
+            .replace("\r\n ", " ")
+            .to_lowercase();
+        let field = |name: &str| {
+            let mut lines = header.lines();
+            let found =
+                lines.find_map(|line| line.strip_prefix(&format!("{name}:")).map(str::to_owned));
+            found
+        };
+        let kind = field("content-type");
+        let says = |word: &str| kind.as_deref().is_some_and(|kind| kind.contains(word));
+        let may_refer = says("multipart")
+            || says("message")
+            || kind.is_some() && !says("text")
+            || field("x-mozilla-external-attachment-url").is_some()
+            || field("x-embody-detached").is_some();
+        match candidates {
+            Candidates::All => true,
+            Candidates::Attachments { least, .. } => message.len() as u64 >= *least,
+            Candidates::References => may_refer,
+            Candidates::Documents => may_refer || says("html") || says("css"),
+        }
+    }
+
+    fn leaf() -> impl Strategy<Value = String> {
+        let types = prop::sample::select(vec![
+            "text/plain",
+            "text/html",
+            "text/css",
+            "text/csv",
+            "application/pdf",
+            "application/xhtml+xml",
+            "image/png",
+            "Image/PNG; name=\"a.png\"",
+            "message/external-body; access-type=URL; URL=\"data:,x\"",
+            "",
+        ]);
+        let dispositions =
+            prop::sample::select(vec!["", "attachment", "inline", "Attachment; filename=a"]);
+        let bodies = prop::sample::select(vec![
+            "Content-Type: text/plain\r\n\r\n",
+            "short\r\n",
+            "<a href=\"x.html\">x</a><base href=\"http://example.org/\"><img src=\"data:image/png;base64,AAAA\">",
+        ]);
+        (types, dispositions, bodies, 0_usize..6000, any::<bool>()).prop_map(
+            |(kind, disposition, body, size, is_coded)| {
+                let mut text = String::new();
+                if !kind.is_empty() {
+                    text.push_str(&format!("Content-Type: {kind}\r\n"));
+                }
+                if !disposition.is_empty() {
+                    text.push_str(&format!("Content-Disposition: {disposition}\r\n"));
+                }
+                let line = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejAxMjM0\r\n";
+                match is_coded && size > 100 {
+                    true => format!("{text}Content-Transfer-Encoding: base64\r\n\r\n{}", line.repeat(size / 78)),
+                    false => format!("{text}\r\n{body}{}", "word ".repeat(size % 700)),
+                }
+            },
+        )
+    }
+
+    fn entity() -> impl Strategy<Value = String> {
+        leaf().prop_recursive(3, 12, 4, |inner| {
+            prop_oneof![
+                (prop::collection::vec(inner.clone(), 1..4), 0_u32..1000).prop_map(|(parts, number)| {
+                    let parts: String =
+                        parts.iter().map(|part| format!("--b{number}\r\n{part}\r\n")).collect();
+                    format!("Content-Type: multipart/mixed;\r\n boundary=b{number}\r\n\r\n{parts}--b{number}--\r\n")
+                }),
+                inner.prop_map(|part| format!("Content-Type: message/rfc822\r\n\r\nSubject: in\r\n{part}")),
+            ]
+        })
+    }
+
+    fn changed(edits: &Edits, message: &[u8]) -> Option<Vec<u8>> {
+        (!edits.is_empty()).then(|| edits.splice(message).into_bytes().into_owned())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn what_a_verb_would_change_is_among_the_candidates(
+            entity in entity(),
+            least in 1024_u64..5000,
+            is_typed in any::<bool>(),
+            is_old_form in any::<bool>(),
+        ) {
+            let message = format!("Subject: x\r\nMIME-Version: 1.0\r\n{entity}").into_bytes();
+            let types: Vec<TypePattern> = is_typed.then(|| "image/*".parse().unwrap()).into_iter().collect();
+            let folder = tempfile::tempdir().unwrap();
+            let store = Arc::new(Folder::open(folder.path()).unwrap());
+            let detacher = Detacher::new(Settings {
+                choice: Sizes { larger_than: least, types: types.clone(), takes_shown: true },
+                form: if is_old_form { Stub::Thunderbird } else { Stub::ExternalBody },
+                ..Settings::new(store)
+            });
+            let detached = detacher.detach(&message, "").unwrap();
+            if let Some(without) = changed(&detached.edits, &message) {
+                let candidates = Candidates::Attachments { least, types };
+                prop_assert!(is_found(&candidates, &message));
+                prop_assert!(candidates.include(Some(&of(&message))));
+                prop_assert!(is_found(&Candidates::References, &without));
+                prop_assert!(Candidates::References.include(Some(&of(&without))));
+            }
+            let expander = Expander::new(Policy::default()).unwrap();
+            let report = expander.forecast(&message, "");
+            if report.rows.iter().any(|row| row.outcome != Outcome::Left) {
+                prop_assert!(is_found(&Candidates::Documents, &message));
+                prop_assert!(Candidates::Documents.include(Some(&of(&message))));
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_asks_for_what_the_url_and_the_options_mean() {
+        let choice = Choice {
+            uid: Some(7),
+            since: Some("3-Jan-2020".into()),
+            ..Choice::default()
+        };
+        let attachments = Candidates::Attachments {
+            least: 1000,
+            types: Vec::new(),
+        };
+        assert_eq!(
+            attachments.criteria(&choice),
+            "UNDELETED UID 7 SINCE 3-Jan-2020 LARGER 999"
+        );
+        assert_eq!(Candidates::All.criteria(&Choice::default()), "UNDELETED");
+        let search = Candidates::Documents.criteria(&Choice::default());
+        assert_eq!(search.matches(" OR").count(), 6);
+    }
+}

@@ -1,6 +1,7 @@
 //! Mail on servers that speak IMAP (docs/imap.md).
 
 mod client;
+mod foreseen;
 mod hostile;
 mod mails;
 mod meanwhile;

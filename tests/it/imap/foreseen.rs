@@ -1,0 +1,131 @@
+//! What is downloaded of an account suffices: a dry run says of it what it says of the same mail in files.
+
+use std::path::Path;
+
+use super::mails::{command, mail, rows};
+use super::rig::{Kind, Server};
+use crate::common::programs::embody;
+
+/// Mails of all samples with CRLF, of four kinds, and of both forms that detach leaves.
+fn mails(folder: &Path) -> Vec<Vec<u8>> {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(samples).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "eml") {
+            let text = std::fs::read(path).unwrap();
+            // Some servers refuse a NUL, and some take a bare LF for the end of a line.
+            if text.contains(&0) {
+                continue;
+            }
+            let text: Vec<u8> = text.into_iter().filter(|octet| *octet != b'\r').collect();
+            let lines = text.split_inclusive(|octet| *octet == b'\n');
+            let lines = lines.flat_map(|line| match line.strip_suffix(b"\n") {
+                Some(line) => [line, b"\r\n"].concat(),
+                None => line.to_vec(),
+            });
+            all.push(lines.collect());
+        }
+    }
+    assert!(all.len() > 10);
+    for number in 0..8 {
+        all.push(mail(number, 8000).octets);
+        for form in ["external-body", "thunderbird"] {
+            let file = folder.join("mail.eml");
+            std::fs::write(&file, mail(number, 8000).octets).unwrap();
+            let detached = embody()
+                .args([
+                    "detach",
+                    "--quiet",
+                    "--larger-than",
+                    "5k",
+                    "--form",
+                    form,
+                    "--store",
+                ])
+                .arg(folder.join("store"))
+                .arg(&file)
+                .output()
+                .unwrap();
+            assert!(detached.status.success());
+            all.push(detached.stdout);
+        }
+    }
+    all
+}
+
+/// What rows say, whatever they call the message.
+fn said(folder: &Path) -> Vec<String> {
+    let mut all: Vec<String> = rows(folder)
+        .iter()
+        .map(|row| {
+            let words = [
+                "part",
+                "kind",
+                "url",
+                "outcome",
+                "reason",
+                "media_type",
+                "bytes",
+                "subject",
+            ];
+            words.map(|word| row[word].to_string()).join(" ")
+        })
+        .filter(|row| !row.contains("\"left\""))
+        .collect();
+    all.sort();
+    let _ = std::fs::remove_file(folder.join("report"));
+    all
+}
+
+#[test]
+fn a_dry_run_over_an_account_says_what_it_says_of_the_same_mail_in_files() {
+    let test = "a_dry_run_over_an_account_says_what_it_says_of_the_same_mail_in_files";
+    for kind in Kind::ALL {
+        let Some(server) = Server::start(test, kind) else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let mut client = server.client();
+        let maildir = folder.join("Maildir");
+        for part in ["cur", "new", "tmp"] {
+            std::fs::create_dir_all(maildir.join(part)).unwrap();
+        }
+        for (number, octets) in mails(folder).iter().enumerate() {
+            let date = "03-Jan-2020 10:00:00 +0000";
+            let answer = client.try_append("INBOX", "", date, octets);
+            // Cyrus and pymap do not take all that is mail.
+            if answer.starts_with("OK") {
+                std::fs::write(maildir.join("cur").join(format!("{number}:2,")), octets).unwrap();
+            }
+        }
+        for verb in ["detach", "restore", "embed"] {
+            let url = server.url("INBOX");
+            let there = command(folder, verb, &url)
+                .arg("--dry-run")
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&there.stderr);
+            assert!(there.status.success(), "{kind:?}: {verb}: {text}");
+            let of_account = said(folder);
+            let mut local = embody();
+            local
+                .arg(verb)
+                .args(["--in-place", "--dry-run", "--report"])
+                .arg(folder.join("report"));
+            if verb != "embed" {
+                local.arg("--store").arg(folder.join("store"));
+            }
+            if verb == "detach" {
+                local.args(["--larger-than", "5k"]);
+            }
+            let here = local.arg(&maildir).output().unwrap();
+            let text = String::from_utf8_lossy(&here.stderr);
+            assert!(here.status.success(), "{verb}: {text}");
+            let of_files = said(folder);
+            assert!(!of_files.is_empty(), "{verb}");
+            assert_eq!(of_account, of_files, "{kind:?}: {verb}");
+        }
+    }
+}
