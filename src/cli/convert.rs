@@ -37,7 +37,6 @@ use crate::mailbox::{
     Effect, Format, Opened, Options, Output, Stop, Summary, Transform, check_early,
     convert_folder_open, convert_in_place, convert_open, convert_to, folder_of,
 };
-use crate::platform;
 use crate::policy::{Policy, Trackers};
 use crate::store::{Mail, Store, User};
 

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::expand::Prefilter;
 use crate::mailbox::find::{Kind, find, judged};
 use crate::mailbox::{Background, Limits, Opened, Options, Skipped, Stop, folder_of, untarred};
+use crate::platform;
 
 pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"

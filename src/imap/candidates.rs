@@ -234,7 +234,7 @@ mod tests {
             "short\r\n",
             "<a href=\"x.html\">x</a><base href=\"http://example.org/\"><img src=\"data:image/png;base64,AAAA\">",
         ]);
-        (types, dispositions, bodies, 0_usize..6000, any::<bool>()).prop_map(
+        (types, dispositions, bodies, 0_usize..6000, proptest::bool::ANY).prop_map(
             |(kind, disposition, body, size, is_coded)| {
                 let mut text = String::new();
                 if !kind.is_empty() {
@@ -275,8 +275,8 @@ mod tests {
         fn what_a_verb_would_change_is_among_the_candidates(
             entity in entity(),
             least in 1024_u64..5000,
-            is_typed in any::<bool>(),
-            is_old_form in any::<bool>(),
+            is_typed in proptest::bool::ANY,
+            is_old_form in proptest::bool::ANY,
         ) {
             let message = format!("Subject: x\r\nMIME-Version: 1.0\r\n{entity}").into_bytes();
             let types: Vec<TypePattern> = is_typed.then(|| "image/*".parse().unwrap()).into_iter().collect();

@@ -7,15 +7,15 @@ use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 /// When captures are of, unless something else is said.
-pub const DATE: &str = "2003-05-02T10:00:00Z";
+pub(super) const DATE: &str = "2003-05-02T10:00:00Z";
 /// A mail of that day.
-pub const MAIL_DATE: &str = "Date: Fri, 02 May 2003 12:00:00 +0000\n";
-pub const URL: &str = "http://gone.example/dir/a.txt";
+pub(super) const MAIL_DATE: &str = "Date: Fri, 02 May 2003 12:00:00 +0000\n";
+pub(super) const URL: &str = "http://gone.example/dir/a.txt";
 /// All that is needed, and nobody is asked.
-pub const OFFLINE: &str = "--fetch http,https,ftp --archive-first --offline --archive";
+pub(super) const OFFLINE: &str = "--fetch http,https,ftp --archive-first --offline --archive";
 
 /// A record with its digests; further fields end with CRLF.
-pub fn record(kind: &str, url: &str, date: &str, more: &str, block: &[u8]) -> Vec<u8> {
+pub(super) fn record(kind: &str, url: &str, date: &str, more: &str, block: &[u8]) -> Vec<u8> {
     let id = &sha256(&[kind.as_bytes(), url.as_bytes(), date.as_bytes(), block].concat())[..12];
     let header = format!(
         "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{id}>\r\nWARC-Date: {date}\r\n\
@@ -27,7 +27,7 @@ pub fn record(kind: &str, url: &str, date: &str, more: &str, block: &[u8]) -> Ve
 }
 
 /// The octets of an answer.
-pub fn answer(status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
+pub(super) fn answer(status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     [
         format!("HTTP/1.1 {status}\r\n{fields}\r\n").as_bytes(),
         body,
@@ -36,7 +36,7 @@ pub fn answer(status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// The answer with a text.
-pub fn text(body: &str) -> Vec<u8> {
+pub(super) fn text(body: &str) -> Vec<u8> {
     let fields = format!(
         "Content-Type: text/plain\r\nContent-Length: {}\r\n",
         body.len()
@@ -44,7 +44,7 @@ pub fn text(body: &str) -> Vec<u8> {
     answer("200 OK", &fields, body.as_bytes())
 }
 
-pub fn response(url: &str, date: &str, answer: &[u8]) -> Vec<u8> {
+pub(super) fn response(url: &str, date: &str, answer: &[u8]) -> Vec<u8> {
     record(
         "response",
         url,
@@ -55,17 +55,17 @@ pub fn response(url: &str, date: &str, answer: &[u8]) -> Vec<u8> {
 }
 
 /// A gzip member for each record.
-pub fn members(records: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn members(records: &[Vec<u8>]) -> Vec<u8> {
     records.iter().flat_map(|record| gzip(record)).collect()
 }
 
-pub fn gzip(octets: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(octets: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(octets).unwrap();
     encoder.finish().unwrap()
 }
 
-pub fn sha256(octets: &[u8]) -> String {
+pub(super) fn sha256(octets: &[u8]) -> String {
     let digits = Sha256::digest(octets);
     digits.iter().map(|octet| format!("{octet:02x}")).collect()
 }
