@@ -79,6 +79,26 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
+/// Whether the lock of this handle (flock) is ours now. It goes with the handle, and copies of that share it.
+///
+/// # Errors
+/// The file system has no such locks, or the like.
+pub fn try_lock_handle(file: &File) -> io::Result<bool> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Gives that lock back.
+///
+/// # Errors
+/// As [`try_lock_handle`].
+pub fn unlock_handle(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::flock(file, FlockOperation::Unlock)?)
+}
+
 /// Whether the fcntl lock of the whole file is ours now; a file system without such locks has none to wait for.
 ///
 /// # Errors

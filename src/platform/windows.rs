@@ -213,6 +213,22 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 /// There are no such locks.
 ///
 /// # Errors
+/// Always: no file is shared.
+pub fn try_lock_handle(_file: &File) -> io::Result<bool> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// There are no such locks.
+///
+/// # Errors
+/// Never.
+pub fn unlock_handle(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// There are no such locks.
+///
+/// # Errors
 /// Always: nothing is changed in place.
 pub fn try_lock(_file: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())

@@ -8,14 +8,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flate2::bufread::GzDecoder;
-use rustix::fs::{FlockOperation, flock};
 
 use super::write::Member;
+use crate::platform::{FileExt as _, private, try_lock_handle, unlock_handle};
 
 /// How names of files with records end.
 const SUFFIX: &str = ".warc.gz";
@@ -108,17 +107,12 @@ impl RecordFile {
                 continue;
             }
             // A pipe would wait for its reader.
-            let flags = rustix::fs::OFlags::NONBLOCK.bits();
-            let file = OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .custom_flags(flags.cast_signed())
-                .open(&path)?;
-            if !file.metadata()?.is_file() {
+            if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
                 return Err(io::Error::other("it is no file"));
             }
+            let mut options = OpenOptions::new();
+            let options = private(options.read(true).append(true).create(true));
+            let file = options.open(&path)?;
             return Ok(Self {
                 path,
                 number,
@@ -195,18 +189,14 @@ impl<'f> Lock<'f> {
     fn of(file: &'f File) -> io::Result<Self> {
         let begun = Instant::now();
         loop {
-            match flock(file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self(file)),
-                Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => {
-                    std::thread::sleep(RETRY_EVERY);
-                }
-                Err(rustix::io::Errno::WOULDBLOCK) => {
-                    let what = "another process has locked it; with {pid} in its name there is a file a process";
-                    return Err(io::Error::new(io::ErrorKind::WouldBlock, what));
-                }
-                Err(rustix::io::Errno::INTR) => {}
-                Err(why) => return Err(why.into()),
+            if try_lock_handle(file)? {
+                return Ok(Self(file));
             }
+            if begun.elapsed() >= PATIENCE {
+                let what = "another process has locked it; with {pid} in its name there is a file a process";
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, what));
+            }
+            std::thread::sleep(RETRY_EVERY);
         }
     }
 }
@@ -214,7 +204,7 @@ impl<'f> Lock<'f> {
 impl Drop for Lock<'_> {
     fn drop(&mut self) {
         // Closing the file would do it, too.
-        let _ = flock(self.0, FlockOperation::Unlock);
+        let _ = unlock_handle(self.0);
     }
 }
 
