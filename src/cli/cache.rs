@@ -1,12 +1,10 @@
 //! What asks servers: behind the cache of `--cache`, and with the archive of `--archive` besides.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, RecordArgs};
-use super::report_file;
 use super::values::CacheMax;
 use crate::archive::{Archive, CaptureFiles, Replaying, Window};
 use crate::cache::{
@@ -173,21 +171,6 @@ impl Cache {
             Some(folder) => Some(kept(folder, Ignoring::Everything, shared)),
             None => shared.map(|shared| shared as Box<dyn Disk>),
         })
-    }
-
-    /// Opens the record, so that a mistake shows before anything is done. A mail that passes through does not wait for that.
-    pub(super) fn open_record(
-        &self,
-        sources: &[impl AsRef<Path>],
-        outputs: &[PathBuf],
-    ) -> Result<(), Error> {
-        match &self.recorder {
-            Some(recorder) => {
-                report_file::check_apart("--record", recorder.path(), sources, outputs)?;
-                recorder.open()
-            }
-            None => Ok(()),
-        }
     }
 
     /// Reads the archive now, if it stands in files: it may take longer than a message has time.

@@ -15,6 +15,7 @@ use super::input::{free_beside, is_folder, is_standard, size, stream};
 use super::origin::{Piece, Start};
 use super::output;
 use super::progress::Display;
+use super::record;
 #[cfg(feature = "imap")]
 use super::remote;
 use super::report_file::{self, ReportFile};
@@ -72,7 +73,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let asked = &common.policy;
     let cache = Cache::open(&asked.cache, &asked.archive, &asked.record, args.asking())?
         .behind(resume.as_ref().and_then(|resume| resume.folder.as_ref()));
-    cache.open_record(&args.sources, &walk.targets()?)?;
+    record::open(&cache, &args.sources, &walk.targets()?)?;
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &signals.stop))?
         .mark(common.mark)
@@ -90,7 +91,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let done = walk.run(&expanding, None, resume.as_ref(), String::new);
     say::cache_trouble(&cache, common.saying.volume());
     match done {
-        Ok(Status::Success) if say::record_trouble(&cache) => Ok(Status::Trouble),
+        Ok(Status::Success) if record::tell_trouble(&cache) => Ok(Status::Trouble),
         done => done,
     }
 }

@@ -15,6 +15,7 @@ use super::exit::Status;
 use super::input::{Input, is_standard};
 use super::origin::{Origin, Start};
 use super::output::{self, write_error};
+use super::record;
 use super::report_file::{self, ReportFile};
 use super::say;
 use super::signals;
@@ -69,7 +70,7 @@ pub(super) fn run(
     };
     job.run(&begun)?;
     say::cache_trouble(&cache, common.saying.volume());
-    say::record_trouble(&cache);
+    record::tell_trouble(&cache);
     Ok(())
 }
 

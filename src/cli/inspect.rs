@@ -18,6 +18,7 @@ use super::origin::Start;
 use super::outline::outline;
 use super::output::{self, print, write_error};
 use super::progress::Display;
+use super::record;
 #[cfg(feature = "imap")]
 use super::remote;
 use super::report_file::{ReportFile, json};
@@ -60,7 +61,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     } else {
         &args.sources
     };
-    cache.open_record(sources, &[])?;
+    record::open(&cache, sources, &[])?;
     let expander = Expander::builder(args.asking_policy())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &Stop::default()))?
         .build()?;
@@ -128,7 +129,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         }
     }
     say::cache_trouble(&cache, Volume::Normal);
-    if say::record_trouble(&cache) || inspection.trouble.get() {
+    if record::tell_trouble(&cache) || inspection.trouble.get() {
         status = Status::Trouble;
     }
     let named: Vec<NamedSource> = sources

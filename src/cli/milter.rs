@@ -15,6 +15,7 @@ use super::args::{Asking, MilterArgs, Volume};
 use super::cache::Cache;
 use super::exit::Status;
 use super::origin::{Origin, Start};
+use super::record;
 use super::report_file::ReportFile;
 use super::say;
 use super::signals::limits_on_files_are_failed_writes;
@@ -117,7 +118,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
             "stopped by {stopped_by}; {open} connections did not end"
         )),
     }
-    say::record_trouble(&record);
+    record::tell_trouble(&record);
     Ok(Status::Success)
 }
 

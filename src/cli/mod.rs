@@ -1,7 +1,8 @@
 //! The command line: the only module that prints or exits.
 //!
 //! `args` has the commands and their options, and turns them into a policy, `values` reads what stands behind them, `config` reads
-//! options from a file, `cache` opens the cache and the archive, `resume` what a stopped run left, `filter`, `convert`, `detach`, `inspect` and `milter` do the
+//! options from a file, `cache` opens the cache and the archive, `record` the record of a run, `resume` what a stopped run
+//! left, `filter`, `convert`, `detach`, `inspect` and `milter` do the
 //! work, `verb` is what they do to a message, `messages` prints messages for other programs,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
@@ -31,6 +32,7 @@ mod outline;
 mod output;
 mod pages;
 mod progress;
+mod record;
 mod remedy;
 #[cfg(feature = "imap")]
 mod remote;

@@ -29,18 +29,6 @@ pub(super) fn cache_trouble(cache: &Cache, volume: Volume) {
     }
 }
 
-/// Says what the record lacks; whether it lacks anything.
-pub(super) fn record_trouble(cache: &Cache) -> bool {
-    let trouble = cache
-        .recorder
-        .as_ref()
-        .and_then(|recorder| recorder.finish());
-    if let Some(trouble) = &trouble {
-        tell(&harmless_within(trouble));
-    }
-    trouble.is_some()
-}
-
 /// Text from a mail or a server, fit for a terminal and a log: no control characters, no
 /// direction overrides, one line, not too long.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {

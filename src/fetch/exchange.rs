@@ -8,11 +8,11 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::allowance::Allowance;
 use super::request::Retrieved;
-use super::tap::Recorded;
 use crate::mime::date;
 use crate::policy::{Host, Target, TypePattern};
 use crate::report::{Provenance, Reason, Refusal};
@@ -102,6 +102,18 @@ pub(crate) enum Source {
     Proxy,
     /// The cache; when the server gave or last confirmed it, and when it gave it, in seconds since 1970.
     Kept { at: u64, first: u64 },
+}
+
+/// Where an answer is recorded.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    /// `urn:uuid:...`.
+    pub(crate) id: String,
+    pub(crate) url: String,
+    /// When it was recorded, as in RFC 3339.
+    pub(crate) date: String,
+    /// The digest of the payload.
+    pub(crate) payload: String,
 }
 
 /// Why there is no answer.

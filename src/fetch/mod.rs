@@ -55,8 +55,8 @@ pub(crate) use direct::{Direct, NoReply, Reply};
 pub(crate) use eudora::{EudoraFiles, EudoraMailbox, Named};
 #[cfg(feature = "http")]
 pub(crate) use exchange::{
-    Answer, Ask, Asked, Disk, Failed, How, LONGEST_PAUSE, MEMENTO_DATETIME, Nobody, Source, Whose,
-    agrees, captured, is_redirect, is_temporary, retry_after, text,
+    Answer, Ask, Asked, Disk, Failed, How, LONGEST_PAUSE, MEMENTO_DATETIME, Nobody, Recorded,
+    Source, Whose, agrees, captured, is_redirect, is_temporary, retry_after, text,
 };
 pub use fetcher::Fetcher;
 #[cfg(feature = "cli")]
@@ -76,4 +76,4 @@ pub use several::fetch_all;
 #[cfg(feature = "http")]
 pub(crate) use system::Servers;
 #[cfg(feature = "http")]
-pub(crate) use tap::{Recorded, Recorder, Recording};
+pub(crate) use tap::{Recorder, Recording};

@@ -14,10 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
-use super::exchange::{Answer, Asked};
+use super::exchange::{Answer, Asked, Recorded};
 use super::request::Retrieved;
 use crate::report::Reason;
 
@@ -50,18 +49,6 @@ pub(crate) trait Recording {
 
     /// Writes it down as far as it came. `why` says why no more was read.
     fn finish(self: Box<Self>, why: Option<Reason>) -> Option<Recorded>;
-}
-
-/// Where an answer is recorded.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Recorded {
-    /// `urn:uuid:...`.
-    pub(crate) id: String,
-    pub(crate) url: String,
-    /// When it was recorded, as in RFC 3339.
-    pub(crate) date: String,
-    /// The digest of the payload.
-    pub(crate) payload: String,
 }
 
 thread_local! {

@@ -91,6 +91,28 @@ impl Answered {
             .next()
     }
 
+    /// Whether its content does not get smaller.
+    pub(super) fn is_packed(&self) -> bool {
+        if self.value("content-encoding").is_some() {
+            return true;
+        }
+        let named = self.value("content-type").unwrap_or_default();
+        let named = named.to_ascii_lowercase();
+        let types: [&[u8]; 10] = [
+            b"image/jpeg",
+            b"image/png",
+            b"image/gif",
+            b"image/webp",
+            b"image/avif",
+            b"video/",
+            b"audio/",
+            b"font/woff",
+            b"application/zip",
+            b"application/gzip",
+        ];
+        types.iter().any(|start| named.starts_with(start))
+    }
+
     /// Takes more octets. Gives those of the content among them, framing included.
     pub(super) fn take<'o>(&mut self, octets: &'o [u8]) -> &'o [u8] {
         let mut rest = octets;

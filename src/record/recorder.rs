@@ -463,7 +463,7 @@ impl WireExchange {
                 }
                 header.add(names::BLOCK, &digest(&block.finalize()));
                 let length = length + content.length;
-                let is_packed = is_packed(answered);
+                let is_packed = answered.is_packed();
                 Member::new(&header, length, head.chain(&mut content.octets), is_packed)
             }
         };
@@ -482,26 +482,4 @@ fn truncated(why: Option<Reason>, is_closed: bool) -> &'static str {
         Some(Reason::ConnectionFailed) => "disconnect",
         _ => "unspecified",
     }
-}
-
-/// Whether content does not get smaller.
-fn is_packed(answered: &Answered) -> bool {
-    if answered.value("content-encoding").is_some() {
-        return true;
-    }
-    let named = answered.value("content-type").unwrap_or_default();
-    let named = named.to_ascii_lowercase();
-    let types: [&[u8]; 10] = [
-        b"image/jpeg",
-        b"image/png",
-        b"image/gif",
-        b"image/webp",
-        b"image/avif",
-        b"video/",
-        b"audio/",
-        b"font/woff",
-        b"application/zip",
-        b"application/gzip",
-    ];
-    types.iter().any(|start| named.starts_with(start))
 }
