@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames};
 use crate::mailbox::Stop;
 use crate::policy::Policy;
-use crate::record::{Place, WarcRecorder};
+use crate::record::{RecordPlace, WarcRecorder};
 
 /// The default of --cache-max: any mail may name large content that is never put in.
 const CACHE_MAX: CacheMax = Some(2 << 30);
@@ -198,7 +198,7 @@ fn recorder(args: &RecordArgs) -> Result<Option<WarcRecorder>, Error> {
     let Some(path) = &args.record else {
         return Ok(None);
     };
-    let place = Place::new(path, args.record_max);
+    let place = RecordPlace::new(path, args.record_max);
     let place = place.map_err(|why| {
         let path = path.display();
         Error::Usage(format!("--record {path}: {why}").into())

@@ -37,7 +37,7 @@ impl Came {
         ];
         let mut field = format!("{SOURCE_FIELD}:");
         let url = bracketed(named);
-        if url.len() + 1 <= COLUMNS - field.len() {
+        if url.len() < COLUMNS - field.len() {
             field.push(' ');
             field.push_str(&url);
         } else {

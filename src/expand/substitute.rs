@@ -236,13 +236,12 @@ impl<'p> Substitute<'p> {
         let has_source = self.obtained.source_field.is_some();
         let fields = &self.body.phantom.fields;
         fields.iter(original).filter(move |field| {
-            !field.name.is_empty()
-                // A stranger may say of it what he likes.
-                && !(has_source && field.is(original, SOURCE_FIELD))
-                && !is_reference_field(original, field)
-                // They would tell the length of another body.
-                && !is_length(original, field)
-                && (!is_message || field.is_content(original))
+            // A stranger may have written a source there.
+            let is_replaced = has_source && field.is(original, SOURCE_FIELD);
+            // A length would tell that of another body.
+            let goes = is_reference_field(original, field) || is_length(original, field);
+            let stays = !field.name.is_empty() && !is_replaced && !goes;
+            stays && (!is_message || field.is_content(original))
         })
     }
 

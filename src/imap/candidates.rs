@@ -195,9 +195,8 @@ mod tests {
             .to_lowercase();
         let field = |name: &str| {
             let mut lines = header.lines();
-            let found =
-                lines.find_map(|line| line.strip_prefix(&format!("{name}:")).map(str::to_owned));
-            found
+            let start = format!("{name}:");
+            lines.find_map(|line| line.strip_prefix(&start).map(str::to_owned))
         };
         let kind = field("content-type");
         let says = |word: &str| kind.as_deref().is_some_and(|kind| kind.contains(word));

@@ -45,7 +45,7 @@ pub(crate) enum Fetched {
 }
 
 /// Messages that are to be read, and what became of the connections.
-struct Shared {
+struct ReadingState {
     rest: VecDeque<(u32, u64)>,
     failure: Option<ImapFailure>,
 }
@@ -145,7 +145,7 @@ impl<'s> Sessions<'s> {
         } else {
             self.account.connections.max(1)
         };
-        let shared = Mutex::new(Shared {
+        let shared = Mutex::new(ReadingState {
             rest: messages.into(),
             failure: None,
         });
@@ -176,7 +176,7 @@ impl<'s> Sessions<'s> {
         &self,
         folder: &Selected,
         most: usize,
-        shared: &Mutex<Shared>,
+        shared: &Mutex<ReadingState>,
         sender: &SyncSender<Fetched>,
     ) {
         let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);

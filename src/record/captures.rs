@@ -27,7 +27,7 @@ const OURS: &str = "software: embody";
 
 /// What a capture is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum CaptureKind {
     /// An answer of HTTP.
     Response,
     /// Content alone.
@@ -52,7 +52,7 @@ pub(crate) struct Capture {
     pub(super) volume: u32,
     /// 0 where there is none.
     pub(crate) status: u16,
-    pub(super) kind: Kind,
+    pub(super) kind: CaptureKind,
     /// Whether we wrote it.
     pub(super) is_ours: bool,
 }
@@ -61,8 +61,8 @@ impl Capture {
     /// Whether there may be content, or where it is.
     pub(crate) fn is_useful(&self) -> bool {
         let is_answer = matches!(self.status, 0 | 200 | 301 | 302 | 303 | 307 | 308);
-        let is_unchanged = self.status == 304 && self.kind == Kind::Revisit;
-        self.kind != Kind::Useless && (is_answer || is_unchanged)
+        let is_unchanged = self.status == 304 && self.kind == CaptureKind::Revisit;
+        self.kind != CaptureKind::Useless && (is_answer || is_unchanged)
     }
 }
 
@@ -98,8 +98,9 @@ impl Captures {
         let key = |it: &Capture| (it.loose, it.exact, it.at, it.volume, it.offset);
         captures.captures.sort_unstable_by_key(key);
         let all = captures.captures.iter().enumerate();
-        let with_payload = all
-            .filter(|(_, it)| it.digest != 0 && matches!(it.kind, Kind::Response | Kind::Resource));
+        let with_payload = all.filter(|(_, it)| {
+            it.digest != 0 && matches!(it.kind, CaptureKind::Response | CaptureKind::Resource)
+        });
         captures.by_digest = with_payload
             .filter_map(|(index, _)| u32::try_from(index).ok())
             .collect();
@@ -294,9 +295,9 @@ impl Captures {
                 return;
             }
             Some(RecordType::Request) => return self.take_request(header, start, seen),
-            Some(RecordType::Response) => Kind::Response,
-            Some(RecordType::Resource) => Kind::Resource,
-            Some(RecordType::Revisit) => Kind::Revisit,
+            Some(RecordType::Response) => CaptureKind::Response,
+            Some(RecordType::Resource) => CaptureKind::Resource,
+            Some(RecordType::Revisit) => CaptureKind::Revisit,
             _ => return,
         };
         let Some((exact, loose)) = header.uri().and_then(|uri| self.hashed(uri)) else {
@@ -306,7 +307,7 @@ impl Captures {
             return;
         };
         let status = status(start);
-        let is_answer = kind == Kind::Response;
+        let is_answer = kind == CaptureKind::Response;
         let is_useless = header.value(names::TRUNCATED).is_some()
             || seen.asks_otherwise(header)
             || (is_answer && status.is_none());
@@ -320,11 +321,11 @@ impl Captures {
             digest: digest.map_or(0, |digest| self.hashes.hash_one(digest)),
             volume,
             status: match kind {
-                Kind::Resource => 0,
+                CaptureKind::Resource => 0,
                 _ => status.unwrap_or(0),
             },
             kind: match is_useless {
-                true => Kind::Useless,
+                true => CaptureKind::Useless,
                 false => kind,
             },
             is_ours: seen.is_ours,
@@ -340,7 +341,7 @@ impl Captures {
             && concurrent == Some(id)
             && let Some(capture) = self.captures.get_mut(*index)
         {
-            capture.kind = Kind::Useless;
+            capture.kind = CaptureKind::Useless;
         }
         let id = header.id().map(str::to_owned);
         seen.other_request = is_other.then(|| (id, concurrent.map(str::to_owned)));
@@ -440,7 +441,7 @@ pub(super) fn seconds(date: &str) -> Option<i64> {
     }
     // What is not said is the beginning.
     let rest = b"00000101000000".get(digits.len()..)?;
-    if digits.len() < 4 || digits.len() % 2 != 0 {
+    if digits.len() < 4 || !digits.len().is_multiple_of(2) {
         return None;
     }
     digits.extend_from_slice(rest);

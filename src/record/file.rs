@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use flate2::bufread::GzDecoder;
 
-use super::write::Member;
+use super::write::RecordMember;
 use crate::platform::{FileExt as _, private, try_lock_handle, unlock_handle};
 
 /// How names of files with records end.
@@ -34,14 +34,14 @@ const MAGIC: &[u8] = b"\x1f\x8b\x08";
 
 /// Where records go.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RecordPlace {
     /// The file, or with `{pid}`, or a folder, one file a process.
     path: PathBuf,
     /// At how many octets the next file begins.
     most: Option<u64>,
 }
 
-impl Place {
+impl RecordPlace {
     /// # Errors
     /// A sentence about a path that cannot be one of records.
     pub(crate) fn new(path: &Path, most: Option<u64>) -> Result<Self, String> {
@@ -93,11 +93,11 @@ pub(super) struct RecordFile {
 
 impl RecordFile {
     /// Opens the first file of the place that has room, or makes it.
-    pub(super) fn open(place: &Place) -> io::Result<Self> {
+    pub(super) fn open(place: &RecordPlace) -> io::Result<Self> {
         Self::open_from(place, 0)
     }
 
-    fn open_from(place: &Place, first: u64) -> io::Result<Self> {
+    fn open_from(place: &RecordPlace, first: u64) -> io::Result<Self> {
         let mut number = first;
         loop {
             let path = place.numbered(number);
@@ -124,7 +124,7 @@ impl RecordFile {
     }
 
     /// The same place's next file, if this one has no more room.
-    pub(super) fn succeeded(&self, place: &Place) -> io::Result<Option<Self>> {
+    pub(super) fn succeeded(&self, place: &RecordPlace) -> io::Result<Option<Self>> {
         let length = self.file.metadata()?.len();
         match place.is_full(length) {
             true => Self::open_from(place, self.number + 1).map(Some),
@@ -159,7 +159,7 @@ impl RecordFile {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if the file does not end with a whole record, and those of writing.
-    pub(super) fn append(&mut self, members: &mut [Member]) -> io::Result<()> {
+    pub(super) fn append(&mut self, members: &mut [RecordMember]) -> io::Result<()> {
         let _lock = Lock::of(&self.file)?;
         let end = self.checked_end()?;
         let mut written = end;
@@ -268,15 +268,15 @@ fn member_at(file: &File, at: u64, budget: &mut u64) -> io::Result<Option<u64>> 
 mod tests {
     use super::*;
 
-    fn place(name: &str, most: Option<u64>) -> Result<Place, String> {
-        Place::new(Path::new(name), most)
+    fn place(name: &str, most: Option<u64>) -> Result<RecordPlace, String> {
+        RecordPlace::new(Path::new(name), most)
     }
 
     #[test]
     fn names_say_where_records_go() {
         let pid = std::process::id();
         let folder = tempfile::tempdir().unwrap();
-        let inside = Place::new(folder.path(), None).unwrap();
+        let inside = RecordPlace::new(folder.path(), None).unwrap();
         assert_eq!(
             inside.path(),
             folder.path().join(format!("embody-{pid}.warc.gz"))

@@ -7,8 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::MAILS;
 use super::header::{RecordHeader, RecordType, digest, names};
-use super::recorder::{FIELDS, Shared, WarcRecorder, line};
-use super::write::Member;
+use super::recorder::{FIELDS, RecorderParts, WarcRecorder, line};
+use super::write::RecordMember;
 use crate::mime::entity::sha256;
 use crate::mime::{Content, MediaType, ScanLimits, Tree, scan};
 use crate::report::Row;
@@ -69,7 +69,11 @@ impl WarcRecorder {
     }
 }
 
-fn resource(shared: &Shared, header: RecordHeader, text: &MailText) -> io::Result<Member> {
+fn resource(
+    shared: &RecorderParts,
+    header: RecordHeader,
+    text: &MailText,
+) -> io::Result<RecordMember> {
     let mut header = header;
     header.add(names::MEDIA_TYPE, &text.media_type);
     header.add(names::PAYLOAD, &digest(&Sha256::digest(&text.octets)));

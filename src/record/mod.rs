@@ -45,7 +45,7 @@ pub(crate) const MASKED: &str = "masked-by-embody";
 pub(crate) const MAILS: &str = "http://mail.invalid/";
 
 pub(crate) use captures::{Capture, Captures};
-pub(crate) use file::Place;
+pub(crate) use file::RecordPlace;
 pub(crate) use mail::Mailed;
 #[cfg(any(test, feature = "internals"))]
 pub use payload::contents;

@@ -11,7 +11,7 @@ use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
-use super::captures::{Capture, Captures, Kind, keys, seconds};
+use super::captures::{Capture, CaptureKind, Captures, keys, seconds};
 use super::header::{RecordHeader, names};
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
@@ -79,7 +79,7 @@ impl Captures {
         }
         let own_type = held.head.text("content-type");
         let held = match capture.kind {
-            Kind::Revisit => self.meant(&held, policy)?,
+            CaptureKind::Revisit => self.meant(&held, policy)?,
             _ => held,
         };
         let media_type = match held.start {
@@ -113,7 +113,7 @@ impl Captures {
             return Err(refused("its record is shorter than it says"));
         }
         check(&header, names::BLOCK, &octets)?;
-        let is_answer = octets.starts_with(b"HTTP/") && capture.kind != Kind::Resource;
+        let is_answer = octets.starts_with(b"HTTP/") && capture.kind != CaptureKind::Resource;
         let (head, start) = match is_answer {
             true => {
                 let (head, start) = Head::read(&octets);
@@ -140,7 +140,8 @@ impl Captures {
             .or_else(|| header.uri());
         let date = header.value(names::REFERS_TO_DATE).and_then(seconds);
         let by_date = uri.zip(date).and_then(|(uri, date)| {
-            let is_meant = |it: &&Capture| matches!(it.kind, Kind::Response | Kind::Resource);
+            let is_meant =
+                |it: &&Capture| matches!(it.kind, CaptureKind::Response | CaptureKind::Resource);
             let (near, _) = self.near(uri, date, |at| at == date);
             near.iter().find(is_meant).copied()
         });

@@ -12,10 +12,10 @@ use sha2::{Digest as _, Sha256};
 use tempfile::SpooledTempFile;
 use ureq::http::header;
 
-use super::file::{Place, RecordFile};
+use super::file::{RecordFile, RecordPlace};
 use super::header::{RecordHeader, RecordType, digest, names};
 use super::http::{Answered, masked};
-use super::write::{HELD, Member};
+use super::write::{HELD, RecordMember};
 use super::{MASKED, identifier};
 use crate::error::Error;
 use crate::fetch::{
@@ -41,16 +41,16 @@ const NAMED: usize = 1000;
 
 /// Records what is retrieved.
 #[derive(Clone, Debug)]
-pub(crate) struct WarcRecorder(pub(super) Arc<Shared>);
+pub(crate) struct WarcRecorder(pub(super) Arc<RecorderParts>);
 
 #[derive(Debug)]
-pub(super) struct Shared {
-    place: Place,
-    state: Mutex<State>,
+pub(super) struct RecorderParts {
+    place: RecordPlace,
+    state: Mutex<RecorderState>,
 }
 
 #[derive(Default, Debug)]
-struct State {
+struct RecorderState {
     file: Option<RecordFile>,
     /// What was written whole, by the digest of its payload.
     payloads: HashMap<String, Recorded>,
@@ -62,8 +62,8 @@ struct State {
 
 impl WarcRecorder {
     /// Nothing is opened or made before there is something to write.
-    pub(crate) fn new(place: Place) -> Self {
-        Self(Arc::new(Shared {
+    pub(crate) fn new(place: RecordPlace) -> Self {
+        Self(Arc::new(RecorderParts {
             place,
             state: Mutex::default(),
         }))
@@ -121,8 +121,8 @@ impl WarcRecorder {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl RecorderParts {
+    fn state(&self) -> MutexGuard<'_, RecorderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,14 +133,14 @@ impl Shared {
     }
 
     /// A record with a block that is at hand.
-    pub(super) fn member(&self, header: RecordHeader, block: &[u8]) -> io::Result<Member> {
+    pub(super) fn member(&self, header: RecordHeader, block: &[u8]) -> io::Result<RecordMember> {
         let mut header = header;
         header.add(names::BLOCK, &digest(&Sha256::digest(block)));
-        Member::new(&header, block.len() as u64, block, false)
+        RecordMember::new(&header, block.len() as u64, block, false)
     }
 
     /// Appends records about a URL, all or none. What fails is counted.
-    pub(super) fn write(&self, url: &str, members: io::Result<Vec<Member>>) -> bool {
+    pub(super) fn write(&self, url: &str, members: io::Result<Vec<RecordMember>>) -> bool {
         let mut state = self.state();
         let written = members.and_then(|members| state.append(&self.place, members));
         if let Err(why) = &written {
@@ -167,8 +167,8 @@ impl Shared {
     }
 }
 
-impl State {
-    fn append(&mut self, place: &Place, members: Vec<Member>) -> io::Result<()> {
+impl RecorderState {
+    fn append(&mut self, place: &RecordPlace, members: Vec<RecordMember>) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
             none => none.insert(RecordFile::open(place)?),
@@ -187,7 +187,7 @@ impl State {
 }
 
 /// Who writes, and what is to be known of the records behind it.
-fn warcinfo(path: &Path) -> io::Result<Member> {
+fn warcinfo(path: &Path) -> io::Result<RecordMember> {
     let mut header = RecordHeader::new(RecordType::Warcinfo, &identifier(), SystemTime::now());
     if let Some(name) = path.file_name() {
         header.add(names::FILE_NAME, &name.to_string_lossy());
@@ -199,7 +199,7 @@ fn warcinfo(path: &Path) -> io::Result<Member> {
          description: what mail referred to, and the mail that did; in requests, passwords are {MASKED}\r\n"
     );
     header.add(names::BLOCK, &digest(&Sha256::digest(text.as_bytes())));
-    Member::new(&header, text.len() as u64, text.as_bytes(), false)
+    RecordMember::new(&header, text.len() as u64, text.as_bytes(), false)
 }
 
 /// Text on one line.
@@ -217,7 +217,7 @@ impl Recorder for WarcRecorder {
             address: None,
             sent: Vec::new(),
             answered: Answered::new(asked.how == How::Head),
-            content: Content::new(),
+            content: Arriving::new(),
             is_closed: false,
         })
     }
@@ -254,7 +254,7 @@ impl Recorder for WarcRecorder {
     }
 }
 
-impl Shared {
+impl RecorderParts {
     fn resource(
         &self,
         url: &str,
@@ -294,14 +294,14 @@ fn refer(header: &mut RecordHeader, first: &Recorded) {
 }
 
 /// Content while it comes: in memory, or in a temporary file if it is long.
-struct Content {
+struct Arriving {
     octets: SpooledTempFile,
     length: u64,
     hash: Sha256,
     failure: Option<io::Error>,
 }
 
-impl Content {
+impl Arriving {
     fn new() -> Self {
         Self {
             octets: SpooledTempFile::new(HELD),
@@ -322,14 +322,14 @@ impl Content {
 
 /// One exchange of http.
 struct WireExchange {
-    shared: Arc<Shared>,
+    shared: Arc<RecorderParts>,
     url: String,
     is_head: bool,
     at: SystemTime,
     address: Option<IpAddr>,
     sent: Vec<u8>,
     answered: Answered,
-    content: Content,
+    content: Arriving,
     is_closed: bool,
 }
 
@@ -354,7 +354,7 @@ impl Recording for WireExchange {
         self.address = address;
         self.sent.clear();
         self.answered = Answered::new(self.is_head);
-        self.content = Content::new();
+        self.content = Arriving::new();
         self.is_closed = false;
     }
 
@@ -393,7 +393,7 @@ impl WireExchange {
         header
     }
 
-    fn request(&self, response: Option<&str>) -> io::Result<Member> {
+    fn request(&self, response: Option<&str>) -> io::Result<RecordMember> {
         let mut header = self.header(RecordType::Request);
         header.add(names::MEDIA_TYPE, REQUEST);
         if let Some(id) = response {
@@ -408,7 +408,10 @@ impl WireExchange {
 
     /// The record of the answer, and where it is; whether later ones may refer to it. None if nothing came.
     #[allow(clippy::type_complexity)]
-    fn response(&mut self, why: Option<Reason>) -> Option<io::Result<(Member, (Recorded, bool))>> {
+    fn response(
+        &mut self,
+        why: Option<Reason>,
+    ) -> Option<io::Result<(RecordMember, (Recorded, bool))>> {
         let answered = &self.answered;
         if answered.head.is_empty() {
             return None;
@@ -450,7 +453,7 @@ impl WireExchange {
         let member = match first.is_some() {
             true => {
                 header.add(names::BLOCK, &digest(&block.finalize()));
-                Member::new(&header, length, head, false)
+                RecordMember::new(&header, length, head, false)
             }
             false => {
                 let content = &mut self.content;
@@ -464,7 +467,7 @@ impl WireExchange {
                 header.add(names::BLOCK, &digest(&block.finalize()));
                 let length = length + content.length;
                 let is_packed = answered.is_packed();
-                Member::new(&header, length, head.chain(&mut content.octets), is_packed)
+                RecordMember::new(&header, length, head.chain(&mut content.octets), is_packed)
             }
         };
         let is_first = has_payload && first.is_none() && !self.is_head;

@@ -66,7 +66,7 @@ impl Volume {
         }
     }
 
-    fn counted(&self, at: u64) -> Counted<BufReader<Window>> {
+    fn counted(&self, at: u64) -> Counted<BufReader<VolumeWindow>> {
         Counted {
             source: BufReader::with_capacity(64 << 10, self.window(at)),
             taken: 0,
@@ -85,8 +85,8 @@ impl Volume {
         begun(window)
     }
 
-    fn window(&self, at: u64) -> Window {
-        Window {
+    fn window(&self, at: u64) -> VolumeWindow {
+        VolumeWindow {
             file: Arc::clone(&self.file),
             at,
             end: self.end,
@@ -101,13 +101,13 @@ fn begun(mut source: impl BufRead + 'static) -> io::Result<(RecordHeader, Box<dy
 }
 
 /// A part of a file, which others read, too.
-struct Window {
+struct VolumeWindow {
     file: Arc<File>,
     at: u64,
     end: u64,
 }
 
-impl Read for Window {
+impl Read for VolumeWindow {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
         let length = into.len().min(left);
@@ -157,7 +157,7 @@ pub(super) struct Scan<'v> {
     volume: &'v Volume,
     /// Where the source began.
     from: u64,
-    source: Counted<BufReader<Window>>,
+    source: Counted<BufReader<VolumeWindow>>,
     inflated: u64,
     shown: Vec<u8>,
 }

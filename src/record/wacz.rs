@@ -23,15 +23,15 @@ const RATIO: u64 = 50;
 
 /// A file that volumes read, too.
 #[derive(Clone)]
-struct Shared(Arc<File>);
+struct WaczFile(Arc<File>);
 
-impl ReaderAt for Shared {
+impl ReaderAt for WaczFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(into, offset)
     }
 }
 
-struct Entry {
+struct WaczEntry {
     name: String,
     place: ZipArchiveEntryWayfinder,
     method: CompressionMethod,
@@ -49,7 +49,7 @@ pub(super) fn volumes(
 ) -> io::Result<Vec<Result<Volume, String>>> {
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let archive = ZipLocator::new()
-        .locate_in_reader(Shared(Arc::clone(file)), &mut buffer, length)
+        .locate_in_reader(WaczFile(Arc::clone(file)), &mut buffer, length)
         .map_err(|(_, why)| damaged(&why))?;
     let mut entries = Vec::new();
     let mut directory = archive.entries(&mut buffer);
@@ -64,7 +64,7 @@ pub(super) fn volumes(
             continue;
         }
         let flags = entry.flags();
-        entries.push(Entry {
+        entries.push(WaczEntry {
             name: format!("{name}: {path}"),
             place: entry.wayfinder(),
             method: entry.compression_method(),
@@ -91,7 +91,7 @@ pub(super) fn volumes(
     Ok(volumes)
 }
 
-fn range(archive: &ZipArchive<Shared>, entry: &Entry) -> Result<(u64, u64), String> {
+fn range(archive: &ZipArchive<WaczFile>, entry: &WaczEntry) -> Result<(u64, u64), String> {
     if entry.is_closed {
         return Err("it is encrypted".to_owned());
     }
@@ -101,7 +101,11 @@ fn range(archive: &ZipArchive<Shared>, entry: &Entry) -> Result<(u64, u64), Stri
     Ok(found.compressed_data_range())
 }
 
-fn volume(entry: &Entry, file: &Arc<File>, (start, end): (u64, u64)) -> io::Result<Option<Volume>> {
+fn volume(
+    entry: &WaczEntry,
+    file: &Arc<File>,
+    (start, end): (u64, u64),
+) -> io::Result<Option<Volume>> {
     let name = entry.name.clone();
     if entry.method == CompressionMethod::STORE {
         return Volume::of(name, Arc::clone(file), (start, end));
@@ -111,7 +115,7 @@ fn volume(entry: &Entry, file: &Arc<File>, (start, end): (u64, u64)) -> io::Resu
             "it is compressed in a way that is not read",
         ));
     }
-    let range = RangeReader::new(Shared(Arc::clone(file)), start..end);
+    let range = RangeReader::new(WaczFile(Arc::clone(file)), start..end);
     let most = FLOOR.saturating_add((end - start).saturating_mul(RATIO));
     let mut inflated = DeflateDecoder::new(BufReader::new(range)).take(most);
     let mut unpacked = tempfile::tempfile()?;

@@ -13,11 +13,11 @@ pub(super) const HELD: usize = 1 << 20;
 
 /// A record, compressed.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct RecordMember {
     octets: SpooledData,
 }
 
-impl Member {
+impl RecordMember {
     /// A record with this block, which has this length.
     pub(super) fn new(
         header: &RecordHeader,

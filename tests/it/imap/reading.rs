@@ -292,7 +292,7 @@ fn what_is_killed_at_any_time_goes_on_and_nothing_is_cut_or_doubled() {
             .arg(&out)
             .spawn()
             .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(10 + 25 * round as u64));
+        std::thread::sleep(std::time::Duration::from_millis(10 + 25 * round));
         signalled(child.id(), "KILL");
         child.wait().unwrap();
         if out.join("INBOX/cur").is_dir() {

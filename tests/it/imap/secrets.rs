@@ -46,7 +46,7 @@ fn offering(capabilities: &'static str) -> Scripted {
             })
         }
         // The message to a mechanism, which has no tag.
-        command if command.is_empty() => Some("e1 OK done\r\n".into()),
+        "" => Some("e1 OK done\r\n".into()),
         _ => None,
     })
 }

@@ -106,13 +106,14 @@ fn the_nearest_capture_is_put_in_however_far_it_is() {
         // The earliest, where the mail says nothing.
         (String::new(), "1999"),
     ] {
-        let ran = filter(&offline, &of(&date, &[part.clone()]));
+        let ran = filter(&offline, &of(&date, std::slice::from_ref(&part)));
         ran.gives(&of(&date, &[with(year)]));
     }
     let narrow = format!("{offline} --archive-window 90d,400d");
-    filter(&narrow, &of(&day(2003), &[part.clone()])).gives(&of(&day(2003), &[with("2003")]));
+    filter(&narrow, &of(&day(2003), std::slice::from_ref(&part)))
+        .gives(&of(&day(2003), &[with("2003")]));
     for date in [day(2006), String::new()] {
-        let before = of(&date, &[part.clone()]);
+        let before = of(&date, std::slice::from_ref(&part));
         filter(&narrow, &before).leaves(&before, &["not-archived"]);
     }
 }
@@ -258,7 +259,7 @@ fn what_is_no_content_is_left_and_what_is_farther_and_whole_is_put_in() {
     assert!(rows.len() > 20);
     for (number, (record, why)) in rows.into_iter().enumerate() {
         let options = "--deny-host denied.example";
-        let (left, parts) = ran(&[record.clone()], options, &[URL]);
+        let (left, parts) = ran(std::slice::from_ref(&record), options, &[URL]);
         left.gives(&of(MAIL_DATE, &parts));
         assert_eq!(left.column("outcome"), ["left"], "row {number}");
         assert!(
