@@ -4,7 +4,7 @@ pub use crate::expand::Prefilter;
 pub mod external_body {
     pub use crate::external_body::*;
 }
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 pub mod imap {
     pub use crate::imap::*;
 }

@@ -195,7 +195,7 @@ mod external_body;
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 pub mod fetch;
 // Some commands of the protocol are said by fuzzing alone.
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 #[allow(dead_code, missing_docs, unreachable_pub)]
 mod imap;
 mod ledger;

@@ -15,8 +15,7 @@ use super::input::{free_beside, is_folder, is_standard, size, stream};
 use super::origin::{Piece, Start};
 use super::output;
 use super::progress::Display;
-use super::record;
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::{self, ReportFile};
 use super::reporter::{Counts, Reporter};
@@ -316,7 +315,7 @@ impl Walk<'_> {
         reporter: &Reporter<'_>,
     ) -> Result<Summary, Error> {
         let (options, stop) = (&self.options, &self.signals.stop);
-        #[cfg(feature = "imap")]
+        #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = remote::account(source, &self.args.imap, self.policy)? {
             return remote::download(&account, target, options, transform, reporter, stop);
         }
@@ -350,13 +349,9 @@ impl Walk<'_> {
     /// Finds what cannot be done before anything is opened or made.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
-        #[cfg(feature = "imap")]
-        {
-            let are_remote = remote::are_remote(self.sources, &self.args.imap)?;
-            self.args.check_replacing(are_remote)?;
-            if are_remote {
-                return self.check_remote();
-            }
+        #[cfg(all(unix, feature = "imap"))]
+        if remote::are_remote(self.sources, &self.args.imap)? {
+            return self.check_remote();
         }
         self.check_in_place()?;
         let targets = self.targets()?;
@@ -370,7 +365,7 @@ impl Walk<'_> {
     }
 
     /// The same of accounts: their folders are not looked for yet.
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     fn check_remote(&self) -> Result<(), Error> {
         for source in self.sources {
             remote::account(source, &self.args.imap, self.policy)?;

@@ -18,13 +18,12 @@ use super::origin::Start;
 use super::outline::outline;
 use super::output::{self, print, write_error};
 use super::progress::Display;
-use super::record;
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless, harmless_within};
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 use super::signals::Signals;
 use super::survey::{Line, Looked, NamedSource, SourceKind, Surveying, lines, page, write_page};
 use super::totals::{MOST, Totals};
@@ -74,7 +73,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     }
     let base_url = args.policy.store_url();
     let larger_than = args.larger_than.unwrap_or(Choice::LARGER_THAN);
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     if remote::are_remote(sources, &args.imap)? {
         return accounts(args, &policy, larger_than);
     }
@@ -173,7 +172,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
 }
 
 /// Accounts on servers: sizes and structure alone.
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Status, Error> {
     let needs_content = args.html.is_some() || !args.by.is_empty() || policy.embed.is_on();
     if needs_content || args.asking() != Asking::Nobody || args.format != Format::Auto {

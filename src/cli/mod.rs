@@ -34,7 +34,7 @@ mod pages;
 mod progress;
 mod record;
 mod remedy;
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 mod remote;
 mod report_file;
 mod reporter;

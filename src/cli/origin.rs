@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::say::harmless;
 use crate::expand::date;
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 use crate::imap::place::MessagePlace;
 use crate::mime::Header;
 use crate::mime::encoded_words::decoded_words;
@@ -37,7 +37,7 @@ pub(super) struct Origin {
     /// When it was on its way, as RFC 3339 has it, in UTC: what an archive is asked by.
     date: Option<String>,
     /// On a server: its folder and UID.
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     #[serde(flatten)]
     pub(super) place: Option<MessagePlace>,
 }
@@ -55,7 +55,7 @@ impl Origin {
             message_id: value("Message-ID"),
             subject: value("Subject"),
             date: date::of_fields(message, &fields, SystemTime::now()).map(rfc3339),
-            #[cfg(feature = "imap")]
+            #[cfg(all(unix, feature = "imap"))]
             place: MessagePlace::of_url(source),
         }
     }

@@ -81,7 +81,7 @@ impl Display {
     }
 
     /// What is read now is in a folder of this name.
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     pub(super) fn within(&self, folder: &str) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.folder = format!("{folder}: ");

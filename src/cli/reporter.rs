@@ -102,7 +102,7 @@ impl Observer<Said> for Reporter<'_> {
         // Nothing was done to a mailbox that was not finished.
         counts.of_mailbox = Totals::default();
         counts.mailbox = mailbox.to_owned();
-        #[cfg(feature = "imap")]
+        #[cfg(all(unix, feature = "imap"))]
         if let Some(folder) = mailbox
             .to_str()
             .and_then(crate::imap::account::folder_of_url)

@@ -239,7 +239,7 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 /// A day of the calendar, as IMAP writes it.
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 pub(super) fn day(text: &str) -> Result<String, String> {
     let day = crate::imap::account::day(text);
     day.ok_or_else(|| format!("'{text}' is not a day as 2020-12-31"))

@@ -7,7 +7,7 @@
 //! clap's (`group(skip)`): groups would cost every run of `filter`.
 
 mod detach;
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 mod imap;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
@@ -27,7 +27,7 @@ use clap::builder::Resettable;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 pub(super) use self::imap::ImapArgs;
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
@@ -378,7 +378,7 @@ pub(super) struct InspectArgs {
     pub(super) format: Format,
     #[command(flatten)]
     pub(super) compressed: CompressedArgs,
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     #[command(flatten)]
     pub(super) imap: ImapArgs,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 use super::imap::ImapArgs;
 use super::replacing::ReplacingArgs;
 use crate::cli::values::{at_least_one, backup_suffix, output_format, size};
@@ -89,7 +89,7 @@ pub struct WalkArgs {
     pub progress: ProgressOption,
     #[command(flatten)]
     compressed: CompressedArgs,
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     #[command(flatten)]
     pub imap: ImapArgs,
     #[cfg(feature = "imap")]
