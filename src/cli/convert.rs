@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 use super::account;
 use super::args::{Asking, ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::Cache;
@@ -29,7 +29,7 @@ use super::verb::{Expanding, Said, Work};
 use crate::error::Error;
 use crate::expand::{Expander, Mark};
 use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, look_at, not_in_place};
@@ -50,7 +50,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         output: args.walk.output.as_deref(),
         saying: &common.saying,
         options: args.options(&policy)?,
-        #[cfg(feature = "imap")]
+        #[cfg(all(unix, feature = "imap"))]
         candidates: account::candidates(&policy, common.mark != Mark::Off),
         word: match args.asking() {
             _ if policy.fetch.is_empty() => "dry run, nothing written: ",
@@ -104,7 +104,7 @@ pub(super) struct Walk<'w> {
     pub(super) saying: &'w SayingArgs,
     pub(super) options: Options,
     /// Which messages of an account the transform might change.
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     pub(super) candidates: Candidates,
     /// The start of the sum of a dry run.
     pub(super) word: &'static str,
@@ -296,7 +296,7 @@ impl Walk<'_> {
         reporter: &Reporter<'_>,
     ) -> Result<Summary, Error> {
         let (options, stop) = (&self.options, &self.signals.stop);
-        #[cfg(feature = "imap")]
+        #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = remote::account(source, &self.args.imap, self.policy)? {
             let replacing = &self.args.replacing;
             let candidates = &self.candidates;
@@ -438,7 +438,7 @@ pub(super) fn user(place: Option<&Path>) -> User {
 }
 
 fn whole(path: &Path) -> PathBuf {
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     if remote::is_remote(path) {
         return path.to_owned();
     }

@@ -20,7 +20,7 @@ use super::verb::{Detaching, Expanding, Said, Work};
 use crate::detach::{Detacher, Settings};
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
 use crate::mailbox::{Locking, Options, Stop, Transform};
@@ -37,7 +37,7 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
         saying: &args.saying,
         policy: &policy,
         prefilter: Prefilter::of_attachments(),
-        #[cfg(feature = "imap")]
+        #[cfg(all(unix, feature = "imap"))]
         candidates: {
             let choice = args.choice();
             let (least, types) = (choice.larger_than, choice.types);
@@ -91,7 +91,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
         saying: &args.saying,
         policy: &policy,
         prefilter: Prefilter::of_detached(),
-        #[cfg(feature = "imap")]
+        #[cfg(all(unix, feature = "imap"))]
         candidates: Candidates::References,
     };
     let opened = OnceCell::new();
@@ -154,7 +154,7 @@ struct Way<'w> {
     saying: &'w SayingArgs,
     policy: &'w Policy,
     prefilter: Prefilter,
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     candidates: Candidates,
 }
 
@@ -243,7 +243,7 @@ impl Way<'_> {
             output,
             saying: self.saying,
             options: self.options(),
-            #[cfg(feature = "imap")]
+            #[cfg(all(unix, feature = "imap"))]
             candidates: self.candidates.clone(),
             word: "dry run, nothing written: ",
             policy: self.policy,

@@ -276,16 +276,13 @@ pub(super) fn tolerated<D>(done: Result<D, ImapFailure>) -> Result<(), ImapFailu
     }
 }
 
-/// Reads up to the end of a command, and says what became of its batch.
-type BatchEnd<'f> =
-    dyn FnMut(&mut Exchange, &PendingCommand, &[u32]) -> Result<(), ImapFailure> + 'f;
-
-/// UID FETCH of so many messages at a time, the next ones asked for before the first ones came.
+/// UID FETCH of so many messages at a time, the next ones asked for before the first ones came; `finish` reads the answer
+/// of one command, which is about these UIDs.
 fn pipelined(
     exchange: &mut Exchange,
     uids: &[u32],
     wanted: &str,
-    finish: &mut BatchEnd<'_>,
+    mut finish: impl FnMut(&mut Exchange, &PendingCommand, &[u32]) -> Result<(), ImapFailure>,
 ) -> Result<(), ImapFailure> {
     let mut batches = batches(uids, MANY).into_iter();
     let mut under_way = VecDeque::new();

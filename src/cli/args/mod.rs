@@ -12,7 +12,7 @@ mod imap;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod policy;
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 mod replacing;
 mod retrieval;
 #[cfg(test)]
@@ -32,7 +32,7 @@ pub(super) use self::imap::ImapArgs;
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
 use self::policy::{Common, FailureArgs, PolicyArgs};
-#[cfg(feature = "imap")]
+#[cfg(all(unix, feature = "imap"))]
 pub(super) use self::replacing::ReplacingArgs;
 pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs, RecordArgs};
 use self::walk::CompressedArgs;

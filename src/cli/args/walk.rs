@@ -92,7 +92,7 @@ pub struct WalkArgs {
     #[cfg(all(unix, feature = "imap"))]
     #[command(flatten)]
     pub imap: ImapArgs,
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     #[command(flatten)]
     pub replacing: ReplacingArgs,
 }
@@ -151,7 +151,7 @@ impl WalkArgs {
     }
 
     /// An error if an option means nothing for accounts, or only for those that are changed in place.
-    #[cfg(feature = "imap")]
+    #[cfg(all(unix, feature = "imap"))]
     pub fn check_replacing(&self, are_remote: bool) -> Result<(), Error> {
         let what = match are_remote && self.output.is_none() {
             true if self.format != Format::Auto || self.backup.is_some() => {
