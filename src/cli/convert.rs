@@ -15,6 +15,7 @@ use super::input::{free_beside, is_folder, is_standard, size, stream};
 use super::origin::{Piece, Start};
 use super::output;
 use super::progress::Display;
+use super::record;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::{self, ReportFile};

@@ -18,6 +18,7 @@ use super::origin::Start;
 use super::outline::outline;
 use super::output::{self, print, write_error};
 use super::progress::Display;
+use super::record;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::{ReportFile, json};
