@@ -351,8 +351,12 @@ impl Walk<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
         #[cfg(all(unix, feature = "imap"))]
-        if remote::are_remote(self.sources, &self.args.imap)? {
-            return self.check_remote();
+        {
+            let are_remote = remote::are_remote(self.sources, &self.args.imap)?;
+            self.args.check_replacing(are_remote)?;
+            if are_remote {
+                return self.check_remote();
+            }
         }
         self.check_in_place()?;
         let targets = self.targets()?;

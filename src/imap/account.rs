@@ -115,14 +115,14 @@ impl Location {
             false if allow_plaintext && is_loopback(&host) => Security::Plaintext,
             false if allow_plaintext => {
                 return Err(wrong(
-                    "--allow-plaintext is for servers on this machine; imap: uses STARTTLS without it",
+                    "without TLS only servers on this machine are read; imap: uses STARTTLS for others",
                 ));
             }
             false => Security::StartTls,
         };
         if login.contains(':') {
             return Err(wrong(
-                "a password does not belong into a URL, where other users and the history see it; use --password-command",
+                "a password does not belong into a URL, where other users and the history see it; let a command print it",
             ));
         }
         let (user, mechanism) = split_parameter(login, ";AUTH=");
@@ -228,7 +228,7 @@ fn choice(path: &str) -> Result<Choice, &'static str> {
     };
     let (folder, uidvalidity) = split_parameter(path, ";UIDVALIDITY=");
     if folder.contains(['?', ';']) {
-        return Err("a search in a URL is not understood; use --since, --before and --folder");
+        return Err("a search in a URL is not understood");
     }
     let folder = decoded(folder.trim_end_matches('/')).ok_or("the folder is not UTF-8")?;
     let uid = uid.map(number).transpose()?;

@@ -194,9 +194,9 @@ mod tests {
             .replace("\r\n ", " ")
             .to_lowercase();
         let field = |name: &str| {
-            let mut lines = header.lines();
             let start = format!("{name}:");
-            lines.find_map(|line| line.strip_prefix(&start).map(str::to_owned))
+            let line = header.lines().find(|line| line.starts_with(&start));
+            line.map(|line| line[start.len()..].to_owned())
         };
         let kind = field("content-type");
         let says = |word: &str| kind.as_deref().is_some_and(|kind| kind.contains(word));

@@ -46,7 +46,7 @@ impl<'c> ImapCommand<'c> {
     pub(crate) fn string(self, text: &str) -> Self {
         let is_plain = text
             .bytes()
-            .all(|octet| matches!(octet, b' '..=b'~') && octet != b'"' && octet != b'\\');
+            .all(|octet| matches!(octet, b' '..=b'~') && !b"\"\\".contains(&octet));
         if is_plain && text.len() <= 1000 {
             return self.text(&format!("\"{text}\""));
         }

@@ -129,7 +129,7 @@ pub(super) fn metadata(
     // A server may tell of what a later command asks for while it does an earlier one, as Dovecot does.
     let mut missing: HashMap<u32, Heard> =
         uids.iter().map(|uid| (*uid, Heard::default())).collect();
-    pipelined(exchange, uids, &wanted, |exchange, pending, batch| {
+    pipelined(exchange, uids, &wanted, &mut |exchange, pending, batch| {
         let done = exchange.finish(pending, &mut |read| {
             let Some(items) = items(read)? else {
                 return Ok(false);
@@ -205,7 +205,7 @@ pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u
         exchange,
         uids,
         "(UID RFC822.SIZE)",
-        |exchange, pending, _| {
+        &mut |exchange, pending, _| {
             let done = exchange.finish(pending, &mut |read| {
                 let Some(items) = items(read)? else {
                     return Ok(false);
@@ -237,7 +237,7 @@ pub(super) fn gmail(
 ) -> Result<Vec<GmailMetadata>, ImapFailure> {
     let mut found = BTreeMap::new();
     let wanted = "(UID X-GM-MSGID X-GM-LABELS)";
-    pipelined(exchange, uids, wanted, |exchange, pending, _| {
+    pipelined(exchange, uids, wanted, &mut |exchange, pending, _| {
         let done = exchange.finish(pending, &mut |read| {
             let Some(items) = items(read)? else {
                 return Ok(false);
@@ -276,13 +276,16 @@ pub(super) fn tolerated<D>(done: Result<D, ImapFailure>) -> Result<(), ImapFailu
     }
 }
 
-/// UID FETCH of so many messages at a time, the next ones asked for before the first ones came; `finish` reads the answer
-/// of one command, which is about these UIDs.
+/// Reads up to the end of a command, and says what became of its batch.
+type BatchEnd<'f> =
+    dyn FnMut(&mut Exchange, &PendingCommand, &[u32]) -> Result<(), ImapFailure> + 'f;
+
+/// UID FETCH of so many messages at a time, the next ones asked for before the first ones came.
 fn pipelined(
     exchange: &mut Exchange,
     uids: &[u32],
     wanted: &str,
-    mut finish: impl FnMut(&mut Exchange, &PendingCommand, &[u32]) -> Result<(), ImapFailure>,
+    finish: &mut BatchEnd<'_>,
 ) -> Result<(), ImapFailure> {
     let mut batches = batches(uids, MANY).into_iter();
     let mut under_way = VecDeque::new();

@@ -101,7 +101,7 @@ impl Secret {
 }
 
 fn printed(command: &str) -> Result<Vec<u8>, Error> {
-    let failed = Error::cannot_read("a password from --password-command");
+    let failed = Error::cannot_read("a password from its command");
     let done = Command::new("/bin/sh")
         .arg("-c")
         .arg(command)
