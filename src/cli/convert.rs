@@ -138,12 +138,8 @@ impl Walk<'_> {
         let policy = self.policy;
         let from = (&policy.fetch, &policy.maps, &policy.attachments);
         let types = (&policy.allow_types, &policy.deny_types, policy.mismatch);
-        let what = (
-            &policy.follow,
-            &policy.embed,
-            policy.protected,
-            policy.provenance,
-        );
+        let what = (&policy.follow, &policy.embed, policy.protected);
+        let mark = (mark, policy.provenance);
         let form = (self.options.output_format, self.options.by_label, mark);
         let command = format!("{:?}", (from, types, what, policy.links, form));
         Resume::beside(output, &command, leaves, self.saying.volume())
