@@ -189,9 +189,11 @@ fn other_client(
         let found = client.say(&format!(
             "UID SEARCH UNDELETED HEADER Message-ID \"<{number}@\""
         ));
+        // Servers also tell what others did to messages, by numbers that are no UIDs.
         let found: String = found
             .iter()
             .map(|line| String::from_utf8_lossy(line))
+            .filter(|line| line.starts_with("* SEARCH"))
             .collect();
         // Where both are there, the old one.
         let Some(uid) = found
