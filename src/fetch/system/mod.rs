@@ -204,18 +204,15 @@ impl Fetch for System {
         let begun = Instant::now();
         let target = self.policy.judge_url(&request.url)?;
         let allowance = self.allowance(request)?;
-        #[cfg_attr(not(all(feature = "ftp", feature = "http")), allow(unused))]
-        let (mut address, is_http) = (None, target.scheme().is_http());
-        let mut answer = match target.scheme() {
+        #[cfg_attr(not(feature = "http"), allow(unused))]
+        let is_http = target.scheme().is_http();
+        #[cfg_attr(not(feature = "http"), allow(unused))]
+        let (mut answer, address) = match target.scheme() {
             #[cfg(feature = "http")]
-            Scheme::Http | Scheme::Https => self.http(request, allowance).retrieve(target)?,
+            Scheme::Http | Scheme::Https => (self.http(request, allowance).retrieve(target)?, None),
             #[cfg(not(feature = "http"))]
             Scheme::Http | Scheme::Https => return Err(not_built_in(&target)),
-            Scheme::Ftp => {
-                let (answer, peer) = self.over_ftp(&target, allowance)?;
-                address = peer;
-                answer
-            }
+            Scheme::Ftp => self.over_ftp(&target, allowance)?,
             #[cfg(not(feature = "file"))]
             Scheme::File => return Err(not_built_in(&target)),
             #[cfg(feature = "file")]
@@ -224,7 +221,7 @@ impl Fetch for System {
                 let body = self.roots.read(&self.policy, path, allowance)?;
                 let mut answer = retrieved(&target, body);
                 answer.from = Provenance::File;
-                answer
+                (answer, None)
             }
         };
         answer.elapsed = begun.elapsed();

@@ -29,7 +29,9 @@ pub(crate) use clean::{with_blanks_escaped, with_octets_escaped};
 #[cfg(any(test, feature = "internals"))]
 pub use resolve::Unresolvable;
 pub use resolve::resolve;
-pub use secret::{holds_token, without_secrets};
+#[cfg(feature = "cli")]
+pub use secret::holds_token;
+pub use secret::without_secrets;
 #[cfg(any(test, feature = "internals"))]
 pub use split::equivalent;
 pub use split::{Reference, equivalence_key};
