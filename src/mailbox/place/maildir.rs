@@ -92,7 +92,12 @@ impl<S: Send> Job<'_, S> {
         if let (Effect::Write, Destination::Folder(to)) = (options.effect, destination) {
             temporary::sweep(&place.writing_in(to));
             if !place.is_mh {
-                let found = platform::before_flags(&place.writing_in(to));
+                // One part of a Maildir becomes a folder without parts.
+                let within = match place.part {
+                    Some(_) => to.to_owned(),
+                    None => place.writing_in(to),
+                };
+                let found = platform::before_flags(&within);
                 before_flags = found.map_err(cannot_write(to))?;
             }
         }
