@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::lookup::Window;
+use super::lookup::{Window, go_on, not_archived};
 use super::time;
 use crate::error::Error;
 use crate::fetch::{Fetch, Probed, Request, Retrieved, agrees};
 use crate::policy::{Policy, Target};
 use crate::record::{Capture, Captures, Replay, Replayed};
-use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
+use crate::report::{Detail, Provenance, Refusal, Setting};
 
 /// The captures of a file or a folder, which are read when the first is wanted.
 #[derive(Debug)]
@@ -96,15 +96,7 @@ impl Fetch for Replaying {
             target = self.policy.judge_redirect(&target, &location)?;
             // What it led to then.
             wish.near = capture.at;
-            let next = target.request_url();
-            let allowed = self.policy.limits.redirects as usize;
-            if asked.len() > allowed || asked.contains(&next) {
-                let detail =
-                    Detail::from("the captures lead in a circle, or to more redirects than ")
-                        .naming(Setting::Redirects);
-                return Err(not_archived(detail));
-            }
-            asked.push(next);
+            go_on(&mut asked, &target, &self.policy)?;
         }
     }
 
@@ -206,8 +198,4 @@ fn retrieved(
     retrieved.record = replay.record.map(Into::into);
     retrieved.elapsed = elapsed;
     retrieved
-}
-
-fn not_archived(detail: impl Into<Detail>) -> Refusal {
-    Refusal::lasting(Reason::NotArchived, detail)
 }

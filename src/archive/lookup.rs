@@ -187,15 +187,7 @@ impl Archive {
                 }
                 (status, None) => return Err(own_status(status)),
             }
-            let next = target.request_url();
-            let allowed = self.policy.limits.redirects as usize;
-            if asked.len() > allowed || asked.contains(&next) {
-                let detail =
-                    Detail::from("the captures lead in a circle, or to more redirects than ")
-                        .naming(Setting::Redirects);
-                return Err(not_archived(detail));
-            }
-            asked.push(next);
+            go_on(&mut asked, &target, &self.policy)?;
         }
     }
 
@@ -311,7 +303,22 @@ impl Archive {
     }
 }
 
-fn not_archived(detail: impl Into<Detail>) -> Refusal {
+/// Notes the URL that a capture leads to, behind those that led there; refuses circles, and more redirects than the policy allows.
+pub(super) fn go_on(
+    asked: &mut Vec<String>,
+    target: &Target,
+    policy: &Policy,
+) -> Result<(), Refusal> {
+    let next = target.request_url();
+    if asked.len() > policy.limits.redirects as usize || asked.contains(&next) {
+        let detail = Detail::from("the captures lead in a circle, or to more redirects than ");
+        return Err(not_archived(detail.naming(Setting::Redirects)));
+    }
+    asked.push(next);
+    Ok(())
+}
+
+pub(super) fn not_archived(detail: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::NotArchived, detail)
 }
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::filter::open;
 use super::programs::{Served, free_port, has_python, serving, wait_for};
@@ -95,6 +96,11 @@ pub fn pywb(test: &str, captures: &[Capture<'_>], nearest: Nearest) -> Option<Se
             "collections:\n  web:\n    index_paths: ./index.cdxj\n    archive_paths: ./archive/\nredirect_to_exact: {redirect}\n"
         ),
     );
+    Some(started(folder, WRITE))
+}
+
+/// pywb over what is in a folder, once a script has prepared that.
+pub fn started(folder: TempDir, prepare: &str) -> Served {
     let python = |script: &str| {
         let mut command = Command::new("python3");
         command
@@ -104,8 +110,8 @@ pub fn pywb(test: &str, captures: &[Capture<'_>], nearest: Nearest) -> Option<Se
             .stdout(Stdio::null());
         command
     };
-    let written = python(WRITE).output().unwrap();
-    assert!(written.status.success(), "{written:?}");
+    let prepared = python(prepare).output().unwrap();
+    assert!(prepared.status.success(), "{prepared:?}");
     let port = free_port();
     let log = folder.path().join("log");
     let mut child = python("from pywb.apps.cli import wayback; wayback()")
@@ -114,7 +120,7 @@ pub fn pywb(test: &str, captures: &[Capture<'_>], nearest: Nearest) -> Option<Se
         .spawn()
         .unwrap();
     wait_for(port, &mut child, &log);
-    Some(serving(child, port, folder))
+    serving(child, port, folder)
 }
 
 /// What was asked of it, as paths, without what it asks itself.

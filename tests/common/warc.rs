@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::programs::{Served, free_port, has_python, serving, wait_for};
+use super::programs::{Served, has_python};
+use super::pywb::started;
 
 /// A record: its fields, and its block.
 #[derive(Clone, Debug)]
@@ -114,26 +115,7 @@ pub fn replaying(test: &str, files: &[&Path]) -> Option<Served> {
         "collections:\n  web:\n    index_paths: ./index.cdxj\n    archive_paths: ./archive/\nredirect_to_exact: false\n",
     )
     .unwrap();
-    let python = |script: &str| {
-        let mut command = Command::new("python3");
-        command
-            .args(["-c", script])
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        command
-    };
-    let indexed = python(INDEX).output().unwrap();
-    assert!(indexed.status.success(), "{indexed:?}");
-    let port = free_port();
-    let log = folder.path().join("log");
-    let mut child = python("from pywb.apps.cli import wayback; wayback()")
-        .args(["-p", &port.to_string(), "-b", "127.0.0.1"])
-        .stderr(fs::File::create(&log).unwrap())
-        .spawn()
-        .unwrap();
-    wait_for(port, &mut child, &log);
-    Some(serving(child, port, folder))
+    Some(started(folder, INDEX))
 }
 
 const GET: &str = r"

@@ -251,6 +251,9 @@ proptest! {
             let at = at.index(file.len());
             file[at] = octet;
         }
+        // Damage to the name of a digest, or of its hash, takes the digest away, and nothing proves that record any more.
+        let digests = |file: &[u8]| memchr::memmem::find_iter(file, b"WARC-Block-Digest: sha256:").count();
+        prop_assume!(is_packed || digests(&file) == digests(&records().concat()));
         if let Some(cut) = cut {
             file.truncate(cut.index(file.len()));
         }
