@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::mailbox::find::{self, Finds, Found, Kind};
 use crate::mailbox::not_mail::NotMail;
-use crate::mailbox::place::folder::{Destination, MessageFolder};
+use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::replace;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
@@ -23,31 +23,23 @@ const BACKUP: NotMail = NotMail::Beside("the backup of an earlier run");
 pub(crate) fn look_at(
     source: &Path,
     options: &Options,
-    destination: Destination<'_>,
+    is_in_place: bool,
     stop: &Stop,
 ) -> Result<Finds, Error> {
-    let finds = find_in(source, options.format, destination, stop)?;
+    let may_be = matches!(options.format, Format::Auto | Format::Maildir);
+    let within = may_be.then(|| MessageFolder::within(source)).flatten();
+    let finds = match within {
+        Some(place) if place.is_folder() || is_in_place => {
+            Finds::of_source(source, Kind::Maildir, None)
+        }
+        // One message beside another is a file like any other.
+        Some(_) => find::find(source, Format::Eml, stop)?,
+        None => find::find(source, options.format, stop)?,
+    };
     if options.range.is_some() {
         cut::check(source, &finds)?;
     }
     Ok(finds)
-}
-
-fn find_in(
-    source: &Path,
-    format: Format,
-    destination: Destination<'_>,
-    stop: &Stop,
-) -> Result<Finds, Error> {
-    let may_be = matches!(format, Format::Auto | Format::Maildir);
-    if may_be && let Some(place) = MessageFolder::within(source) {
-        // One message beside another is a file like any other.
-        if place.is_folder() || matches!(destination, Destination::InPlace) {
-            return Ok(Finds::of_source(source, Kind::Maildir, None));
-        }
-        return find::find(source, Format::Eml, stop);
-    }
-    find::find(source, format, stop)
 }
 
 /// What an earlier run kept beside a file of a folder is no mailbox of its own: it may be the only original.

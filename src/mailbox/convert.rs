@@ -21,14 +21,14 @@ use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::{Division, emlx, eudora};
 use crate::mailbox::job::Job;
 use crate::mailbox::not_mail::not_in_place;
-use crate::mailbox::place::folder::Destination;
 use crate::mailbox::place::replace::{self, Beside, Identity};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
 use crate::mailbox::read::messages::{Messages, Transformed};
 use crate::mailbox::read::pipeline;
-use crate::mailbox::read::sink::{Bytes, Output, Sink};
+use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
+use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result;
 use crate::mailbox::{
     Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
@@ -70,7 +70,7 @@ pub fn convert_to<S: Send>(
         let missing = io::Error::new(io::ErrorKind::NotFound, what);
         return Err(cannot_write(destination)(missing));
     }
-    let finds = look_at(source, options, Destination::Folder(destination), stop)?;
+    let finds = look_at(source, options, false, stop)?;
     result::check(source, &finds, destination, options)?;
     if options.effect == Effect::Write {
         let folds = || platform::folds_case(folder).unwrap_or(false);
@@ -93,7 +93,7 @@ pub(crate) fn convert_folder_open<S: Send>(
     observer: &dyn Observer<S>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    let finds = look_at(source, options, Destination::Folder(source), stop)?;
+    let finds = look_at(source, options, false, stop)?;
     let job = Job::new(source, options, transform, observer, stop);
     job.transfer(&finds, Output::Open(output))
 }
@@ -122,7 +122,7 @@ pub fn convert_in_place<S: Send>(
     if let Some(suffix) = &options.backup {
         check_backup_suffix(suffix)?;
     }
-    let mut finds = look_at(source, options, Destination::InPlace, stop)?;
+    let mut finds = look_at(source, options, true, stop)?;
     if let Some(suffix) = &options.backup {
         pass_over_backups(&mut finds, suffix);
     }
@@ -164,7 +164,7 @@ pub fn convert_in_place<S: Send>(
     }
     let job = Job::new(source, options, transform, observer, stop);
     job.each(&finds, |job, found| match found.kind {
-        Kind::Maildir | Kind::Mh => job.folder(found.kind, Destination::InPlace),
+        Kind::Maildir | Kind::Mh => job.folder(found.kind, None),
         Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
         Kind::Archive | Kind::Eudora => job.file_to(found.kind, Output::Nowhere),
         Kind::Mbox => job.mbox_in_place(),
@@ -394,9 +394,7 @@ impl<S: Send> Job<'_, S> {
         };
         summary.mailboxes = 1;
         pipeline::run(
-            &stages,
-            self.options.workers(),
-            self.options.budget(),
+            self.options.threads(),
             self.stop,
             || {
                 let chunk = windows.next_chunk();
@@ -407,7 +405,9 @@ impl<S: Send> Job<'_, S> {
                     (chunk, weight)
                 }))
             },
-            |chunk, done| {
+            |chunk| stages.touched(chunk),
+            |chunk, index| stages.work(chunk, index),
+            |chunk: Chunk, done| {
                 let bytes = chunk.bytes();
                 seen(bytes);
                 if let Sink::Delivery(delivery) = sink {
@@ -418,14 +418,14 @@ impl<S: Send> Job<'_, S> {
                     for (frame, done) in &done {
                         let Some(new) = &done.new else { continue };
                         let frame = chunk.frames[*frame];
-                        sink.put(&bytes[copied..frame.start], Bytes::Same)?;
-                        sink.put(new, Bytes::New)?;
+                        sink.keep(&bytes[copied..frame.start])?;
+                        sink.put(new)?;
                         summary.bytes_out += new.len() as u64;
                         summary.bytes_out -= (frame.end - frame.start) as u64;
                         summary.changed += 1;
                         copied = frame.end;
                     }
-                    sink.put(&bytes[copied..], Bytes::Same)?;
+                    sink.keep(&bytes[copied..])?;
                 }
                 for (_, done) in done {
                     done.tell(self.observer);

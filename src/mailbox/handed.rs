@@ -1,13 +1,11 @@
 //! Messages that somebody hands over one by one, and takes back: they lie in no file.
 
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::job::Job;
-use crate::mailbox::read::messages::Transformed;
-use crate::mailbox::read::pipeline::{self, Stages};
+use crate::mailbox::read::pipeline;
 use crate::mailbox::{Message, Observer, Options, Quoting, Stop, Summary, Transform};
 
 /// A message that is handed over.
@@ -21,30 +19,6 @@ pub struct Handed<T> {
     pub source: PathBuf,
     /// Header and body.
     pub content: Vec<u8>,
-}
-
-/// The stages: each message that something points at is transformed.
-struct HandedOver<'a, 'j, S, T>(&'a Job<'j, S>, PhantomData<fn(T)>);
-
-impl<S: Send, T: Send + Sync> Stages for HandedOver<'_, '_, S, T> {
-    type Item = Handed<T>;
-    type Part = ();
-    type Done = Option<Transformed<S>>;
-
-    fn split(&self, _: &Handed<T>) -> Result<Vec<()>, Error> {
-        Ok(vec![()])
-    }
-
-    fn work(&self, handed: &Handed<T>, (): ()) -> Result<Self::Done, Error> {
-        let message = Message {
-            number: handed.number,
-            source: &handed.source,
-            content: &handed.content,
-            quoting: Quoting::None,
-            beside: None,
-        };
-        self.0.single(&message, rewrite::spliced)
-    }
 }
 
 /// Transforms all messages that `next` gives, several at a time; `put` takes each in its turn, with its new content if it
@@ -63,9 +37,7 @@ pub fn convert_handed<S: Send, T: Send + Sync>(
     let job = Job::new(Path::new(""), options, transform, observer, stop);
     let mut summary = Summary::default();
     pipeline::run(
-        &HandedOver(&job, PhantomData),
-        options.workers(),
-        options.budget(),
+        options.threads(),
         stop,
         || {
             let handed = next()?;
@@ -74,8 +46,19 @@ pub fn convert_handed<S: Send, T: Send + Sync>(
                 (handed, weight)
             }))
         },
+        |_| vec![0],
+        |handed, _| {
+            let message = Message {
+                number: handed.number,
+                source: &handed.source,
+                content: &handed.content,
+                quoting: Quoting::None,
+                beside: None,
+            };
+            job.single(&message, rewrite::spliced)
+        },
         |handed: Handed<T>, done| {
-            let done = done.into_iter().flatten().next();
+            let done = done.into_iter().find_map(|(_, done)| done);
             let new = done.as_ref().and_then(|done| done.new.as_deref());
             put(&handed, new)?;
             let octets = handed.content.len() as u64;

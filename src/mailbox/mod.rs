@@ -310,14 +310,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Threads that transform.
-    fn workers(&self) -> usize {
-        self.jobs.max(self.max_in_flight).max(1)
-    }
-
-    /// Bytes that may be between reader and writer: what bounds memory, whatever the mailbox.
-    fn budget(&self) -> usize {
-        self.window.saturating_mul(self.workers() + 1)
+    /// Threads that transform, and the bytes that may be between reader and writer: what bounds memory, whatever the mailbox.
+    fn threads(&self) -> (usize, usize) {
+        let workers = self.jobs.max(self.max_in_flight).max(1);
+        (workers, self.window.saturating_mul(workers + 1))
     }
 }
 

@@ -15,8 +15,6 @@ use crate::mailbox::compressed::{Method, plain_suffix};
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::emlx;
-#[cfg(feature = "cli")]
-use crate::mailbox::place::folder::Destination;
 use crate::mailbox::place::replace::differs_in_case;
 use crate::mailbox::{Format, Options};
 use crate::platform::{OsStrExt as _, folded};
@@ -129,8 +127,7 @@ pub(crate) fn check_case(
 /// What a source becomes: nothing if it is a folder, or nobody knows.
 #[cfg(feature = "cli")]
 pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option<Kind> {
-    let place = Destination::Folder(source);
-    result(&look_at(source, options, place, stop).ok()?, options)
+    result(&look_at(source, options, false, stop).ok()?, options)
 }
 
 /// As [`check`], before anything is made; for an open file without a name as [`check_open`]. Where no name or form could be
@@ -154,7 +151,7 @@ pub(crate) fn check_early(
     if is_plain && says_nothing {
         return Ok(());
     }
-    let Ok(finds) = look_at(source, options, Destination::Folder(source), stop) else {
+    let Ok(finds) = look_at(source, options, false, stop) else {
         return Ok(());
     };
     match destination {

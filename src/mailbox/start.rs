@@ -42,8 +42,13 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
             return Err(*other);
         }
     }
-    let front = Front::of(start);
-    if front.text.starts_with(b"From ") || mmdf::starts(start) {
+    let behind = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
+    let blanks = behind
+        .iter()
+        .take_while(|octet| matches!(octet, b'\n' | b'\r'));
+    let blanks = blanks.count();
+    let text = behind.get(blanks..).unwrap_or_default();
+    if text.starts_with(b"From ") || mmdf::starts(start) {
         return Ok(Kind::Mbox);
     }
     if archive::is_archive(start) {
@@ -51,7 +56,7 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     }
     let is_header = match emlx::behind_count(start) {
         Some(header) => starts_with_mail_header(header, false),
-        None => starts_with_mail_header(front.text, front.is_blank),
+        None => starts_with_mail_header(text, blanks > 0),
     };
     if is_header {
         return Ok(Kind::Eml);
@@ -89,25 +94,6 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) fn is_marked_mbox(start: &[u8]) -> bool {
     let behind = start.strip_prefix(BYTE_ORDER_MARK);
     behind.is_some_and(|behind| behind.starts_with(b"From "))
-}
-
-/// What stands in front of a mailbox or header, and what is behind that.
-struct Front<'s> {
-    /// Whether there are empty lines.
-    is_blank: bool,
-    text: &'s [u8],
-}
-
-impl<'s> Front<'s> {
-    fn of(start: &'s [u8]) -> Self {
-        let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
-        let is_blank = |octet: &&u8| matches!(octet, b'\n' | b'\r');
-        let blanks = start.iter().take_while(is_blank).count();
-        Self {
-            is_blank: blanks > 0,
-            text: start.get(blanks..).unwrap_or_default(),
-        }
-    }
 }
 
 /// Fields of which every mail has at least one, and files that are no mail seldom any.

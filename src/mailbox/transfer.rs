@@ -32,10 +32,10 @@ use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::{mmdf, rewrite};
 use crate::mailbox::job::Job;
 use crate::mailbox::place::delivery::{Delivery, Letter};
-use crate::mailbox::place::folder::{Destination, MessageFolder};
+use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::sizes::flags_of;
 use crate::mailbox::read::messages::Transformed;
-use crate::mailbox::read::pipeline::{self, Stages};
+use crate::mailbox::read::pipeline;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result::{check_open, form, groups, is_moved, named_in_folder, result};
@@ -83,7 +83,7 @@ impl<S: Send> Job<'_, S> {
                     let job = self.of(found);
                     let writes = options.effect == Effect::Write;
                     let done = match found.kind.is_folder() {
-                        true => job.folder(found.kind, Destination::Folder(&target)),
+                        true => job.folder(found.kind, Some(&target)),
                         false if writes && self.observer.is_made(&found.path) => {
                             let made = Summary::of_made();
                             self.observer.done(&made);
@@ -223,9 +223,7 @@ impl<S: Send> Job<'_, S> {
             ..Summary::default()
         };
         pipeline::run(
-            &Filed(self),
-            self.options.workers(),
-            self.options.budget(),
+            self.options.threads(),
             self.stop,
             || {
                 let next = numbered.next();
@@ -238,6 +236,17 @@ impl<S: Send> Job<'_, S> {
                     (letter, weight)
                 }))
             },
+            |letter| letter.content.iter().map(|_| 0).collect(),
+            |letter, _| {
+                let message = Message {
+                    number: letter.number,
+                    source: &letter.path,
+                    content: letter.content.as_deref().unwrap_or_default(),
+                    quoting: Quoting::None,
+                    beside: None,
+                };
+                self.single(&message, rewrite::spliced)
+            },
             |letter: FiledLetter, done| {
                 let content = match &letter.content {
                     Ok(content) => content,
@@ -247,7 +256,7 @@ impl<S: Send> Job<'_, S> {
                         return Ok(());
                     }
                 };
-                let done = done.into_iter().flatten().next();
+                let done = done.into_iter().find_map(|(_, done)| done);
                 let new = done.as_ref().and_then(|done| done.new.as_deref());
                 summary.messages += 1;
                 summary.changed += u64::from(new.is_some());
@@ -353,9 +362,6 @@ pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
     }
 }
 
-/// The stages of a folder: each message that something points at is transformed.
-struct Filed<'a, 'j, S>(&'a Job<'j, S>);
-
 /// A message of a folder on its way.
 struct FiledLetter {
     number: u64,
@@ -364,28 +370,4 @@ struct FiledLetter {
     modified: Option<SystemTime>,
     /// Or why it is left out.
     content: Result<Vec<u8>, Detail>,
-}
-
-impl<S: Send> Stages for Filed<'_, '_, S> {
-    type Item = FiledLetter;
-    type Part = ();
-    type Done = Option<Transformed<S>>;
-
-    fn split(&self, letter: &FiledLetter) -> Result<Vec<()>, Error> {
-        Ok(letter.content.iter().map(|_| ()).collect())
-    }
-
-    fn work(&self, letter: &FiledLetter, (): ()) -> Result<Self::Done, Error> {
-        let Ok(content) = &letter.content else {
-            return Ok(None);
-        };
-        let message = Message {
-            number: letter.number,
-            source: &letter.path,
-            content,
-            quoting: Quoting::None,
-            beside: None,
-        };
-        self.0.single(&message, rewrite::spliced)
-    }
 }

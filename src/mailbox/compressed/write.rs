@@ -12,8 +12,9 @@ const ZSTD_LEVEL: i32 = 3;
 /// bzip2's own default.
 const BZIP2_LEVEL: u32 = 9;
 
-/// Compresses what is written to it.
+/// Compresses what is written to it, if a method is asked for.
 pub(crate) enum Encoder<W: Write> {
+    Plain(W),
     Gzip(flate2::write::GzEncoder<W>),
     Zstd(zstd::stream::write::Encoder<'static, W>),
     Bzip2(bzip2::write::BzEncoder<W>),
@@ -22,7 +23,10 @@ pub(crate) enum Encoder<W: Write> {
 }
 
 impl<W: Write> Encoder<W> {
-    pub(crate) fn new(method: Method, writer: W) -> io::Result<Self> {
+    pub(crate) fn new(method: Option<Method>, writer: W) -> io::Result<Self> {
+        let Some(method) = method else {
+            return Ok(Self::Plain(writer));
+        };
         Ok(match method {
             Method::Gzip => Self::Gzip(flate2::write::GzEncoder::new(
                 writer,
@@ -44,6 +48,7 @@ impl<W: Write> Encoder<W> {
 
     fn inner(&mut self) -> &mut dyn Write {
         match self {
+            Self::Plain(writer) => writer,
             Self::Gzip(encoder) => encoder,
             Self::Zstd(encoder) => encoder,
             Self::Bzip2(encoder) => encoder,
@@ -55,6 +60,7 @@ impl<W: Write> Encoder<W> {
     /// Ends the member; gives the writer back, which is not flushed.
     pub(crate) fn finish(self) -> io::Result<W> {
         match self {
+            Self::Plain(writer) => Ok(writer),
             Self::Gzip(encoder) => encoder.finish(),
             Self::Zstd(encoder) => encoder.finish(),
             Self::Bzip2(encoder) => encoder.finish(),

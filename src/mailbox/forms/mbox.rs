@@ -185,15 +185,9 @@ pub(crate) fn content_start(raw: &[u8]) -> usize {
     }
 }
 
-/// Where a message ends, as far as can be seen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
-    /// There.
-    At(Frame),
-    /// More bytes are needed; if a Content-Length is believed, it is known how many: the message's
-    /// end, counted like `start`.
-    NotInSight(Option<u64>),
-}
+/// A message, as far as its end can be seen. Else more bytes are needed; if a Content-Length is believed, it is known how many:
+/// the message's end, counted like its start.
+pub(crate) type End = Result<Frame, Option<u64>>;
 
 /// What is in the file beyond the window: reads from an offset into (or behind) the window, fewer
 /// bytes than asked for only at the end of the file; `None` if it cannot be known.
@@ -210,32 +204,9 @@ pub(crate) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: b
     let end = match next_separator(bytes, from, whole).0 {
         Next::At(end) => end,
         Next::NotHere if whole => bytes.len(),
-        Next::NotHere | Next::Unsure => return End::NotInSight(None),
+        Next::NotHere | Next::Unsure => return Err(None),
     };
-    End::At(Frame::unread(start, end))
-}
-
-/// The end of the message that starts at `start` in MMDF.
-pub(crate) fn end_by_closing_line(bytes: &[u8], start: usize, whole: bool) -> End {
-    match mmdf::end_of_message(bytes, start, whole) {
-        Some((content, end)) => End::At(Frame::counted(start, content, end)),
-        None => End::NotInSight(None),
-    }
-}
-
-/// The same in a mailbox of Eudora, where the next one starts there.
-pub(crate) fn end_by_other_line(
-    bytes: &[u8],
-    start: usize,
-    next: Result<Option<usize>, usize>,
-) -> End {
-    match next {
-        Ok(next) => {
-            let end = next.unwrap_or(bytes.len());
-            End::At(Frame::counted(start, end, end))
-        }
-        Err(_) => End::NotInSight(None),
-    }
+    Ok(Frame::unread(start, end))
 }
 
 /// The end of the message that starts at `start`, behind those that were `counted`; `whole`:
@@ -263,10 +234,8 @@ pub(crate) fn end_of_message(
     {
         // Both ends are in the window, or neither is of use yet.
         return match (usize::try_from(right.end), usize::try_from(right.content)) {
-            (Ok(end), Ok(content)) if end <= bytes.len() => {
-                End::At(Frame::counted(start, content, end))
-            }
-            _ => End::NotInSight(Some(right.end)),
+            (Ok(end), Ok(content)) if end <= bytes.len() => Ok(Frame::counted(start, content, end)),
+            _ => Err(Some(right.end)),
         };
     }
     let header = header();
@@ -277,14 +246,14 @@ pub(crate) fn end_of_message(
     let end = match next {
         Next::At(end) => end,
         Next::NotHere if whole => bytes.len(),
-        Next::NotHere | Next::Unsure => return End::NotInSight(None),
+        Next::NotHere | Next::Unsure => return Err(None),
     };
     let content_end = Some(header)
         .filter(|header| !passed_plausible && header.counted_end() <= Some(end as u64))
         .and_then(|header| window.right_of(&header))
         .filter(|right| right.end == end as u64)
         .and_then(|right| usize::try_from(right.content).ok());
-    End::At(Frame {
+    Ok(Frame {
         start,
         end,
         is_looked_at: true,

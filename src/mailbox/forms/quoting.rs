@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use crate::mailbox::forms::Division;
-use crate::mailbox::forms::mbox::{Counted, End, end_of_message};
+use crate::mailbox::forms::mbox::{Counted, end_of_message};
 use crate::mailbox::forms::separator::{Next, next_separator};
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
@@ -24,7 +24,7 @@ pub enum Quoting {
 }
 
 impl Quoting {
-    /// How the mailbox that starts with `sample` quotes its messages.
+    /// How the mailbox that starts with `sample` quotes its messages; `whole`: nothing follows.
     ///
     /// * what is divided otherwise (MMDF) quotes nothing;
     /// * a `From ` line that only a Content-Length which is believed keeps from being a separator:
@@ -32,8 +32,8 @@ impl Quoting {
     /// * else, a body line that starts with `>>From `, or public-inbox's sender in front: mboxrd (and mboxcl of that kind);
     /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
     #[must_use]
-    pub fn of_sample(sample: &[u8], extent: Extent) -> Self {
-        if Division::of(sample) == Division::Mmdf || holds_unquoted(sample, extent) {
+    pub(crate) fn of_sample(sample: &[u8], whole: bool) -> Self {
+        if Division::of(sample) == Division::Mmdf || holds_unquoted(sample, whole) {
             Self::None
         } else if sample.starts_with(b"From mboxrd@")
             || from_lines(sample).any(|(line, at)| at - line > 1)
@@ -124,22 +124,12 @@ pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// How much of a mailbox bytes are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Extent {
-    /// All of it, or its end.
-    Whole,
-    /// More follows.
-    Start,
-}
-
 /// Whether a Content-Length that is believed covers a line that would be a separator.
-fn holds_unquoted(sample: &[u8], extent: Extent) -> bool {
-    let whole = extent == Extent::Whole;
+fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     let mut at = 0;
     let mut counted = Counted::default();
     while at < sample.len()
-        && let End::At(frame) = end_of_message(sample, at, whole, &mut counted, &mut |_, _| None)
+        && let Ok(frame) = end_of_message(sample, at, whole, &mut counted, &mut |_, _| None)
     {
         if frame.is_mboxcl2 {
             let message = &sample[frame.start..frame.content_end.unwrap_or(frame.end)];

@@ -28,46 +28,37 @@ use crate::span::{Lines, Newline, Span};
 /// Octets of a changed message that there is room for besides: its `From ` line, and line ends.
 const ROOM: usize = 256;
 
-/// Edits that do not fit their message: a span lies outside of it.
+/// Why a change is not made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Misfit;
-
-/// What a change comes to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Rewritten {
-    /// The old bytes.
-    Unchanged,
-    /// The frame's new bytes, `From ` line and separating line ends included.
-    Changed(Vec<u8>),
+pub(crate) enum Refused {
     /// It would take away, or make, a line that some reader takes for a separator.
-    Refused,
+    Separator,
+    /// An edit lies outside the message.
+    Misfit,
 }
 
-/// The frame after a change.
+/// New bytes; none if they would be the old ones.
+type Rewritten = Result<Option<Vec<u8>>, Refused>;
+
+/// The frame after a change, `From ` line and separating line ends included.
 pub(crate) fn rewritten(
     bytes: &[u8],
     frame: &Frame,
     edits: &Edits,
     quoting: Quoting,
     lengths: Lengths,
-) -> Result<Rewritten, Misfit> {
+) -> Rewritten {
     let (from_line, content, behind) = frame.parts(bytes);
     let Some(new) = changed(content, edits)? else {
-        return Ok(Rewritten::Unchanged);
+        return Ok(None);
     };
-    if new.bytes == content {
-        return Ok(Rewritten::Unchanged);
-    }
     let is_mmdf = mmdf::starts(from_line);
     if is_mmdf && (mmdf::holds_line(content) || mmdf::holds_line(&new.bytes)) {
-        return Ok(Rewritten::Refused);
+        return Err(Refused::Separator);
     }
     let kept = match is_mmdf {
         true => Vec::new(),
-        false => match kept_lines(content, &new, |_| true) {
-            Some(kept) => kept,
-            None => return Ok(Rewritten::Refused),
-        },
+        false => kept_lines(content, &new, |_| true)?,
     };
     let quoting = quoting_in(frame, from_line, quoting);
     let mut new = quoting.marked(&new.bytes, &kept).unwrap_or(new.bytes);
@@ -97,9 +88,9 @@ pub(crate) fn rewritten(
         || is_lost(separator::is_separator_in_text)
         || (!frame.is_mboxcl2 && next_separator(&new, 0, true).0 != Next::NotHere)
     {
-        return Ok(Rewritten::Refused);
+        return Err(Refused::Separator);
     }
-    Ok(Rewritten::Changed(new))
+    Ok(Some(new))
 }
 
 /// How a message is quoted, in a mailbox that quotes so.
@@ -115,24 +106,15 @@ pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Q
 
 /// The content of a message of an mbox after a change, for a mailbox of another form: what was quoted in its body is not
 /// any more, and new text never was.
-pub(crate) fn unquoted(
-    content: &[u8],
-    edits: &Edits,
-    quoting: Quoting,
-) -> Result<Rewritten, Misfit> {
+pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewritten {
     let Some(new) = changed(content, edits)? else {
-        return Ok(Rewritten::Unchanged);
+        return Ok(None);
     };
-    if new.bytes == content {
-        return Ok(Rewritten::Unchanged);
-    }
-    let Some(kept) = kept_lines(content, &new, |_| true) else {
-        return Ok(Rewritten::Refused);
-    };
+    let kept = kept_lines(content, &new, |_| true)?;
     let body = body_of(&new.bytes);
     let is_quoted = |line: usize| line >= body && kept.binary_search(&line).is_ok();
     let unquoted = quoting.unmarked(&new.bytes, is_quoted);
-    Ok(Rewritten::Changed(unquoted.unwrap_or(new.bytes)))
+    Ok(Some(unquoted.unwrap_or(new.bytes)))
 }
 
 /// The content of a message of an mbox that did not change, likewise; and of how many lines nobody knows whether they
@@ -199,28 +181,23 @@ fn body_of(content: &[u8]) -> usize {
 #[must_use]
 #[cfg(feature = "cli")]
 pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
-    changed(content, edits)
-        .is_ok_and(|new| new.is_some_and(|new| kept_lines(content, &new, |_| true).is_none()))
+    let taken = |new: New| kept_lines(content, &new, |_| true).is_err();
+    changed(content, edits).is_ok_and(|new| new.is_some_and(taken))
 }
 
 /// A single message after a change: nothing is quoted or counted.
-pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Result<Rewritten, Misfit> {
-    Ok(match changed(content, edits)? {
-        Some(new) if new.bytes != content => Rewritten::Changed(new.bytes),
-        _ => Rewritten::Unchanged,
-    })
+pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
+    Ok(changed(content, edits)?.map(|new| new.bytes))
 }
 
 /// The same of a file that was taken for one message by its first octets: it may be an mbox whose first separator is
 /// damaged. No line is taken away behind which another message starts.
-pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Result<Rewritten, Misfit> {
-    Ok(match changed(content, edits)? {
-        Some(new) if kept_lines(content, &new, separator::is_separator_in_text).is_none() => {
-            Rewritten::Refused
-        }
-        Some(new) if new.bytes != content => Rewritten::Changed(new.bytes),
-        _ => Rewritten::Unchanged,
-    })
+pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
+    let new = changed(content, edits)?;
+    if let Some(new) = &new {
+        kept_lines(content, new, separator::is_separator_in_text)?;
+    }
+    Ok(new.map(|new| new.bytes))
 }
 
 /// A change carried out.
@@ -230,7 +207,8 @@ struct New {
     replaced: Vec<(Span, Span)>,
 }
 
-fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Misfit> {
+/// None if not an octet changes.
+fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Refused> {
     if edits.is_empty() {
         return Ok(None);
     }
@@ -240,20 +218,24 @@ fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Misfit> {
     let mut copied = 0;
     for edit in edits.iter() {
         let Span { start, end } = edit.span;
-        bytes.extend_from_slice(content.get(copied..start).ok_or(Misfit)?);
+        bytes.extend_from_slice(content.get(copied..start).ok_or(Refused::Misfit)?);
         copied = end;
         let new = bytes.len();
         bytes.extend_from_slice(&edit.replacement);
         replaced.push((edit.span, Span::new(new, bytes.len())));
     }
-    bytes.extend_from_slice(content.get(copied..).ok_or(Misfit)?);
-    Ok(Some(New { bytes, replaced }))
+    bytes.extend_from_slice(content.get(copied..).ok_or(Refused::Misfit)?);
+    Ok((bytes != content).then_some(New { bytes, replaced }))
 }
 
 /// Where in the new bytes the old lines are that start with `>`s or none and `From `, sorted;
-/// `None` if one without a `>` is not there any more that `divides`. Python divides a mailbox at each of those,
+/// an error if one without a `>` is not there any more that `divides`. Python divides a mailbox at each of those,
 /// Dovecot and mutt at those with a date, so another message may start there.
-fn kept_lines(content: &[u8], new: &New, divides: impl Fn(&[u8]) -> bool) -> Option<Vec<usize>> {
+fn kept_lines(
+    content: &[u8],
+    new: &New,
+    divides: impl Fn(&[u8]) -> bool,
+) -> Result<Vec<usize>, Refused> {
     let mut kept = Vec::new();
     let mut replaced = new.replaced.iter().peekable();
     // Where the bytes behind the last replacement before a line start, in the old and the new.
@@ -280,10 +262,10 @@ fn kept_lines(content: &[u8], new: &New, divides: impl Fn(&[u8]) -> bool) -> Opt
             }
         }
         if !quoted && divides(&content[line..]) {
-            return None;
+            return Err(Refused::Separator);
         }
     }
-    Some(kept)
+    Ok(kept)
 }
 
 fn line_at(bytes: &[u8], start: usize) -> &[u8] {

@@ -11,15 +11,6 @@ use crate::mailbox::find::{self, Kind};
 use crate::mailbox::forms::mh;
 use crate::platform::OsStrExt as _;
 
-/// Where results go.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Destination<'a> {
-    /// Over the old files.
-    InPlace,
-    /// Into a Maildir of its own.
-    Folder(&'a Path),
-}
-
 /// A Maildir, or what was named of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MessageFolder {

@@ -175,7 +175,7 @@ impl<S: Send> Job<'_, S> {
         before: &Identity,
         summary: &Summary,
     ) -> Result<(), Error> {
-        let Some(beside) = sink.into_beside() else {
+        let Sink::Beside(beside) = sink else {
             self.observer.done(summary);
             return Ok(());
         };

@@ -40,14 +40,14 @@ use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::{mh, rewrite};
 use crate::mailbox::job::Job;
-use crate::mailbox::place::folder::{Destination, MessageFolder, target};
+use crate::mailbox::place::folder::{MessageFolder, target};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
 use crate::mailbox::place::sizes::{base_of, resized, with_separator};
 use crate::mailbox::place::supersede::Old;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
-use crate::mailbox::read::pipeline::{self, Stages};
+use crate::mailbox::read::pipeline;
 use crate::mailbox::{Effect, Message, Quoting, Summary};
 use crate::platform::{self, OsStrExt as _};
 
@@ -55,15 +55,12 @@ use crate::platform::{self, OsStrExt as _};
 const SMALL: usize = 64 << 20;
 
 impl<S: Send> Job<'_, S> {
-    /// Converts a Maildir (not those within it), or what is named of one, or an MH folder.
+    /// Converts a Maildir (not those within it), or what is named of one, or an MH folder: into a folder of its own, or in
+    /// place if `destination` is none.
     ///
     /// # Errors
     /// As [`convert_in_place`](crate::mailbox::convert_in_place). Messages done before an error stay done.
-    pub(crate) fn folder(
-        &self,
-        kind: Kind,
-        destination: Destination<'_>,
-    ) -> Result<Summary, Error> {
+    pub(crate) fn folder(&self, kind: Kind, destination: Option<&Path>) -> Result<Summary, Error> {
         let (options, observer) = (self.options, self.observer);
         let place = MessageFolder::of(self.path, kind);
         let folder = place.folder.as_path();
@@ -71,13 +68,13 @@ impl<S: Send> Job<'_, S> {
         let mut before_flags = ':';
         if options.effect == Effect::Write {
             match destination {
-                Destination::InPlace => {
+                None => {
                     let locked = folder.join("embody");
                     lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
                     make_folder(&place.writing_in(folder))?;
                 }
-                Destination::Folder(to) if place.part.is_some() || place.is_mh => make_folder(to)?,
-                Destination::Folder(to) => {
+                Some(to) if place.part.is_some() || place.is_mh => make_folder(to)?,
+                Some(to) => {
                     for name in ["cur", "new", "tmp"] {
                         make_folder(&to.join(name))?;
                     }
@@ -89,7 +86,7 @@ impl<S: Send> Job<'_, S> {
                 }
             }
         }
-        if let (Effect::Write, Destination::Folder(to)) = (options.effect, destination) {
+        if let (Effect::Write, Some(to)) = (options.effect, destination) {
             temporary::sweep(&place.writing_in(to));
             if !place.is_mh {
                 // One part of a Maildir becomes a folder without parts.
@@ -105,7 +102,7 @@ impl<S: Send> Job<'_, S> {
         for (path, why) in &others {
             observer.damaged(path, why);
         }
-        let stages = Files {
+        let files = Files {
             job: self,
             place: &place,
             twins: twins(&names),
@@ -122,17 +119,28 @@ impl<S: Send> Job<'_, S> {
             )),
         };
         let mut numbered = (1..).zip(names);
+        let (workers, _) = options.threads();
         let outcome = pipeline::run(
-            &stages,
-            options.workers(),
-            options.workers() * 4,
+            (workers, workers * 4),
             self.stop,
             || Ok(numbered.next().map(|item| (item, 1))),
+            |_| vec![0],
+            |(number, name), _| {
+                let mut transformed = None;
+                let (summary, damage) = files.convert(*number, name, &mut transformed)?;
+                let mut done = files.done();
+                done.0.add(&summary);
+                // What was made of a message that another program moved is not used.
+                if let Some(transformed) = transformed.filter(|_| summary.moved == 0) {
+                    done.1.insert(*number, transformed);
+                }
+                Ok((summary, damage))
+            },
             |(number, name), done| {
-                if let Some(done) = stages.done().1.remove(&number) {
+                if let Some(done) = files.done().1.remove(&number) {
                     done.tell(observer);
                 }
-                for (summary, damage) in done {
+                for (_, (summary, damage)) in done {
                     observer.advance(summary.bytes_in, summary.messages);
                     if let Some(why) = damage {
                         observer.damaged(&folder.join(&name), &why);
@@ -142,23 +150,19 @@ impl<S: Send> Job<'_, S> {
             },
         );
         // Also of messages that were done when an error or a stop came.
-        let done = stages.done.into_inner();
+        let done = files.done.into_inner();
         let (summary, said) = done.unwrap_or_else(PoisonError::into_inner);
         said.into_values().for_each(|done| done.tell(observer));
         observer.done(&summary);
         if options.effect == Effect::Write && summary.changed > 0 {
-            let folder = match destination {
-                Destination::InPlace => folder,
-                Destination::Folder(to) => to,
-            };
-            for part in place.synced_in(folder) {
+            for part in place.synced_in(destination.unwrap_or(folder)) {
                 if part.is_dir() {
                     sync_folder(&part)?;
                 }
             }
         }
         drop(lock);
-        if let (true, Destination::Folder(to), Ok(())) = (place.is_mh, destination, &outcome)
+        if let (true, Some(to), Ok(())) = (place.is_mh, destination, &outcome)
             && options.effect == Effect::Write
         {
             self.copy_beside(to, mh::SEQUENCES)?;
@@ -214,36 +218,14 @@ struct Files<'a, S> {
     place: &'a MessageFolder,
     /// The other copy of a message that has two.
     twins: HashMap<PathBuf, PathBuf>,
-    destination: Destination<'a>,
+    /// In place if there is none.
+    destination: Option<&'a Path>,
     /// What stands before flags in names there.
     before_flags: char,
     /// Held while a message that expands to much is worked on: nobody knows before how much it will be.
     large: Mutex<()>,
     /// What stands on the disk, in whatever order it got there, and what is not told yet of messages by their number.
     done: Mutex<(Summary, BTreeMap<u64, Transformed<S>>)>,
-}
-
-impl<S: Send> Stages for Files<'_, S> {
-    type Item = (u64, PathBuf);
-    type Part = ();
-    /// And why the message could not be read.
-    type Done = (Summary, Option<Detail>);
-
-    fn split(&self, _item: &Self::Item) -> Result<Vec<()>, Error> {
-        Ok(vec![()])
-    }
-
-    fn work(&self, (number, name): &Self::Item, (): ()) -> Result<Self::Done, Error> {
-        let mut transformed = None;
-        let (summary, damage) = self.convert(*number, name, &mut transformed)?;
-        let mut done = self.done();
-        done.0.add(&summary);
-        // What was made of a message that another program moved is not used.
-        if let Some(transformed) = transformed.filter(|_| summary.moved == 0) {
-            done.1.insert(*number, transformed);
-        }
-        Ok((summary, damage))
-    }
 }
 
 /// A message as it was read.
@@ -294,7 +276,7 @@ impl<S> Files<'_, S> {
     ) -> Result<(Summary, Option<Detail>), Error> {
         let writes = self.job.options.effect == Effect::Write;
         let path = self.place.folder.join(name);
-        let is_beside = matches!(self.destination, Destination::Folder(_));
+        let is_beside = self.destination.is_some();
         if writes && is_beside && self.job.observer.is_made(&path) {
             return Ok((Summary::of_made(), None));
         }
@@ -340,7 +322,7 @@ impl<S> Files<'_, S> {
                     None
                 }
             };
-            if writes && let Destination::Folder(to) = self.destination {
+            if writes && let Some(to) = self.destination {
                 let (target, folder) =
                     target(to, &with_separator(name, self.before_flags), self.place);
                 let copy = Beside::copy(&file, before.length(), &path, &folder, &target)?;
@@ -365,8 +347,8 @@ impl<S> Files<'_, S> {
         }
         match (self.destination, new) {
             _ if !writes => {}
-            (Destination::InPlace, None) => {}
-            (Destination::InPlace, Some(new)) => {
+            (None, None) => {}
+            (None, Some(new)) => {
                 let writing_in = self.place.writing_in(&self.place.folder);
                 let finished = Beside::of(&new, &writing_in, &path, method)?.finished(&file)?;
                 let twin = self
@@ -386,7 +368,7 @@ impl<S> Files<'_, S> {
                     summary.moved = 1;
                 }
             }
-            (Destination::Folder(to), new) => {
+            (Some(to), new) => {
                 let (target, folder) =
                     target(to, &with_separator(name, self.before_flags), self.place);
                 let finished = match (&new, method) {

@@ -71,12 +71,7 @@ impl Identity {
 /// A temporary file in the folder of what it is to become.
 pub(crate) struct Beside {
     pub(crate) target: PathBuf,
-    writer: Writer,
-}
-
-enum Writer {
-    Plain(BufWriter<Temporary>),
-    Compressed(Box<Encoder<BufWriter<Temporary>>>),
+    writer: Box<Encoder<BufWriter<Temporary>>>,
 }
 
 impl Beside {
@@ -93,14 +88,10 @@ impl Beside {
     ) -> Result<Self, Error> {
         let temporary = temporary_in(folder).map_err(cannot_write(target))?;
         let writer = BufWriter::with_capacity(BUFFER, Temporary(temporary));
+        let writer = Encoder::new(method, writer).map_err(cannot_write(target))?;
         Ok(Self {
             target: target.into(),
-            writer: match method {
-                None => Writer::Plain(writer),
-                Some(method) => Writer::Compressed(Box::new(
-                    Encoder::new(method, writer).map_err(cannot_write(target))?,
-                )),
-            },
+            writer: Box::new(writer),
         })
     }
 
@@ -117,11 +108,8 @@ impl Beside {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        match &mut self.writer {
-            Writer::Plain(writer) => writer.write_all(bytes),
-            Writer::Compressed(encoder) => encoder.write_all(bytes),
-        }
-        .map_err(cannot_write(&self.target))
+        let written = self.writer.write_all(bytes);
+        written.map_err(cannot_write(&self.target))
     }
 
     /// A copy, written in `folder`, of the first `length` bytes of `source`, which is called `name`.
@@ -156,10 +144,7 @@ impl Beside {
     /// The same without the time: it is another file, made now.
     pub(crate) fn finished_now(self, like: &File) -> Result<Finished, Error> {
         let Self { target, writer } = self;
-        let writer = match writer {
-            Writer::Plain(writer) => writer,
-            Writer::Compressed(encoder) => encoder.finish().map_err(cannot_write(&target))?,
-        };
+        let writer = writer.finish().map_err(cannot_write(&target))?;
         let Temporary(temporary) = writer
             .into_inner()
             .map_err(|error| cannot_write(&target)(error.into_error()))?;

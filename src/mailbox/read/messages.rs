@@ -6,13 +6,12 @@ use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::forms::rewrite::{self, Misfit, Rewritten};
+use crate::mailbox::forms::rewrite::{self, Refused};
 use crate::mailbox::job::Job;
-use crate::mailbox::read::pipeline::Stages;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::{Message, Observer, Program, Transform};
 
-/// The stages of an mbox: a chunk's messages that something points at are transformed.
+/// What is done with the chunks of an mbox: messages that something points at are transformed.
 pub(crate) struct Messages<'a, S> {
     pub(crate) job: &'a Job<'a, S>,
     pub(crate) quoting: Quoting,
@@ -37,18 +36,14 @@ impl<S> Transformed<S> {
     }
 }
 
-impl<S: Send> Stages for Messages<'_, S> {
-    type Item = Chunk;
-    /// An index into the chunk's frames.
-    type Part = usize;
-    type Done = (usize, Transformed<S>);
-
-    fn split(&self, chunk: &Chunk) -> Result<Vec<usize>, Error> {
+impl<S> Messages<'_, S> {
+    /// The messages of a chunk that something points at.
+    pub(crate) fn touched(&self, chunk: &Chunk) -> Vec<usize> {
         let (Some(transform), Some(first)) = (self.job.transform, chunk.frames.first()) else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         if self.job.eudora.is_some() {
-            return Ok((0..chunk.frames.len()).collect());
+            return (0..chunk.frames.len()).collect();
         }
         // Frames tile what they cover.
         let ends: Vec<usize> = chunk
@@ -57,10 +52,10 @@ impl<S: Send> Stages for Messages<'_, S> {
             .map(|frame| frame.end - first.start)
             .collect();
         let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
-        Ok(transform.touched(bytes, &ends))
+        transform.touched(bytes, &ends)
     }
 
-    fn work(&self, chunk: &Chunk, index: usize) -> Result<Self::Done, Error> {
+    pub(crate) fn work(&self, chunk: &Chunk, index: usize) -> Result<Transformed<S>, Error> {
         let frame = chunk.frames[index].looked_at(chunk.bytes());
         let (from_line, content, _) = frame.parts(chunk.bytes());
         let message = self.message(chunk, index, content);
@@ -68,7 +63,7 @@ impl<S: Send> Stages for Messages<'_, S> {
             unreachable!("nothing points at messages that stay");
         };
         let lengths = transform.lengths();
-        let done = self.job.transformed(transform, &message, |edits| {
+        self.job.transformed(transform, &message, |edits| {
             if self.job.eudora.is_some() {
                 return rewrite::spliced(content, edits);
             }
@@ -77,12 +72,9 @@ impl<S: Send> Stages for Messages<'_, S> {
                 return rewrite::unquoted(content, edits, quoting);
             }
             rewrite::rewritten(chunk.bytes(), &frame, edits, self.quoting, lengths)
-        });
-        Ok((index, done?))
+        })
     }
-}
 
-impl<S> Messages<'_, S> {
     fn message<'c>(&'c self, chunk: &Chunk, index: usize, content: &'c [u8]) -> Message<'c> {
         Message {
             number: self.before + chunk.first_number + index as u64,
@@ -110,7 +102,7 @@ impl<S> Job<'_, S> {
     pub(crate) fn single(
         &self,
         message: &Message<'_>,
-        splice: fn(&[u8], &Edits) -> Result<Rewritten, Misfit>,
+        splice: fn(&[u8], &Edits) -> Result<Option<Vec<u8>>, Refused>,
     ) -> Result<Option<Transformed<S>>, Error> {
         match self.transform {
             // Nothing in the message has to point at files that lie beside it.
@@ -128,22 +120,19 @@ impl<S> Job<'_, S> {
         &self,
         transform: &dyn Transform<S>,
         message: &Message<'_>,
-        splice: impl FnOnce(&Edits) -> Result<Rewritten, Misfit>,
+        splice: impl FnOnce(&Edits) -> Result<Option<Vec<u8>>, Refused>,
     ) -> Result<Transformed<S>, Error> {
         let (edits, said) = transform.transform(message)?;
         // A transform that was stopped may have asked nobody.
         self.stop.check()?;
-        let rewritten = splice(&edits).map_err(|Misfit| {
-            let what = format!(
-                "message {}: an edit lies outside the message",
-                message.number
-            );
-            cannot_write(message.source)(io::Error::other(what))
-        })?;
-        let is_refused = rewritten == Rewritten::Refused;
-        let new = match rewritten {
-            Rewritten::Changed(new) => Some(new),
-            Rewritten::Unchanged | Rewritten::Refused => None,
+        let (new, is_refused) = match splice(&edits) {
+            Ok(new) => (new, false),
+            Err(Refused::Separator) => (None, true),
+            Err(Refused::Misfit) => {
+                let number = message.number;
+                let what = format!("message {number}: an edit lies outside the message");
+                return Err(cannot_write(message.source)(io::Error::other(what)));
+            }
         };
         Ok(Transformed {
             new,

@@ -24,7 +24,7 @@ use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::Background;
-use crate::mailbox::read::sink::{Bytes, Output, Sink};
+use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Windows;
 use crate::mailbox::result;
@@ -389,7 +389,7 @@ impl<S: Send> Job<'_, S> {
                     self.deliver_message(result, flags, modified, delivery, &mut summary)?;
                 }
                 sink => {
-                    sink.put(result, Bytes::New)?;
+                    sink.put(result)?;
                     let became = new.filter(|new| !emlx::is_partial(new));
                     if let (Some(whole), Some(_)) = (whole, became)
                         && emlx::is_partial(&message)
@@ -417,7 +417,7 @@ impl<S: Send> Job<'_, S> {
         while !content.is_empty() {
             self.stop.check()?;
             length += content.len() as u64;
-            sink.put(&content, Bytes::Same)?;
+            sink.keep(&content)?;
             content.clear();
             fill(source, &mut content, WINDOW)?;
         }

@@ -29,13 +29,6 @@ pub(crate) enum Output<'a> {
     Delivery(&'a mut Delivery),
 }
 
-/// Whether bytes of an mbox are the source's own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Bytes {
-    Same,
-    New,
-}
-
 /// Where an mbox goes.
 pub(crate) enum Sink<'a> {
     Nowhere,
@@ -43,22 +36,19 @@ pub(crate) enum Sink<'a> {
     Beside(Beside),
     /// A device or pipe.
     Directly(PathBuf, BufWriter<File>),
-    InPlace(InPlace<'a>),
+    /// Nothing is written until something changed: most runs over a converted mailbox only read.
+    InPlace {
+        /// The mail, uncompressed.
+        source: Arc<File>,
+        /// How the result is compressed.
+        method: Option<Method>,
+        target: &'a Path,
+        backup: Option<&'a OsStr>,
+        /// Bytes of the source that were passed over.
+        unchanged: u64,
+    },
     /// Mailboxes of another form, which take messages and no bytes.
     Delivery(&'a mut Delivery),
-}
-
-/// Nothing is written until something changed: most runs over a converted mailbox only read.
-pub(crate) struct InPlace<'a> {
-    /// The mail, uncompressed.
-    source: Arc<File>,
-    target: &'a Path,
-    backup: Option<&'a OsStr>,
-    /// Bytes of the source that were passed over while nothing was written.
-    unchanged: u64,
-    beside: Option<Beside>,
-    /// How the result is compressed.
-    method: Option<Method>,
 }
 
 impl<'a> Sink<'a> {
@@ -69,21 +59,12 @@ impl<'a> Sink<'a> {
         target: &'a Path,
         backup: Option<&'a OsStr>,
     ) -> Self {
-        Self::InPlace(InPlace {
+        Self::InPlace {
             source,
             method,
             target,
             backup,
             unchanged: 0,
-            beside: None,
-        })
-    }
-
-    /// What was written to take the source's place, if anything changed.
-    pub(crate) fn into_beside(self) -> Option<Beside> {
-        match self {
-            Self::InPlace(place) => place.beside,
-            _ => None,
         }
     }
 
@@ -102,28 +83,33 @@ impl<'a> Sink<'a> {
         }
     }
 
-    pub(crate) fn put(&mut self, bytes: &[u8], kind: Bytes) -> Result<(), Error> {
+    /// Bytes that are the source's own.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if let Self::InPlace { unchanged, .. } = self {
+            *unchanged += bytes.len() as u64;
+            return Ok(());
+        }
+        self.put(bytes)
+    }
+
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if let Self::InPlace {
+            source,
+            method,
+            target,
+            backup,
+            unchanged,
+        } = self
+        {
+            check_replaceable(target, *backup)?;
+            let mut beside = Beside::start(target, *method)?;
+            start_of(source, *unchanged, target, &mut |bytes| beside.write(bytes))?;
+            *self = Self::Beside(beside);
+        }
         match self {
-            Self::Nowhere | Self::Delivery(_) => Ok(()),
+            Self::Nowhere | Self::Delivery(_) | Self::InPlace { .. } => Ok(()),
             Self::Beside(beside) => beside.write(bytes),
             Self::Directly(path, writer) => writer.write_all(bytes).map_err(cannot_write(path)),
-            Self::InPlace(place) => {
-                if place.beside.is_none() {
-                    if kind == Bytes::Same {
-                        place.unchanged += bytes.len() as u64;
-                        return Ok(());
-                    }
-                    check_replaceable(place.target, place.backup)?;
-                    let mut beside = Beside::start(place.target, place.method)?;
-                    let write = &mut |bytes: &[u8]| beside.write(bytes);
-                    start_of(&place.source, place.unchanged, place.target, write)?;
-                    place.beside = Some(beside);
-                }
-                place
-                    .beside
-                    .as_mut()
-                    .map_or(Ok(()), |beside| beside.write(bytes))
-            }
         }
     }
 
@@ -137,7 +123,7 @@ impl<'a> Sink<'a> {
         observer: &dyn Observer<S>,
     ) -> Result<(), Error> {
         match self {
-            Self::Nowhere | Self::InPlace(_) | Self::Delivery(_) => Ok(()),
+            Self::Nowhere | Self::InPlace { .. } | Self::Delivery(_) => Ok(()),
             Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
             Self::Beside(beside) => {
                 let finished = match like {

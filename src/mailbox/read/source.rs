@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use crate::mailbox::compressed::Damage;
-use crate::mailbox::forms::quoting::{Extent, Quoting};
+use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::read::consumed::Consumed;
 use crate::mailbox::read::full::filled_by;
 use crate::platform::FileExt as _;
@@ -119,11 +119,7 @@ impl Source {
     /// As [`fill`](Self::fill): in full.
     pub(crate) fn quoting(&mut self) -> io::Result<Quoting> {
         let sample = self.start(SAMPLE)?;
-        let extent = match sample.len() < SAMPLE {
-            true => Extent::Whole,
-            false => Extent::Start,
-        };
-        Ok(Quoting::of_sample(&sample, extent))
+        Ok(Quoting::of_sample(&sample, sample.len() < SAMPLE))
     }
 
     /// Goes on at a place, which only a file can.

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::source::Source;
-use crate::mailbox::forms::mbox::{self, Counted, End, Frame};
+use crate::mailbox::forms::mbox::{self, Counted, Frame};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, Next, next_separator};
 use crate::mailbox::forms::{Division, eudora, mmdf};
 use crate::mailbox::start::{BYTE_ORDER_MARK, is_marked_mbox};
@@ -303,13 +303,17 @@ impl Windows {
         while at < bytes.len() && self.offset + (at as u64) < self.until {
             let from = at + std::mem::take(&mut searched);
             let end = match self.division {
-                Division::Mmdf => mbox::end_by_closing_line(bytes, at, whole),
+                Division::Mmdf => mmdf::end_of_message(bytes, at, whole)
+                    .map(|(content, end)| Frame::counted(at, content, end))
+                    .ok_or(None),
                 Division::Eudora { .. } => {
                     let next = eudora::next_message(bytes, from, whole);
                     if let Err(place) = next {
                         self.searched = place - at;
                     }
-                    mbox::end_by_other_line(bytes, at, next)
+                    let end = next.map(|next| next.unwrap_or(bytes.len()));
+                    end.map(|end| Frame::counted(at, end, end))
+                        .map_err(|_| None)
                 }
                 Division::Mbox if counted.is_settled() => {
                     mbox::end_by_separator(bytes, at, from, whole)
@@ -317,12 +321,12 @@ impl Windows {
                 Division::Mbox => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
             };
             match end {
-                End::At(frame) => {
+                Ok(frame) => {
                     at = frame.end;
                     counted.count(&frame);
                     frames.push(frame);
                 }
-                End::NotInSight(needed) => {
+                Err(needed) => {
                     if counted.is_settled() && self.division == Division::Mbox {
                         self.searched = (bytes.len() - at).saturating_sub(LOOK_AHEAD + 8);
                     }

@@ -97,7 +97,7 @@ proptest! {
                 let mut alone = Counted::default();
                 let peek = &mut |_: u64, _: &mut [u8]| None;
                 let end = mbox::end_of_message(chunk.bytes(), frame.start, true, &mut alone, peek);
-                let End::At(at_once) = end else {
+                let Ok(at_once) = end else {
                     panic!("all is there");
                 };
                 // Here nothing says that messages before have none.
