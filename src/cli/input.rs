@@ -4,12 +4,13 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
 use crate::mailbox::find::{Kind, find, judged};
-use crate::mailbox::{Background, Limits, Opened, Options, Skipped, Stop, folder_of, untarred};
+use crate::mailbox::{Background, Opened, Options, Skipped, Stop, folder_of, untarred};
 use crate::platform;
 
 pub(super) fn is_standard(path: &Path) -> bool {
@@ -35,11 +36,9 @@ pub(super) fn stream(
             return Ok(None);
         }
     }
-    let skipped = Skipped::default();
-    let limits = Limits {
-        expanded: options.max_expanded,
-    };
-    let (path, named) = (source.to_owned(), skipped.clone());
+    let skipped = Arc::<Mutex<Skipped>>::default();
+    let most = options.max_expanded;
+    let (path, named) = (source.to_owned(), Arc::clone(&skipped));
     let name = match is_standard {
         true => Path::new("standard input"),
         false => source,
@@ -50,7 +49,7 @@ pub(super) fn stream(
             true => output::input(),
             false => File::open(&path).map_err(Error::cannot_read(path.display())),
         };
-        untarred(file.map_err(io::Error::other)?, limits, judged, &named)
+        untarred(file.map_err(io::Error::other)?, most, judged, &named)
     };
     let reader = Background::start(open, name.to_owned(), stop.of_part());
     Ok(Some(Opened::stream(reader, skipped)))

@@ -15,7 +15,7 @@ use super::input::is_standard;
 use super::say;
 use crate::error::Error;
 use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
-use crate::mailbox::{Format, Judged, Limits, Method, Options, Skipped, Stop, unpacked};
+use crate::mailbox::{Format, Judged, Method, Options, Stop, unpacked};
 use crate::platform::MetadataExt as _;
 use crate::store::layers::Layers;
 
@@ -221,11 +221,8 @@ impl Sources {
         read.map_err(&failed)?;
         self.files += 1;
         let file = Arc::new(file);
-        let limits = Limits {
-            expanded: Options::default().max_expanded,
-        };
-        let (skipped, consumed) = (Skipped::default(), Arc::default());
-        let unpacked = unpacked(&file, limits, judged, &skipped, &consumed, stop);
+        let most = Options::default().max_expanded;
+        let unpacked = unpacked(&file, most, judged, &Arc::default(), &Arc::default(), stop);
         let mut reader: Box<dyn Read> = match unpacked.map_err(&failed)? {
             None => Box::new(io::Cursor::new(start).chain(&*file)),
             Some(reader) => reader,

@@ -15,7 +15,7 @@ use super::say::{self, shown, skipped};
 use super::wording;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
-use crate::mailbox::{Format, Opened, Options, Piece, Quoting, Splitting, Stop, pieces};
+use crate::mailbox::{self, Format, Opened, Options, Piece, Quoting, Stop};
 
 const SIZE: u64 = 128 << 20;
 
@@ -43,11 +43,6 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
         return Err(Error::Usage("--size 0: a range needs bytes".into()));
     }
     let options = args.compressed.added_to(Options::default());
-    let splitting = Splitting {
-        size,
-        counts: args.count,
-        options: &options,
-    };
     let mut status = Status::Success;
     for source in &args.sources {
         let found = match is_standard(source) {
@@ -71,7 +66,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
             status = Status::Trouble;
         }
         for found in finds.mailboxes {
-            match lines(&found, &splitting) {
+            match lines(&found, (size, args.count), &options) {
                 Ok((text, damage)) => {
                     print(&text)?;
                     if let Some(why) = damage {
@@ -87,7 +82,11 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
 }
 
 /// The ranges of one file, and what is wrong with it if it is compressed.
-fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<String>), Error> {
+fn lines(
+    found: &Found,
+    pieces: (u64, bool),
+    options: &Options,
+) -> Result<(Vec<u8>, Option<String>), Error> {
     let path = found.path.as_path();
     let failed = |why: io::Error| {
         why.downcast()
@@ -109,7 +108,7 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
     }
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    let mut opened = Opened::named(file, path, splitting.options, &Stop::default())?;
+    let mut opened = Opened::named(file, path, options, &Stop::default())?;
     let mut text = Vec::new();
     let modified = mtime(&metadata);
     let mut add = |piece: &Piece, quoting: Option<Quoting>| {
@@ -139,14 +138,9 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
         text.extend(json(&line)?);
         Ok(())
     };
-    pieces(
-        &mut opened.source,
-        found.kind,
-        metadata.len(),
-        splitting,
-        &mut add,
-    )
-    .map_err(failed)?;
+    let (kind, length) = (found.kind, metadata.len());
+    let done = mailbox::pieces(&mut opened.source, kind, length, pieces, options, &mut add);
+    done.map_err(failed)?;
     // The ranges must be of the file that the line describes.
     let after = fs::metadata(path).map_err(failed)?;
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::choice::{Choice, Stub, reading};
-use super::part::{Leaving, content_of};
+use super::part::{content_of, edits};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
 use crate::expand::refusal_of;
@@ -85,6 +85,10 @@ impl Settings {
             text: false,
             on_failure: OnFailure::default(),
         }
+    }
+
+    pub(super) fn url_of(&self, key: &Key) -> String {
+        format!("{}{}", self.base_url, key.path())
     }
 }
 
@@ -175,10 +179,6 @@ impl Detacher {
         }
     }
 
-    fn url_of(&self, key: &Key) -> String {
-        format!("{}{}", self.settings.base_url, key.path())
-    }
-
     /// Gives content to the store; in a dry run only to the count of what it would be given.
     fn put(&self, octets: &[u8]) -> Result<Key, Refusal> {
         match &self.settings.store {
@@ -267,7 +267,7 @@ impl Run<'_> {
                 row.outcome = Outcome::Detached;
                 let verb = if is_done { "left" } else { "would leave" };
                 row.detail = format!("{} bytes {verb} the mail", gain.saturating_neg()).into();
-                row.url = Some(self.detacher.url_of(&key));
+                row.url = Some(settings.url_of(&key));
                 row.from = Provenance::Message;
                 row.sha256 = Some(key.to_string());
                 row.bytes = Some(octets as u64);
@@ -294,17 +294,9 @@ impl Run<'_> {
         let content = content_of(self.message, self.tree, part).map_err(not_restorable)?;
         let (octets, _) = &content;
         let key = self.detacher.put(octets)?;
-        let leaving = Leaving {
-            original: self.message,
-            tree: self.tree,
-            part,
-            form: self.detacher.settings.form,
-            sha256: &key.to_string(),
-            url: &self.detacher.url_of(&key),
-            is_rehearsal: self.detacher.settings.store.is_none(),
-        };
-        let group = leaving.edits(&content).map_err(not_restorable)?;
-        Ok((key, octets.len(), group))
+        let settings = &self.detacher.settings;
+        let group = edits(settings, self.message, self.tree, part, &key, &content);
+        Ok((key, octets.len(), group.map_err(not_restorable)?))
     }
 
     /// The edits of the whole message; none if a part of it could not come back, or the store did not keep what it was

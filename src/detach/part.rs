@@ -6,6 +6,7 @@ use md5::{Digest as _, Md5};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::choice::Stub;
+use super::detacher::Settings;
 use crate::edit::{Edit, Group};
 use crate::external_body::{
     ALTERED_FIELD, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, is_of_content, newline_of,
@@ -15,6 +16,7 @@ use crate::mime::exact::{Manner, Wording};
 use crate::mime::transfer::has_boundary;
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Newline;
+use crate::store::Key;
 
 /// What a quoted parameter cannot hold as it is.
 const NOT_QUOTABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'<').add(b'>');
@@ -43,148 +45,144 @@ pub(super) fn content_of(
     Ok((octets, wording))
 }
 
-pub(super) struct Leaving<'l> {
-    pub(super) original: &'l [u8],
-    pub(super) tree: &'l Tree,
-    pub(super) part: PartId,
-    pub(super) form: Stub,
-    /// SHA-256 of the content in hexadecimal digits.
-    pub(super) sha256: &'l str,
-    pub(super) url: &'l str,
-    /// Whether nothing of it is written: then a digest of nothing stands in, which is as long.
-    pub(super) is_rehearsal: bool,
+/// The edits that put the reference in the part's place. In a rehearsal, which has no store, nothing of it is written: then a
+/// digest of nothing stands in, which is as long.
+///
+/// # Errors
+/// Why the part could not come back as it is.
+pub(super) fn edits(
+    settings: &Settings,
+    original: &[u8],
+    tree: &Tree,
+    part: PartId,
+    key: &Key,
+    (octets, wording): &(Vec<u8>, Wording),
+) -> Result<Group, &'static str> {
+    let newline = newline_of(original, tree, part);
+    let url = settings.url_of(key);
+    let is_message = tree.is_message(part);
+    let mut moved: Vec<(Field, usize)> = Vec::new();
+    let mut stays = 0;
+    for field in tree.fields(part).iter(original) {
+        if is_of_content(original, &field, is_message) {
+            moved.push((field, stays));
+        } else {
+            stays += 1;
+        }
+    }
+    // The reference stands where the type stood, and the places of the other fields are counted from there.
+    let anchor = moved
+        .iter()
+        .position(|(field, _)| field.is(original, "Content-Type"))
+        .unwrap_or(0);
+    let Some(&(anchor, anchor_place)) = moved.get(anchor) else {
+        return Err("its header has no field that could name a reference");
+    };
+    let places: Vec<i32> = moved
+        .iter()
+        .map(|&(_, place)| i32::try_from(place as i64 - anchor_place as i64).unwrap_or(i32::MAX))
+        .collect();
+    let fields: Vec<Field> = moved.iter().map(|&(field, _)| field).collect();
+    let of = |name| fields.iter().find(|field| field.is(original, name));
+    let encoding = of("Content-Transfer-Encoding");
+    let encoding = match settings.form {
+        Stub::ExternalBody => noted_encoding_field(original, encoding, wording, newline)
+            .ok_or("its Content-Transfer-Encoding field cannot be noted")?,
+        // The quotation has the field as it was.
+        Stub::Thunderbird => usual_encoding_field(wording.manner),
+    };
+    let digest_added = settings.form == Stub::ExternalBody && of("Content-MD5").is_none();
+    let note = Note {
+        sha256: key.to_string(),
+        // A reference has it in a parameter, which its readers know.
+        size: (settings.form == Stub::Thunderbird).then_some(octets.len()),
+        wording: *wording,
+        encoding,
+        digest_added,
+        places: match places.iter().any(|&place| place != 0) {
+            true => places,
+            false => Vec::new(),
+        },
+    };
+    let note = note
+        .field(newline)
+        .ok_or("what would have to be noted is too long")?;
+    let (front, mut body) = match settings.form {
+        Stub::ExternalBody => {
+            let front = reference_field(&url, octets.len(), newline);
+            let hashed: &[u8] = if settings.store.is_none() {
+                &[]
+            } else {
+                octets
+            };
+            let digest = digest_added.then(|| Md5::digest(hashed).into());
+            (
+                front,
+                phantom_header(original, &fields, digest, &note, newline),
+            )
+        }
+        Stub::Thunderbird => (
+            front_of_thunderbird(
+                original,
+                &url,
+                of("Content-Type"),
+                of("Content-Disposition"),
+                &note,
+                newline,
+            ),
+            quotation(original, &fields, newline),
+        ),
+    };
+    if front.len() > LONGEST_FIELD && settings.form == Stub::ExternalBody {
+        return Err("the URL of its content is too long for a header field");
+    }
+    finish(&mut body, original, tree, part, newline);
+    let mut group = Group::new();
+    for field in &fields {
+        match field.whole == anchor.whole {
+            true => group.push(Edit::replace(field.whole, front.clone())),
+            false => group.push(Edit::remove(field.whole)),
+        }
+    }
+    group.push(Edit::replace(tree.part(part).body, body));
+    Ok(group)
 }
 
-impl Leaving<'_> {
-    /// The edits that put the reference in the part's place.
-    ///
-    /// # Errors
-    /// Why the part could not come back as it is.
-    pub(super) fn edits(
-        &self,
-        (octets, wording): &(Vec<u8>, Wording),
-    ) -> Result<Group, &'static str> {
-        let (original, tree) = (self.original, self.tree);
-        let newline = newline_of(original, tree, self.part);
-        let is_message = tree.is_message(self.part);
-        let mut moved: Vec<(Field, usize)> = Vec::new();
-        let mut stays = 0;
-        for field in tree.fields(self.part).iter(original) {
-            if is_of_content(original, &field, is_message) {
-                moved.push((field, stays));
-            } else {
-                stays += 1;
-            }
-        }
-        // The reference stands where the type stood, and the places of the other fields are counted from there.
-        let anchor = moved
-            .iter()
-            .position(|(field, _)| field.is(original, "Content-Type"))
-            .unwrap_or(0);
-        let Some(&(anchor, anchor_place)) = moved.get(anchor) else {
-            return Err("its header has no field that could name a reference");
-        };
-        let places: Vec<i32> = moved
-            .iter()
-            .map(|&(_, place)| {
-                i32::try_from(place as i64 - anchor_place as i64).unwrap_or(i32::MAX)
-            })
-            .collect();
-        let fields: Vec<Field> = moved.iter().map(|&(field, _)| field).collect();
-        let of = |name| fields.iter().find(|field| field.is(original, name));
-        let encoding = of("Content-Transfer-Encoding");
-        let encoding = match self.form {
-            Stub::ExternalBody => noted_encoding_field(original, encoding, wording, newline)
-                .ok_or("its Content-Transfer-Encoding field cannot be noted")?,
-            // The quotation has the field as it was.
-            Stub::Thunderbird => usual_encoding_field(wording.manner),
-        };
-        let digest_added = self.form == Stub::ExternalBody && of("Content-MD5").is_none();
-        let note = Note {
-            sha256: self.sha256.to_owned(),
-            // A reference has it in a parameter, which its readers know.
-            size: (self.form == Stub::Thunderbird).then_some(octets.len()),
-            wording: *wording,
-            encoding,
-            digest_added,
-            places: match places.iter().any(|&place| place != 0) {
-                true => places,
-                false => Vec::new(),
-            },
-        };
-        let note = note
-            .field(newline)
-            .ok_or("what would have to be noted is too long")?;
-        let (front, mut body) = match self.form {
-            Stub::ExternalBody => {
-                let front = reference_field(self.url, octets.len(), newline);
-                let hashed: &[u8] = if self.is_rehearsal { &[] } else { octets };
-                let digest = digest_added.then(|| Md5::digest(hashed).into());
-                (
-                    front,
-                    phantom_header(original, &fields, digest, &note, newline),
-                )
-            }
-            Stub::Thunderbird => (
-                self.front_of_thunderbird(
-                    of("Content-Type"),
-                    of("Content-Disposition"),
-                    &note,
-                    newline,
-                ),
-                quotation(original, &fields, newline),
-            ),
-        };
-        if front.len() > LONGEST_FIELD && self.form == Stub::ExternalBody {
-            return Err("the URL of its content is too long for a header field");
-        }
-        self.finish(&mut body, newline);
-        let mut group = Group::new();
-        for field in &fields {
-            match field.whole == anchor.whole {
-                true => group.push(Edit::replace(field.whole, front.clone())),
-                false => group.push(Edit::remove(field.whole)),
-            }
-        }
-        group.push(Edit::replace(tree.part(self.part).body, body));
-        Ok(group)
+/// Ends the new body as the old one ended. A mailbox takes an empty line at a message's end for its own, and
+/// adds a line end that is missing: so at the end of the message there is no empty line, and a line end only
+/// where one was.
+fn finish(body: &mut Vec<u8>, original: &[u8], tree: &Tree, part: PartId, newline: Newline) {
+    let part = tree.part(part);
+    if part.body.end < tree.root().span.end {
+        body.extend_from_slice(newline.bytes());
+    } else if !part.body.of(original).ends_with(b"\n") {
+        body.truncate(body.len() - newline.bytes().len());
     }
+}
 
-    /// Ends the new body as the old one ended. A mailbox takes an empty line at a message's end for its own, and
-    /// adds a line end that is missing: so at the end of the message there is no empty line, and a line end only
-    /// where one was.
-    fn finish(&self, body: &mut Vec<u8>, newline: Newline) {
-        let part = self.tree.part(self.part);
-        if part.body.end < self.tree.root().span.end {
-            body.extend_from_slice(newline.bytes());
-        } else if !part.body.of(self.original).ends_with(b"\n") {
-            body.truncate(body.len() - newline.bytes().len());
-        }
+/// Without the first lines of the quotation, which come behind it.
+fn front_of_thunderbird(
+    original: &[u8],
+    url: &str,
+    content_type: Option<&Field>,
+    disposition: Option<&Field>,
+    note: &[u8],
+    newline: Newline,
+) -> Vec<u8> {
+    let mut front = Vec::new();
+    for field in content_type.into_iter().chain(disposition) {
+        front.extend_from_slice(field.whole.of(original));
     }
-
-    /// Without the first lines of the quotation, which come behind it.
-    fn front_of_thunderbird(
-        &self,
-        content_type: Option<&Field>,
-        disposition: Option<&Field>,
-        note: &[u8],
-        newline: Newline,
-    ) -> Vec<u8> {
-        let mut front = Vec::new();
-        for field in content_type.into_iter().chain(disposition) {
-            front.extend_from_slice(field.whole.of(self.original));
-        }
-        let url = utf8_percent_encode(self.url, NOT_QUOTABLE).to_string();
-        for (name, value) in [
-            (URL_FIELD, url.as_str()),
-            (ALTERED_FIELD, "AttachmentDetached"),
-        ] {
-            front.extend_from_slice(format!("{name}: {value}").as_bytes());
-            front.extend_from_slice(newline.bytes());
-        }
-        front.extend_from_slice(note);
-        front
+    let url = utf8_percent_encode(url, NOT_QUOTABLE).to_string();
+    for (name, value) in [
+        (URL_FIELD, url.as_str()),
+        (ALTERED_FIELD, "AttachmentDetached"),
+    ] {
+        front.extend_from_slice(format!("{name}: {value}").as_bytes());
+        front.extend_from_slice(newline.bytes());
     }
+    front.extend_from_slice(note);
+    front
 }
 
 /// `Content-Type: message/external-body` as RFC 2017 has it, the URL in words of 40 characters.

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::mailbox::archive::Judged;
-use crate::mailbox::compressed::{Damage, Decoder, Limits, MAGIC, Method, plain_suffix};
+use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, plain_suffix};
 use crate::mailbox::failure::{cannot_read, unread};
 use crate::mailbox::forms::{Division, Format, emlx, eudora, mh, mmdf};
 pub(crate) use crate::mailbox::not_mail::NotMail;
@@ -308,7 +308,7 @@ pub(crate) fn look_at(
         return Ok(as_named(kind, path, format).map(|kind| (kind, None)));
     };
     let reader = start.as_slice().chain(&file);
-    let decoder = Decoder::new(method, reader, Limits::NONE);
+    let decoder = Decoder::new(method, reader, u64::MAX);
     let mut plain = Vec::new();
     let damaged = match decoder.take(LOOKED_AT).read_to_end(&mut plain) {
         Ok(_) => false,

@@ -52,7 +52,7 @@ use crate::platform::OsStrExt as _;
 #[cfg(feature = "cli")]
 pub(crate) use archive::{Judged, Skipped, unpacked, untarred};
 #[cfg(feature = "cli")]
-pub(crate) use compressed::{Damage, Limits, Method};
+pub(crate) use compressed::{Damage, Method};
 #[cfg(feature = "cli")]
 pub(crate) use convert::convert_folder_open;
 pub use convert::{convert_in_place, convert_to};
@@ -78,7 +78,7 @@ pub(crate) use read::opened::{
 #[cfg(feature = "cli")]
 pub(crate) use read::sink::Output;
 #[cfg(feature = "cli")]
-pub(crate) use read::split::{Piece, Splitting, pieces};
+pub(crate) use read::split::{Piece, pieces};
 pub(crate) use read::touch::one_by_one;
 #[cfg(feature = "cli")]
 pub(crate) use result::{check_early, result_of};

@@ -4,7 +4,6 @@
 //! cut, and nothing may be joined to that. Reading on gives what is behind the member.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,29 +36,19 @@ pub(super) fn check(stop: &Stop) -> io::Result<()> {
     stop.check().map_err(io::Error::other)
 }
 
-/// Members that are no mail; clones are the same.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Skipped(Arc<Mutex<SkippedMembers>>);
-
-/// Their names, and what each is; and how many more there are of what.
+/// Members that are no mail: their names, and what each is; and how many more there are of what.
 #[derive(Default, Debug)]
-pub(crate) struct SkippedMembers {
+pub(crate) struct Skipped {
     pub(crate) named: Vec<(String, &'static str)>,
     pub(crate) others: BTreeMap<&'static str, u64>,
 }
 
 impl Skipped {
-    fn add(&self, name: String, what: &'static str) {
-        let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match members.named.len() < NAMED {
-            true => members.named.push((name, what)),
-            false => *members.others.entry(what).or_default() += 1,
+    fn add(&mut self, name: String, what: &'static str) {
+        match self.named.len() < NAMED {
+            true => self.named.push((name, what)),
+            false => *self.others.entry(what).or_default() += 1,
         }
-    }
-
-    /// All so far.
-    pub(crate) fn take(&self) -> SkippedMembers {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -76,19 +65,16 @@ fn told(name: &[u8]) -> String {
     String::from_utf8_lossy(name.get(..NAME).unwrap_or(name)).into_owned()
 }
 
-/// Why there is no more of a member, of which the members behind it know nothing.
-#[derive(Debug)]
-pub(super) struct Spoiled(pub(super) String);
-
-impl fmt::Display for Spoiled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+/// Why there is no more of a member, if the members behind it know nothing of that.
+fn spoiled(error: io::Error) -> Result<Damage, io::Error> {
+    match error.downcast::<Damage>() {
+        Ok(damage) if damage.goes_on => Ok(damage),
+        Ok(damage) => Err(io::Error::other(damage)),
+        Err(error) => Err(error),
     }
 }
 
-impl std::error::Error for Spoiled {}
-
-/// What an archive is read as. Errors are the system's, or hold a [`Damage`], or a [`Spoiled`] if there is more.
+/// What an archive is read as. Errors are the system's, or hold a [`Damage`], [of a member](Damage::of_member) if there is more.
 pub(super) trait Members {
     /// The next file; what was not read of the one before is passed over.
     fn next(&mut self) -> io::Result<Option<Member>>;
@@ -101,7 +87,7 @@ pub(super) trait Members {
 pub(crate) struct Joined<M> {
     members: M,
     judge: Judge,
-    skipped: Skipped,
+    skipped: Arc<Mutex<Skipped>>,
     /// Octets that are given before the member goes on.
     ready: Vec<u8>,
     /// How many of them were.
@@ -120,11 +106,11 @@ pub(crate) struct Joined<M> {
 }
 
 impl<M: Members> Joined<M> {
-    pub(super) fn new(members: M, judge: Judge, skipped: &Skipped) -> Self {
+    pub(super) fn new(members: M, judge: Judge, skipped: &Arc<Mutex<Skipped>>) -> Self {
         Self {
             members,
             judge,
-            skipped: skipped.clone(),
+            skipped: Arc::clone(skipped),
             ready: Vec::new(),
             given: 0,
             within: None,
@@ -163,7 +149,7 @@ impl<M: Members> Joined<M> {
         let name = told(&member.name);
         if self.ready.len() == start {
             self.ready.clear();
-            return match failed.map(io::Error::downcast::<Spoiled>) {
+            return match failed.map(spoiled) {
                 None => Ok(()),
                 Some(Ok(why)) => {
                     self.leave(name, why.to_string());
@@ -185,12 +171,13 @@ impl<M: Members> Joined<M> {
                 return Ok(());
             }
             Judged::Left(what) => self.leave(name, what.to_owned()),
-            Judged::Skipped(what) => self.skipped.add(name, what),
-        }
-        match failed {
-            Some(error) if !error.get_ref().is_some_and(|inner| inner.is::<Spoiled>()) => {
-                Err(error)
+            Judged::Skipped(what) => {
+                let mut skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+                skipped.add(name, what);
             }
+        }
+        match failed.map(spoiled) {
+            Some(Err(error)) => Err(error),
             _ => Ok(()),
         }
     }
@@ -221,7 +208,7 @@ impl<M: Members> Joined<M> {
 
     /// What an error within the members means.
     fn failure(&mut self, error: io::Error) -> io::Error {
-        let error = match (error.downcast::<Spoiled>(), self.within.take()) {
+        let error = match (spoiled(error), self.within.take()) {
             (Ok(why), Some(name)) => {
                 let damage = Damage::of_member(format!("{name} ({why})"));
                 self.leave(
@@ -335,7 +322,7 @@ mod tests {
 
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             if self.1.starts_with('~') {
-                return Err(io::Error::other(Spoiled("damaged".to_owned())));
+                return Err(io::Error::other(Damage::of_member("damaged".to_owned())));
             }
             if self.1.starts_with('#') {
                 let damage = Damage::of_archive("the end".to_owned(), false);
@@ -388,7 +375,7 @@ mod tests {
                 "the end; a file in it is not read: S (a message)",
             ),
         ] {
-            let skipped = Skipped::default();
+            let skipped = Arc::<Mutex<Skipped>>::default();
             let mut joined = Joined::new(Texts(texts, ""), judge, &skipped);
             let mut out = Vec::new();
             let said = joined.read_to_end(&mut out).err();
@@ -398,15 +385,20 @@ mod tests {
             let again = joined.read(&mut [0; 9]).err();
             let again = again.map(|error| error.to_string()).unwrap_or_default();
             assert_eq!(again, left);
-            let named = skipped.take().named;
-            assert!(named.iter().all(|one| *one == ("x".to_owned(), "text")));
+            let skipped = skipped.lock().unwrap();
+            assert!(
+                skipped
+                    .named
+                    .iter()
+                    .all(|one| *one == ("x".to_owned(), "text"))
+            );
         }
     }
 
     #[test]
     fn behind_a_damaged_member_reading_goes_on_with_nothing_in_front() {
         let texts = Texts(vec!["F1\n\n", "F2~", "S~", "F3", "F4"], "");
-        let mut joined = Joined::new(texts, judge, &Skipped::default());
+        let mut joined = Joined::new(texts, judge, &Arc::default());
         let mut said = Vec::new();
         let mut all = Vec::new();
         for _ in 0..2 {
@@ -426,11 +418,11 @@ mod tests {
 
     #[test]
     fn members_that_are_not_named_any_more_are_counted() {
-        let skipped = Skipped::default();
+        let mut skipped = Skipped::default();
         for _ in 0..NAMED + 7 {
             skipped.add("x".to_owned(), "text");
         }
-        let SkippedMembers { named, others } = skipped.take();
+        let Skipped { named, others } = skipped;
         assert_eq!((named.len(), others["text"]), (NAMED, 7));
     }
 }

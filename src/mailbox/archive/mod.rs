@@ -11,14 +11,14 @@ mod zip;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use self::joined::{Joined, check};
 pub(crate) use self::joined::{Judge, Judged, Skipped};
 use self::tar::{Passing, Tar};
 use self::zip::Zip;
 use crate::mailbox::Stop;
-use crate::mailbox::compressed::{Damage, Limits, Method, decompressed};
+use crate::mailbox::compressed::{Damage, Method, decompressed};
 use crate::mailbox::read::consumed::Consumed;
 use crate::mailbox::read::full::up_to;
 use crate::platform::FileExt as _;
@@ -83,27 +83,27 @@ impl Passing for FromStart {
 }
 
 /// What is in `file`: of an archive the members that `judge` takes, which names the others to `skipped`. `None` if it is neither
-/// compressed nor an archive. `consumed` is told how far the file was read.
+/// compressed nor an archive. `most` octets may come of compressed data. `consumed` is told how far the file was read.
 ///
 /// # Errors
 /// The system's. Once `stop` is requested, reading it ends with an error, too.
 pub(crate) fn unpacked(
     file: &Arc<File>,
-    limits: Limits,
+    most: u64,
     judge: Judge,
-    skipped: &Skipped,
+    skipped: &Arc<Mutex<Skipped>>,
     consumed: &Arc<Consumed>,
     stop: &Stop,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
     let start = up_to(LOOKED_AT, |rest, before| file.read_at(rest, before))?;
     let whole = FromStart::telling(file, consumed, stop);
     Ok(if is_zip(&start) {
-        let zip = Zip::new(Arc::clone(file), limits, consumed, stop);
+        let zip = Zip::new(Arc::clone(file), most, consumed, stop);
         Some(Box::new(Joined::new(zip, judge, skipped)))
     } else if tar::is_header(&start) {
         Some(Box::new(Joined::new(Tar::new(whole), judge, skipped)))
     } else if Method::of_start(&start).is_some() {
-        Some(untarred(whole, limits, judge, skipped)?)
+        Some(untarred(whole, most, judge, skipped)?)
     } else {
         None
     })
@@ -115,11 +115,11 @@ pub(crate) fn unpacked(
 /// The reader's.
 pub(crate) fn untarred<R: Read + Send + 'static>(
     reader: R,
-    limits: Limits,
+    most: u64,
     judge: Judge,
-    skipped: &Skipped,
+    skipped: &Arc<Mutex<Skipped>>,
 ) -> io::Result<Box<dyn Read + Send>> {
-    let mut reader = decompressed(reader, limits)?;
+    let mut reader = decompressed(reader, most)?;
     let mut start = Vec::with_capacity(LOOKED_AT);
     let read = (&mut reader).take(LOOKED_AT as u64).read_to_end(&mut start);
     // Data that are damaged there give what came before, and tell it again.

@@ -15,9 +15,9 @@ use rawzip::{
     ZipArchiveEntryWayfinder, ZipLocator, ZipVerifier,
 };
 
-use super::joined::{Member, Members, Spoiled, check};
+use super::joined::{Member, Members, check};
 use crate::mailbox::Stop;
-use crate::mailbox::compressed::{Damage, Limits};
+use crate::mailbox::compressed::{Damage, exceeded};
 use crate::mailbox::read::consumed::Consumed;
 use crate::platform::FileExt as _;
 
@@ -36,9 +36,10 @@ pub(super) fn is_member(start: &[u8]) -> bool {
 /// An archive that is opened when it is read.
 pub(super) struct Zip {
     file: Arc<File>,
-    limits: Limits,
+    /// Octets that may come of them.
+    most: u64,
     opened: Option<Directory>,
-    body: Option<ZipVerifier<Body>>,
+    body: Option<ZipVerifier<Box<dyn Read + Send>>>,
     /// Octets of members that were read.
     expanded: u64,
     consumed: Arc<Consumed>,
@@ -76,37 +77,18 @@ impl ReaderAt for Shared {
     }
 }
 
-enum Body {
-    Stored(RangeReader<Shared>),
-    Deflated(Box<DeflateDecoder<BufReader<RangeReader<Shared>>>>),
-}
-
-impl Read for Body {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Stored(reader) => reader.read(into),
-            Self::Deflated(decoder) => decoder.read(into),
-        }
-    }
-}
-
 fn damaged(why: impl std::fmt::Display) -> io::Error {
     let why = format!("a zip archive that is damaged or cut off ({why})");
     io::Error::other(Damage::of_archive(why, false))
 }
 
 impl Zip {
-    pub(super) fn new(
-        file: Arc<File>,
-        limits: Limits,
-        consumed: &Arc<Consumed>,
-        stop: &Stop,
-    ) -> Self {
+    pub(super) fn new(file: Arc<File>, most: u64, consumed: &Arc<Consumed>, stop: &Stop) -> Self {
         Self {
             consumed: Arc::clone(consumed),
             stop: stop.clone(),
             file,
-            limits,
+            most,
             opened: None,
             body: None,
             expanded: 0,
@@ -239,12 +221,12 @@ impl Members for Zip {
                 Shared(Arc::clone(&self.file), Arc::clone(&self.consumed)),
                 start..end,
             );
-            let body = match entry.is_stored {
-                true => Body::Stored(range),
-                false => Body::Deflated(Box::new(DeflateDecoder::new(BufReader::with_capacity(
+            let body: Box<dyn Read + Send> = match entry.is_stored {
+                true => Box::new(range),
+                false => Box::new(DeflateDecoder::new(BufReader::with_capacity(
                     64 << 10,
                     range,
-                )))),
+                ))),
             };
             self.body = Some(found.verifying_reader(body));
         }
@@ -263,13 +245,13 @@ impl Members for Zip {
                 // The system's own have numbers.
                 Err(error) if error.raw_os_error().is_some() => return Err(error),
                 Err(error) => {
-                    let why = format!("damaged: {error}");
-                    return Err(io::Error::other(Spoiled(why)));
+                    let damage = Damage::of_member(format!("damaged: {error}"));
+                    return Err(io::Error::other(damage));
                 }
             }
         };
         self.expanded += read as u64;
-        match self.limits.exceeded(self.expanded, opened.length) {
+        match exceeded(self.most, self.expanded, opened.length) {
             Some(why) => Err(io::Error::other(Damage::of_archive(why, false))),
             None => Ok(read),
         }

@@ -5,17 +5,10 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use crate::mailbox::archive::FromStart;
-use crate::mailbox::compressed::{Damage, Decoder, Limits, MAGIC, Method};
+use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method};
 use crate::mailbox::read::full::up_to;
 use crate::mailbox::{Options, Stop};
 use crate::platform::FileExt as _;
-
-/// How much compressed data may become.
-pub(crate) fn limits(options: &Options) -> Limits {
-    Limits {
-        expanded: options.max_expanded,
-    }
-}
 
 /// What came of reading one message.
 pub(crate) enum Content {
@@ -37,7 +30,7 @@ pub(crate) fn content_of(
 ) -> io::Result<Content> {
     if let Some(method) = method {
         let reader = FromStart::new(file, &Stop::default());
-        let decoder = Decoder::new(method, reader, limits(options));
+        let decoder = Decoder::new(method, reader, options.max_expanded);
         let mut content = Vec::new();
         let read = decoder.take(most as u64 + 1).read_to_end(&mut content);
         return match read {

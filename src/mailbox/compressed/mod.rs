@@ -16,5 +16,5 @@ mod zstd;
 
 pub(super) use method::plain_suffix;
 pub(crate) use method::{MAGIC, Method};
-pub(crate) use read::{Damage, Decoder, Limits, decompressed};
+pub(crate) use read::{Damage, Decoder, decompressed, exceeded};
 pub(super) use write::Encoder;

@@ -15,31 +15,15 @@ use super::streams::{bzip2, gzip, xz};
 use super::zstd::Frames;
 use crate::detail::{Detail, Setting};
 
-/// How much compressed data may become.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Limits {
-    /// Octets.
-    pub(crate) expanded: u64,
-}
-
-impl Limits {
-    /// For who reads no more than he wants.
-    pub(crate) const NONE: Self = Self { expanded: u64::MAX };
-
-    /// Why no more than `expanded` octets may come of so many.
-    pub(crate) fn exceeded(self, expanded: u64, compressed: u64) -> Option<Detail> {
-        if expanded > self.expanded {
-            let most = self.expanded;
-            return Some(
-                Detail::from(format!("they expand to more than {most} bytes ("))
-                    .naming(Setting::Expanded)
-                    .then(")"),
-            );
-        }
-        let most = compressed.saturating_mul(RATIO).max(UNJUDGED);
-        (expanded > most)
-            .then(|| format!("they expand to more than {RATIO} times what they are").into())
+/// Why no more than `expanded` octets may come of so many, where `most` are allowed.
+pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Detail> {
+    if expanded > most {
+        let detail = Detail::from(format!("they expand to more than {most} bytes ("));
+        return Some(detail.naming(Setting::Expanded).then(")"));
     }
+    let most = compressed.saturating_mul(RATIO).max(UNJUDGED);
+    (expanded > most)
+        .then(|| format!("they expand to more than {RATIO} times what they are").into())
 }
 
 /// Octets for each compressed one, beyond [`UNJUDGED`].
@@ -160,7 +144,8 @@ impl std::error::Error for Damage {}
 /// Decompresses.
 pub(crate) struct Decoder<R> {
     method: Method,
-    limits: Limits,
+    /// Octets that may come of them.
+    most: u64,
     octets: Octets<R>,
     state: Decoding<R>,
     expanded: u64,
@@ -179,14 +164,14 @@ enum Decoding<R> {
 
 impl<R: Read> Decoder<R> {
     /// Of data that [are compressed](Method::of_start) so.
-    pub(crate) fn new(method: Method, reader: R, limits: Limits) -> Self {
-        Self::of(method, Octets::new(reader), limits)
+    pub(crate) fn new(method: Method, reader: R, most: u64) -> Self {
+        Self::of(method, Octets::new(reader), most)
     }
 
-    fn of(method: Method, octets: Octets<R>, limits: Limits) -> Self {
+    fn of(method: Method, octets: Octets<R>, most: u64) -> Self {
         Self {
             method,
-            limits,
+            most,
             octets,
             state: Decoding::Between(false),
             expanded: 0,
@@ -303,7 +288,7 @@ impl<R: Read> Decoder<R> {
                     Ok(0) => self.state = Decoding::Between(true),
                     Ok(read) => {
                         self.expanded += read as u64;
-                        let exceeded = self.limits.exceeded(self.expanded, self.octets.taken());
+                        let exceeded = exceeded(self.most, self.expanded, self.octets.taken());
                         if let Some(why) = exceeded {
                             self.state = Decoding::Damaged(self.damage(why));
                             continue;
@@ -347,11 +332,11 @@ impl<R: Read> Read for Decoder<R> {
 /// The reader's.
 pub(crate) fn decompressed<R: Read + Send + 'static>(
     reader: R,
-    limits: Limits,
+    most: u64,
 ) -> io::Result<Box<dyn Read + Send>> {
     let mut octets = Octets::new(reader);
     Ok(match Method::of_start(octets.peek(MAGIC)?) {
-        Some(method) => Box::new(Decoder::of(method, octets, limits)),
+        Some(method) => Box::new(Decoder::of(method, octets, most)),
         None => Box::new(octets),
     })
 }

@@ -16,26 +16,15 @@ const LATEST: i64 = 253_402_300_799;
 /// The line for a mail of that sender that came so many seconds after 1970, without its end. A sender that would not be
 /// one word is none.
 pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
-    const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
     let is_word =
         !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
     let sender = std::str::from_utf8(sender).ok().filter(|_| is_word);
-    let at = DateTime::from_timestamp(seconds.clamp(0, LATEST));
-    let name = |names: &[&'static str], index: usize| names.get(index).copied().unwrap_or("???");
-    format!(
-        "From {} {} {} {:2} {:02}:{:02}:{:02} {:04}",
-        sender.unwrap_or(NOBODY),
-        name(&DAYS, usize::from(at.day_of_week())),
-        name(&MONTHS, usize::from(at.month).wrapping_sub(1)),
-        at.day,
-        at.hour,
-        at.minute,
-        at.second,
-        at.year
-    )
+    // `Thu, 1 Jan 1970 00:00:00 +0000`
+    let date = DateTime::from_timestamp(seconds.clamp(0, LATEST)).to_rfc822();
+    let mut words = date.split([',', ' ']).filter(|word| !word.is_empty());
+    let [weekday, day, month, year, time] = [(); 5].map(|()| words.next().unwrap_or_default());
+    let sender = sender.unwrap_or(NOBODY);
+    format!("From {sender} {weekday} {month} {day:>2} {time} {year}")
 }
 
 #[cfg(test)]

@@ -132,14 +132,7 @@ fn append(
 /// The old file for keeps, as mail that came late is only in there.
 pub(crate) fn keep(old: Option<NamedTempFile>, target: &Path, error: Error) -> Error {
     let Some(old) = old else { return error };
-    let name = replace::with_suffix(target, ".before".as_ref());
-    let kept = match old.persist_noclobber(&name) {
-        Ok(_) => name,
-        Err(failed) => match failed.file.keep() {
-            Ok((_, name)) => name,
-            Err(_) => return error,
-        },
-    };
+    let kept = replace::keep_before(old, target);
     let cause =
         std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
     let what = format!(

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::mailbox::Observer;
 use crate::mailbox::compressed::{Encoder, Method};
 use crate::mailbox::failure::{cannot_read, cannot_write, unreadable};
-use crate::mailbox::place::temporary::{Temporary, folder_of, temporary_in};
+use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::mailbox::read::full::filled_by;
 use crate::platform::{self, FileExt as _, MetadataExt as _, exchange};
 
@@ -71,7 +71,9 @@ impl Identity {
 /// A temporary file in the folder of what it is to become.
 pub(crate) struct Beside {
     pub(crate) target: PathBuf,
-    writer: Box<Encoder<BufWriter<Temporary>>>,
+    /// Errors of the temporary file itself would name it, but people know the file that it is to become.
+    writer: Box<Encoder<BufWriter<File>>>,
+    temporary: NamedTempFile,
 }
 
 impl Beside {
@@ -87,11 +89,13 @@ impl Beside {
         method: Option<Method>,
     ) -> Result<Self, Error> {
         let temporary = temporary_in(folder).map_err(cannot_write(target))?;
-        let writer = BufWriter::with_capacity(BUFFER, Temporary(temporary));
-        let writer = Encoder::new(method, writer).map_err(cannot_write(target))?;
+        let file = temporary.as_file().try_clone();
+        let writer =
+            file.and_then(|file| Encoder::new(method, BufWriter::with_capacity(BUFFER, file)));
         Ok(Self {
             target: target.into(),
-            writer: Box::new(writer),
+            writer: Box::new(writer.map_err(cannot_write(target))?),
+            temporary,
         })
     }
 
@@ -143,11 +147,13 @@ impl Beside {
 
     /// The same without the time: it is another file, made now.
     pub(crate) fn finished_now(self, like: &File) -> Result<Finished, Error> {
-        let Self { target, writer } = self;
-        let writer = writer.finish().map_err(cannot_write(&target))?;
-        let Temporary(temporary) = writer
-            .into_inner()
-            .map_err(|error| cannot_write(&target)(error.into_error()))?;
+        let Self {
+            target,
+            writer,
+            temporary,
+        } = self;
+        let written = writer.finish().and_then(|mut writer| writer.flush());
+        written.map_err(cannot_write(&target))?;
         platform::dress(temporary.as_file(), like).map_err(cannot_write(&target))?;
         Ok(Finished { target, temporary })
     }
@@ -241,13 +247,7 @@ impl Finished {
     /// What another program wrote stands under the temporary name: it is kept under one that people see.
     pub(crate) fn kept(self, error: Option<io::Error>) -> Error {
         let Self { target, temporary } = self;
-        let kept = match temporary.persist_noclobber(with_suffix(&target, ".before".as_ref())) {
-            Ok(_) => with_suffix(&target, ".before".as_ref()),
-            Err(failed) => match failed.file.keep() {
-                Ok((_, name)) => name,
-                Err(failed) => failed.file.path().to_owned(),
-            },
-        };
+        let kept = keep_before(temporary, &target);
         let why = error.map_or_else(String::new, |error| format!(": {error}"));
         cannot_write(&target)(io::Error::other(format!(
             "another program changed it at that moment{why}; what that one wrote is in {}",
@@ -277,6 +277,18 @@ impl Finished {
             None => failed.error,
         };
         Err(cannot_write(&target)(error))
+    }
+}
+
+/// Keeps what was under the name `target` before, or could be: its name now.
+pub(crate) fn keep_before(old: NamedTempFile, target: &Path) -> PathBuf {
+    let name = with_suffix(target, ".before".as_ref());
+    match old.persist_noclobber(&name) {
+        Ok(_) => name,
+        Err(failed) => match failed.file.keep() {
+            Ok((_, name)) => name,
+            Err(failed) => failed.file.path().to_owned(),
+        },
     }
 }
 

@@ -43,20 +43,6 @@ fn our_system() -> String {
     format!("{:08x}", hasher.finish() & 0xffff_ffff)
 }
 
-/// A temporary file to write to. Errors of [`NamedTempFile`] name it, but people know the file that it is to become.
-#[derive(Debug)]
-pub(crate) struct Temporary(pub(crate) NamedTempFile);
-
-impl io::Write for Temporary {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.as_file_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.as_file_mut().flush()
-    }
-}
-
 /// A temporary file that goes when dropped. What goes wrong does not name it either.
 pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()

@@ -5,14 +5,14 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use memchr::memchr;
 
 use crate::error::Error;
 use crate::mailbox::archive::{self, Skipped};
-use crate::mailbox::compressed::content::{limits, method_of};
+use crate::mailbox::compressed::content::method_of;
 use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
@@ -44,7 +44,7 @@ pub(crate) struct Opened {
     /// The file with a name: the result gets what it has besides mail.
     original: Option<Arc<File>>,
     /// Members of an archive that are no mail.
-    skipped: Skipped,
+    skipped: Arc<Mutex<Skipped>>,
 }
 
 impl Opened {
@@ -59,11 +59,17 @@ impl Opened {
         stop: &Stop,
     ) -> Result<Self, Error> {
         let file = Arc::new(file);
-        let skipped = Skipped::default();
+        let skipped = Arc::default();
         let ending = stop.of_part();
         let consumed = Arc::default();
-        let limits = limits(options);
-        let unpacked = archive::unpacked(&file, limits, find::judged, &skipped, &consumed, &ending);
+        let unpacked = archive::unpacked(
+            &file,
+            options.max_expanded,
+            find::judged,
+            &skipped,
+            &consumed,
+            &ending,
+        );
         let source = match unpacked.map_err(|error| in_full(error, name))? {
             Some(reader) => {
                 let reader = Background::start(|| Ok(reader), name.into(), ending);
@@ -84,13 +90,13 @@ impl Opened {
         Self {
             source: Source::file(&file),
             original: Some(file),
-            skipped: Skipped::default(),
+            skipped: Arc::default(),
         }
     }
 
     /// A source that comes in a stream, and its members that are no mail.
     #[cfg(feature = "cli")]
-    pub(crate) fn stream(reader: Background, skipped: Skipped) -> Self {
+    pub(crate) fn stream(reader: Background, skipped: Arc<Mutex<Skipped>>) -> Self {
         Self {
             source: Source::stream(reader),
             original: None,
@@ -222,7 +228,7 @@ impl<S: Send> Job<'_, S> {
     /// What is in a compressed file, in a file without a name.
     fn expanded(&self, method: Method, file: &Arc<File>) -> Result<Result<File, Damage>, Error> {
         let reader = archive::FromStart::new(file, self.stop);
-        let mut decoder = Decoder::new(method, reader, limits(self.options));
+        let mut decoder = Decoder::new(method, reader, self.options.max_expanded);
         let folder = std::env::temp_dir();
         let plain = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
         let mut writer = BufWriter::with_capacity(256 << 10, plain);
@@ -340,7 +346,7 @@ impl<S: Send> Job<'_, S> {
         }
         // The observer hears of each one, so that the sum leaves them out.
         self.observer.done(&summary);
-        let skipped = skipped.take();
+        let skipped = std::mem::take(&mut *skipped.lock().unwrap_or_else(PoisonError::into_inner));
         for (member, what) in skipped.named {
             summary.skipped_files += 1;
             self.observer

@@ -15,17 +15,6 @@ use crate::mailbox::read::window::Windows;
 /// How much of the first message of a piece is looked at.
 const HEADER: usize = 64 << 10;
 
-/// How pieces are to be made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Splitting<'o> {
-    /// Octets in a piece, but for the end of its last message.
-    pub(crate) size: u64,
-    /// Whether messages are counted.
-    pub(crate) counts: bool,
-    /// How the mailbox is walked.
-    pub(crate) options: &'o Options,
-}
-
 /// A piece of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
@@ -40,7 +29,8 @@ pub(crate) struct Piece {
 }
 
 /// Gives `take` the pieces of a file, in order, and how it quotes if it is an mbox. They tile the file, which is `length`
-/// octets long; what is empty, compressed, or a single message has one.
+/// octets long; what is empty, compressed, or a single message has one. A piece has `size` octets, but for the end of its last
+/// message, and its messages are counted if that is asked for.
 ///
 /// # Errors
 /// The errors of reading `source`, and of `take`.
@@ -48,7 +38,8 @@ pub(crate) fn pieces(
     source: &mut Source,
     kind: Kind,
     length: u64,
-    splitting: &Splitting<'_>,
+    (size, counts): (u64, bool),
+    options: &Options,
     take: &mut dyn FnMut(&Piece, Option<Quoting>) -> io::Result<()>,
 ) -> io::Result<()> {
     let first = header(source)?;
@@ -59,7 +50,7 @@ pub(crate) fn pieces(
         whole: Some(why),
     };
     if kind == Kind::Eml {
-        let messages = splitting.counts.then_some(1);
+        let messages = counts.then_some(1);
         let piece = Piece {
             messages,
             ..all(SINGLE)
@@ -71,10 +62,10 @@ pub(crate) fn pieces(
         window,
         max_message,
         ..
-    } = *splitting.options;
+    } = *options;
     // For small pieces not much more is read than they hold.
-    let window = window.min(usize::try_from(splitting.size).unwrap_or(window));
-    let count = |windows: &mut Windows| match splitting.counts {
+    let window = window.min(usize::try_from(size).unwrap_or(window));
+    let count = |windows: &mut Windows| match counts {
         true => counted(windows).map(Some),
         false => Ok(None),
     };
@@ -90,7 +81,7 @@ pub(crate) fn pieces(
             let start = source.start(mmdf::LOOK_AHEAD)?;
             let is_mbox = file.is_none() || Division::of(&start) == Division::Mbox;
             let mut piece = all(why);
-            if splitting.counts {
+            if counts {
                 let all = std::mem::replace(source, Source::stream(io::empty()));
                 let mut windows = Windows::new(all, window, max_message);
                 piece.messages = count(&mut windows)?;
@@ -101,7 +92,7 @@ pub(crate) fn pieces(
     };
     let mut from = 0_u64;
     loop {
-        let beyond = from.saturating_add(splitting.size);
+        let beyond = from.saturating_add(size);
         let to = match beyond < length {
             true => cutter.piece(beyond..u64::MAX)?.start(length),
             false => length,
