@@ -1,12 +1,15 @@
-//! Which parts leave, why others that are as large do not, and what is left.
+//! Which parts leave and where to, why others that are as large do not, and what is left.
+
+use std::sync::Arc;
 
 use crate::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
 use crate::mime::header::has_control_character;
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::{Content, MediaType, PartId, ScanLimits, Tree};
 use crate::plan::protection;
-use crate::policy::{Policy, TypePattern};
+use crate::policy::{OnFailure, Policy, TypePattern};
 use crate::report::{Reason, Refusal};
+use crate::store::{Key, Store};
 
 /// Octets of a body below which nothing leaves: the reference in its place would be as large.
 const LEAST: usize = 1 << 10;
@@ -41,6 +44,43 @@ impl Default for Choice {
             types: Vec::new(),
             takes_shown: false,
         }
+    }
+}
+
+/// Where content goes, what goes, and what is left in its place.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where content goes; none for a dry run, which says what would go.
+    pub store: Option<Arc<dyn Store>>,
+    /// The start of an object's URL, up to its path, with its last slash.
+    pub base_url: String,
+    /// Which parts leave.
+    pub choice: Choice,
+    /// What is left in the place of a part.
+    pub form: Stub,
+    /// Whether a text in the mail is to name what left. Where there is one, it is kept true.
+    pub text: bool,
+    /// What to do when the store fails for a while.
+    pub on_failure: OnFailure,
+}
+
+impl Settings {
+    /// Attachments of 100 KiB and more go to this store, and message/external-body parts refer to them by the URLs that the
+    /// store gives them.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            base_url: store.base_url(),
+            store: Some(store),
+            choice: Choice::default(),
+            form: Stub::default(),
+            text: false,
+            on_failure: OnFailure::default(),
+        }
+    }
+
+    pub(super) fn url_of(&self, key: &Key) -> String {
+        format!("{}{}", self.base_url, key.path())
     }
 }
 

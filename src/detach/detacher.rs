@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use super::choice::{Choice, Stub, reading};
+use super::choice::{Settings, reading};
 use super::part::{content_of, edits};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
@@ -16,24 +16,7 @@ use crate::plan::documents::shown_inline;
 use crate::policy::{OnFailure, Policy};
 use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Report, Retry, Row};
 use crate::span::Span;
-use crate::store::{Key, Store};
-
-/// Where content goes, what goes, and what is left in its place.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Where content goes; none for a dry run, which says what would go.
-    pub store: Option<Arc<dyn Store>>,
-    /// The start of an object's URL, up to its path, with its last slash.
-    pub base_url: String,
-    /// Which parts leave.
-    pub choice: Choice,
-    /// What is left in the place of a part.
-    pub form: Stub,
-    /// Whether a text in the mail is to name what left. Where there is one, it is kept true.
-    pub text: bool,
-    /// What to do when the store fails for a while.
-    pub on_failure: OnFailure,
-}
+use crate::store::Key;
 
 /// Moves attachments into a store.
 pub struct Detacher {
@@ -70,26 +53,6 @@ struct Left {
     key: Key,
     group: Group,
     row: usize,
-}
-
-impl Settings {
-    /// Attachments of 100 KiB and more go to this store, and message/external-body parts refer to them by the URLs that the
-    /// store gives them.
-    #[must_use]
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self {
-            base_url: store.base_url(),
-            store: Some(store),
-            choice: Choice::default(),
-            form: Stub::default(),
-            text: false,
-            on_failure: OnFailure::default(),
-        }
-    }
-
-    pub(super) fn url_of(&self, key: &Key) -> String {
-        format!("{}{}", self.base_url, key.path())
-    }
 }
 
 impl Detacher {

@@ -40,5 +40,5 @@ mod part;
 
 #[cfg(feature = "cli")]
 pub(crate) use self::choice::is_attachment;
-pub use self::choice::{Choice, Stub};
-pub use self::detacher::{Attachment, Detacher, Detachment, Settings};
+pub use self::choice::{Choice, Settings, Stub};
+pub use self::detacher::{Attachment, Detacher, Detachment};

@@ -5,8 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::choice::Stub;
-use super::detacher::Settings;
+use super::choice::{Settings, Stub};
 use crate::edit::{Edit, Group};
 use crate::external_body::{
     ALTERED_FIELD, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, is_of_content, newline_of,

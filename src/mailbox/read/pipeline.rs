@@ -154,7 +154,8 @@ where
                 let slot = state.slot(number);
                 let (item, part) = (Arc::clone(&slot.item), slot.done[index].0);
                 drop(state);
-                let done = (self.work)(&item, part)?;
+                let work = &self.work;
+                let done = work(&item, part)?;
                 state = self.lock();
                 let slot = state.slot(number);
                 slot.done[index].1 = Some(done);
