@@ -81,9 +81,6 @@ pub fn convert_to<S: Send>(
 }
 
 /// Converts a folder to one mbox in an open file.
-///
-/// # Errors
-/// As [`convert_to`].
 #[cfg(feature = "cli")]
 pub(crate) fn convert_folder_open<S: Send>(
     source: &Path,

@@ -286,9 +286,6 @@ fn is_mh(folder: &Path, format: Format) -> io::Result<bool> {
 }
 
 /// What a file is, seen from its start, and how it is compressed; or what it is instead.
-///
-/// # Errors
-/// [`Error::Read`] if it cannot be looked at.
 #[allow(clippy::type_complexity)] // looked at, and what came of it
 pub(crate) fn look_at(
     path: &Path,

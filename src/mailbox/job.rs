@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::mailbox::compressed::Method;
-use crate::mailbox::forms::eudora::Index;
+use crate::mailbox::forms::eudora::{Index, index_beside};
 use crate::mailbox::start::Kind;
 use crate::mailbox::{Observer, Options, Stop, Transform};
 
@@ -47,7 +47,7 @@ impl<'a, S> Job<'a, S> {
     /// The index beside a mailbox of Eudora; none for other kinds.
     pub(crate) fn index(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<Index> {
         let file = file.filter(|_| kind == Kind::Eudora)?;
-        Some(Index::beside(self.path, file).unwrap_or_else(|path| {
+        Some(index_beside(self.path, file).unwrap_or_else(|path| {
             let what = "an index of Eudora that does not fit its mailbox";
             self.observer.skipped(&path, what);
             Index::default()

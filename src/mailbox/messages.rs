@@ -118,16 +118,14 @@ fn read(
         stop,
         mailbox: Mutex::default(),
     };
-    let done = convert_in_place(source, &options, &Every, &telling, stop);
+    let done = convert_in_place(source, &options, &telling, &telling, stop);
     if let Err(error) = done {
         telling.send(Err(error));
     }
 }
 
 /// Takes each message as it is.
-struct Every;
-
-impl Transform<OwnedMessage> for Every {
+impl Transform<OwnedMessage> for Telling<'_> {
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
         Some(0)
     }

@@ -95,9 +95,6 @@ fn named(path: &Path) -> Option<Kind> {
 
 /// Refuses mailboxes that would be one file, or one folder, where names that differ only in case are the same. `folds` says
 /// whether they are; it is asked only if there are such.
-///
-/// # Errors
-/// [`Error::Write`], before anything is made.
 pub(crate) fn check_case(
     finds: &Finds,
     destination: &Path,
@@ -235,9 +232,6 @@ pub(crate) fn check(
 }
 
 /// Refuses what is no mbox, for an open file.
-///
-/// # Errors
-/// [`Error::Usage`].
 pub(crate) fn check_open(source: &Path, result: Option<Kind>) -> Result<(), Error> {
     if matches!(result, Some(Kind::Mbox | Kind::Archive | Kind::Eml)) {
         return Ok(());

@@ -30,9 +30,6 @@ impl Kind {
 }
 
 /// What a file is that starts so, whatever it is said to be.
-///
-/// # Errors
-/// The name of what the file is instead of mail.
 pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if start.is_empty() {
         return Ok(Kind::Mbox);

@@ -168,7 +168,7 @@ impl<S: Send> Job<'_, S> {
             let start = summary.bytes_in + frame.start as u64;
             let letter = Letter {
                 content: &plain,
-                flags: self.eudora.and_then(|index| index.flags(start)),
+                flags: self.eudora.and_then(|index| index.get(&start).copied()),
                 envelope: self.envelope(separator, &plain),
             };
             delivery.deliver(letter, summary)?;
@@ -337,9 +337,6 @@ fn arrival(name: &Path) -> (u64, Vec<u8>) {
 }
 
 /// Whether a line of an mbox starts with `>>From `, wherever: then it is mboxrd.
-///
-/// # Errors
-/// [`Error::Unreadable`].
 pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
     const LINE: &[u8] = b"\n>>From ";
     let finder = memmem::Finder::new(LINE);

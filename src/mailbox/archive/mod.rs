@@ -110,9 +110,6 @@ pub(crate) fn unpacked(
 }
 
 /// What `reader` gives, decompressed if it is compressed, or the members of the tar archive that this is.
-///
-/// # Errors
-/// The reader's.
 pub(crate) fn untarred<R: Read + Send + 'static>(
     reader: R,
     most: u64,

@@ -327,9 +327,6 @@ impl<R: Read> Read for Decoder<R> {
 }
 
 /// What `reader` gives, decompressed if its first octets say that it is compressed.
-///
-/// # Errors
-/// The reader's.
 pub(crate) fn decompressed<R: Read + Send + 'static>(
     reader: R,
     most: u64,

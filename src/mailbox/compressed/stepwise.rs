@@ -13,33 +13,32 @@ pub(super) trait Member<R> {
     fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize>;
 }
 
-/// Decompresses one stream.
-pub(super) trait Decompress {
-    /// How many octets it took, and wrote, so far.
-    fn totals(&self) -> (u64, u64);
-
-    /// From `input`, which is empty at the end, to `output`; whether the stream ended, or why it cannot go on.
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> io::Result<bool>;
-}
+/// Decompresses from input, which is empty at the end, to output: how many octets it took and wrote so far, and whether the
+/// stream ended, or why it cannot go on.
+type Step = dyn FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send;
 
 /// The reader.
-pub(super) struct Stepwise<D> {
-    decompress: D,
+pub(super) struct Stepwise {
+    step: Box<Step>,
+    totals: (u64, u64),
     ended: bool,
     failed: Option<io::Error>,
 }
 
-impl<D: Decompress> Stepwise<D> {
-    pub(super) fn new(decompress: D) -> Self {
+impl Stepwise {
+    pub(super) fn new(
+        step: impl FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send + 'static,
+    ) -> Self {
         Self {
-            decompress,
+            step: Box::new(step),
+            totals: (0, 0),
             ended: false,
             failed: None,
         }
     }
 }
 
-impl<R: Read, D: Decompress> Member<R> for Stepwise<D> {
+impl<R: Read> Member<R> for Stepwise {
     fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize> {
         loop {
             if let Some(error) = self.failed.take() {
@@ -50,16 +49,16 @@ impl<R: Read, D: Decompress> Member<R> for Stepwise<D> {
             }
             let input = octets.fill_buf()?;
             let is_end = input.is_empty();
-            let before = self.decompress.totals();
-            let ended = self.decompress.step(input, into);
-            let now = self.decompress.totals();
-            octets.consume(usize::try_from(now.0 - before.0).unwrap_or(usize::MAX));
+            let before = self.totals;
+            let (taken, written, ended) = (self.step)(input, into);
+            self.totals = (taken, written);
+            octets.consume(usize::try_from(taken - before.0).unwrap_or(usize::MAX));
             match ended {
                 Ok(ended) => self.ended = ended,
                 Err(error) => self.failed = Some(error),
             }
-            if now.1 > before.1 {
-                return usize::try_from(now.1 - before.1).map_err(io::Error::other);
+            if written > before.1 {
+                return usize::try_from(written - before.1).map_err(io::Error::other);
             }
             if is_end && !self.ended && self.failed.is_none() {
                 return Err(io::ErrorKind::UnexpectedEof.into());

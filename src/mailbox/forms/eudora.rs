@@ -74,61 +74,47 @@ pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Result<Opt
     }
 }
 
-/// The index of a mailbox.
-#[derive(Default, Debug)]
-pub(crate) struct Index {
-    /// What is noted about the message that begins there.
-    flags: HashMap<u64, Flags>,
-}
+/// The index of a mailbox: what is noted about the message that begins there.
+pub(crate) type Index = HashMap<u64, Flags>;
 
 /// Octets of an index: a million messages.
 const LONGEST: u64 = 256 << 20;
 const HEAD: usize = 104;
 const ENTRY: usize = 218;
 
-impl Index {
-    /// The index that lies beside a mailbox: none if there is none, or none that could be read. The error names one that
-    /// does not fit.
-    pub(crate) fn beside(mailbox: &Path, file: &File) -> Result<Self, PathBuf> {
-        let Some((path, octets)) = toc_of(mailbox) else {
-            return Ok(Self::default());
-        };
-        let length = file.metadata().map_or(0, |metadata| metadata.len());
-        match Self::read(&octets, file, length) {
-            Some(index) => Ok(index),
-            None => Err(path),
-        }
-    }
+/// The index that lies beside a mailbox: none if there is none, or none that could be read. The error names one that does not
+/// fit.
+pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf> {
+    let Some((path, octets)) = toc_of(mailbox) else {
+        return Ok(Index::default());
+    };
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
+    index(&octets, file, length).ok_or(path)
+}
 
-    fn read(octets: &[u8], file: &File, length: u64) -> Option<Self> {
-        let entries = octets.get(HEAD..)?;
-        let mut flags = HashMap::new();
-        if entries.len() % ENTRY != 0 {
+fn index(octets: &[u8], file: &File, length: u64) -> Option<Index> {
+    let entries = octets.get(HEAD..)?;
+    let mut index = Index::new();
+    if entries.len() % ENTRY != 0 {
+        return None;
+    }
+    for entry in entries.chunks_exact(ENTRY) {
+        let start = u64::from(number(entry, 0)?);
+        let end = start + u64::from(number(entry, 4)?);
+        let is_message = |at: u64| {
+            let mut opening = [0; LOOK_AHEAD];
+            let read = file.read_at(&mut opening, at).unwrap_or(0);
+            starts(opening.get(..read).unwrap_or_default())
+        };
+        if end <= start || !is_message(start) || !(end == length || is_message(end)) {
             return None;
         }
-        for entry in entries.chunks_exact(ENTRY) {
-            let start = u64::from(number(entry, 0)?);
-            let end = start + u64::from(number(entry, 4)?);
-            let is_message = |at: u64| {
-                let mut opening = [0; LOOK_AHEAD];
-                let read = file.read_at(&mut opening, at).unwrap_or(0);
-                starts(opening.get(..read).unwrap_or_default())
-            };
-            if end <= start || !is_message(start) || !(end == length || is_message(end)) {
-                return None;
-            }
-            let [state, _, _, _, priority] = *entry.get(12..17)? else {
-                return None;
-            };
-            flags.insert(start, Flags::of_eudora(state, priority));
-        }
-        Some(Self { flags })
+        let [state, _, _, _, priority] = *entry.get(12..17)? else {
+            return None;
+        };
+        index.insert(start, Flags::of_eudora(state, priority));
     }
-
-    /// What is noted about the message that begins there.
-    pub(crate) fn flags(&self, start: u64) -> Option<Flags> {
-        self.flags.get(&start).copied()
-    }
+    Some(index)
 }
 
 fn number(entry: &[u8], at: usize) -> Option<u32> {

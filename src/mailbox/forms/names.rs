@@ -31,9 +31,6 @@ pub(crate) struct FolderNames {
 impl FolderNames {
     /// A name for a label, with this behind it. `make` makes what has it, and says whether it could: if there is one of
     /// that name, the next is tried.
-    ///
-    /// # Errors
-    /// Those of `make`.
     pub(crate) fn give<E>(
         &mut self,
         label: &str,

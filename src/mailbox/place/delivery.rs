@@ -160,9 +160,6 @@ impl Delivery {
     }
 
     /// A message goes to where it belongs. Its octets are counted in `summary` as often as they are written.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
     pub(crate) fn deliver(
         &mut self,
         letter: Letter<'_>,

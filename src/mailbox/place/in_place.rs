@@ -61,7 +61,13 @@ impl<S: Send> Job<'_, S> {
         let target = self.path.canonicalize().map_err(unreadable(self.path))?;
         let lock = self.locked(&target)?;
         match self.options.locking {
-            Locking::Throughout => self.under_lock(&lock, &target),
+            Locking::Throughout => {
+                let before = Identity::of_file(lock.file(), &target)?;
+                let mut sink = self.sink(&lock, &target);
+                let summary = self.whole_mbox(Source::file(lock.file()), &mut sink)?;
+                self.put(&lock, &target, sink, &before, &summary)?;
+                Ok(summary)
+            }
             Locking::AtBothEnds => self.between_locks(lock, &target),
         }
     }
@@ -81,14 +87,6 @@ impl<S: Send> Job<'_, S> {
             target,
             self.options.backup.as_deref(),
         )
-    }
-
-    fn under_lock(&self, lock: &Lock, target: &Path) -> Result<Summary, Error> {
-        let before = Identity::of_file(lock.file(), target)?;
-        let mut sink = self.sink(lock, target);
-        let summary = self.whole_mbox(Source::file(lock.file()), &mut sink)?;
-        self.put(lock, target, sink, &before, &summary)?;
-        Ok(summary)
     }
 
     fn between_locks(&self, mut lock: Lock, target: &Path) -> Result<Summary, Error> {

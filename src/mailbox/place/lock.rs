@@ -100,9 +100,6 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Waits for both locks of the file at `target`; `given` is the name the user knows it by.
-    ///
-    /// # Errors
-    /// What [`Patience`] and opening the file and writing beside it may say.
     pub(crate) fn acquire(
         target: &Path,
         given: &Path,
@@ -166,9 +163,6 @@ impl Lock {
     }
 
     /// Lets those in, for a moment, who wait for the fcntl lock, and takes it again.
-    ///
-    /// # Errors
-    /// What [`Patience`] and the system say.
     pub(crate) fn let_in(
         &self,
         target: &Path,
@@ -211,9 +205,6 @@ fn number(metadata: &Metadata) -> (u64, u64) {
 }
 
 /// Waits for the fcntl lock of a file.
-///
-/// # Errors
-/// What [`Patience`] and the system say.
 pub(crate) fn wait_for_file(
     file: &File,
     path: &Path,

@@ -34,7 +34,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::detail::Detail;
 use crate::error::Error;
-use crate::mailbox::compressed::Method;
 use crate::mailbox::compressed::content::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
@@ -228,43 +227,9 @@ struct Files<'a, S> {
     done: Mutex<(Summary, BTreeMap<u64, Transformed<S>>)>,
 }
 
-/// A message as it was read.
-struct Read<'f> {
-    file: Arc<File>,
-    before: Identity,
-    method: Option<Method>,
-    content: Content,
-    /// Held as long as there is much of it.
-    alone: Option<MutexGuard<'f, ()>>,
-}
-
 impl<S> Files<'_, S> {
     fn done(&self) -> MutexGuard<'_, (Summary, BTreeMap<u64, Transformed<S>>)> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Read<'_>> {
-        let file = Arc::new(File::open(path)?);
-        let before = Identity::of(&file.metadata()?);
-        let method = method_of(&file)?;
-        let most = self.job.options.max_message;
-        let at_first = method.map_or(most, |_| most.min(SMALL));
-        let mut alone = None;
-        let read = |most| content_of(&file, before.length(), method, self.job.options, most);
-        let content = match read(at_first)? {
-            Content::TooLarge if most > at_first => {
-                alone = Some(self.large.lock().unwrap_or_else(PoisonError::into_inner));
-                read(most)?
-            }
-            content => content,
-        };
-        Ok(Read {
-            file,
-            before,
-            method,
-            content,
-            alone,
-        })
     }
 
     /// Converts one message; `transformed` is what came of it, if anything did.
@@ -280,7 +245,25 @@ impl<S> Files<'_, S> {
         if writes && is_beside && self.job.observer.is_made(&path) {
             return Ok((Summary::of_made(), None));
         }
-        let read = match self.read(&path) {
+        // Held as long as there is much of it.
+        let mut _alone = None;
+        let mut read = || -> io::Result<_> {
+            let file = Arc::new(File::open(&path)?);
+            let before = Identity::of(&file.metadata()?);
+            let method = method_of(&file)?;
+            let most = self.job.options.max_message;
+            let at_first = method.map_or(most, |_| most.min(SMALL));
+            let read = |most| content_of(&file, before.length(), method, self.job.options, most);
+            let content = match read(at_first)? {
+                Content::TooLarge if most > at_first => {
+                    _alone = Some(self.large.lock().unwrap_or_else(PoisonError::into_inner));
+                    read(most)?
+                }
+                content => content,
+            };
+            Ok((file, before, method, content))
+        };
+        let (file, before, method, content) = match read() {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let moved = Summary {
@@ -298,13 +281,6 @@ impl<S> Files<'_, S> {
                 return Ok((damaged, Some(unread(&error).into())));
             }
         };
-        let Read {
-            file,
-            before,
-            method,
-            content,
-            alone: _alone,
-        } = read;
         let mut summary = Summary {
             messages: 1,
             bytes_in: before.length(),

@@ -356,9 +356,6 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
 }
 
 /// Renaming needs no leave of the file, but who took that from everybody meant it.
-///
-/// # Errors
-/// [`Error::Write`] if the file may not be written to.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
     platform::check_writable(path).map_err(cannot_write(path))
 }

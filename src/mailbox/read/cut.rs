@@ -51,9 +51,6 @@ pub(crate) fn asked_for(
 }
 
 /// Whether a source is a file, which ranges are for.
-///
-/// # Errors
-/// [`Error::Usage`].
 pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
     let is_file = |found: &Found| found.relative.as_os_str().is_empty() && !found.kind.is_folder();
     if finds.mailboxes.iter().all(is_file) {

@@ -49,9 +49,6 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// A file with a name, whatever it is compressed with; of an archive its mboxes.
-    ///
-    /// # Errors
-    /// [`Error::Read`].
     pub(crate) fn named(
         file: File,
         name: &Path,
@@ -116,9 +113,6 @@ impl Opened {
     }
 
     /// All of it.
-    ///
-    /// # Errors
-    /// The system's, about `name`.
     #[cfg(feature = "cli")]
     pub(crate) fn read_all(&mut self, name: &Path) -> Result<Vec<u8>, Error> {
         let mut content = Vec::new();
@@ -128,9 +122,6 @@ impl Opened {
     }
 
     /// Whether nothing is in it.
-    ///
-    /// # Errors
-    /// As [`read_all`](Self::read_all).
     #[cfg(feature = "cli")]
     pub(crate) fn is_empty(&mut self, name: &Path) -> Result<bool, Error> {
         let start = self.source.start(1);
@@ -139,9 +130,6 @@ impl Opened {
 }
 
 /// Converts the mbox or message in `source`, which reports call `name`, to `output`.
-///
-/// # Errors
-/// As [`convert_to`](crate::mailbox::convert_to).
 #[allow(clippy::too_many_arguments)] // those of `convert_to`, and where from
 pub(crate) fn convert_open<S: Send>(
     mut source: Opened,
@@ -436,9 +424,6 @@ impl<S: Send> Job<'_, S> {
 }
 
 /// What an open file is, seen from its start; it is read from its start afterwards.
-///
-/// # Errors
-/// [`Error::Read`].
 pub(crate) fn kind_of_open(
     source: &mut Opened,
     name: &Path,

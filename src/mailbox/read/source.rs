@@ -100,9 +100,6 @@ impl Source {
     }
 
     /// So many octets of what comes next, or all there are.
-    ///
-    /// # Errors
-    /// As [`fill`](Self::fill): in full.
     pub(crate) fn start(&mut self, length: usize) -> io::Result<Vec<u8>> {
         let mut octets = vec![0; length];
         let filled = self.look(0, &mut octets).map_err(|error| match self {
@@ -114,9 +111,6 @@ impl Source {
     }
 
     /// How the mbox quotes, as far as its start tells.
-    ///
-    /// # Errors
-    /// As [`fill`](Self::fill): in full.
     pub(crate) fn quoting(&mut self) -> io::Result<Quoting> {
         let sample = self.start(SAMPLE)?;
         Ok(Quoting::of_sample(&sample, sample.len() < SAMPLE))

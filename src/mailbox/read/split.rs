@@ -31,9 +31,6 @@ pub(crate) struct Piece {
 /// Gives `take` the pieces of a file, in order, and how it quotes if it is an mbox. They tile the file, which is `length`
 /// octets long; what is empty, compressed, or a single message has one. A piece has `size` octets, but for the end of its last
 /// message, and its messages are counted if that is asked for.
-///
-/// # Errors
-/// The errors of reading `source`, and of `take`.
 pub(crate) fn pieces(
     source: &mut Source,
     kind: Kind,
