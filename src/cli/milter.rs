@@ -25,10 +25,11 @@ use crate::expand::Expander;
 use crate::fetch::{Fetcher, Pace};
 use crate::mailbox::Stop;
 use crate::milter::{
-    Address, Counters, Journal, Left, Listener, Processed, Server, Service, Verdict, bind_metrics,
+    Address, Counters, Incoming, Journal, Left, Listener, Server, Service, Verdict, Work,
+    bind_metrics,
 };
 use crate::policy::Policy;
-use crate::report::Report;
+use crate::report::{Report, Row};
 
 /// Reads the options again, the configuration file with them.
 pub(super) type Reread<'r> = &'r dyn Fn() -> Result<MilterArgs, String>;
@@ -56,7 +57,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     let mut listeners = handed_over()?;
     limits_on_files_are_failed_writes();
     let counters = Arc::new(Counters::default());
-    let (service, mut log) = work(args, &counters)?;
+    let (work, mut log) = work_of(args, &counters)?;
     // Watched before anybody can connect: a signal never finds a process that it would kill.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
     for address in &args.listen {
@@ -74,8 +75,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
         .map(|address| bind_metrics(address).map_err(cannot(&format!("listen on {address}"))))
         .transpose()?;
     let started = started(args, listeners.len());
-    let most = args.max_connections.unwrap_or(CONNECTIONS);
-    let server = Server::new(service, log.clone(), most, Arc::clone(&counters));
+    let server = Server::new(work, Arc::clone(&counters));
     let server = Arc::new(server.map_err(cannot("start"))?);
     server.start(listeners, metrics).map_err(cannot("start"))?;
     notify(&[NotifyState::Ready]);
@@ -86,8 +86,12 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
             if let Ok(now) = NotifyState::monotonic_usec_now() {
                 notify(&[NotifyState::Reloading, now]);
             }
-            match reload(&server, &counters, reread) {
-                Ok(new) => {
+            // The policy and the report anew; the sockets and the connections stay.
+            let again = reread()
+                .and_then(|args| work_of(&args, &counters).map_err(|error| say::error(&error)));
+            match again {
+                Ok((work, new)) => {
+                    server.replace(work);
                     log = new;
                     log.event("configuration reloaded");
                 }
@@ -168,7 +172,7 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
     Ok(listeners)
 }
 
-fn work(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Service, Arc<Log>), Error> {
+fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log>), Error> {
     let common = &args.common;
     let cache = Cache::open(
         &common.policy.cache,
@@ -182,15 +186,20 @@ fn work(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Service, Arc<Log
         .build()?;
     cache.read_archive(expander.policy(), &Stop::default())?;
     let report = common.saying.report.clone();
-    let log = Log {
+    let log = Arc::new(Log {
         volume: common.saying.volume(),
         policy: expander.policy().clone(),
         cache,
         is_cache_told: AtomicBool::new(false),
         is_record_told: AtomicBool::new(false),
         report: report.map(|path| (path, Mutex::new(None))),
+    });
+    let work = Work {
+        service: Service::new(expander),
+        journal: log.clone(),
+        connections: args.max_connections.unwrap_or(CONNECTIONS),
     };
-    Ok((Service::new(expander), Arc::new(log)))
+    Ok((work, log))
 }
 
 /// One for all messages: connections stay open, and answers are remembered for a while.
@@ -200,19 +209,6 @@ fn fetcher(policy: &Arc<Policy>, cache: &Cache, counters: Arc<Counters>) -> Resu
         .observed(Arc::new(move |answer| counters.asked(answer)))
         .in_flight(policy.limits.in_flight)
         .memory(Fetcher::MEMORY, Some(AGE)))
-}
-
-/// The policy and the report anew; the sockets and the connections stay.
-fn reload(
-    server: &Server,
-    counters: &Arc<Counters>,
-    reread: Reread<'_>,
-) -> Result<Arc<Log>, String> {
-    let args = reread()?;
-    let (service, log) = work(&args, counters).map_err(|error| say::error(&error))?;
-    let most = args.max_connections.unwrap_or(CONNECTIONS);
-    server.replace(service, log.clone(), most);
-    Ok(log)
 }
 
 struct Log {
@@ -241,41 +237,22 @@ impl Log {
         }
     }
 
-    fn record(&self, processed: &Processed<'_>) {
-        let Some(recorder) = &self.cache.recorder else {
+    fn write(&self, queue_id: &str, origin: &Origin, rows: &[Row]) {
+        let Some((path, file)) = self.report.as_ref().filter(|_| !rows.is_empty()) else {
             return;
         };
-        let origin = Origin::new(processed.queue_id, 1, processed.message);
-        let limits = self.policy.limits.scan();
-        let rows = &processed.report.rows;
-        recorder.mail(&origin.mailed(processed.message), rows, &limits);
-        if let Some(trouble) = recorder.trouble()
-            && !self.is_record_told.swap(true, Ordering::Relaxed)
-        {
-            say::tell(&say::harmless(&trouble));
-        }
-    }
-
-    fn write(&self, processed: &Processed<'_>, report: &Report) {
-        let Some((path, file)) = &self.report else {
-            return;
-        };
-        if report.rows.is_empty() {
-            return;
-        }
-        let origin = Origin::new(processed.queue_id, 1, processed.message);
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         let written = match &mut *file {
             Some(file) => Ok(file),
             none => ReportFile::open(path).map(|opened| none.insert(opened)),
         }
-        .and_then(|file| file.write(&Start::now(None), &origin, &report.rows));
+        .and_then(|file| file.write(&Start::now(None), origin, rows));
         if let Err(error) = written {
             // The next message tries to open it again.
             *file = None;
             let path = path.display();
             self.tell(
-                processed.queue_id,
+                queue_id,
                 &format!("cannot write the report {path}: {error}"),
             );
         }
@@ -283,15 +260,27 @@ impl Log {
 }
 
 impl Journal for Log {
-    fn processed(&self, processed: &Processed<'_>) {
-        let report = processed.report;
-        self.write(processed, report);
+    fn processed(&self, message: &Incoming, verdict: &Verdict, report: &Report, elapsed: Duration) {
+        let queue_id = message.queue_id.as_str();
+        let is_named = self.report.is_some() || self.cache.recorder.is_some();
+        let origin = is_named.then(|| Origin::new(queue_id, 1, &message.bytes));
+        if let Some(origin) = &origin {
+            self.write(queue_id, origin, &report.rows);
+        }
         if !self.cache.troubles().is_empty() && !self.is_cache_told.swap(true, Ordering::Relaxed) {
             say::cache_trouble(&self.cache, self.volume);
         }
-        self.record(processed);
-        let tell = |line: &str| self.tell(processed.queue_id, line);
-        match processed.verdict {
+        if let (Some(recorder), Some(origin)) = (&self.cache.recorder, &origin) {
+            let limits = self.policy.limits.scan();
+            recorder.mail(&origin.mailed(&message.bytes), &report.rows, &limits);
+            if let Some(trouble) = recorder.trouble()
+                && !self.is_record_told.swap(true, Ordering::Relaxed)
+            {
+                say::tell(&say::harmless(&trouble));
+            }
+        }
+        let tell = |line: &str| self.tell(queue_id, line);
+        match verdict {
             // No option asked for it, and --quiet does not hide it.
             Verdict::Unchanged(Left::Trouble(why)) => {
                 tell(&format!("left unchanged: {}", say::harmless(why)))
@@ -315,7 +304,7 @@ impl Journal for Log {
                 report.expanded(),
                 report.left(),
                 report.links(),
-                processed.elapsed.as_millis()
+                elapsed.as_millis()
             ));
         }
     }

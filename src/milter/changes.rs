@@ -323,70 +323,44 @@ fn few(changes: usize) -> Result<(), Left> {
     Err(Left::TooLarge(why.into()))
 }
 
-/// One series of packets with the new body. Its lines end with CRLF.
+/// One series of packets with the new body. Its lines end with CRLF; an empty body is said, too.
 fn write_body(
     output: &Spliced<'_>,
     start: usize,
     newline: Newline,
     to: &mut impl Write,
 ) -> io::Result<()> {
-    let mut packets = Packets {
-        to,
-        waiting: Vec::with_capacity(CHUNK),
-        any: false,
+    let mut waiting = Vec::with_capacity(CHUNK);
+    let mut is_begun = false;
+    let mut push = |mut octets: &[u8]| -> io::Result<()> {
+        while !octets.is_empty() {
+            let (now, later) = octets.split_at(octets.len().min(CHUNK - waiting.len()));
+            waiting.extend_from_slice(now);
+            octets = later;
+            if waiting.len() == CHUNK {
+                Reply::Body(&waiting).write(to)?;
+                waiting.clear();
+                is_begun = true;
+            }
+        }
+        Ok(())
     };
     let mut skip = start;
     for chunk in output.chunks() {
-        let behind = chunk.get(skip.min(chunk.len())..).unwrap_or_default();
+        let mut rest = chunk.get(skip.min(chunk.len())..).unwrap_or_default();
         skip -= skip.min(chunk.len());
-        match newline {
-            Newline::CrLf => packets.push(behind)?,
-            Newline::Lf => {
-                let mut rest = behind;
-                while let Some(at) = memchr::memchr(b'\n', rest) {
-                    let (line, behind) = rest.split_at(at);
-                    packets.push(line)?;
-                    packets.push(b"\r\n")?;
-                    rest = behind.get(1..).unwrap_or_default();
-                }
-                packets.push(rest)?;
-            }
+        while newline == Newline::Lf
+            && let Some(at) = memchr::memchr(b'\n', rest)
+        {
+            let (line, behind) = rest.split_at(at);
+            push(line)?;
+            push(b"\r\n")?;
+            rest = behind.get(1..).unwrap_or_default();
         }
+        push(rest)?;
     }
-    packets.finish()
-}
-
-struct Packets<'w, W> {
-    to: &'w mut W,
-    waiting: Vec<u8>,
-    any: bool,
-}
-
-impl<W: Write> Packets<'_, W> {
-    fn push(&mut self, mut octets: &[u8]) -> io::Result<()> {
-        while !octets.is_empty() {
-            let (now, later) = octets.split_at(octets.len().min(CHUNK - self.waiting.len()));
-            self.waiting.extend_from_slice(now);
-            octets = later;
-            if self.waiting.len() == CHUNK {
-                self.send()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn send(&mut self) -> io::Result<()> {
-        self.any = true;
-        Reply::Body(&self.waiting).write(self.to)?;
-        self.waiting.clear();
-        Ok(())
-    }
-
-    /// An empty body is said, too.
-    fn finish(mut self) -> io::Result<()> {
-        match self.waiting.is_empty() && self.any {
-            true => Ok(()),
-            false => self.send(),
-        }
+    match waiting.is_empty() && is_begun {
+        true => Ok(()),
+        false => Reply::Body(&waiting).write(to),
     }
 }

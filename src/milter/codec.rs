@@ -1,10 +1,10 @@
 //! The packets of the milter protocol, version 6: Sendmail's libmilter/milter.c and include/libmilter/mfdef.h
 //! are its only specification; Postfix's MILTER_README says where it differs.
 //!
-//! A packet is a length of four octets, big-endian, then so many octets, of which the first says what it is. Nothing
-//! here reads or writes a socket, and any octets give packets or [`Malformed`]; none makes more memory than it has.
+//! A packet is a length of four octets, big-endian, then so many octets, of which the first says what it is. Any octets
+//! give packets or [`Malformed`].
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Read as _, Write};
 
 /// The largest packet that is taken. Mail systems send bodies in chunks of 65,535 octets, and header fields are of
 /// about that size at most; libmilter's own limit is one mebioctet and a little.
@@ -102,16 +102,18 @@ pub enum Command<'p> {
     Quit,
 }
 
-/// The first packet of `bytes`, and where it ends; none if more octets are needed.
-pub fn packet(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
-    let Some((length, rest)) = bytes.split_first_chunk::<4>() else {
-        return Ok(None);
-    };
-    let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
-    match length {
-        0 => Err(Malformed::Empty),
-        LARGEST.. => Err(Malformed::TooLarge(length)),
-        _ => Ok(rest.get(..length).map(|packet| (packet, 4 + length))),
+/// Reads the next packet, in place of what `packet` held; false at the end, be it within a packet.
+pub fn read_packet(from: &mut impl BufRead, packet: &mut Vec<u8>) -> io::Result<bool> {
+    packet.clear();
+    if from.by_ref().take(4).read_to_end(packet)? < 4 {
+        return Ok(false);
+    }
+    let (length, _) = number(packet).unwrap_or_default();
+    packet.clear();
+    match usize::try_from(length).unwrap_or(usize::MAX) {
+        0 => Err(Malformed::Empty.into()),
+        length @ LARGEST.. => Err(Malformed::TooLarge(length).into()),
+        length => Ok(from.by_ref().take(length as u64).read_to_end(packet)? == length),
     }
 }
 
@@ -287,11 +289,12 @@ mod tests {
 
     #[test]
     fn packets_are_those_of_libmilter() {
-        let bytes = b"\0\0\0\x0dLSubject\0 hi\0rest";
-        let (found, end) = packet(bytes).expect("a length").expect("a whole packet");
-        assert_eq!(end, 17);
+        let mut bytes = b"\0\0\0\x0dLSubject\0 hi\0rest".as_slice();
+        let mut found = b"another".to_vec();
+        assert!(read_packet(&mut bytes, &mut found).expect("a length"));
+        assert_eq!(bytes, b"rest");
         let (name, value) = (b"Subject".as_slice(), b" hi".as_slice());
-        assert_eq!(Command::read(found), Ok(Command::Field { name, value }));
+        assert_eq!(Command::read(&found), Ok(Command::Field { name, value }));
         assert_eq!(written(Reply::Continue), b"\0\0\0\x01c");
         let insert = Reply::Insert { at: 3, name, value };
         assert_eq!(written(insert), b"\0\0\0\x11i\0\0\0\x03Subject\0 hi\0");
@@ -324,13 +327,18 @@ mod tests {
 
     #[test]
     fn what_is_no_packet_is_refused() {
+        let packet = |mut bytes: &[u8]| {
+            let read = read_packet(&mut bytes, &mut Vec::new());
+            read.map_err(|why| *why.get_ref().unwrap().downcast_ref().unwrap())
+        };
         assert_eq!(packet(b"\0\0\0\0"), Err(Malformed::Empty));
         assert_eq!(
             packet(b"\xff\xff\xff\xffL"),
             Err(Malformed::TooLarge(0xffff_ffff))
         );
-        assert_eq!(packet(b"\0\0\0"), Ok(None));
-        assert_eq!(packet(b"\0\0\0\x02B"), Ok(None));
+        assert_eq!(packet(b""), Ok(false));
+        assert_eq!(packet(b"\0\0\0"), Ok(false));
+        assert_eq!(packet(b"\0\0\0\x02B"), Ok(false));
         for bytes in [
             b"LSubject\0 hi".as_slice(),
             b"L\0 hi\0",
@@ -347,8 +355,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_octets_give_packets_or_a_refusal(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(Some((found, end))) = packet(&bytes) {
-                prop_assert_eq!(found, &bytes[4..end]);
+            let (mut rest, mut found) = (bytes.as_slice(), Vec::new());
+            if let Ok(true) = read_packet(&mut rest, &mut found) {
+                prop_assert_eq!(&bytes[4..], [&found, rest].concat());
             }
             if let Ok(Command::Macros(macros)) = Command::read(&bytes) {
                 let _ = macro_value(macros, b"i");
@@ -360,8 +369,9 @@ mod tests {
             let (name, value) = (name.as_bytes(), value.as_bytes());
             for reply in [Reply::Insert { at, name, value }, Reply::Body(value), Reply::Skip] {
                 let bytes = written(reply);
-                let (_, end) = packet(&bytes).expect("a length").expect("it is whole");
-                prop_assert_eq!(end, bytes.len());
+                let (mut rest, mut found) = (bytes.as_slice(), Vec::new());
+                prop_assert!(read_packet(&mut rest, &mut found).expect("a length"));
+                prop_assert!(rest.is_empty());
             }
         }
     }

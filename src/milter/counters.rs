@@ -1,7 +1,7 @@
 //! What a server counts from its start on, and how Prometheus reads it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -115,132 +115,110 @@ impl Counters {
 
     /// All of it in Prometheus's text format, version 0.0.4.
     pub fn text(&self) -> String {
-        let mut page = Exposition::default();
-        page.head(
-            "build_info",
-            "gauge",
-            "Always 1; the label is the version that runs.",
+        let mut page = String::new();
+        let by_outcome = |counters: &[(&'static str, &AtomicU64)]| {
+            let rows = counters.iter();
+            rows.map(|(outcome, counter)| (format!("{{outcome=\"{outcome}\"}}"), value(counter)))
+                .collect::<Vec<_>>()
+        };
+        let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+        metric(
+            &mut page,
+            "build_info gauge Always 1; the label is the version that runs.",
+            [(version, 1)],
         );
-        page.line(
-            "build_info",
-            Some(("version", env!("CARGO_PKG_VERSION"))),
-            1,
+        metric(
+            &mut page,
+            "messages_total counter Messages, by what became of them.",
+            by_outcome(&[
+                ("unchanged", &self.unchanged),
+                ("changed", &self.changed),
+                ("later", &self.later),
+                ("too_large", &self.too_large),
+                ("trouble", &self.trouble),
+            ]),
         );
-        page.head(
-            "messages_total",
-            "counter",
-            "Messages, by what became of them.",
-        );
-        for (outcome, counter) in [
-            ("unchanged", &self.unchanged),
-            ("changed", &self.changed),
-            ("later", &self.later),
-            ("too_large", &self.too_large),
-            ("trouble", &self.trouble),
-        ] {
-            page.line("messages_total", Some(("outcome", outcome)), value(counter));
-        }
         self.histogram(&mut page);
-        page.head(
-            "references_left_total",
-            "counter",
-            "References that were left, by reason (docs/reasons.md).",
-        );
         let left = self.left().clone();
-        for reason in Reason::ALL {
-            let count = left.get(reason).copied().unwrap_or_default();
-            let reason = Some(("reason", reason.as_str()));
-            page.line("references_left_total", reason, count);
-        }
-        page.head(
-            "retrievals_total",
-            "counter",
-            "Retrievals, by how they ended; failed ones may succeed later. An answer in memory takes none.",
+        metric(
+            &mut page,
+            "references_left_total counter References that were left, by reason (docs/reasons.md).",
+            Reason::ALL.iter().map(|reason| {
+                let count = left.get(reason).copied().unwrap_or_default();
+                (format!("{{reason=\"{}\"}}", reason.as_str()), count)
+            }),
         );
-        for (outcome, counter) in [
-            ("retrieved", &self.retrieved),
-            ("refused", &self.refused),
-            ("failed", &self.failed),
-        ] {
-            page.line(
-                "retrievals_total",
-                Some(("outcome", outcome)),
-                value(counter),
-            );
-        }
-        for (name, help, counter) in [
+        metric(
+            &mut page,
+            "retrievals_total counter Retrievals, by how they ended; failed ones may succeed later. An answer in memory takes none.",
+            by_outcome(&[
+                ("retrieved", &self.retrieved),
+                ("refused", &self.refused),
+                ("failed", &self.failed),
+            ]),
+        );
+        for (head, counter) in [
             (
-                "retrieved_bytes_total",
-                "Bytes of the contents that were retrieved.",
+                "retrieved_bytes_total counter Bytes of the contents that were retrieved.",
                 &self.octets,
             ),
             (
-                "references_expanded_total",
-                "References whose content was put in.",
+                "references_expanded_total counter References whose content was put in.",
                 &self.expanded,
             ),
-            ("links_total", "Links that were changed.", &self.links),
+            ("links_total counter Links that were changed.", &self.links),
             (
-                "connections_total",
-                "Connections of mail systems.",
+                "connections_total counter Connections of mail systems.",
                 &self.connections,
             ),
             (
-                "connections_full_total",
-                "Connections above the limit of connections.",
+                "connections_full_total counter Connections above the limit of connections.",
                 &self.full,
             ),
             (
-                "connections_malformed_total",
-                "Connections ended by what came over them.",
+                "connections_malformed_total counter Connections ended by what came over them.",
                 &self.malformed,
             ),
+            (
+                "connections gauge Open connections of mail systems.",
+                &self.open,
+            ),
         ] {
-            page.head(name, "counter", help);
-            page.line(name, None, value(counter));
+            metric(&mut page, head, [(String::new(), value(counter))]);
         }
-        page.head("connections", "gauge", "Open connections of mail systems.");
-        page.line("connections", None, value(&self.open));
-        page.0
+        page
     }
 
-    fn histogram(&self, page: &mut Exposition) {
-        page.head(
-            "processing_seconds",
-            "histogram",
-            "Time that messages took, retrievals included.",
-        );
+    fn histogram(&self, page: &mut String) {
         let mut count = 0;
         let bounds = BOUNDS.iter().map(f64::to_string);
         let bounds = bounds.chain(["+Inf".to_owned()]);
+        let mut rows = Vec::new();
         for (bound, counter) in bounds.zip(&self.took) {
             count += value(counter);
-            page.line("processing_seconds_bucket", Some(("le", &bound)), count);
+            rows.push((format!("_bucket{{le=\"{bound}\"}}"), count as f64));
         }
-        let seconds = value(&self.microseconds) as f64 / 1e6;
-        page.line("processing_seconds_sum", None, seconds);
+        rows.push(("_sum".to_owned(), value(&self.microseconds) as f64 / 1e6));
         // Not read again: it is what the last bucket says, whatever has been counted meanwhile.
-        page.line("processing_seconds_count", None, count);
+        rows.push(("_count".to_owned(), count as f64));
+        metric(
+            page,
+            "processing_seconds histogram Time that messages took, retrievals included.",
+            rows,
+        );
     }
 }
 
-#[derive(Default)]
-struct Exposition(String);
-
-impl Exposition {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(
-            self.0,
-            "# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}"
-        );
-    }
-
-    /// No label has a value that would have to be escaped.
-    fn line(&mut self, name: &str, label: Option<(&str, &str)>, value: impl std::fmt::Display) {
-        let _ = write!(self.0, "embody_milter_{name}");
-        if let Some((label, text)) = label {
-            let _ = write!(self.0, "{{{label}=\"{text}\"}}");
-        }
-        let _ = writeln!(self.0, " {value}");
+/// Adds a metric: its name, its kind and what it is, then what stands behind its name in each row, and the value. No label has
+/// a value that would have to be escaped.
+fn metric<V: Display>(page: &mut String, head: &str, rows: impl IntoIterator<Item = (String, V)>) {
+    let mut words = head.splitn(3, ' ');
+    let [name, kind, help] = std::array::from_fn(|_| words.next().unwrap_or_default());
+    let _ = writeln!(
+        page,
+        "# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}"
+    );
+    for (behind, value) in rows {
+        let _ = writeln!(page, "embody_milter_{name}{behind} {value}");
     }
 }

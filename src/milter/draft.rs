@@ -24,41 +24,33 @@ pub enum Left {
 
 #[derive(Default, Debug)]
 pub struct Draft {
-    bytes: Vec<u8>,
+    pub(super) message: Incoming,
     /// Octets that came.
     size: usize,
-    fields: usize,
     body_start: Option<usize>,
-    /// What ends the lines of `bytes`.
-    newline: Newline,
-    /// The body so far ends with a CR that is not in `bytes`: what follows says whether it ends a line.
+    /// The body so far ends with a CR that is not in the message: what follows says whether it ends a line.
     holds_return: bool,
-    /// How much of `bytes` was searched, and what was found there.
-    searched: usize,
-    kinds: Kinds,
     /// Why nothing will be done to the message, whatever comes.
     pub(super) left: Option<Left>,
-    /// What the mail system calls it; empty if it did not say.
-    pub(super) queue_id: String,
 }
 
-/// A whole message.
-#[derive(Debug)]
+/// A message.
+#[derive(Default, Debug)]
 pub struct Incoming {
     /// Header, empty line and body, with one kind of line end.
     pub bytes: Vec<u8>,
-    /// Where the fields of its header stand; each is one that the mail system sent.
+    /// Where the fields of its header stand, once it is whole; each is one that the mail system sent.
     pub fields: Span,
     /// How many they are.
     pub count: usize,
-    /// The empty line behind them.
+    /// The empty line behind them, once the message is whole.
     pub separator: Span,
     /// What ends the lines of `bytes`.
     pub newline: Newline,
     /// How much of `bytes` was searched for words, and which kinds of them stand there.
     pub(super) searched: usize,
     pub(super) kinds: Kinds,
-    /// What the mail system calls it.
+    /// What the mail system calls it; empty if it did not say.
     pub queue_id: String,
 }
 
@@ -71,7 +63,7 @@ const LONGEST_ID: usize = 64;
 impl Draft {
     pub fn name(&mut self, queue_id: &[u8]) {
         let symbols = queue_id.iter().take(LONGEST_ID);
-        self.queue_id = symbols
+        self.message.queue_id = symbols
             .map(|&octet| match octet.is_ascii_graphic() {
                 true => char::from(octet),
                 false => '?',
@@ -80,7 +72,7 @@ impl Draft {
     }
 
     pub fn has_begun(&self) -> bool {
-        self.fields > 0 || self.body_start.is_some() || self.left.is_some()
+        self.message.count > 0 || self.body_start.is_some() || self.left.is_some()
     }
 
     pub fn has_header(&self) -> bool {
@@ -96,21 +88,21 @@ impl Draft {
         if !name.iter().all(is_name) {
             return self.leave(odd_header("a field whose name is no name"));
         }
-        self.bytes.extend_from_slice(name);
-        self.bytes.push(b':');
+        self.message.bytes.extend_from_slice(name);
+        self.message.bytes.push(b':');
         let mut lines = value.split(|&octet| octet == b'\n');
         let mut line = lines.next();
         while let Some(text) = line {
             line = lines.next();
             // A CR before the LF of a fold belongs to the line end.
             let folded = text.strip_suffix(b"\r").filter(|_| line.is_some());
-            self.bytes.extend_from_slice(folded.unwrap_or(text));
-            self.bytes.push(b'\n');
+            self.message.bytes.extend_from_slice(folded.unwrap_or(text));
+            self.message.bytes.push(b'\n');
             if line.is_some_and(|next| !matches!(next.first(), Some(b' ' | b'\t'))) {
                 return self.leave(odd_header("a line in a field that continues nothing"));
             }
         }
-        self.fields += 1;
+        self.message.count += 1;
     }
 
     /// The header is complete. `matters` is asked whether the message may have to be changed, whatever its body is.
@@ -118,9 +110,9 @@ impl Draft {
         if self.body_start.is_some() {
             return;
         }
-        self.bytes.push(b'\n');
-        self.body_start = Some(self.bytes.len());
-        if self.left.is_none() && !matters(&self.bytes) {
+        self.message.bytes.push(b'\n');
+        self.body_start = Some(self.message.bytes.len());
+        if self.left.is_none() && !matters(&self.message.bytes) {
             self.leave(Left::AsItIs);
         }
     }
@@ -129,18 +121,22 @@ impl Draft {
         if self.left.is_some() || !self.has_space(octets.len(), most) {
             return;
         }
-        match self.newline {
+        match self.message.newline {
             Newline::Lf => self.lines(octets),
-            Newline::CrLf => self.bytes.extend_from_slice(octets),
+            Newline::CrLf => self.message.bytes.extend_from_slice(octets),
         }
     }
 
     /// Has what came searched, once it is worth it: `search` gets all octets, how many of them it saw before, and what it said
     /// then.
     pub fn search(&mut self, search: impl FnOnce(&[u8], usize, Kinds) -> Kinds) {
-        if self.bytes.len() - self.searched >= SEARCHED_AT_ONCE {
-            self.kinds = search(&self.bytes, self.searched, self.kinds);
-            self.searched = self.bytes.len();
+        if self.message.bytes.len() - self.message.searched >= SEARCHED_AT_ONCE {
+            self.message.kinds = search(
+                &self.message.bytes,
+                self.message.searched,
+                self.message.kinds,
+            );
+            self.message.searched = self.message.bytes.len();
         }
     }
 
@@ -150,38 +146,42 @@ impl Draft {
         if !rest.is_empty() && std::mem::take(&mut self.holds_return) {
             match rest.strip_prefix(b"\n") {
                 Some(behind) => {
-                    self.bytes.push(b'\n');
+                    self.message.bytes.push(b'\n');
                     rest = behind;
                 }
-                None => self.bytes.push(b'\r'),
+                None => self.message.bytes.push(b'\r'),
             }
         }
         while let Some(at) = memchr::memchr(b'\n', rest) {
             let (line, behind) = rest.split_at(at);
             let Some(line) = line.strip_suffix(b"\r") else {
                 self.take_returns_back();
-                return self.bytes.extend_from_slice(rest);
+                return self.message.bytes.extend_from_slice(rest);
             };
-            self.bytes.extend_from_slice(line);
-            self.bytes.push(b'\n');
+            self.message.bytes.extend_from_slice(line);
+            self.message.bytes.push(b'\n');
             rest = behind.get(1..).unwrap_or_default();
         }
         let held = rest.strip_suffix(b"\r");
         self.holds_return |= held.is_some();
-        self.bytes.extend_from_slice(held.unwrap_or(rest));
+        self.message.bytes.extend_from_slice(held.unwrap_or(rest));
     }
 
     /// Makes each LF of what came so far CRLF: in the body it was, and the header goes with it.
     fn take_returns_back(&mut self) {
-        let body_start = self.body_start.unwrap_or(self.bytes.len());
-        let (header, body) = self.bytes.split_at(body_start.min(self.bytes.len()));
-        let mut bytes = Vec::with_capacity(self.bytes.len() + self.bytes.len() / 16);
+        let body_start = self.body_start.unwrap_or(self.message.bytes.len());
+        let (header, body) = self
+            .message
+            .bytes
+            .split_at(body_start.min(self.message.bytes.len()));
+        let mut bytes =
+            Vec::with_capacity(self.message.bytes.len() + self.message.bytes.len() / 16);
         push_with_returns(header, &mut bytes);
         self.body_start = Some(bytes.len());
         push_with_returns(body, &mut bytes);
-        self.bytes = bytes;
-        self.newline = Newline::CrLf;
-        (self.searched, self.kinds) = (0, Kinds::default());
+        self.message.bytes = bytes;
+        self.message.newline = Newline::CrLf;
+        (self.message.searched, self.message.kinds) = (0, Kinds::default());
     }
 
     fn has_space(&mut self, octets: usize, most: usize) -> bool {
@@ -199,8 +199,8 @@ impl Draft {
     fn leave(&mut self, why: Left) {
         self.left = Some(why);
         // A message that is left is not held.
-        self.bytes = Vec::new();
-        self.searched = 0;
+        self.message.bytes = Vec::new();
+        self.message.searched = 0;
     }
 
     /// The whole message, or why it is left.
@@ -208,33 +208,25 @@ impl Draft {
         if let Some(why) = self.left {
             return Err(why);
         }
-        let mut bytes = self.bytes;
+        let mut message = self.message;
         if self.body_start.is_none() {
-            bytes.push(b'\n');
+            message.bytes.push(b'\n');
         }
         if self.holds_return {
-            bytes.push(b'\r');
+            message.bytes.push(b'\r');
         }
-        let header = Header::of_message(&bytes, usize::MAX);
+        let header = Header::of_message(&message.bytes, usize::MAX);
         // What the engine reads as fields must be what the mail system calls so.
-        let is_same = header.fields.len() == self.fields
+        let is_same = header.fields.len() == message.count
             && header.envelope.is_empty()
             && !header.separator.is_empty();
-        match is_same {
-            true => Ok(Incoming {
-                bytes,
-                fields: header.span,
-                count: self.fields,
-                separator: header.separator,
-                newline: self.newline,
-                searched: self.searched,
-                kinds: self.kinds,
-                queue_id: self.queue_id,
-            }),
-            false => Err(odd_header(
+        if !is_same {
+            return Err(odd_header(
                 "fields that are others when they are read again",
-            )),
+            ));
         }
+        (message.fields, message.separator) = (header.span, header.separator);
+        Ok(message)
     }
 }
 
@@ -307,7 +299,7 @@ mod tests {
         let mut draft = draft(&[("X", " a")], &[b'x'; 900]);
         draft.body(&[b'x'; 200], 1000);
         draft.body(b"x", 1000);
-        assert!(draft.bytes.is_empty());
+        assert!(draft.message.bytes.is_empty());
         assert!(matches!(draft.finish(), Err(Left::TooLarge(_))));
     }
 

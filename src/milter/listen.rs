@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType, send, socket};
 
@@ -65,25 +65,29 @@ impl std::fmt::Display for Address {
     }
 }
 
+impl Address {
+    /// Listens on a port.
+    pub(super) fn bind_port(name: &str) -> io::Result<TcpListener> {
+        let addresses: Vec<_> = name.to_socket_addrs()?.collect();
+        TcpListener::bind(addresses.as_slice())
+    }
+}
+
 /// A socket that connections come to.
 #[derive(Debug)]
 pub struct Listener {
-    socket: Socket,
+    socket: OwnedFd,
+    is_tcp: bool,
     /// When it is dropped, the file goes.
     _file: Option<Own>,
-}
-
-#[derive(Debug)]
-enum Socket {
-    Unix(UnixListener),
-    Tcp(TcpListener),
 }
 
 /// Handed over to this process: its file stays.
 impl From<UnixListener> for Listener {
     fn from(listener: UnixListener) -> Self {
         Self {
-            socket: Socket::Unix(listener),
+            socket: listener.into(),
+            is_tcp: false,
             _file: None,
         }
     }
@@ -92,7 +96,8 @@ impl From<UnixListener> for Listener {
 impl From<TcpListener> for Listener {
     fn from(listener: TcpListener) -> Self {
         Self {
-            socket: Socket::Tcp(listener),
+            socket: listener.into(),
+            is_tcp: true,
             _file: None,
         }
     }
@@ -127,10 +132,7 @@ impl Listener {
     /// process may not give it.
     pub fn bind(address: &Address, mode: u32, group: Option<u32>) -> io::Result<Self> {
         match address {
-            Address::Inet(name) => {
-                let addresses: Vec<_> = name.to_socket_addrs()?.collect();
-                TcpListener::bind(addresses.as_slice()).map(Self::from)
-            }
+            Address::Inet(name) => Address::bind_port(name).map(Self::from),
             Address::Unix(path) => {
                 remove_stale(path)?;
                 // The group of this process is to reach it as little as others, while it has that group.
@@ -145,8 +147,8 @@ impl Listener {
                     give(&own, group, mode)?;
                 }
                 Ok(Self {
-                    socket: Socket::Unix(listener),
                     _file: Some(own),
+                    ..Self::from(listener)
                 })
             }
         }
@@ -154,35 +156,26 @@ impl Listener {
 
     /// Accepts one connection, if there is one.
     pub(super) fn accept(&self) -> io::Result<Stream> {
-        let (socket, is_tcp): (OwnedFd, _) = match &self.socket {
-            Socket::Unix(listener) => (listener.accept()?.0.into(), false),
-            Socket::Tcp(listener) => {
-                let stream = listener.accept()?.0;
-                // Small packets go to and fro.
-                stream.set_nodelay(true)?;
-                (stream.into(), true)
-            }
-        };
+        let (socket, is_tcp) = (rustix::net::accept(&self.socket)?, self.is_tcp);
+        rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&socket, false)?;
+        if is_tcp {
+            // Small packets go to and fro.
+            sockopt::set_tcp_nodelay(&socket, true)?;
+        }
         no_signals(&socket)?;
         Ok(Stream { socket, is_tcp })
     }
 
     /// So that [`Listener::accept`] does not wait.
     pub(super) fn set_nonblocking(&self) -> io::Result<()> {
-        match &self.socket {
-            Socket::Unix(listener) => listener.set_nonblocking(true),
-            Socket::Tcp(listener) => listener.set_nonblocking(true),
-        }
+        Ok(rustix::io::ioctl_fionbio(&self.socket, true)?)
     }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.socket {
-            Socket::Unix(listener) => listener.as_fd(),
-            Socket::Tcp(listener) => listener.as_fd(),
-        }
+        self.socket.as_fd()
     }
 }
 
@@ -264,16 +257,6 @@ impl Stream {
         Ok(Self { socket, ..*self })
     }
 
-    /// Octets that were read are acknowledged at once, until the next read. Postfix writes header fields in several small
-    /// packets without an answer in between; over TCP it waits 40 ms for an acknowledgement that is held back.
-    pub(super) fn acknowledge(&self) {
-        #[cfg(target_os = "linux")]
-        if self.is_tcp {
-            // Without it, it only is slower.
-            let _ = sockopt::set_tcp_quickack(&self.socket, true);
-        }
-    }
-
     pub(super) fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.socket, Timeout::Recv, Some(read))?;
         Ok(sockopt::set_socket_timeout(
@@ -298,9 +281,17 @@ impl Stream {
     }
 }
 
+/// Octets that were read are acknowledged at once, until the next read. Postfix writes header fields in several small
+/// packets without an answer in between; over TCP it waits 40 ms for an acknowledgement that is held back.
 impl Read for &Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(&self.socket, buffer)?)
+        let length = rustix::io::read(&self.socket, buffer)?;
+        #[cfg(target_os = "linux")]
+        if self.is_tcp {
+            // Without it, it only is slower.
+            let _ = sockopt::set_tcp_quickack(&self.socket, true);
+        }
+        Ok(length)
     }
 }
 

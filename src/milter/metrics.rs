@@ -2,7 +2,7 @@
 //! and time; any other request is answered 404.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::counters::Counters;
@@ -17,10 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Listens on a port where counts are asked for.
 pub fn bind(address: &Address) -> io::Result<TcpListener> {
     match address {
-        Address::Inet(name) => {
-            let addresses: Vec<_> = name.to_socket_addrs()?.collect();
-            TcpListener::bind(addresses.as_slice())
-        }
+        Address::Inet(name) => Address::bind_port(name),
         Address::Unix(_) => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "metrics are asked for over inet",

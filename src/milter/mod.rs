@@ -2,7 +2,7 @@
 //!
 //! `codec` is the protocol's packets; `draft` a message as it comes in pieces; `session` one connection without its
 //! socket; `service` what is done to a message; `changes` the result in the protocol's words. Up to there nothing is
-//! read or written. `server` has the sockets and threads, `inbox` what is read, `listen` the addresses,
+//! read or written. `server` has the sockets and threads, `listen` the addresses,
 //! `counters` what is counted, `metrics` answers Prometheus.
 //!
 //! What never lives here: options, printing, signals.
@@ -11,7 +11,6 @@ mod changes;
 pub mod codec;
 mod counters;
 mod draft;
-mod inbox;
 mod listen;
 mod metrics;
 mod server;
@@ -19,12 +18,10 @@ mod service;
 mod session;
 
 pub use self::counters::Counters;
-#[cfg(any(test, feature = "internals"))]
-pub use self::draft::Incoming;
-pub use self::draft::Left;
+pub use self::draft::{Incoming, Left};
 pub use self::listen::{Address, Listener};
 pub use self::metrics::bind as bind_metrics;
-pub use self::server::{Journal, Processed, Server};
+pub use self::server::{Journal, Server, Work};
 pub use self::service::{Service, Verdict};
 #[cfg(any(test, feature = "internals"))]
 pub use self::session::{Session, Step};

@@ -10,7 +10,7 @@
 //! To drain: no connection is accepted any more, those between two messages are closed, and the others when their message is answered.
 
 use std::collections::HashMap;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufReader, BufWriter, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -22,7 +22,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::codec::{self, Malformed, Reply};
 use super::counters::Counters;
 use super::draft::{Draft, Incoming};
-use super::inbox::Inbox;
 use super::listen::{Listener, Stream};
 use super::metrics;
 use super::service::{Service, Verdict};
@@ -44,38 +43,28 @@ const WITHIN: Duration = Duration::from_secs(600);
 /// How long a mail system may take to read what it is told.
 const WRITING: Duration = Duration::from_secs(60);
 
+/// Octets that are read at once: some chunks of a body, so that a large mail takes few calls.
+const READ_AT_ONCE: usize = 256 << 10;
+
 /// Is told what happens.
 pub trait Journal: Send + Sync {
-    fn processed(&self, processed: &Processed<'_>);
+    /// A message was answered; of one that was not held there are no bytes, and no queue id if the mail system did not say
+    /// it. It took so long, retrievals included.
+    fn processed(&self, message: &Incoming, verdict: &Verdict, report: &Report, elapsed: Duration);
     /// Something else that an administrator wants to know.
     fn says(&self, line: &str);
 }
 
-/// One message that was answered.
-#[derive(Debug)]
-pub struct Processed<'p> {
-    /// What the mail system calls it; empty if it did not say.
-    pub queue_id: &'p str,
-    /// The message as it came; nothing of one that was not held.
-    pub message: &'p [u8],
-    /// What the mail system was told.
-    pub verdict: &'p Verdict,
-    /// What was done and what was not.
-    pub report: &'p Report,
-    /// How long it took, retrievals included.
-    pub elapsed: Duration,
-}
-
 /// What holds for the next message.
-#[derive(Clone)]
-struct Work {
-    service: Arc<Service>,
-    journal: Arc<dyn Journal>,
-    most: usize,
+pub struct Work {
+    pub service: Service,
+    pub journal: Arc<dyn Journal>,
+    /// Connections at a time.
+    pub connections: usize,
 }
 
 pub struct Server {
-    work: RwLock<Work>,
+    work: RwLock<Arc<Work>>,
     counters: Arc<Counters>,
     connections: Mutex<Connections>,
     ended: Condvar,
@@ -100,20 +89,10 @@ struct Open {
 }
 
 impl Server {
-    /// A server that does this, for so many connections at a time.
-    pub fn new(
-        service: Service,
-        journal: Arc<dyn Journal>,
-        most: usize,
-        counters: Arc<Counters>,
-    ) -> io::Result<Self> {
+    pub fn new(work: Work, counters: Arc<Counters>) -> io::Result<Self> {
         let (wake, woken) = UnixStream::pair()?;
         Ok(Self {
-            work: RwLock::new(Work {
-                service: Arc::new(service),
-                journal,
-                most,
-            }),
+            work: RwLock::new(Arc::new(work)),
             counters,
             connections: Mutex::default(),
             ended: Condvar::new(),
@@ -122,18 +101,13 @@ impl Server {
         })
     }
 
-    pub fn replace(&self, service: Service, journal: Arc<dyn Journal>, most: usize) {
-        let service = Arc::new(service);
-        *self.work.write().unwrap_or_else(PoisonError::into_inner) = Work {
-            service,
-            journal,
-            most,
-        };
+    pub fn replace(&self, work: Work) {
+        *self.work.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(work);
     }
 
-    fn work(&self) -> Work {
+    fn work(&self) -> Arc<Work> {
         let work = self.work.read().unwrap_or_else(PoisonError::into_inner);
-        work.clone()
+        Arc::clone(&work)
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {
@@ -188,8 +162,8 @@ impl Server {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
                         // Too many open files, say: it passes, and must not keep a core busy.
-                        let journal = self.work().journal;
-                        journal.says(&format!("cannot accept a connection: {error}"));
+                        let what = format!("cannot accept a connection: {error}");
+                        self.work().journal.says(&what);
                         thread::sleep(Duration::from_millis(100));
                     }
                 }
@@ -215,7 +189,7 @@ impl Server {
     }
 
     fn open(self: &Arc<Self>, stream: Stream) -> io::Result<()> {
-        let most = self.work().most;
+        let most = self.work().connections;
         let (number, is_full) = {
             let mut connections = self.connections();
             let count = connections.open.len();
@@ -294,49 +268,43 @@ impl Connection {
             && is_malformed(&why)
         {
             self.server.counters.malformed();
-            let journal = self.server.work().journal;
-            journal.says(&format!("a connection is closed that sent {why}"));
+            let what = format!("a connection is closed that sent {why}");
+            self.server.work().journal.says(&what);
         }
         self.stream.shut();
     }
 
     fn run(&mut self) -> io::Result<()> {
         let mut work = self.server.work();
-        let mut inbox = Inbox::new();
+        let mut reader = BufReader::with_capacity(READ_AT_ONCE, &self.stream);
+        let mut packet = Vec::new();
         self.stream.set_timeouts(BETWEEN, WRITING)?;
-        loop {
-            while let Some(packet) = inbox.packet()? {
-                if !self.session.is_within_message() {
-                    work = self.server.work();
-                }
-                let is_answered = match self.session.take(packet, &work.service)? {
-                    Step::Wait => false,
-                    Step::Say(reply) => {
-                        self.say(reply)?;
-                        false
-                    }
-                    Step::Refused => {
-                        self.say(Reply::TryLater)?;
-                        self.server.counters.refused();
-                        true
-                    }
-                    Step::Judge(draft, if_not_held) => {
-                        self.judge(&work, draft, if_not_held)?;
-                        true
-                    }
-                    Step::Close => return Ok(()),
-                };
-                if !self.goes_on(is_answered)? {
-                    return Ok(());
-                }
+        while codec::read_packet(&mut reader, &mut packet)? {
+            if !self.session.is_within_message() {
+                work = self.server.work();
             }
-            match inbox.read(&self.stream) {
-                Ok(0) => return Ok(()),
-                Ok(_) => self.stream.acknowledge(),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let is_answered = match self.session.take(&packet, &work.service)? {
+                Step::Wait => false,
+                Step::Say(reply) => {
+                    self.say(reply)?;
+                    false
+                }
+                Step::Refused => {
+                    self.say(Reply::TryLater)?;
+                    self.server.counters.refused();
+                    true
+                }
+                Step::Judge(draft, if_not_held) => {
+                    self.judge(&work, draft, if_not_held)?;
+                    true
+                }
+                Step::Close => return Ok(()),
+            };
+            if !self.goes_on(is_answered)? {
+                return Ok(());
             }
         }
+        Ok(())
     }
 
     /// Says where the connection stands. Whether it goes on: not between messages while the server drains.
@@ -364,44 +332,36 @@ impl Connection {
     /// Works on a message and tells the mail system what it comes to.
     fn judge(&self, work: &Work, draft: Draft, if_not_held: Reply<'_>) -> io::Result<()> {
         let begun = Instant::now();
-        let queue_id = draft.queue_id.clone();
-        let (said, message, verdict, report, elapsed) = match draft.finish() {
-            Ok(incoming) => {
+        let queue_id = draft.message.queue_id.clone();
+        let (message, verdict, report) = match draft.finish() {
+            Ok(message) => {
                 self.progress(Some(begun + PROGRESS_EVERY));
                 let keeps_blanks = self.session.keeps_blanks();
-                let (verdict, report) = work.service.judge(&incoming, keeps_blanks);
+                let (verdict, report) = work.service.judge(&message, keeps_blanks);
                 self.progress(None);
-                let elapsed = begun.elapsed();
-                let said = self.tell(&incoming, &verdict);
-                (said, incoming.bytes, verdict, report, elapsed)
+                (message, verdict, report)
             }
             Err(left) => {
-                let (said, verdict) = (self.say(if_not_held), Verdict::Unchanged(left));
-                (
-                    said,
-                    Vec::new(),
-                    verdict,
-                    Report::default(),
-                    begun.elapsed(),
-                )
+                let message = Incoming {
+                    queue_id,
+                    ..Incoming::default()
+                };
+                (message, Verdict::Unchanged(left), Report::default())
             }
         };
-        let processed = Processed {
-            queue_id: &queue_id,
-            message: &message,
-            verdict: &verdict,
-            report: &report,
-            elapsed,
+        let elapsed = begun.elapsed();
+        let said = match message.bytes.is_empty() {
+            true => self.say(if_not_held),
+            false => {
+                let mut writer = BufWriter::with_capacity(codec::CHUNK + 64, &self.stream);
+                let written = verdict.write(&message, &mut writer);
+                written.and_then(|()| writer.flush())
+            }
         };
         self.server.counters.processed(&verdict, &report, elapsed);
-        work.journal.processed(&processed);
+        let journal = &work.journal;
+        journal.processed(&message, &verdict, &report, elapsed);
         said
-    }
-
-    fn tell(&self, incoming: &Incoming, verdict: &Verdict) -> io::Result<()> {
-        let mut writer = BufWriter::with_capacity(codec::CHUNK + 64, &self.stream);
-        verdict.write(incoming, &mut writer)?;
-        writer.flush()
     }
 
     /// When the mail system is to be told that it takes longer. Nothing of that comes after the end: Postfix takes no

@@ -57,25 +57,25 @@ impl Service {
     /// Works on a message: what the mail system is told, and what was done and what was not. As to `keeps_blanks`, see
     /// [`Changes::of`].
     pub fn judge(&self, incoming: &Incoming, keeps_blanks: bool) -> (Verdict, Report) {
-        let trouble = |what: String| (Verdict::Unchanged(Left::Trouble(what)), Report::default());
-        let expanded = catch_unwind(AssertUnwindSafe(|| {
+        let judged = catch_unwind(AssertUnwindSafe(|| {
             let (bytes, searched) = (&incoming.bytes, incoming.searched);
             let prefilter = self.expander.prefilter();
             let kinds = prefilter.kinds_in_all(bytes, searched, incoming.kinds);
             let name = &incoming.queue_id;
-            let expansion = self.expander.expand_known(bytes, kinds, name)?;
-            Ok((expansion.edits, expansion.report))
+            match self.expander.expand_known(bytes, kinds, name) {
+                Ok(expansion) => {
+                    let verdict = self.verdict(incoming, expansion.edits, keeps_blanks)?;
+                    Ok((verdict, expansion.report))
+                }
+                Err(Error::Deferred(why)) => Ok((Verdict::Later(why), Report::default())),
+                Err(error) => Err(Left::Trouble(error.to_string())),
+            }
         }));
-        match expanded {
-            Ok(Ok((edits, report))) => match self.verdict(incoming, edits, keeps_blanks) {
-                Ok(verdict) => (verdict, report),
-                // Nothing of what the report says was done.
-                Err(left) => (Verdict::Unchanged(left), Report::default()),
-            },
-            Ok(Err(Error::Deferred(why))) => (Verdict::Later(why), Report::default()),
-            Ok(Err(error)) => trouble(error.to_string()),
-            Err(_) => trouble("a defect in embody".to_owned()),
-        }
+        let defect = || Left::Trouble("a defect in embody".to_owned());
+        // Nothing of what the report says was done to a message that is left.
+        judged
+            .unwrap_or_else(|_| Err(defect()))
+            .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))
     }
 
     fn verdict(
@@ -97,12 +97,10 @@ impl Service {
                     .then(format!(" is {}", self.most)),
             ));
         }
-        let changes = || Changes::of(incoming, &edits, keeps_blanks);
-        match catch_unwind(AssertUnwindSafe(changes)) {
-            Ok(Ok(changes)) if changes.is_empty() => Ok(Verdict::Unchanged(Left::AsItIs)),
-            Ok(Ok(changes)) => Ok(Verdict::Changed(edits, changes)),
-            Ok(Err(left)) => Err(left),
-            Err(_) => Err(Left::Trouble("a defect in embody".to_owned())),
-        }
+        let changes = Changes::of(incoming, &edits, keeps_blanks)?;
+        Ok(match changes.is_empty() {
+            true => Verdict::Unchanged(Left::AsItIs),
+            false => Verdict::Changed(edits, changes),
+        })
     }
 }

@@ -18,26 +18,34 @@ use super::common::mail_system::{ACTIONS, Became, MailSystem, OPTIONS, divided, 
 use super::embed;
 use crate::expand::{Expander, Mark};
 use crate::fetch::{Bytes, Fetch, NoFetch, Request, Retrieved};
-use crate::milter::{Address, Journal, Listener, Processed, Server, Service, Verdict};
+use crate::milter::{Address, Incoming, Journal, Listener, Server, Service, Verdict, Work};
 use crate::policy::{OnFailure, Policy, Scheme};
-use crate::report::{Reason, Refusal};
+use crate::report::{Reason, Refusal, Report};
 
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
 impl Journal for Notes {
-    fn processed(&self, processed: &Processed<'_>) {
-        let what = match processed.verdict {
+    fn processed(&self, message: &Incoming, verdict: &Verdict, _: &Report, _: Duration) {
+        let what = match verdict {
             Verdict::Unchanged(why) => format!("{why:?}"),
             Verdict::Changed(..) => "changed".to_owned(),
             Verdict::Later(_) => "later".to_owned(),
         };
-        let line = format!("{}: {what}", processed.queue_id);
+        let line = format!("{}: {what}", message.queue_id);
         self.0.lock().unwrap().push(line);
     }
 
     fn says(&self, line: &str) {
         self.0.lock().unwrap().push(line.to_owned());
+    }
+}
+
+fn work(expander: Expander, journal: Arc<Notes>, connections: usize) -> Work {
+    Work {
+        service: Service::new(expander),
+        journal,
+        connections,
     }
 }
 
@@ -53,7 +61,7 @@ impl House {
         let path = folder.path().join("socket");
         let notes = Arc::new(Notes::default());
         let journal: Arc<Notes> = Arc::clone(&notes);
-        let server = Server::new(Service::new(expander), journal, most, Arc::default());
+        let server = Server::new(work(expander, journal, most), Arc::default());
         let server = Arc::new(server.unwrap());
         let listener = Listener::bind(&Address::Unix(path), 0o600, None).unwrap();
         server.start(vec![listener], None).unwrap();
@@ -465,9 +473,7 @@ fn another_service_holds_for_the_next_message_of_a_connection() {
     let mut mail_system = house.connect();
     let before = mail_system.filter("1", &letter).message();
     let notes: Arc<Notes> = Arc::clone(&house.notes);
-    house
-        .server
-        .replace(Service::new(expander(Mark::Field)), notes, 8);
+    house.server.replace(work(expander(Mark::Field), notes, 8));
     let after = mail_system.filter("2", &letter).message();
     let marked = |message: &[u8]| memchr::memmem::find(message, b"\nX-Embody: ").is_some();
     assert!(!marked(&before) && marked(&after));

@@ -37,12 +37,12 @@ impl Conversation {
     fn take(&mut self) {
         let mut done = 0;
         while !self.is_closed {
-            let Ok(packet) = codec::packet(&self.waiting[done..]) else {
+            let Ok(packet) = packet(&self.waiting[done..]) else {
                 self.is_closed = true;
                 return;
             };
             let Some((packet, end)) = packet else { break };
-            let step = self.session.take(packet, &self.service);
+            let step = self.session.take(&packet, &self.service);
             let to = &mut self.answers;
             match step {
                 Err(_) | Ok(Step::Close) => self.is_closed = true,
@@ -124,6 +124,13 @@ pub fn check(data: &[u8]) {
     answers(&conversation.answers);
 }
 
+/// The first packet, and where it ends.
+fn packet(bytes: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
+    let (mut rest, mut packet) = (bytes, Vec::new());
+    let is_whole = codec::read_packet(&mut rest, &mut packet)?;
+    Ok(is_whole.then_some((packet, bytes.len() - rest.len())))
+}
+
 fn send(conversation: &mut Conversation, kind: u8, data: &[u8]) {
     let length = u32::try_from(data.len() + 1).expect("it is short");
     let packet = [&length.to_be_bytes(), [kind].as_slice(), data].concat();
@@ -134,9 +141,7 @@ fn send(conversation: &mut Conversation, kind: u8, data: &[u8]) {
 fn answers(mut rest: &[u8]) {
     let mut is_changing = false;
     while !rest.is_empty() {
-        let (packet, end) = codec::packet(rest)
-            .expect("a length")
-            .expect("a whole packet");
+        let (packet, end) = packet(rest).expect("a length").expect("a whole packet");
         assert!(packet.len() <= codec::CHUNK + 1);
         match packet[0] {
             b'O' => {
