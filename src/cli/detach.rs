@@ -1,71 +1,95 @@
 //! `embody detach` and `embody restore`: one message through, as a filter, or mailboxes, beside or in place.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{
-    ArchiveArgs, Asking, DetachArgs, RecordArgs, RestoreArgs, ResumeArgs, SayingArgs, WalkArgs,
-};
+use super::args::{ArchiveArgs, Asking, DetachArgs, RecordArgs, RestoreArgs, WalkArgs};
 use super::cache::Cache;
 use super::convert::{Walk, shared_fetcher, user};
 use super::exit::Status;
-use super::filter::{Begun, Job};
+use super::filter::Job;
 use super::input::is_standard;
 use super::resume::Resume;
 use super::say;
 use super::signals::Signals;
 use super::store::{is_missing, missing};
-use super::verb::{Detaching, Expanding, Said, Work};
+use super::verb::{Detaching, Expanding, Work};
 use crate::detach::{Detacher, Settings};
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
-use crate::mailbox::{Locking, Options, Stop, Transform};
+use crate::mailbox::{Locking, Options, Stop};
 use crate::policy::Policy;
 use crate::store::{self, Purpose, Store};
 
+/// What to do with a mailbox in place of one message.
+const MAILBOXES: &str = "name --output or --in-place";
+const DRY_RUN: &str = "dry run, nothing written: ";
+
 pub(super) fn detach(args: &DetachArgs) -> Status {
     let policy = args.policy();
-    let way = Way {
-        command: "detach",
-        store: Some(&args.store),
-        sources: &args.sources,
-        walk: &args.walk,
-        saying: &args.saying,
-        policy: &policy,
-        prefilter: Prefilter::of_attachments(),
-        #[cfg(all(unix, feature = "imap"))]
-        candidates: {
-            let choice = args.choice();
-            let (least, types) = (choice.larger_than, choice.types);
-            Candidates::Attachments { least, types }
-        },
-    };
-    way.done(
-        None,
-        |_, _| detacher(args),
-        |detacher| {
-            let (objects, octets) = detacher.0.foreseen();
-            match args.walk.dry_run {
-                true => {
-                    format!("the store would hold {objects} objects of {octets} bytes for them\n")
-                }
-                false => String::new(),
-            }
-        },
-    )
+    if !args.walk.walks() {
+        return Status::of_filter(detach_one(args, &policy));
+    }
+    Status::of(detach_all(args, &policy))
 }
 
-fn detacher(args: &DetachArgs) -> Result<Made<Detaching>, Error> {
-    let policy = args.policy();
+fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
+    let file = args.sources.first().map(PathBuf::as_path);
+    let job = Job::begin(&args.saying, file, "detach", MAILBOXES)?;
+    args.walk.one_message(&args.sources, false)?;
+    let (detaching, store) = detacher(args, policy)?;
+    if let Some(store) = store {
+        store.puts_from(user(None));
+    }
+    job.run(&detaching, &Prefilter::of_attachments(), policy, Mark::Off)
+}
+
+fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
+    let signals = Signals::watch();
+    let (sources, output) = ends(&args.sources, &args.walk)?;
+    #[cfg(all(unix, feature = "imap"))]
+    let choice = args.choice();
+    let walk = Walk {
+        sources: &sources,
+        args: &args.walk,
+        output,
+        saying: &args.saying,
+        options: options(&args.walk, policy, Some(&args.store)),
+        #[cfg(all(unix, feature = "imap"))]
+        candidates: Candidates::Attachments {
+            least: choice.larger_than,
+            types: choice.types,
+        },
+        word: DRY_RUN,
+        policy,
+        signals: &signals,
+    };
+    walk.check()?;
+    let (detaching, store) = detacher(args, policy)?;
+    walk.run(&detaching, store.as_deref(), None, || {
+        let (objects, octets) = detaching.0.foreseen();
+        match args.walk.dry_run {
+            true => format!("the store would hold {objects} objects of {octets} bytes for them\n"),
+            false => String::new(),
+        }
+    })
+}
+
+/// The transform, and the store that gets objects, if one does.
+fn detacher(
+    args: &DetachArgs,
+    policy: &Policy,
+) -> Result<(Detaching, Option<Arc<dyn Store>>), Error> {
     let (store, base_url) = match args.walk.dry_run {
         // Not even the folder is made.
-        true => (None, store::unopened_base_url(&args.store, &policy)?),
+        true => (None, store::unopened_base_url(&args.store, policy)?),
         false => {
-            let store = open(&args.store, Purpose::Put, &policy)?;
+            let store = open(&args.store, Purpose::Put, policy)?;
             let base_url = store.base_url();
             (Some(store), base_url)
         }
@@ -83,28 +107,50 @@ fn detacher(args: &DetachArgs) -> Result<Made<Detaching>, Error> {
 
 pub(super) fn restore(args: &RestoreArgs) -> Status {
     let policy = args.policy();
-    let way = Way {
-        command: "restore",
-        store: args.store.as_deref(),
-        sources: &args.sources,
-        walk: &args.walk,
-        saying: &args.saying,
-        policy: &policy,
-        prefilter: Prefilter::of_detached(),
-        #[cfg(all(unix, feature = "imap"))]
-        candidates: Candidates::References,
-    };
     let opened = OnceCell::new();
-    let keeps = !args.walk.dry_run && !args.cache.offline;
-    let status = way.done(
-        Some(&args.resume).filter(|_| keeps),
-        |stop, resume| Ok((restorer(args, stop, resume, &opened)?, None)),
-        |_| String::new(),
-    );
+    let status = match args.walk.walks() {
+        true => Status::of(restore_all(args, &policy, &opened)),
+        false => Status::of_filter(restore_one(args, &policy, &opened)),
+    };
     if let Some(cache) = opened.get() {
         say::cache_trouble(cache, args.saying.volume());
     }
     status
+}
+
+fn restore_one(args: &RestoreArgs, policy: &Policy, opened: &OnceCell<Cache>) -> Result<(), Error> {
+    let file = args.sources.first().map(PathBuf::as_path);
+    let job = Job::begin(&args.saying, file, "restore", MAILBOXES)?;
+    let no_resume = args.resume.no_resume && !args.cache.offline;
+    args.walk.one_message(&args.sources, no_resume)?;
+    let restoring = restorer(args, &Stop::default(), None, opened)?;
+    job.run(&restoring, &Prefilter::of_detached(), policy, Mark::Off)
+}
+
+fn restore_all(
+    args: &RestoreArgs,
+    policy: &Policy,
+    opened: &OnceCell<Cache>,
+) -> Result<Status, Error> {
+    let signals = Signals::watch();
+    let (sources, output) = ends(&args.sources, &args.walk)?;
+    let walk = Walk {
+        sources: &sources,
+        args: &args.walk,
+        output,
+        saying: &args.saying,
+        options: options(&args.walk, policy, args.store.as_deref()),
+        #[cfg(all(unix, feature = "imap"))]
+        candidates: Candidates::References,
+        word: DRY_RUN,
+        policy,
+        signals: &signals,
+    };
+    walk.check()?;
+    let keeps = !args.walk.dry_run && !args.cache.offline;
+    let resume = walk.resume(&args.resume, keeps, Mark::Off)?;
+    let restoring = restorer(args, &signals.stop, resume.as_ref(), opened)?;
+    walk.run(&restoring, None, resume.as_ref(), String::new)
 }
 
 /// In a dry run, nothing of what it does is written.
@@ -142,121 +188,31 @@ fn restorer(
     })
 }
 
-/// The transform of a command, and the store that gets objects, if one does.
-type Made<V> = (V, Option<Arc<dyn Store>>);
-
-/// A command that is a filter and takes mailboxes.
-struct Way<'w> {
-    command: &'static str,
-    store: Option<&'w str>,
-    sources: &'w [PathBuf],
-    walk: &'w WalkArgs,
-    saying: &'w SayingArgs,
-    policy: &'w Policy,
-    prefilter: Prefilter,
-    #[cfg(all(unix, feature = "imap"))]
-    candidates: Candidates,
+/// While messages wait for a network, more of them are worked on, and a mailbox is not locked.
+fn options(walk: &WalkArgs, policy: &Policy, store: Option<&str>) -> Options {
+    let options = walk.options(policy);
+    match store {
+        Some(store) if is_remote(store) => Options {
+            max_in_flight: policy.limits.in_flight.max(options.jobs),
+            locking: Locking::AtBothEnds,
+            ..options
+        },
+        _ => options,
+    }
 }
 
-impl Way<'_> {
-    /// Makes the transform and runs it. `more` goes behind the sum of a run over mailboxes, which with `resume` keeps
-    /// the answers; `store` is the store that gets objects.
-    fn done<V: Transform<Said>>(
-        &self,
-        resume: Option<&ResumeArgs>,
-        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<Made<V>, Error>,
-        more: impl FnOnce(&V) -> String,
-    ) -> Status {
-        let is_walk = self.walk.walks();
-        let done = match is_walk {
-            true => self.walk(resume, make, more),
-            false => self
-                .filter(resume.unwrap_or(&ResumeArgs::default()), make)
-                .map(|()| Status::Success),
-        };
-        done.unwrap_or_else(|error| match (Status::told(&error), is_walk) {
-            (status, true) => status,
-            (_, false) => Status::TryAgain,
-        })
-    }
-
-    fn filter<V: Transform<Said>>(
-        &self,
-        resume: &ResumeArgs,
-        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<Made<V>, Error>,
-    ) -> Result<(), Error> {
-        let file = self.sources.first().map(PathBuf::as_path);
-        let begun = Begun::now(self.saying, file)?;
-        self.walk.one_message(self.sources, resume)?;
-        let (transform, store) = make(&Stop::default(), None)?;
-        if let Some(store) = store {
-            store.puts_from(user(None));
-        }
-        let job = Job {
-            file,
-            saying: self.saying,
-            transform: &transform,
-            prefilter: &self.prefilter,
-            policy: self.policy,
-            mark: Mark::Off,
-            command: self.command,
-            mailboxes: "name --output or --in-place",
-        };
-        job.run(&begun)
-    }
-
-    /// While messages wait for a network, more of them are worked on, and a mailbox is not locked.
-    fn options(&self) -> Options {
-        let options = self.walk.options(self.policy);
-        match self.store {
-            Some(store) if is_remote(store) => Options {
-                max_in_flight: self.policy.limits.in_flight.max(options.jobs),
-                locking: Locking::AtBothEnds,
-                ..options
-            },
-            _ => options,
-        }
-    }
-
-    fn walk<V: Transform<Said>>(
-        &self,
-        resume: Option<&ResumeArgs>,
-        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<Made<V>, Error>,
-        more: impl FnOnce(&V) -> String,
-    ) -> Result<Status, Error> {
-        let signals = Signals::watch();
-        let standard = [PathBuf::from("-")];
-        // From standard input to standard output, as a filter would have it.
-        let is_of_filter = self.walk.output.is_none() && !self.walk.in_place;
-        let (sources, output) = match self.sources {
-            [] if is_of_filter => (standard.as_slice(), Some(Path::new("-"))),
-            [source] if is_of_filter && is_standard(source) => (self.sources, Some(Path::new("-"))),
-            [] => {
-                let what = "name mboxes, Maildirs or messages";
-                return Err(Error::Usage(what.into()));
-            }
-            sources => (sources, self.walk.output.as_deref()),
-        };
-        let walk = Walk {
-            sources,
-            args: self.walk,
-            output,
-            saying: self.saying,
-            options: self.options(),
-            #[cfg(all(unix, feature = "imap"))]
-            candidates: self.candidates.clone(),
-            word: "dry run, nothing written: ",
-            policy: self.policy,
-            signals: &signals,
-        };
-        walk.check()?;
-        let resume = match resume {
-            Some(args) => walk.resume(args, true, Mark::Off)?,
-            None => None,
-        };
-        let resume = resume.as_ref();
-        let (transform, store) = make(&signals.stop, resume)?;
-        walk.run(&transform, store.as_deref(), resume, || more(&transform))
+/// The sources and the output of a run over mailboxes; in a dry run they may be those that a filter has.
+fn ends<'a>(
+    sources: &'a [PathBuf],
+    walk: &'a WalkArgs,
+) -> Result<(Cow<'a, [PathBuf]>, Option<&'a Path>), Error> {
+    let is_of_filter = walk.output.is_none() && !walk.in_place;
+    let standard = Path::new("-");
+    match sources {
+        [] if is_of_filter => Ok((Cow::Owned(vec![standard.into()]), Some(standard))),
+        [source] if is_of_filter && is_standard(source) => Ok((sources.into(), Some(standard))),
+        [] => Err(Error::Usage("name mboxes, Maildirs or messages".into())),
+        sources => Ok((sources.into(), walk.output.as_deref())),
     }
 }
 

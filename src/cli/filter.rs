@@ -40,7 +40,7 @@ pub(super) fn run(
     mailboxes: &'static str,
 ) -> Result<(), Error> {
     let common = &args.common;
-    let begun = Begun::now(&common.saying, args.file.as_deref())?;
+    let job = Job::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
     let cache = Cache::open(
         &common.policy.cache,
         &common.policy.archive,
@@ -58,43 +58,49 @@ pub(super) fn run(
         recorder: cache.recorder.clone(),
     };
     let expander = &expanding.expander;
-    let job = Job {
-        file: args.file.as_deref(),
-        saying: &common.saying,
-        transform: &expanding,
-        prefilter: expander.prefilter(),
-        policy: expander.policy(),
-        mark: common.mark,
-        command,
-        mailboxes,
-    };
-    job.run(&begun)?;
+    let (prefilter, policy) = (expander.prefilter(), expander.policy());
+    job.run(&expanding, prefilter, policy, common.mark)?;
     say::cache_trouble(&cache, common.saying.volume());
     record::tell_trouble(&cache);
     Ok(())
 }
 
-/// The start of a run, and the status that the process ends with if it is asked to stop, or aborted, as Rust does when
-/// memory or stack runs out: "try again", which mail systems understand, where a signal may look like a defect of the
-/// mail; success once the mail is out.
-pub(super) struct Begun {
+/// One message on its way from standard input, or a file, to standard output.
+///
+/// If the process is asked to stop, or aborted, as Rust does when memory or stack runs out, it ends with "try again", which
+/// mail systems understand, where a signal may look like a defect of the mail; with success once the mail is out.
+pub(super) struct Job<'j> {
+    file: Option<&'j Path>,
+    saying: &'j SayingArgs,
+    command: &'static str,
+    /// The way to do it with a mailbox.
+    mailboxes: &'static str,
     start: Option<Start>,
     is_pending: Arc<AtomicBool>,
     is_out: Arc<AtomicBool>,
 }
 
-impl Begun {
+impl<'j> Job<'j> {
     /// Before anything is opened or made. Spooled mail has no name that could stay; what a store was about to take is
     /// swept by a later run.
-    pub(super) fn now(saying: &SayingArgs, file: Option<&Path>) -> Result<Self, Error> {
-        let begun = Self {
+    pub(super) fn begin(
+        saying: &'j SayingArgs,
+        file: Option<&'j Path>,
+        command: &'static str,
+        mailboxes: &'static str,
+    ) -> Result<Self, Error> {
+        let job = Self {
+            file,
+            saying,
+            command,
+            mailboxes,
             start: saying.report.as_ref().map(|_| Start::now(None)),
             is_pending: Arc::new(AtomicBool::new(true)),
             is_out: Arc::new(AtomicBool::new(false)),
         };
         let statuses = [
-            (Status::TryAgain, &begun.is_pending),
-            (Status::Success, &begun.is_out),
+            (Status::TryAgain, &job.is_pending),
+            (Status::Success, &job.is_out),
         ];
         for signal in signals::heeded().chain([SIGABRT]) {
             for (status, holds) in statuses {
@@ -110,7 +116,7 @@ impl Begun {
         let standard = Path::new("-");
         let sources = [file.unwrap_or(standard)];
         report_file::check(saying.report.as_deref(), &sources, &[standard])?;
-        Ok(begun)
+        Ok(job)
     }
 
     /// From now on the process ends with success, whatever happens to the report.
@@ -118,26 +124,16 @@ impl Begun {
         self.is_out.store(true, Ordering::SeqCst);
         self.is_pending.store(false, Ordering::SeqCst);
     }
-}
 
-/// One message on its way from standard input, or a file, to standard output.
-pub(super) struct Job<'j> {
-    pub(super) file: Option<&'j Path>,
-    pub(super) saying: &'j SayingArgs,
-    pub(super) transform: &'j dyn Transform<Said>,
-    /// A large message is searched for this before it is held in memory.
-    pub(super) prefilter: &'j Prefilter,
-    /// Options that would allow what was left are named for this policy.
-    pub(super) policy: &'j Policy,
-    pub(super) mark: Mark,
-    pub(super) command: &'static str,
-    /// The way to do it with a mailbox.
-    pub(super) mailboxes: &'static str,
-}
-
-impl Job<'_> {
-    pub(super) fn run(&self, begun: &Begun) -> Result<(), Error> {
-        let prefilter = self.prefilter;
+    /// A large message is searched by the prefilter before it is held in memory; options that would allow what was left are
+    /// named for this policy.
+    pub(super) fn run(
+        &self,
+        transform: &dyn Transform<Said>,
+        prefilter: &Prefilter,
+        policy: &Policy,
+        mark: Mark,
+    ) -> Result<(), Error> {
         let mut output = output::open()?;
         let file = self.file.filter(|path| !is_standard(path));
         // On standard input there is one message, or a stranger's line would delay a mail.
@@ -145,10 +141,14 @@ impl Job<'_> {
             *path != Path::new("/dev/stdin") && fs::metadata(path).is_ok_and(|data| data.is_file())
         });
         if let Some(path) = named {
-            refuse_mailbox(path, self)?;
+            self.refuse_mailbox(path)?;
         }
         let input = match file {
-            Some(path) => read_file(path, prefilter)?,
+            Some(path) => {
+                let failed = Error::cannot_read(path.display());
+                let file = File::open(path).map_err(&failed)?;
+                Input::read(file, prefilter).map_err(failed)?
+            }
             None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
         };
         let second = match &input {
@@ -183,7 +183,7 @@ impl Job<'_> {
                 io::copy(&mut file, &mut output)
                     .and_then(|_| output.flush())
                     .map_err(write_error)?;
-                begun.mail_is_out();
+                self.mail_is_out();
                 if self.saying.volume() >= Volume::Verbose {
                     say::tell("nothing to do");
                 }
@@ -191,7 +191,7 @@ impl Job<'_> {
             }
         };
         let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-        let (edits, mut said) = self.transform.transform(&Message {
+        let (edits, mut said) = transform.transform(&Message {
             number: 1,
             source: Path::new(&name),
             content: &message,
@@ -212,13 +212,13 @@ impl Job<'_> {
         .and_then(|()| buffered.flush())
         .map_err(write_error)?;
         drop(buffered);
-        begun.mail_is_out();
+        self.mail_is_out();
         // The mail is out: nothing that goes wrong with the report may change the exit status.
-        self.report(begun.start.as_ref(), &name, &said, &message);
+        self.report(&name, &said, &message, policy, mark);
         Ok(())
     }
 
-    fn report(&self, start: Option<&Start>, name: &str, said: &Said, message: &[u8]) {
+    fn report(&self, name: &str, said: &Said, message: &[u8], policy: &Policy, mark: Mark) {
         let report = &said.report;
         let saying = self.saying;
         let volume = saying.volume();
@@ -232,16 +232,16 @@ impl Job<'_> {
         {
             say::tell(&described);
         }
-        for line in say::lines(&report.rows, self.policy, volume) {
+        for line in say::lines(&report.rows, policy, volume) {
             say::tell(&line);
         }
         if volume >= Volume::Verbose {
-            for opaque in opaque_parts(&scan(message, &self.policy.limits.scan())) {
+            for opaque in opaque_parts(&scan(message, &policy.limits.scan())) {
                 say::tell(&wording::detail(&opaque.detail()));
             }
             if report.rows.is_empty() {
                 say::tell("nothing to do");
-            } else if self.mark == Mark::Off {
+            } else if mark == Mark::Off {
                 let said: Vec<String> = [
                     (report.detached(), "detached"),
                     (report.restored(), "restored"),
@@ -259,7 +259,7 @@ impl Job<'_> {
                 ));
             }
         }
-        if let (Some(path), Some(start)) = (&saying.report, start) {
+        if let (Some(path), Some(start)) = (&saying.report, &self.start) {
             let written = ReportFile::open(path)
                 .and_then(|mut file| file.write(start, &origin(), wording::rows(&report.rows)));
             if let Err(error) = written {
@@ -278,26 +278,26 @@ impl Job<'_> {
             why: format!("{what}, and {command} takes one message; {instead}").into(),
         }
     }
-}
 
-/// A file that shows at its start that it is no plain message would pass for one, with everything in it unchanged.
-fn refuse_mailbox(path: &Path, args: &Job<'_>) -> Result<(), Error> {
-    match (look_at(path, Format::Eml)?, look_at(path, Format::Auto)?) {
-        (Ok((_, Some(_))) | Err(NotMail::ReadAs(..)), Ok((Kind::Mbox, Some(_)))) => {
-            Err(args.refusal(path, "a compressed mailbox"))
+    /// A file that shows at its start that it is no plain message would pass for one, with everything in it unchanged.
+    fn refuse_mailbox(&self, path: &Path) -> Result<(), Error> {
+        match (look_at(path, Format::Eml)?, look_at(path, Format::Auto)?) {
+            (Ok((_, Some(_))) | Err(NotMail::ReadAs(..)), Ok((Kind::Mbox, Some(_)))) => {
+                Err(self.refusal(path, "a compressed mailbox"))
+            }
+            (_, Ok((Kind::Archive, _))) => Err(self.refusal(path, "an archive")),
+            (Ok((_, Some(_))), _) | (_, Ok((_, Some(_)))) => Err(Error::NotAMailbox {
+                path: path.to_owned(),
+                why: format!(
+                    "compressed, and {} reads plain messages; decompress it first, or {}",
+                    self.command, self.mailboxes
+                )
+                .into(),
+            }),
+            (Err(NotMail::ReadAs(..)), _) => Err(self.refusal(path, "a mailbox")),
+            (Err(other @ NotMail::Format(..)), _) => Err(other.error(path)),
+            _ => Ok(()),
         }
-        (_, Ok((Kind::Archive, _))) => Err(args.refusal(path, "an archive")),
-        (Ok((_, Some(_))), _) | (_, Ok((_, Some(_)))) => Err(Error::NotAMailbox {
-            path: path.to_owned(),
-            why: format!(
-                "compressed, and {} reads plain messages; decompress it first, or {}",
-                args.command, args.mailboxes
-            )
-            .into(),
-        }),
-        (Err(NotMail::ReadAs(..)), _) => Err(args.refusal(path, "a mailbox")),
-        (Err(other @ NotMail::Format(..)), _) => Err(other.error(path)),
-        _ => Ok(()),
     }
 }
 
@@ -311,10 +311,4 @@ fn starts_like_mbox(mut file: &File) -> io::Result<bool> {
     Ok(start
         .get(blanks..)
         .is_some_and(|text| text.starts_with(b"From ")))
-}
-
-fn read_file(path: &Path, prefilter: &Prefilter) -> Result<Input, Error> {
-    let failed = Error::cannot_read(path.display());
-    let file = File::open(path).map_err(&failed)?;
-    Input::read(file, prefilter).map_err(failed)
 }

@@ -312,7 +312,7 @@ impl EmbedArgs {
                 common,
             }));
         }
-        let file = walk.one_message(&self.sources, &self.resume)?;
+        let file = walk.one_message(&self.sources, self.resume.no_resume)?;
         Ok(Err(FilterArgs {
             file: file.map(Path::to_owned),
             failure: self.failure,

@@ -138,11 +138,11 @@ impl WalkArgs {
     pub fn one_message<'s>(
         &self,
         sources: &'s [PathBuf],
-        resume: &ResumeArgs,
+        no_resume: bool,
     ) -> Result<Option<&'s Path>, Error> {
         let what = match sources {
             [_, _, ..] => "one message at a time; name --output or --in-place for several sources",
-            _ if self.is_told_more() || resume.no_resume => {
+            _ if self.is_told_more() || no_resume => {
                 "--format, --output-format, --by-label, --jobs, --backup, --progress, --max-expanded and --no-resume go with --output or --in-place"
             }
             _ => return Ok(sources.first().map(PathBuf::as_path)),
