@@ -27,7 +27,7 @@ use super::say::{self, harmless, harmless_within};
 #[cfg(all(unix, feature = "imap"))]
 use super::signals::Signals;
 use super::survey::{Line, Looked, NamedSource, SourceKind, Surveying, lines, page, write_page};
-use super::totals::{MOST, Totals};
+use super::totals::Totals;
 use super::verb::{Expanding, Work};
 use super::wording;
 use crate::detach::Choice;
@@ -355,7 +355,7 @@ impl Inspection {
             summary.mailboxes,
             summary.messages,
             summary.bytes_in,
-            totals.table(&MOST),
+            totals.table(false),
             forecast
         );
         print(text.as_bytes())?;

@@ -68,7 +68,7 @@ impl Reporter<'_> {
     fn count_skipped(&self, what: &'static str, count: u64) {
         let mut counts = self.counts();
         counts.settled.0.skipped_files += count;
-        *counts.settled.1.skipped.entry(what).or_default() += count;
+        counts.settled.1.tally("skipped", what, count);
     }
 
     /// Rows name a message by its own file, or by its number in an mbox.

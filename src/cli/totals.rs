@@ -6,31 +6,30 @@ use std::fmt::Write as _;
 use super::forecast::Forecast;
 use super::remedy::{follow, remedy};
 use super::say::harmless;
-use super::survey::{NAMES, Named, Survey, add};
+use super::survey::{NAMES, Named, Survey};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
 use crate::policy::{Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 
-pub(super) struct Most {
-    hosts: usize,
-    /// Hosts at which most was left; none are named where there is one host.
-    worst: usize,
-    others: [usize; 3],
-}
+/// The tables, each with the rows that it has at most in full, and in the sum of a run, which with all that may stand around it
+/// has at most 60 lines.
+const TABLES: [(&str, [usize; 2]); 8] = [
+    ("kind", [99, 99]),
+    // Who keeps the files to which mails show links.
+    ("kept by", [99, 99]),
+    ("scheme", [99, 6]),
+    ("host", [40, 10]),
+    // Attachments that are missing beside the mailbox, by the subject and date of the mail.
+    ("missing", [40, 10]),
+    ("outcome", [99, 12]),
+    // Hosts at which most was left.
+    ("left at", [0, 5]),
+    ("skipped", [99, 6]),
+];
 
-pub(super) const MOST: Most = Most {
-    hosts: 40,
-    worst: 0,
-    others: [99; 3],
-};
-
-/// For the sum of a run: with all that may stand around it, it has at most 60 lines.
-const MOST_OF_SUM: Most = Most {
-    hosts: 10,
-    worst: 5,
-    others: [6, 12, 6],
-};
+/// Not shown: the options that would allow what was left.
+const REMEDIES: &str = "remedy";
 
 #[derive(Default, Debug)]
 pub(super) struct Totals {
@@ -45,19 +44,8 @@ pub(super) struct Totals {
     shown_inline: (u64, u64),
     pub(super) forecast: Forecast,
     pub(super) survey: Survey,
-    kinds: BTreeMap<&'static str, u64>,
-    /// Who keeps the files to which mails show links.
-    providers: BTreeMap<&'static str, u64>,
-    schemes: Named<u64>,
-    hosts: Named<u64>,
-    /// Of these, what was left.
-    left_at: Named<u64>,
-    outcomes: BTreeMap<String, u64>,
-    /// Attachments that are missing beside the mailbox, by the subject and date of the mail.
-    missing: BTreeMap<String, u64>,
-    /// Of what was left, how many an option would allow.
-    remedies: BTreeMap<String, u64>,
-    pub(super) skipped: BTreeMap<&'static str, u64>,
+    /// By their titles.
+    tables: BTreeMap<&'static str, Named<u64>>,
 }
 
 impl Totals {
@@ -86,39 +74,42 @@ impl Totals {
                 self.shown_inline.1 += row.bytes.unwrap_or(0);
             }
             self.links += row.links.unwrap_or(0);
-            *self.kinds.entry(row.kind.as_str()).or_default() += 1;
+            self.tally("kind", row.kind.as_str(), 1);
             if let Some(hosted) = &row.hosted {
-                *self.providers.entry(hosted.provider).or_default() += 1;
+                self.tally("kept by", hosted.provider, 1);
             }
             let told = outcome(row);
             let told = match follow(row) {
                 Some(option) => format!("{told} ({option})"),
                 None => told,
             };
-            *self.outcomes.entry(told).or_default() += 1;
+            self.tally("outcome", told, 1);
             let Some(url) = row.url.as_deref().filter(|_| row.kind != Kind::Link) else {
                 continue;
             };
             let reference = Reference::split(url);
             if let Some(scheme) = reference.scheme {
-                *self.schemes.of(scheme) += 1;
+                self.tally("scheme", scheme.to_ascii_lowercase(), 1);
             }
             let site = reference.site();
             if let Some(host) = site.and_then(|site| countable(site.host)) {
-                *self.hosts.of(&host) += 1;
+                let host = host.to_ascii_lowercase();
+                self.tally("host", host.as_str(), 1);
                 if row.outcome == Outcome::Left {
-                    *self.left_at.of(&host) += 1;
+                    self.tally("left at", host, 1);
                 }
             }
         }
     }
 
+    pub(super) fn tally(&mut self, title: &'static str, name: impl Into<String>, count: u64) {
+        *self.tables.entry(title).or_default().exactly(name.into()) += count;
+    }
+
     /// Counts the options that would have allowed what was left.
     pub(super) fn count_remedies(&mut self, report: &Report, policy: &Policy) {
         for remedy in report.rows.iter().filter_map(|row| remedy(row, policy)) {
-            if self.remedies.len() < NAMES || self.remedies.contains_key(&remedy) {
-                *self.remedies.entry(remedy).or_default() += 1;
-            }
+            self.tally(REMEDIES, remedy, 1);
         }
     }
 
@@ -130,10 +121,7 @@ impl Totals {
         };
         let count = report.rows.iter().filter(is_missing).count();
         if count > 0 {
-            let called = called();
-            if self.missing.len() < NAMES || self.missing.contains_key(&called) {
-                *self.missing.entry(called).or_default() += count as u64;
-            }
+            self.tally("missing", called(), count as u64);
         }
     }
 
@@ -164,40 +152,37 @@ impl Totals {
         self.shown_inline.1 += other.shown_inline.1;
         self.forecast.add(other.forecast);
         self.survey.add(other.survey);
-        add(&mut self.kinds, other.kinds);
-        add(&mut self.providers, other.providers);
-        self.schemes.add(other.schemes);
-        self.hosts.add(other.hosts);
-        self.left_at.add(other.left_at);
-        add(&mut self.outcomes, other.outcomes);
-        add(&mut self.missing, other.missing);
-        add(&mut self.remedies, other.remedies);
-        add(&mut self.skipped, other.skipped);
+        for (title, names) in other.tables {
+            self.tables.entry(title).or_default().add(names);
+        }
     }
 
-    pub(super) fn table(&self, most: &Most) -> String {
+    pub(super) fn table(&self, is_of_sum: bool) -> String {
         let mut text = String::new();
-        let [most_schemes, most_outcomes, most_skipped] = most.others;
-        section(&mut text, "kind", &self.kinds, 99);
-        section(&mut text, "kept by", &self.providers, 99);
-        for (title, names, most) in [
-            ("scheme", &self.schemes, most_schemes),
-            ("host", &self.hosts, most.hosts),
-        ] {
-            section(&mut text, title, names.names(), most);
+        for (title, [in_full, in_sum]) in TABLES {
+            let most = if is_of_sum { in_sum } else { in_full };
+            let Some(names) = self.tables.get(title).filter(|_| most > 0) else {
+                continue;
+            };
+            // Where there is one host it has all that was left.
+            let hosts = self.tables.get("host");
+            if title == "left at" && hosts.is_none_or(|hosts| hosts.names().nth(1).is_none()) {
+                continue;
+            }
+            let entries = names.heaviest(|count| *count);
+            for (name, count) in entries.iter().take(most) {
+                let _ = writeln!(text, "{title:<8} {count:>8}  {}", harmless(name));
+            }
+            if entries.len() > most {
+                let rest: u64 = entries.iter().skip(most).map(|entry| entry.1).sum();
+                let others = entries.len() - most;
+                let _ = writeln!(text, "{title:<8} {rest:>8}  in {others} others");
+            }
             if let Some(count) = names.others() {
-                let _ = writeln!(
-                    text,
-                    "{title:<8} {count:>8}  in others, beyond {NAMES} names"
-                );
+                let what = format!("in others, beyond {NAMES} names");
+                let _ = writeln!(text, "{title:<8} {count:>8}  {what}");
             }
         }
-        section(&mut text, "missing", &self.missing, most.hosts);
-        section(&mut text, "outcome", &self.outcomes, most_outcomes);
-        if most.worst > 0 && self.hosts.names().nth(1).is_some() {
-            section(&mut text, "left at", self.left_at.names(), most.worst);
-        }
-        section(&mut text, "skipped", &self.skipped, most_skipped);
         text
     }
 }
@@ -209,27 +194,6 @@ fn outcome(row: &Row) -> String {
     match row.status.filter(|_| is_status) {
         Some(status) => format!("{words} {status}"),
         None => words,
-    }
-}
-
-fn section<'n, N: AsRef<str> + Ord>(
-    text: &mut String,
-    title: &str,
-    entries: impl IntoIterator<Item = (N, &'n u64)>,
-    most: usize,
-) {
-    let mut entries: Vec<(N, &u64)> = entries.into_iter().collect();
-    entries.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(&other.0)));
-    for (name, count) in entries.iter().take(most) {
-        let _ = writeln!(text, "{title:<8} {count:>8}  {}", harmless(name.as_ref()));
-    }
-    if entries.len() > most {
-        let rest: u64 = entries.iter().skip(most).map(|entry| entry.1).sum();
-        let _ = writeln!(
-            text,
-            "{title:<8} {rest:>8}  in {} others",
-            entries.len() - most
-        );
     }
 }
 
@@ -307,9 +271,10 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
             let _ = writeln!(text, "{count} {what}");
         }
     }
-    text.push_str(&totals.table(&MOST_OF_SUM));
-    let most = totals.remedies.iter().max_by_key(|(_, count)| **count);
-    if let Some((remedy, count)) = most {
+    text.push_str(&totals.table(true));
+    let remedies = totals.tables.get(REMEDIES);
+    let remedies = remedies.into_iter().flat_map(Named::names);
+    if let Some((remedy, count)) = remedies.max_by_key(|(_, count)| **count) {
         let what = match *count == totals.left {
             true => "what was left".to_owned(),
             false => format!("{count} of what was left"),

@@ -30,5 +30,5 @@ pub(super) use self::listed::Listed;
 pub(super) use self::looked::{Group, Looked, NamedSource, SourceKind};
 pub(super) use self::page::page;
 pub(super) use self::sum::Survey;
-pub(super) use self::tally::{NAMES, Named, add};
+pub(super) use self::tally::{NAMES, Named};
 pub(super) use self::text::{lines, size as in_units};

@@ -1,7 +1,6 @@
 //! Counts, and counts by names that come from strangers: bounded, whatever a mail names.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use serde::{Serialize, Serializer};
 
@@ -176,18 +175,16 @@ pub struct Named<C> {
 impl<C: Counts> Named<C> {
     /// The counts of a name, whatever its case.
     pub fn of(&mut self, name: &str) -> &mut C {
-        self.of_lower_case(name.to_ascii_lowercase())
+        self.exactly(name.to_ascii_lowercase())
     }
 
-    fn of_lower_case(&mut self, name: String) -> &mut C {
+    /// The counts of a name as it is.
+    pub fn exactly(&mut self, name: String) -> &mut C {
         let is_known = self.names.contains_key(&name);
         if !is_known && (self.names.len() >= NAMES || name.len() > LONGEST_NAME) {
             return self.others.get_or_insert_default();
         }
-        match self.names.entry(name) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(C::default()),
-        }
+        self.names.entry(name).or_default()
     }
 
     /// Adds the counts of others; their names in the order of the alphabet.
@@ -197,7 +194,7 @@ impl<C: Counts> Named<C> {
             return;
         }
         for (name, counts) in other.names {
-            self.of_lower_case(name).add(&counts);
+            self.exactly(name).add(&counts);
         }
         if let Some(counts) = other.others {
             self.others.get_or_insert_default().add(&counts);
