@@ -95,7 +95,6 @@ impl Changes {
         self.fields.is_empty() && self.body.is_none()
     }
 
-    /// Writes all of it, fields first.
     pub fn write(
         &self,
         output: &Spliced<'_>,
@@ -135,23 +134,15 @@ fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
     })
 }
 
-/// What becomes of a field that came, or a field that is new, in the order of the output.
-enum FieldLine {
-    Stays(Field),
-    /// And into what.
-    Changes(Field, Field),
-    Goes(Field),
-    /// Before the field of this number.
-    IsNew(usize, Field),
-}
+/// At the field of this number: that field, if it changes or goes, and what comes in its place or before it.
+type Change = (usize, Option<Field>, Option<Field>);
 
 impl Comparison<'_> {
-    /// The fields of both headers in one row.
-    fn walk(&self, mut each: impl FnMut(FieldLine) -> Result<(), Left>) -> Result<(), Left> {
+    /// The changes in the order of the output.
+    fn changes(&self) -> Result<Vec<Change>, Left> {
         let mut moved = Moved::by(self.edits);
         let mut comes = fields(self.front, self.comes).peekable();
-        let mut gap = Vec::new();
-        let mut new = Vec::new();
+        let (mut changes, mut gap, mut new) = (Vec::new(), Vec::new(), Vec::new());
         let came = fields(&self.incoming.bytes, self.incoming.fields);
         for (number, field) in came.enumerate() {
             let Some(at) = moved.place_of(field.whole) else {
@@ -163,7 +154,7 @@ impl Comparison<'_> {
                 new.push(next);
                 few(new.len())?;
             }
-            self.close(&mut gap, &mut new, number, &mut each)?;
+            self.close(&mut gap, &mut new, number, &mut changes)?;
             let same = |next: &Field| {
                 next.whole.start == at
                     && next.whole.of(self.front) == field.whole.of(&self.incoming.bytes)
@@ -171,13 +162,13 @@ impl Comparison<'_> {
             if comes.next().filter(same).is_none() {
                 return Err(defect("a field that no edit touches comes out otherwise"));
             }
-            each(FieldLine::Stays(field))?;
         }
         for next in comes {
             new.push(next);
             few(new.len())?;
         }
-        self.close(&mut gap, &mut new, self.incoming.count, &mut each)
+        self.close(&mut gap, &mut new, self.incoming.count, &mut changes)?;
+        Ok(changes)
     }
 
     /// Between two fields that stay: those that came there, and those that are there now.
@@ -186,7 +177,7 @@ impl Comparison<'_> {
         gap: &mut Vec<(usize, Field)>,
         new: &mut Vec<Field>,
         end: usize,
-        each: &mut impl FnMut(FieldLine) -> Result<(), Left>,
+        changes: &mut Vec<Change>,
     ) -> Result<(), Left> {
         let mut before = gap.drain(..).peekable();
         for field in new.drain(..) {
@@ -195,15 +186,16 @@ impl Comparison<'_> {
                 let name = old.name.of(&self.incoming.bytes);
                 name.eq_ignore_ascii_case(field.name.of(self.front)) && !field.value.is_empty()
             };
-            each(match before.next_if(is_same) {
-                Some((_, old)) => FieldLine::Changes(old, field),
+            changes.push(match before.next_if(is_same) {
+                Some((number, old)) => (number, Some(old), Some(field)),
                 None => {
                     let at = before.peek().map_or(end, |(number, _)| *number);
-                    FieldLine::IsNew(at, field)
+                    (at, None, Some(field))
                 }
-            })?;
+            });
         }
-        before.try_for_each(|(_, old)| each(FieldLine::Goes(old)))
+        changes.extend(before.map(|(number, old)| (number, Some(old), None)));
+        few(changes.len())
     }
 
     /// Name and value of a field of the output as the protocol has them: folds are LF.
@@ -234,78 +226,61 @@ impl Comparison<'_> {
         Ok((name, value))
     }
 
-    /// The name of a line's field, in lower case.
-    fn name(&self, line: &FieldLine) -> Vec<u8> {
-        let name = match line {
-            FieldLine::Stays(field) | FieldLine::Goes(field) | FieldLine::Changes(field, _) => {
-                field.name.of(&self.incoming.bytes)
-            }
-            FieldLine::IsNew(_, field) => field.name.of(self.front),
-        };
-        name.to_ascii_lowercase()
-    }
-
-    /// How many fields have come by of each name of which one changes.
-    fn names(&self) -> Result<HashMap<Vec<u8>, u32>, Left> {
-        let mut names = HashMap::new();
-        let mut changes = 0;
-        self.walk(|line| {
-            if matches!(line, FieldLine::Stays(_)) {
-                return Ok(());
-            }
-            let name = self.name(&line);
+    fn packets(&self) -> Result<Vec<Vec<u8>>, Left> {
+        let (mut inserted, mut added, mut changed) = (Vec::new(), Vec::new(), Vec::new());
+        let changes = self.changes()?;
+        if changes.is_empty() {
+            return Ok(inserted);
+        }
+        let came = |field: &Field| field.name.of(&self.incoming.bytes).to_ascii_lowercase();
+        let comes = |field: &Field| field.name.of(self.front).to_ascii_lowercase();
+        // How many fields have come by of each name of which one changes.
+        let mut counts = HashMap::new();
+        for (_, old, new) in &changes {
+            let name = old.as_ref().map(came).or(new.as_ref().map(comes));
+            let name = name.unwrap_or_default();
             if !OURS.iter().any(|ours| name.starts_with(ours)) {
                 let name = String::from_utf8_lossy(&name);
                 return Err(defect(&format!("an edit of the field {name}")));
             }
-            names.insert(name, 0);
-            changes += 1;
-            few(changes)
-        })?;
-        Ok(names)
-    }
-
-    fn packets(&self) -> Result<Vec<Vec<u8>>, Left> {
-        let mut inserted = Vec::new();
-        let mut added = Vec::new();
-        let mut changed = Vec::new();
-        let mut names = self.names()?;
-        if names.is_empty() {
-            return Ok(inserted);
+            counts.insert(name, 0);
         }
-        let last = self.incoming.count;
-        self.walk(|line| {
-            let Some(count) = names.get_mut(&self.name(&line)) else {
-                return Ok(());
-            };
+        let mut count = |name: &[u8]| {
+            let count: &mut u32 = counts.get_mut(name)?;
             *count += 1;
-            match line {
-                FieldLine::Stays(_) => {}
-                FieldLine::Changes(_, field) => {
-                    let (which, (name, value)) = (*count, self.text(field)?);
-                    let value = &value;
-                    changed.push(Reply::Change { which, name, value }.packet());
-                }
-                FieldLine::Goes(field) => {
-                    let (which, name) = (*count, field.name.of(&self.incoming.bytes));
-                    let value = b"";
-                    changed.push(Reply::Change { which, name, value }.packet());
-                }
-                FieldLine::IsNew(at, field) if at == last => {
-                    let (name, value) = self.text(field)?;
-                    let value = &value;
-                    added.push(Reply::Add { name, value }.packet());
-                }
-                FieldLine::IsNew(at, field) => {
-                    let at = u32::try_from(at).map_err(|_| defect("too many fields"))?;
-                    let at = at.saturating_add(FIRST_PLACE);
-                    let (name, value) = self.text(field)?;
-                    let value = &value;
-                    inserted.push(Reply::Insert { at, name, value }.packet());
+            Some(*count)
+        };
+        let mut changes = changes.into_iter().peekable();
+        let fields = fields(&self.incoming.bytes, self.incoming.fields);
+        for (number, field) in fields.map(Some).chain([None]).enumerate() {
+            let is_new = |(at, old, _): &Change| *at == number && old.is_none();
+            while let Some((_, _, Some(new))) = changes.next_if(is_new) {
+                count(&comes(&new));
+                let (name, value) = self.text(new)?;
+                let value = &value;
+                match field {
+                    None => added.push(Reply::Add { name, value }.packet()),
+                    Some(_) => {
+                        let at = u32::try_from(number).map_err(|_| defect("too many fields"))?;
+                        let at = at.saturating_add(FIRST_PLACE);
+                        inserted.push(Reply::Insert { at, name, value }.packet());
+                    }
                 }
             }
-            Ok(())
-        })?;
+            let Some(field) = field else { break };
+            let which = count(&came(&field));
+            if let Some((_, _, new)) = changes.next_if(|(at, ..)| *at == number) {
+                let (name, value) = match new {
+                    Some(new) => self.text(new)?,
+                    None => (field.name.of(&self.incoming.bytes), Vec::new()),
+                };
+                let (which, value) = (which.unwrap_or_default(), &value);
+                changed.push(Reply::Change { which, name, value }.packet());
+            }
+        }
+        if changes.next().is_some() {
+            return Err(defect("a change of a field that did not come"));
+        }
         inserted.reverse();
         changed.reverse();
         inserted.append(&mut added);
@@ -314,7 +289,6 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether so many are not more than may change.
 fn few(changes: usize) -> Result<(), Left> {
     if changes <= MOST_CHANGES {
         return Ok(());

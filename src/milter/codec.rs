@@ -44,13 +44,10 @@ pub mod option {
 /// What came is none of the protocol's packets. The connection is of no use any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Malformed {
-    /// Longer than [`LARGEST`].
     #[error("a packet of {0} bytes")]
     TooLarge(usize),
-    /// Without the octet that says what it is.
     #[error("an empty packet")]
     Empty,
-    /// Of a kind that the protocol does not have.
     #[error("a packet of the unknown kind {0:#04x}")]
     Unknown(u8),
     /// Cut off, or with something missing.
@@ -80,7 +77,6 @@ pub struct Terms {
 /// What a mail system says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command<'p> {
-    /// What it can do.
     Negotiate(Terms),
     /// Macros of the command that follows: name, NUL, value, NUL, and so on.
     Macros(&'p [u8]),
@@ -118,7 +114,6 @@ pub fn read_packet(from: &mut impl BufRead, packet: &mut Vec<u8>) -> io::Result<
 }
 
 impl<'p> Command<'p> {
-    /// What a packet says.
     pub fn read(packet: &'p [u8]) -> Result<Self, Malformed> {
         let (&kind, rest) = packet.split_first().ok_or(Malformed::Empty)?;
         let shape = || Malformed::Shape(char::from(kind));
@@ -170,7 +165,6 @@ fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((bytes.get(..end)?, bytes.get(end + 1..)?))
 }
 
-/// The value of one macro, among those of a packet.
 pub fn macro_value<'p>(macros: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
     let mut rest = macros;
     while let Some((found, behind)) = text(rest) {

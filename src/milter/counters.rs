@@ -81,7 +81,6 @@ impl Counters {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One retrieval ended so.
     pub fn asked(&self, answer: &Result<Retrieved, Refusal>) {
         match answer {
             Ok(retrieved) => {
@@ -104,7 +103,6 @@ impl Counters {
         add(&self.full, u64::from(is_full));
     }
 
-    /// A connection ended because of what came over it.
     pub fn malformed(&self) {
         add(&self.malformed, 1);
     }

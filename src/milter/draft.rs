@@ -25,7 +25,6 @@ pub enum Left {
 #[derive(Default, Debug)]
 pub struct Draft {
     pub(super) message: Incoming,
-    /// Octets that came.
     size: usize,
     body_start: Option<usize>,
     /// The body so far ends with a CR that is not in the message: what follows says whether it ends a line.
@@ -34,14 +33,12 @@ pub struct Draft {
     pub(super) left: Option<Left>,
 }
 
-/// A message.
 #[derive(Default, Debug)]
 pub struct Incoming {
     /// Header, empty line and body, with one kind of line end.
     pub bytes: Vec<u8>,
     /// Where the fields of its header stand, once it is whole; each is one that the mail system sent.
     pub fields: Span,
-    /// How many they are.
     pub count: usize,
     /// The empty line behind them, once the message is whole.
     pub separator: Span,
@@ -57,7 +54,6 @@ pub struct Incoming {
 /// Octets that are searched at a time while more come. A small mail is searched when it is whole.
 const SEARCHED_AT_ONCE: usize = 128 << 10;
 
-/// Octets of a queue id that are kept.
 const LONGEST_ID: usize = 64;
 
 impl Draft {
@@ -203,7 +199,6 @@ impl Draft {
         self.message.searched = 0;
     }
 
-    /// The whole message, or why it is left.
     pub fn finish(self) -> Result<Incoming, Left> {
         if let Some(why) = self.left {
             return Err(why);

@@ -20,7 +20,6 @@ use crate::platform::{NO_SIGNAL, no_signals};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     Unix(PathBuf),
-    /// Host and port.
     Inet(String),
 }
 
@@ -66,20 +65,19 @@ impl std::fmt::Display for Address {
 }
 
 impl Address {
-    /// Listens on a port.
     pub(super) fn bind_port(name: &str) -> io::Result<TcpListener> {
         let addresses: Vec<_> = name.to_socket_addrs()?.collect();
         TcpListener::bind(addresses.as_slice())
     }
 }
 
-/// A socket that connections come to.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
     is_tcp: bool,
-    /// When it is dropped, the file goes.
-    _file: Option<Own>,
+    /// The socket's file that this process made, which goes when this is dropped, by device and number: another process may
+    /// have put its own there meanwhile.
+    file: Option<(PathBuf, (u64, u64))>,
 }
 
 /// Handed over to this process: its file stays.
@@ -88,7 +86,7 @@ impl From<UnixListener> for Listener {
         Self {
             socket: listener.into(),
             is_tcp: false,
-            _file: None,
+            file: None,
         }
     }
 }
@@ -98,23 +96,17 @@ impl From<TcpListener> for Listener {
         Self {
             socket: listener.into(),
             is_tcp: true,
-            _file: None,
+            file: None,
         }
     }
 }
 
-/// A socket's file that this process made.
-#[derive(Debug)]
-pub struct Own {
-    path: PathBuf,
-    /// Device and number: another process may have put its own there meanwhile.
-    file: (u64, u64),
-}
-
-impl Drop for Own {
+impl Drop for Listener {
     fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|file| file == self.file) {
-            let _ = fs::remove_file(&self.path);
+        if let Some((path, made)) = &self.file
+            && identity(path).is_ok_and(|file| file == *made)
+        {
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -137,24 +129,17 @@ impl Listener {
                 remove_stale(path)?;
                 // The group of this process is to reach it as little as others, while it has that group.
                 let first = group.map_or(mode, |_| mode & 0o700);
-                let listener = with_mode(first, || UnixListener::bind(path))?;
-                let file = identity(path)?;
-                let own = Own {
-                    path: path.clone(),
-                    file,
-                };
+                let mut listener = Self::from(with_mode(first, || UnixListener::bind(path))?);
+                let made = identity(path)?;
+                listener.file = Some((path.clone(), made));
                 if let Some(group) = group {
-                    give(&own, group, mode)?;
+                    give(path, made, group, mode)?;
                 }
-                Ok(Self {
-                    _file: Some(own),
-                    ..Self::from(listener)
-                })
+                Ok(listener)
             }
         }
     }
 
-    /// Accepts one connection, if there is one.
     pub(super) fn accept(&self) -> io::Result<Stream> {
         let (socket, is_tcp) = (rustix::net::accept(&self.socket)?, self.is_tcp);
         rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
@@ -193,15 +178,15 @@ fn with_mode<T>(mode: u32, work: impl FnOnce() -> io::Result<T>) -> io::Result<T
 /// Gives the file a group and then a mode. It is held meanwhile, so that neither goes to a file that somebody else may
 /// have put there.
 #[cfg(target_os = "linux")]
-fn give(own: &Own, group: u32, mode: u32) -> io::Result<()> {
+fn give(path: &Path, made: (u64, u64), group: u32, mode: u32) -> io::Result<()> {
     use rustix::fs::{Mode, OFlags, open};
     use std::os::fd::AsRawFd as _;
     use std::os::unix::fs::{PermissionsExt as _, chown};
 
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let held = fs::File::from(open(&own.path, flags, Mode::empty())?);
+    let held = fs::File::from(open(path, flags, Mode::empty())?);
     let file = held.metadata()?;
-    if (file.dev(), file.ino()) != own.file {
+    if (file.dev(), file.ino()) != made {
         return Err(io::Error::other("another file has taken its place"));
     }
     // What is held so can only be changed by this name of it.
@@ -214,7 +199,7 @@ fn give(own: &Own, group: u32, mode: u32) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn give(_own: &Own, _group: u32, _mode: u32) -> io::Result<()> {
+fn give(_: &Path, _: (u64, u64), _: u32, _: u32) -> io::Result<()> {
     let why = "the group of a socket can be set on Linux only";
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
@@ -387,13 +372,9 @@ mod tests {
         fs::rename(&path, folder.path().join("moved")).expect("it can be renamed");
         fs::write(&path, "another").expect("it can be written");
         let before = fs::metadata(&path).expect("it is there").mode();
-        let own = Own {
-            path: path.clone(),
-            file,
-        };
-        assert!(give(&own, group, 0o666).is_err());
+        assert!(give(&path, file, group, 0o666).is_err());
         assert_eq!(fs::metadata(&path).expect("it is there").mode(), before);
-        drop((own, listener));
+        drop(listener);
         assert!(path.exists(), "it is not ours");
     }
 

@@ -14,7 +14,6 @@ const LONGEST: usize = 8 << 10;
 /// How long a client may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Listens on a port where counts are asked for.
 pub fn bind(address: &Address) -> io::Result<TcpListener> {
     match address {
         Address::Inet(name) => Address::bind_port(name),
@@ -25,7 +24,6 @@ pub fn bind(address: &Address) -> io::Result<TcpListener> {
     }
 }
 
-/// Answers for ever.
 pub(super) fn serve(listener: &TcpListener, counters: &Counters) {
     loop {
         match listener.accept() {

@@ -46,7 +46,6 @@ const WRITING: Duration = Duration::from_secs(60);
 /// Octets that are read at once: some chunks of a body, so that a large mail takes few calls.
 const READ_AT_ONCE: usize = 256 << 10;
 
-/// Is told what happens.
 pub trait Journal: Send + Sync {
     /// A message was answered; of one that was not held there are no bytes, and no queue id if the mail system did not say
     /// it. It took so long, retrievals included.
@@ -329,7 +328,6 @@ impl Connection {
         (&self.stream).write_all(&reply.packet())
     }
 
-    /// Works on a message and tells the mail system what it comes to.
     fn judge(&self, work: &Work, draft: Draft, if_not_held: Reply<'_>) -> io::Result<()> {
         let begun = Instant::now();
         let queue_id = draft.message.queue_id.clone();

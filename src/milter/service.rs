@@ -21,7 +21,6 @@ pub struct Service {
     pub(super) most: usize,
 }
 
-/// What is told the mail system.
 #[derive(Debug)]
 pub enum Verdict {
     Unchanged(Left),
@@ -30,7 +29,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Writes what the mail system is told about this message.
     pub fn write(&self, incoming: &Incoming, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Later(_) => return Reply::TryLater.write(to),
@@ -45,7 +43,6 @@ impl Verdict {
 }
 
 impl Service {
-    /// A service. The largest message is that of the expander's policy.
     pub fn new(expander: Expander) -> Self {
         let most = expander.policy().limits.message.unwrap_or(u64::MAX);
         Self {

@@ -10,7 +10,6 @@ use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option
 use super::draft::Draft;
 use super::service::Service;
 
-/// What to do after a packet.
 #[derive(Debug)]
 pub enum Step<'s> {
     Wait,
@@ -35,7 +34,6 @@ pub struct Session {
 
 const ACTIONS: u32 = action::ADD_FIELDS | action::CHANGE_BODY | action::CHANGE_FIELDS;
 
-/// Events that are of no use.
 const NONE_OF: u32 = option::NO_CONNECT
     | option::NO_HELO
     | option::NO_MAIL
