@@ -61,7 +61,6 @@ pub(super) struct Gone {
     pub(super) from: From,
 }
 
-/// Whom an answer came from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum From {
@@ -82,7 +81,6 @@ impl From {
         }
     }
 
-    /// Whether the policy allows it now.
     pub(super) fn judge(&self, policy: &Policy) -> Result<(), Refusal> {
         match self {
             Self::Addresses(addresses) => addresses

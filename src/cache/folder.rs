@@ -229,7 +229,6 @@ fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
     Ok(has_tag(folder, CACHE_WORDS) || absent(open_file(folder, CACHE_TAG))?.is_none())
 }
 
-/// Says of a folder that it is a cache.
 fn tag(folder: &Arc<OwnedFd>) -> io::Result<()> {
     let rest = "# All of it may be removed at any time.";
     tag_saying(folder, CACHE_WORDS, rest)?.replace(folder, CACHE_TAG)

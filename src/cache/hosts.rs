@@ -22,46 +22,39 @@ const LONGEST_OF_SOURCE: Duration = Duration::from_secs(60 * 60);
 /// So many URLs of a server that ask for a pause mean the server. One is a page that anybody may name.
 const PAGES: usize = 3;
 
+/// What is known of a server.
 #[derive(Debug, Serialize, Deserialize)]
-struct Silence {
+struct Silences {
     /// One of its [`names`].
     server: String,
+    all: Vec<Silence>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Silence {
+    /// The hash of the URL that is not asked for; none where nothing of the server is.
+    url: Option<String>,
     at: u64,
     until: u64,
     reason: String,
     detail: String,
+    status: Option<u16>,
     /// Whether it is one that may be over later.
     is_temporary: bool,
 }
 
-/// The URLs of a server that asked for a pause.
-#[derive(Debug, Serialize, Deserialize)]
-struct Pauses {
-    /// The second of its [`names`].
-    server: String,
-    pages: Vec<Page>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Page {
-    /// The hash of its URL.
-    url: String,
-    status: u16,
-    at: u64,
-    until: u64,
-}
-
-impl Pauses {
+impl Silences {
     /// Those that last now, and where they are written down.
     fn load(folder: &CacheFolder, server: String, now: u64) -> (Key, Self) {
-        let key = Key::of(format!("pauses\n{server}").as_bytes());
+        let key = Key::of(format!("host\n{server}").as_bytes());
         let known = folder
             .read(Area::Hosts, &key, LONGEST)
             .and_then(|octets| read::<Self>(&octets))
             .filter(|known| known.server == server);
-        let mut pages = known.map(|known| known.pages).unwrap_or_default();
-        pages.retain(|page| (page.at..page.until).contains(&now));
-        (key, Self { server, pages })
+        let mut all = known.map(|known| known.all).unwrap_or_default();
+        // A record from the future says nothing about now.
+        all.retain(|it| (it.at..it.until).contains(&now));
+        (key, Self { server, all })
     }
 }
 
@@ -69,10 +62,6 @@ impl Pauses {
 /// do not believe the one that asked for a pause.
 fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
     [format!("{trust} {host}"), format!("{trust} {host} {port}")]
-}
-
-fn key(server: &str) -> Key {
-    Key::of(format!("host\n{server}").as_bytes())
 }
 
 /// Why a host is not asked now, or not for this URL.
@@ -84,58 +73,47 @@ pub(super) fn check(
     url: Option<&str>,
 ) -> Result<(), Refusal> {
     let now = seconds(SystemTime::now());
-    let not_now = |key: &Key, detail: &str, until: u64| {
-        let until = DateTime::from_timestamp(i64::try_from(until).unwrap_or(0)).to_rfc3339();
-        format!(
-            "{detail}; the cache knows: it is asked again from {until} on, or once you remove {}",
-            folder.path(Area::Hosts, key).display()
-        )
-    };
+    let url = url.map(|url| Key::of(url.as_bytes()).to_string());
     for server in names(trust, host, port) {
-        let key = key(&server);
-        let silence = folder
-            .read(Area::Hosts, &key, LONGEST)
-            .and_then(|octets| read::<Silence>(&octets))
-            // A record from the future says nothing about now.
-            .filter(|silence| {
-                silence.server == server && (silence.at..silence.until).contains(&now)
-            });
-        let Some(silence) = silence else { continue };
+        let (key, known) = Silences::load(folder, server, now);
+        let (mut pages, of_server): (Vec<_>, Vec<_>) =
+            known.all.into_iter().partition(|it| it.url.is_some());
+        pages.sort_by_key(|page| std::cmp::Reverse(page.until));
+        // As long as so many ask for a pause, all do.
+        let all = pages.get(PAGES - 1);
+        let is_asked = |page: &&Silence| page.url == url;
+        let page = pages.iter().find(is_asked).or(all);
+        let page = page.filter(|_| url.is_some());
         let known = [
             Reason::NameNotFound,
             Reason::ConnectionFailed,
             Reason::Timeout,
             Reason::HttpStatus,
         ];
-        let Some(&reason) = known.iter().find(|it| it.as_str() == silence.reason) else {
-            continue;
-        };
-        return Err(Refusal {
-            is_gone: matches!(reason, Reason::NameNotFound | Reason::ConnectionFailed),
-            reason,
-            status: None,
-            detail: not_now(&key, &silence.detail, silence.until).into(),
-            retry: match silence.is_temporary {
-                true => Retry::Later,
-                false => Retry::Never,
-            },
-        });
-    }
-    let Some(url) = url else { return Ok(()) };
-    let [_, server] = names(trust, host, port);
-    let (key, pauses) = Pauses::load(folder, server, now);
-    let (url, mut pages) = (Key::of(url.as_bytes()).to_string(), pauses.pages);
-    pages.sort_by_key(|page| std::cmp::Reverse(page.until));
-    // As long as so many ask for a pause, all do.
-    let all = pages.get(PAGES - 1);
-    match pages.iter().find(|page| page.url == url).or(all) {
-        Some(page) => {
-            let detail = asked_for_pause(page.status);
-            let detail = not_now(&key, &detail, page.until);
-            Err(Refusal::temporary(Reason::HttpStatus, detail).of_status(page.status))
+        for silence in of_server.iter().chain(page) {
+            let Some(&reason) = known.iter().find(|it| it.as_str() == silence.reason) else {
+                continue;
+            };
+            let until = i64::try_from(silence.until).unwrap_or(0);
+            return Err(Refusal {
+                is_gone: matches!(reason, Reason::NameNotFound | Reason::ConnectionFailed),
+                reason,
+                status: silence.status,
+                detail: format!(
+                    "{}; the cache knows: it is asked again from {} on, or once you remove {}",
+                    silence.detail,
+                    DateTime::from_timestamp(until).to_rfc3339(),
+                    folder.path(Area::Hosts, &key).display()
+                )
+                .into(),
+                retry: match silence.is_temporary {
+                    true => Retry::Later,
+                    false => Retry::Never,
+                },
+            });
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 pub(super) fn found_nobody(
@@ -158,65 +136,53 @@ pub(super) fn found_nobody(
         }
         _ => failed.refusal.clone(),
     };
-    silence(folder, server, &refusal, NOBODY);
+    silence(folder, server, None, &refusal, NOBODY);
 }
 
-/// An archive asked for a pause (RFC 9110 §10.2.3).
+/// A server asked for a pause (RFC 9110 §10.2.3) with this status: an archive for all, another one for this URL.
 pub(super) fn pause(
     folder: &CacheFolder,
     trust: &str,
     host: &Host,
     port: u16,
-    status: u16,
+    (url, status): (Option<&str>, u16),
     pause: Duration,
 ) {
     let [_, server] = names(trust, host, port);
-    let refusal = Refusal::temporary(Reason::HttpStatus, asked_for_pause(status));
-    silence(folder, server, &refusal, pause.min(LONGEST_PAUSE));
-}
-
-/// A server asked for a pause of one URL.
-pub(super) fn pause_url(
-    folder: &CacheFolder,
-    trust: &str,
-    host: &Host,
-    port: u16,
-    (url, status): (&str, u16),
-    pause: Duration,
-) {
-    let [_, server] = names(trust, host, port);
-    let at = seconds(SystemTime::now());
-    let (key, mut pauses) = Pauses::load(folder, server, at);
-    let url = Key::of(url.as_bytes()).to_string();
-    pauses.pages.retain(|page| page.url != url);
-    // Several processes may find more.
-    pauses.pages.truncate(PAGES);
-    pauses.pages.push(Page {
-        url,
-        status,
-        at,
-        until: at.saturating_add(pause.min(LONGEST_OF_SOURCE).as_secs()),
-    });
-    if let Some(octets) = written(&pauses) {
-        folder.write(Area::Hosts, &key, &octets);
+    let what = format!("the server answered {status} with Retry-After");
+    let refusal = Refusal::temporary(Reason::HttpStatus, what);
+    match url {
+        Some(_) => {
+            let pause = pause.min(LONGEST_OF_SOURCE);
+            silence(folder, server, url, &refusal.of_status(status), pause);
+        }
+        None => silence(folder, server, None, &refusal, pause.min(LONGEST_PAUSE)),
     }
 }
 
-fn asked_for_pause(status: u16) -> String {
-    format!("the server answered {status} with Retry-After")
-}
-
-fn silence(folder: &CacheFolder, server: String, refusal: &Refusal, pause: Duration) {
+fn silence(
+    folder: &CacheFolder,
+    server: String,
+    url: Option<&str>,
+    refusal: &Refusal,
+    pause: Duration,
+) {
     let at = seconds(SystemTime::now());
-    let silence = Silence {
+    let (key, mut known) = Silences::load(folder, server, at);
+    let url = url.map(|url| Key::of(url.as_bytes()).to_string());
+    known.all.retain(|it| it.url != url);
+    // Several processes may find more.
+    known.all.truncate(PAGES + 1);
+    known.all.push(Silence {
+        url,
         at,
         until: at.saturating_add(pause.as_secs()),
         reason: refusal.reason.as_str().to_owned(),
         detail: refusal.detail.to_string(),
+        status: refusal.status,
         is_temporary: refusal.retry == Retry::Later,
-        server,
-    };
-    if let Some(octets) = written(&silence) {
-        folder.write(Area::Hosts, &key(&silence.server), &octets);
+    });
+    if let Some(octets) = written(&known) {
+        folder.write(Area::Hosts, &key, &octets);
     }
 }

@@ -21,7 +21,7 @@ use super::folder::CacheFolder;
 use super::hosts;
 use super::offline::offline;
 use super::record::seconds;
-use super::semantics::{self, Freshness, Ignoring, header_map};
+use super::semantics::{self, Ignoring, header_map};
 use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::fetch::{
@@ -130,32 +130,24 @@ impl Kept {
             .answer
             .clone()
             .filter(|kept| kept.from.judge(&self.policy).is_ok());
-        let state = match &usable {
-            Some(kept) => semantics::state(&url, kept, asked),
-            None => Freshness::Other,
-        };
-        // Being gone came later.
-        let is_gone = entry.gone.is_some();
-        match (&usable, state) {
-            (Some(kept), Freshness::Fresh) if !is_gone => {
-                if let Some(body) = self.body(kept)? {
-                    return Ok(answer(kept, body));
-                }
-                self.renew(asked, &mut entry, ask)
-            }
-            (Some(kept), Freshness::Stale(conditions))
-                if asked.how == How::Whole && !conditions.is_empty() =>
-            {
-                // The server has to say again that the content is too large by now.
-                match self.body(kept) {
-                    Ok(Some(body)) => {
-                        self.ask_whether(asked, &mut entry, kept, body, &conditions, ask)
+        if let Some(kept) = &usable {
+            match semantics::conditions(&url, kept, asked) {
+                // Being gone came later.
+                None if entry.gone.is_none() => {
+                    if let Some(body) = self.body(kept)? {
+                        return Ok(answer(kept, body));
                     }
-                    _ => self.renew(asked, &mut entry, ask),
                 }
+                // The server has to say again that the content is too large by now.
+                Some(conditions) if asked.how == How::Whole && !conditions.is_empty() => {
+                    if let Ok(Some(body)) = self.body(kept) {
+                        return self.ask_whether(asked, &mut entry, kept, body, &conditions, ask);
+                    }
+                }
+                _ => {}
             }
-            _ => self.renew(asked, &mut entry, ask),
         }
+        self.renew(asked, &mut entry, ask)
     }
 
     /// What this run was answered, or was before it was stopped. The cache behind it judges what is personal.
@@ -311,19 +303,15 @@ impl Kept {
                 if matches!(answer.status, 429 | 503)
                     && semantics::capture_time(&answer.headers).is_none() =>
             {
-                let status = answer.status;
-                let wanted = retry_after(&answer.headers);
-                match (asked.whose, wanted) {
-                    (Whose::Source, Some(pause)) => {
-                        hosts::pause_url(folder, trust, &host, port, (&url, status), pause);
-                    }
-                    (Whose::Source, None) => {}
-                    (_, wanted) if status == 429 => {
-                        let pause = wanted.unwrap_or_default().max(ARCHIVE_PAUSE);
-                        hosts::pause(folder, trust, &host, port, status, pause);
-                    }
-                    (_, Some(pause)) => hosts::pause(folder, trust, &host, port, status, pause),
-                    (_, None) => {}
+                let (status, wanted) = (answer.status, retry_after(&answer.headers));
+                let is_source = asked.whose == Whose::Source;
+                let wanted = match status {
+                    429 if !is_source => Some(wanted.unwrap_or_default().max(ARCHIVE_PAUSE)),
+                    _ => wanted,
+                };
+                if let Some(pause) = wanted {
+                    let url = is_source.then_some(url.as_str());
+                    hosts::pause(folder, trust, &host, port, (url, status), pause);
                 }
             }
             Ok(_) => {}

@@ -26,6 +26,8 @@ pub(crate) enum Ignoring {
 /// How long a 404 or 410 is believed that says nothing of it.
 const GONE: Duration = Duration::from_secs(24 * 60 * 60);
 
+const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+
 /// An age that no answer exceeds: ten years.
 const OLDEST: u64 = 10 * 365 * 24 * 60 * 60;
 
@@ -47,7 +49,6 @@ pub(super) fn capture_time(headers: &HeaderMap) -> Option<(String, String)> {
     Some((MEMENTO_DATETIME.to_owned(), value.to_owned()))
 }
 
-/// Whether a kept answer is one that an archive captured.
 pub(super) fn is_capture(headers: &[(String, String)]) -> bool {
     headers.iter().any(|(name, _)| name == MEMENTO_DATETIME)
 }
@@ -193,17 +194,13 @@ pub(super) fn gone_for(
     (!lifetime.is_zero()).then_some(lifetime)
 }
 
-/// What a kept answer is good for.
-#[derive(Debug)]
-pub(super) enum Freshness {
-    Fresh,
-    /// The server is to be asked, with these header fields, whether it still is.
-    Stale(Vec<(HeaderName, HeaderValue)>),
-    /// It answers another request.
-    Other,
-}
-
-pub(super) fn state(url: &str, kept: &KeptAnswer, asked: &Asked<'_>) -> Freshness {
+/// The header fields with which the server is to be asked whether a kept answer still holds: there are some for one that is
+/// not fresh, and none can be for one that answers another request. A fresh one holds, and is `None`.
+pub(super) fn conditions(
+    url: &str,
+    kept: &KeptAnswer,
+    asked: &Asked<'_>,
+) -> Option<Vec<(HeaderName, HeaderValue)>> {
     let now = SystemTime::now();
     let at = time(kept.at);
     let fields = of_request(asked);
@@ -212,32 +209,21 @@ pub(super) fn state(url: &str, kept: &KeptAnswer, asked: &Asked<'_>) -> Freshnes
         request(url, &fields),
     );
     let (Some(policy), Some(request)) = parts else {
-        return Freshness::Other;
+        return Some(Vec::new());
     };
-    match policy.before_request(&request, now) {
+    let (headers, names) = match policy.before_request(&request, now) {
         // A clock that went back makes nothing younger.
-        BeforeRequest::Fresh(_) if at <= now => Freshness::Fresh,
-        BeforeRequest::Fresh(_) => Freshness::Stale(conditions(&kept.headers)),
-        BeforeRequest::Stale { matches: false, .. } => Freshness::Other,
-        BeforeRequest::Stale { request, .. } => Freshness::Stale(
-            [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE]
-                .into_iter()
-                .filter_map(|name| Some((name.clone(), request.headers.get(name)?.clone())))
-                .collect(),
-        ),
-    }
-}
-
-/// The conditions that the validators of an answer make.
-fn conditions(headers: &[(String, String)]) -> Vec<(HeaderName, HeaderValue)> {
-    let headers = header_map(headers);
-    [
-        (header::IF_NONE_MATCH, header::ETAG),
-        (header::IF_MODIFIED_SINCE, header::LAST_MODIFIED),
-    ]
-    .into_iter()
-    .filter_map(|(condition, validator)| Some((condition, headers.get(validator)?.clone())))
-    .collect()
+        BeforeRequest::Fresh(_) if at <= now => return None,
+        BeforeRequest::Fresh(_) => {
+            let validators = [header::ETAG, header::LAST_MODIFIED];
+            (header_map(&kept.headers), validators)
+        }
+        BeforeRequest::Stale { matches: false, .. } => return Some(Vec::new()),
+        BeforeRequest::Stale { request, .. } => (request.headers, CONDITIONS),
+    };
+    let condition = |(name, from)| Some((name, headers.get(from)?.clone()));
+    let conditions = CONDITIONS.into_iter().zip(names);
+    Some(conditions.filter_map(condition).collect())
 }
 
 /// The header fields of a kept answer after a 304 (RFC 9111 §4.3.4); none if the 304 is about another one.

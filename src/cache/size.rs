@@ -33,7 +33,6 @@ const FEW_FILES: u64 = 8;
 /// How long a sum is believed.
 const BELIEVED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a file takes on a disk.
 pub(super) fn on_disk(length: u64) -> u64 {
     length.max(1).div_ceil(BLOCK).saturating_mul(BLOCK)
 }
@@ -66,9 +65,6 @@ impl Size {
     }
 
     /// Whether a file of this length may be in the cache at all.
-    ///
-    /// # Errors
-    /// The disk has no more room than it is to keep.
     pub(super) fn room(&self, root: &OwnedFd, length: u64) -> io::Result<bool> {
         if let Some(leaves) = self.leaves {
             let disk = rustix::fs::fstatvfs(root)?;

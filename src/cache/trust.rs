@@ -8,9 +8,6 @@ use crate::policy::Policy;
 
 /// The system's certificates, wherever the environment says that they are, or those and a file with this hash; and the
 /// proxy, without its password.
-///
-/// # Errors
-/// [`Error::Read`] for a CA file that cannot be read.
 pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
     let mut roots = match &policy.ca_file {
         Some(path) => {
