@@ -51,13 +51,6 @@ impl Edit {
     pub fn growth(&self) -> i64 {
         self.replacement.len() as i64 - self.span.len() as i64
     }
-
-    /// Octets the output gains by all of these together; 0 if it loses some.
-    #[must_use]
-    pub fn growth_of(edits: &[Self]) -> u64 {
-        let gained: i64 = edits.iter().map(Self::growth).sum();
-        u64::try_from(gained).unwrap_or_default()
-    }
 }
 
 /// Edits that stand or fall together; an external body is one group.

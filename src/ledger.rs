@@ -19,9 +19,7 @@ pub(crate) struct Ledger {
     retrievals: u32,
     /// Octets of all retrieved bodies together.
     retrieved: u64,
-    /// Octets looked at so far.
     work: u64,
-    /// Octets of the message.
     message: u64,
     /// What the message had gained when it was last put together.
     kept: u64,
@@ -126,9 +124,6 @@ impl Ledger {
     }
 
     /// Counts one retrieval.
-    ///
-    /// # Errors
-    /// [`Reason::TooManyFetches`] if there were enough.
     pub(crate) fn retrieve(&mut self) -> Result<(), Refusal> {
         if self.retrievals >= self.limits.fetches {
             return Err(self.enough_retrievals());
@@ -189,9 +184,6 @@ impl Ledger {
     }
 
     /// Whether there is time left.
-    ///
-    /// # Errors
-    /// [`Reason::Deadline`].
     pub(crate) fn in_time(&mut self) -> Result<(), Refusal> {
         let Some(end) = self.end.filter(|_| self.work >= self.next_look) else {
             return Ok(());
@@ -262,7 +254,6 @@ impl Ledger {
         self.urls = self.urls.saturating_add(octets);
     }
 
-    /// URLs of so many octets are not held any more.
     pub(crate) fn release_urls(&mut self, octets: usize) {
         self.urls = self.urls.saturating_sub(octets);
     }

@@ -197,25 +197,11 @@ impl<'c> BodyCounts<'c> {
 }
 
 /// Octets and line ends that come, or go.
-#[derive(Clone, Copy, Default)]
-struct Growth {
-    octets: isize,
-    line_ends: isize,
-}
+type Growth = [isize; 2];
 
-impl Growth {
-    fn of(old: &[u8], new: &[u8]) -> Self {
-        let signed = |count: usize| isize::try_from(count).unwrap_or(isize::MAX);
-        Self {
-            octets: signed(new.len()) - signed(old.len()),
-            line_ends: signed(line_ends_of(new)) - signed(line_ends_of(old)),
-        }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.octets += other.octets;
-        self.line_ends += other.line_ends;
-    }
+fn add(sum: &mut Growth, [octets, line_ends]: Growth) {
+    sum[0] += octets;
+    sum[1] += line_ends;
 }
 
 /// The fields that change, from the last part to the first: what becomes of them changes the lengths of what is around.
@@ -268,10 +254,10 @@ impl Correction<'_> {
 
     fn now(&self, part: PartId, measure: Measure) -> Count {
         let count = self.after.count(part, measure);
-        let [inside, _] = self.growth.get(&part).copied().unwrap_or_default();
+        let [[octets, line_ends], _] = self.growth.get(&part).copied().unwrap_or_default();
         let growth = match measure {
-            Measure::Octets => inside.octets,
-            Measure::LineEnds => inside.line_ends,
+            Measure::Octets => octets,
+            Measure::LineEnds => line_ends,
         };
         Count {
             body: count.body.saturating_add_signed(growth),
@@ -284,8 +270,10 @@ impl Correction<'_> {
         if old == new.as_bytes() {
             return;
         }
+        let signed = |count: usize| isize::try_from(count).unwrap_or(isize::MAX);
+        let gained = |of: fn(&[u8]) -> usize| signed(of(new.as_bytes())) - signed(of(old));
         let [_, header] = self.growth.entry(part).or_default();
-        header.add(Growth::of(old, new.as_bytes()));
+        add(header, [gained(<[u8]>::len), gained(line_ends_of)]);
         self.group.push(Edit::replace(span, new));
     }
 
@@ -295,7 +283,7 @@ impl Correction<'_> {
             && let Some(above) = self.after.tree.part(part).parent
         {
             let [inside, _] = self.growth.entry(above).or_default();
-            growth.into_iter().for_each(|growth| inside.add(growth));
+            growth.into_iter().for_each(|growth| add(inside, growth));
         }
     }
 }

@@ -12,16 +12,11 @@ pub const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// # Errors
-/// It is not there, or is a link or something else.
 pub fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?)
 }
 
 /// Opens a regular file to read, without waiting for the other end of a pipe.
-///
-/// # Errors
-/// It is not there, or is a link or something else.
 pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
     // Opening some devices does something; look before.
     regular(rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode as RawMode)?;
@@ -44,9 +39,6 @@ fn regular(mode: RawMode) -> io::Result<()> {
 }
 
 /// None for what is not there.
-///
-/// # Errors
-/// All others.
 pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -28,13 +28,10 @@ use super::files::{FOLDER, open_file};
 use super::key::Key;
 use crate::platform::OsStrExt as _;
 
-/// The file of a store that is locked.
 pub const STORE_LOCK: &str = ".lock";
-/// The folder in which a store's objects are written.
 pub const STORE_TEMPORARIES: &str = ".tmp";
 /// What they are called there begins so.
 pub const STORE_PREFIX: &str = "embody-";
-/// The folder of a store's list of users.
 pub const STORE_USERS: &str = ".users";
 
 /// The file that says of a folder that it is a cache (<https://bford.info/cachedir/>).
@@ -46,28 +43,22 @@ pub const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
 /// What it says in the cache of one run, which goes with it.
 pub const RUN_WORDS: &str =
     "# This folder keeps the answers of a run of embody that is not finished.";
-/// The file of such a cache that says which files of the output were made.
 pub const RUN_MADE: &str = "made";
 /// The folder in which a cache's files are written; their names begin with nothing.
 pub const CACHE_TEMPORARIES: &str = "tmp";
-/// The sum of what is in a cache, and its lock.
 pub const CACHE_SIZE: &str = "size";
 
 /// What a file of a cache is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Area {
-    /// What is known of a URL.
     Keys,
-    /// What is known of a host.
     Hosts,
-    /// Content, under its hash.
     Bodies,
 }
 
 impl Area {
     pub const ALL: [Self; 3] = [Self::Keys, Self::Hosts, Self::Bodies];
 
-    /// Its folder beneath the cache.
     pub fn name(self) -> &'static str {
         match self {
             Self::Keys => "keys",
@@ -189,13 +180,11 @@ pub fn has_tag(folder: impl AsFd, words: &str) -> bool {
     open_file(folder, CACHE_TAG).is_ok_and(|tag| says(&tag, words))
 }
 
-/// Whether the tag of a folder says these words.
 #[cfg(not(unix))]
 pub fn has_tag(folder: &Path, words: &str) -> bool {
     File::open(folder.join(CACHE_TAG)).is_ok_and(|tag| says(&tag, words))
 }
 
-/// Whether a tag says these words.
 pub fn says(tag: &File, words: &str) -> bool {
     let mut text = String::new();
     let read = tag.take(1 << 10).read_to_string(&mut text);
@@ -219,9 +208,6 @@ pub fn is_of_store(path: &Path) -> bool {
 }
 
 /// Whether a file is an object of a store, whatever lies beside it. `path` is whole.
-///
-/// # Errors
-/// The file bears the name of one and cannot be read.
 pub fn is_object(path: &Path) -> io::Result<bool> {
     let mut names = path.iter().rev().map(OsStr::as_bytes);
     let (Some(name), Some(inner), Some(outer)) = (names.next(), names.next(), names.next()) else {
@@ -253,13 +239,11 @@ fn are_keys(entry: &DirEntry, before: &[u8], levels: usize, first: &OnceCell<Pat
     })
 }
 
-/// Whether what holds for each entry holds for all.
 fn all(folder: &Path, holds: impl Fn(&DirEntry) -> bool) -> bool {
     fs::read_dir(folder)
         .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| holds(&entry))))
 }
 
-/// Whether there are only files of such names.
 fn all_files(folder: &Path, is_name: impl Fn(&[u8]) -> bool) -> bool {
     all(folder, |entry| {
         let name: OsString = entry.file_name();

@@ -33,9 +33,6 @@ pub struct Temporary {
 
 impl Temporary {
     /// A new file. Its name is the prefix, the process, and a number.
-    ///
-    /// # Errors
-    /// It cannot be made.
     pub fn new(folder: &Arc<OwnedFd>, prefix: &str) -> io::Result<Self> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -58,9 +55,6 @@ impl Temporary {
     }
 
     /// Names the file. A file that has that name goes.
-    ///
-    /// # Errors
-    /// It cannot be renamed; then it goes itself.
     pub fn replace(mut self, folder: impl AsFd, name: &str) -> io::Result<()> {
         if let Some(own) = &self.name {
             rustix::fs::renameat(&self.folder, own, folder, name)?;
@@ -70,9 +64,6 @@ impl Temporary {
     }
 
     /// Names the file, if no other file has that name; whether it could.
-    ///
-    /// # Errors
-    /// It cannot be renamed; then it goes.
     pub fn become_new(mut self, folder: impl AsFd, name: &str) -> io::Result<bool> {
         let Some(own) = &self.name else {
             return Ok(false);

@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::resume_unwind;
 use std::time::SystemTime;
 
 use rustix::io::Errno;
@@ -23,7 +21,6 @@ use crate::disk::{Key, Temporary, sync};
 /// Threads that wait for the disk at the same time.
 const SIDE_BY_SIDE: usize = 16;
 
-/// An object that is not durable yet.
 #[derive(Debug)]
 pub(super) enum ObjectFile {
     /// It has no name of its own yet.
@@ -85,31 +82,25 @@ pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMa
 
 /// Does the same to each, on several threads where there are several; the results are in order.
 fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work_on = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { break };
-            let result = work(item);
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.push((index, result));
-        }
-    };
+    let share = items.len().div_ceil(SIDE_BY_SIDE).max(1);
+    let all = |items: &[T]| items.iter().map(&work).collect::<Vec<R>>();
     std::thread::scope(|scope| {
-        for _ in 1..items.len().min(SIDE_BY_SIDE) {
-            // Where there are no more threads to be had it takes longer.
-            if std::thread::Builder::new()
-                .spawn_scoped(scope, work_on)
-                .is_err()
-            {
-                break;
-            }
-        }
-        work_on();
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_unstable_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
+        let started: Vec<_> = items
+            .chunks(share)
+            .map(|items| {
+                let thread = std::thread::Builder::new();
+                (items, thread.spawn_scoped(scope, move || all(items)))
+            })
+            .collect();
+        let done = started
+            .into_iter()
+            .flat_map(|(items, thread)| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|why| resume_unwind(why)),
+                // Where there are no more threads to be had it takes longer.
+                Err(_) => all(items),
+            });
+        done.collect()
+    })
 }
 
 /// Syncs the content; for what was written, reads it back as the disk has it and hashes it.

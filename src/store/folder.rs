@@ -117,7 +117,6 @@ impl Folder {
         &self.places.path
     }
 
-    /// Whether nobody else puts objects into the store.
     pub(super) fn is_alone(&self) -> bool {
         self.temporaries.is_none() && self.lock.is_some()
     }
@@ -130,7 +129,6 @@ impl Folder {
         self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes durable all that is pending, of all threads.
     fn commit(&self) {
         // A second thread waits here for those of its objects that the first one took.
         let _alone = self

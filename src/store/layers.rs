@@ -163,7 +163,6 @@ struct Block {
     characters: Vec<u8>,
     /// How many there were since the block began.
     length: usize,
-    /// Characters of this line.
     line: usize,
 }
 

@@ -55,9 +55,6 @@ impl Folder {
 
     /// The users that put objects into the store, each with the path of its entry beneath it; none where the store has
     /// no list.
-    ///
-    /// # Errors
-    /// The list, or an entry, cannot be read, or is none.
     pub(crate) fn users(&self) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
         users::all(&self.places)
     }
@@ -100,7 +97,6 @@ impl Folder {
         }))
     }
 
-    /// The names in a folder, sorted.
     fn names(&self, at: impl AsFd, place: &str) -> Result<Vec<String>, StoreError> {
         let trouble = |why: rustix::io::Errno| self.places.trouble(place, why.into());
         let mut names = Vec::new();
@@ -117,9 +113,6 @@ impl Folder {
     }
 
     /// Whether an object is there and is what its name says; it may be of any size.
-    ///
-    /// # Errors
-    /// It is not there, cannot be read or is another content.
     pub(crate) fn verify(&self, key: &Key) -> Result<(), StoreError> {
         if verified(&self.places, key)?.is_none() {
             self.places.check()?;
@@ -129,9 +122,6 @@ impl Folder {
     }
 
     /// Shows the octets of an object, piece by piece.
-    ///
-    /// # Errors
-    /// It is not there or cannot be read.
     pub(crate) fn pieces(&self, key: &Key, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
         let mut file = self.places.object(key)?.ok_or_else(|| missing(key))?;
         let mut piece = vec![0; 1 << 20];
@@ -146,9 +136,6 @@ impl Folder {
     }
 
     /// Removes an object, unless it was put again since `before`; whether it did.
-    ///
-    /// # Errors
-    /// It cannot be removed; or this is not [`Folder::open_alone`].
     pub(crate) fn remove(&self, key: &Key, before: SystemTime) -> Result<bool, StoreError> {
         if !self.is_alone() {
             return Err(StoreError::lasting("the lock of the store is not held"));

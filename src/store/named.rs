@@ -20,9 +20,6 @@ pub(crate) enum Purpose {
 
 /// The store that `name` names. Of the policy only proxy, certificates, time-out and connections count: the user has
 /// chosen the server.
-///
-/// # Errors
-/// What is wrong with the options or the environment; within, what is wrong with the store.
 pub(crate) fn open(
     name: &str,
     purpose: Purpose,
@@ -40,9 +37,6 @@ pub(crate) fn open(
 }
 
 /// What the URLs of a store's objects begin with that is not opened, and may not be there yet.
-///
-/// # Errors
-/// As [`open`].
 pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, Error> {
     if let Some((scheme, _)) = name.split_once("://") {
         return Ok(on_server(scheme, name, policy)?.base_url());

@@ -45,7 +45,6 @@ impl Places {
         })
     }
 
-    /// Trouble with what lies at a path beneath the store.
     pub(super) fn trouble(&self, beneath: &str, why: io::Error) -> StoreError {
         let path = self.path.join(beneath);
         match Errno::from_io_error(&why) {
@@ -73,7 +72,6 @@ impl Places {
         Ok(())
     }
 
-    /// The folder of an object; none if there is none.
     pub(super) fn existing(&self, key: &Key) -> Result<Option<OwnedFd>, StoreError> {
         let [outer, inner] = key.folders();
         let Some(at) =
@@ -85,7 +83,6 @@ impl Places {
             .map_err(|why| self.trouble(&format!("{outer}/{inner}"), why))
     }
 
-    /// The file that has an object's name; none if there is none.
     pub(super) fn object(&self, key: &Key) -> Result<Option<File>, StoreError> {
         let Some(folder) = self.existing(key)? else {
             return Ok(None);

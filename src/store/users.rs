@@ -34,7 +34,6 @@ fn written(user: &User) -> Vec<u8> {
     [format!("uid {}\n", user.uid).as_bytes(), mail, b"\n"].concat()
 }
 
-/// An absolute path, or a URL.
 fn is_place(mail: &[u8]) -> bool {
     mail.starts_with(b"/") || memchr::memmem::find(mail, b"://").is_some()
 }

@@ -208,9 +208,6 @@ pub(super) struct Dav {
 
 impl Dav {
     /// The folder at a URL, with a user name and a password, if there are any.
-    ///
-    /// # Errors
-    /// [`Error::Usage`]: no URL of a folder, or one that tells everybody the password.
     pub(super) fn new(url: &str, user: Option<(String, String)>) -> Result<Self, Error> {
         use base64::Engine as _;
         let wrong = |why: &str| Error::Usage(format!("the store's URL {why}").into());
