@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, RecordArgs};
+use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, PolicyArgs, RecordArgs};
 use super::values::CacheMax;
 use crate::archive::{Archive, CaptureFiles, Replaying, Window};
 use crate::cache::{
@@ -43,6 +43,10 @@ pub(super) struct Cache {
 }
 
 impl Cache {
+    pub(super) fn of(args: &PolicyArgs, asking: Asking) -> Result<Self, Error> {
+        Self::open(&args.cache, &args.archive, &args.record, asking)
+    }
+
     /// Opens the folder, and makes it; with `--offline`, an empty one would be of no use. Nothing is opened or made
     /// where nothing is asked for.
     pub(super) fn open(
@@ -193,7 +197,6 @@ impl Cache {
     }
 }
 
-/// What `--record` names.
 fn recorder(args: &RecordArgs) -> Result<Option<WarcRecorder>, Error> {
     let Some(path) = &args.record else {
         return Ok(None);

@@ -70,8 +70,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     }
     let keeps = args.asking() == Asking::ForContent && !common.policy.cache.offline;
     let resume = walk.resume(&args.resume, keeps, common.mark)?;
-    let asked = &common.policy;
-    let cache = Cache::open(&asked.cache, &asked.archive, &asked.record, args.asking())?
+    let cache = Cache::of(&common.policy, args.asking())?
         .behind(resume.as_ref().and_then(|resume| resume.folder.as_ref()));
     record::open(&cache, &args.sources, &walk.targets()?)?;
     let expander = Expander::builder(policy.clone())

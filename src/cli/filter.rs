@@ -41,12 +41,7 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let common = &args.common;
     let job = Job::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
-    let cache = Cache::open(
-        &common.policy.cache,
-        &common.policy.archive,
-        &common.policy.record,
-        Asking::ForContent,
-    )?;
+    let cache = Cache::of(&common.policy, Asking::ForContent)?;
     let expander = Expander::builder(args.policy())
         .mark(common.mark)
         .fetch_with(|policy| cache.fetcher(policy, Pace::default(), &Stop::default()))?

@@ -109,28 +109,26 @@ impl Input {
                 return Ok(Self::Unspooled(window, no_spool(&error)));
             }
         };
-        let mut spooled = 0;
+        let (mut spooled, mut overlap) = (0, Prefilter::OVERLAP);
         loop {
-            // The overlap was written in the round before.
-            let overlap = Prefilter::OVERLAP.min(window.len());
-            let kept = window.len() - overlap;
+            // What the next search has to see again is written in the next round.
+            let kept = window.len().saturating_sub(overlap);
             if let Err(error) = file.write_all(window.get(..kept).unwrap_or_default()) {
                 let bytes = unspooled(&file, spooled, window, reader)?;
                 return Ok(Self::Unspooled(bytes, no_spool(&error)));
             }
-            spooled += kept;
-            window.drain(..kept);
-            let read = (&mut reader).take(CHUNK as u64).read_to_end(&mut window)?;
-            if read == 0 {
-                if let Err(error) = file.write_all(&window) {
-                    let bytes = unspooled(&file, spooled, window, reader)?;
-                    return Ok(Self::Unspooled(bytes, no_spool(&error)));
-                }
+            if overlap == 0 {
                 file.seek(SeekFrom::Start(0))?;
                 return Ok(Self::Untouched(file));
             }
-            if prefilter.any(&window) {
-                return unspooled(&file, spooled, window, reader).map(Self::Message);
+            spooled += kept;
+            window.drain(..kept);
+            match (&mut reader).take(CHUNK as u64).read_to_end(&mut window)? {
+                0 => overlap = 0,
+                _ if prefilter.any(&window) => {
+                    return unspooled(&file, spooled, window, reader).map(Self::Message);
+                }
+                _ => {}
             }
         }
     }

@@ -53,8 +53,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         return Err(Error::Usage(what.into()));
     }
     let policy = args.policy.policy();
-    let asked = &args.policy;
-    let cache = Cache::open(&asked.cache, &asked.archive, &asked.record, args.asking())?;
+    let cache = Cache::of(&args.policy, args.asking())?;
     let stdin = [Path::new("-").to_owned()];
     let sources = if args.sources.is_empty() {
         stdin.as_slice()

@@ -174,12 +174,7 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
 
 fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log>), Error> {
     let common = &args.common;
-    let cache = Cache::open(
-        &common.policy.cache,
-        &common.policy.archive,
-        &common.policy.record,
-        Asking::ForContent,
-    )?;
+    let cache = Cache::of(&common.policy, Asking::ForContent)?;
     let expander = Expander::builder(args.policy()?)
         .fetch_with(|policy| fetcher(policy, &cache, Arc::clone(counters)))?
         .mark(common.mark)

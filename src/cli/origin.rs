@@ -60,7 +60,6 @@ impl Origin {
         }
     }
 
-    /// The message as a record names it.
     pub(super) fn mailed<'m>(&'m self, content: &'m [u8]) -> Mailed<'m> {
         Mailed {
             content,
@@ -129,7 +128,6 @@ pub(super) struct Entry<'a, T: Serialize> {
     pub(super) row: T,
 }
 
-/// A piece, as rows name it.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub(super) struct Piece {
     range: String,

@@ -74,13 +74,11 @@ impl Display {
         }
     }
 
-    /// So many more bytes are to come than was known.
     pub(super) fn expect(&self, bytes: u64) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.total += bytes;
     }
 
-    /// What is read now is in a folder of this name.
     #[cfg(all(unix, feature = "imap"))]
     pub(super) fn within(&self, folder: &str) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! `--report FILE`: JSON lines, one per reference.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -129,13 +129,13 @@ pub(super) fn check_apart(
     outputs: &[impl AsRef<Path>],
 ) -> Result<(), Error> {
     let wrong = |what: String| Err(wrong(option, path, what));
-    let Some(place) = FileIdentity::of(path) else {
+    let Some(place) = identity(path) else {
         return Ok(());
     };
     let is_place = |path: &Path, standard: fn() -> Result<File, Error>| {
         let identity = match is_standard(path) {
-            true => standard().ok().and_then(|it| FileIdentity::of_stream(&it)),
-            false => FileIdentity::of(path),
+            true => standard().ok().and_then(|it| there(&it.metadata().ok()?)),
+            false => identity(path),
         };
         identity.as_ref() == Some(&place)
     };
@@ -147,7 +147,7 @@ pub(super) fn check_apart(
         if is_place(source, output::input) {
             return wrong("is a source as well; name another file".to_owned());
         }
-        if let Some(member) = place.within(source) {
+        if let Some(member) = member(&place, source) {
             let what = "is, or would be, a message among the sources; name another file";
             return wrong(format!("{what} than {}", member.display()));
         }
@@ -155,82 +155,55 @@ pub(super) fn check_apart(
     Ok(())
 }
 
-/// Two names are one file if these are equal.
-#[derive(PartialEq, Eq, Debug)]
-enum FileIdentity {
-    /// The device and inode of what is there.
-    There(u64, u64),
-    /// The device and inode of the folder, and the name that would be new in it.
-    New(u64, u64, OsString),
+/// The device and inode of what is there; or those of the folder, and the name that would be new in it. Two names are one file if
+/// these are equal.
+type Identity = (u64, u64, Option<OsString>);
+
+/// None for a terminal or the null device, which many may write to, and where nothing can be.
+fn identity(path: &Path) -> Option<Identity> {
+    if let Ok(found) = fs::metadata(path) {
+        return there(&found);
+    }
+    let found = fs::metadata(folder_of(path)).ok()?;
+    Some((found.dev(), found.ino(), Some(path.file_name()?.into())))
 }
 
-impl FileIdentity {
-    /// None for a terminal or the null device, which many may write to, and where nothing can be.
-    fn of(path: &Path) -> Option<Self> {
-        if let Ok(found) = fs::metadata(path) {
-            return (!platform::is_character_device(&found)).then(|| Self::there(&found));
+fn there(found: &Metadata) -> Option<Identity> {
+    (!platform::is_character_device(found)).then(|| (found.dev(), found.ino(), None))
+}
+
+/// The member of a folder of mail that a file is, or would be. Folders that cannot be read are left for the run to tell.
+fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
+    let (_, inode, new) = place;
+    let mut folders = vec![source.to_owned()];
+    while let Some(folder) = folders.pop() {
+        if let Some(name) = new.as_deref().filter(|_| may_be_message(place, &folder)) {
+            return Some(folder.join(name));
         }
-        let found = fs::metadata(folder_of(path)).ok()?;
-        Some(Self::New(
-            found.dev(),
-            found.ino(),
-            path.file_name()?.into(),
-        ))
-    }
-
-    fn of_stream(stream: &File) -> Option<Self> {
-        let found = stream.metadata().ok()?;
-        (!platform::is_character_device(&found)).then(|| Self::there(&found))
-    }
-
-    fn there(found: &Metadata) -> Self {
-        Self::There(found.dev(), found.ino())
-    }
-
-    /// The member of a folder of mail that this is, or would be. Folders that cannot be read are left for the run to
-    /// tell.
-    fn within(&self, source: &Path) -> Option<PathBuf> {
-        let mut folders = vec![source.to_owned()];
-        while let Some(folder) = folders.pop() {
-            if let Some(message) = self.new_message_in(&folder) {
-                return Some(message);
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let kind = entry.file_type().ok();
+            if kind.is_some_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+                continue;
             }
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let kind = entry.file_type().ok();
-                let is_equal = match (self, kind) {
-                    (_, Some(kind)) if kind.is_dir() => {
-                        folders.push(entry.path());
-                        false
-                    }
-                    // The inode number in the folder's listing rules out most.
-                    (Self::There(_, inode), Some(kind)) if kind.is_file() => {
-                        entry.ino() == *inode && Self::of(&entry.path()).as_ref() == Some(self)
-                    }
-                    (Self::There(..), _) => Self::of(&entry.path()).as_ref() == Some(self),
-                    (Self::New(..), _) => false,
-                };
-                if is_equal {
-                    return Some(entry.path());
-                }
+            // The inode number in the folder's listing rules out most.
+            let may_be = kind.is_none_or(|kind| !kind.is_file() || entry.ino() == *inode);
+            if new.is_none() && may_be && identity(&entry.path()).as_ref() == Some(place) {
+                return Some(entry.path());
             }
         }
-        None
     }
+    None
+}
 
-    /// A new file that would be a message of a Maildir or an MH folder.
-    fn new_message_in(&self, folder: &Path) -> Option<PathBuf> {
-        let Self::New(device, inode, name) = self else {
-            return None;
-        };
-        let is_number = name.to_str().is_some_and(|it| it.parse::<u64>().is_ok());
-        let is_of_maildir = folder.ends_with("cur") || folder.ends_with("new");
-        if !is_number && !is_of_maildir {
-            return None;
-        }
-        let found = fs::metadata(folder).ok()?;
-        (found.is_dir() && (found.dev(), found.ino()) == (*device, *inode))
-            .then(|| folder.join(name))
-    }
+/// Whether a new file of a folder would be a message of a Maildir or an MH folder.
+fn may_be_message((device, inode, name): &Identity, folder: &Path) -> bool {
+    let name = name.as_deref().and_then(OsStr::to_str);
+    let is_number = name.is_some_and(|it| it.parse::<u64>().is_ok());
+    let is_of_maildir = folder.ends_with("cur") || folder.ends_with("new");
+    let is_there =
+        |found: Metadata| found.is_dir() && (found.dev(), found.ino()) == (*device, *inode);
+    (is_number || is_of_maildir) && fs::metadata(folder).is_ok_and(is_there)
 }
 
 /// As [`Write::write_all`], also into a pipe whose reader is slow, but not into one whose reader sleeps.

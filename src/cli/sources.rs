@@ -241,7 +241,7 @@ impl Sources {
             }
             let start = piece.get(..LOOKED_AT as usize).unwrap_or(&piece);
             if at == 0
-                && let Some(what) = closed(path, start)
+                && let Some((_, what)) = hidden(path, start)
             {
                 self.cannot_read(path, &what);
                 return Ok(());
@@ -263,54 +263,41 @@ fn judged(name: &[u8], start: &[u8]) -> Judged {
     let name = String::from_utf8_lossy(name);
     let path = Path::new(name.as_ref());
     match hidden(path, start) {
-        Some(Hidden::Archive) => Judged::Left("an archive within an archive"),
-        Some(Hidden::Format(what, _)) => Judged::Left(what),
-        Some(Hidden::Unknown) => Judged::Left(UNKNOWN),
+        Some((what, _)) => Judged::Left(what),
         // The first bytes out of an archive are looked at once more, without a name.
         None if is_binary(start) && !is_open(start) => Judged::Skipped("an index"),
         None => Judged::Taken,
     }
 }
 
-fn closed(path: &Path, start: &[u8]) -> Option<String> {
-    Some(match hidden(path, start)? {
-        Hidden::Format(what, advice) => format!("{what}; {advice}"),
-        // One that is not compressed was unpacked.
-        Hidden::Archive => "a zip archive in compressed data; decompress it first".to_owned(),
-        Hidden::Unknown => UNKNOWN.to_owned(),
-    })
-}
-
 const UNKNOWN: &str = "binary data that cannot be read; it may be encrypted or compressed mail, so keep it elsewhere if it is none";
 
-/// Why a file cannot be looked into.
-enum Hidden {
-    /// A format that is known: its name, and what to do.
-    Format(&'static str, &'static str),
-    Archive,
-    /// An unknown format.
-    Unknown,
-}
-
-fn hidden(path: &Path, start: &[u8]) -> Option<Hidden> {
+/// Why a member of an archive cannot be looked into, and why a file cannot.
+fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
+    let format = |what, advice| Some((what, format!("{what}; {advice}")));
+    let unknown = || Some((UNKNOWN, UNKNOWN.to_owned()));
     if let Some((_, what)) = CLOSED.iter().find(|(magic, _)| start.starts_with(magic)) {
-        return Some(Hidden::Format(what, "it is not looked into"));
+        return format(*what, "it is not looked into");
     }
     let in_folder_of_mails = path
         .parent()
         .and_then(Path::file_name)
         .is_some_and(|folder| folder == "cur" || folder == "new");
     match kind_of(start, Format::Auto) {
-        Err(NotMail::Format(what, advice)) => Some(Hidden::Format(what, advice)),
-        Ok(Kind::Archive) => Some(Hidden::Archive),
+        Err(NotMail::Format(what, advice)) => format(what, advice),
+        // One that is not compressed was unpacked.
+        Ok(Kind::Archive) => {
+            let why = "a zip archive in compressed data; decompress it first";
+            Some(("an archive within an archive", why.to_owned()))
+        }
         Ok(_) => None,
         Err(_) if !is_binary(start) => None,
         // Indexes and pictures lie beside messages, not among them.
-        Err(_) if in_folder_of_mails => Some(Hidden::Unknown),
+        Err(_) if in_folder_of_mails => unknown(),
         Err(_) => {
             let name = path.file_name().map(|name| name.to_string_lossy());
             let is_known = is_open(start) || name.is_some_and(|name| is_index(&name));
-            (!is_known).then_some(Hidden::Unknown)
+            unknown().filter(|_| !is_known)
         }
     }
 }

@@ -50,7 +50,6 @@ pub(super) fn missing(store: impl Display) -> Error {
     Error::Usage(format!("there is no store {store}; embody detach makes one").into())
 }
 
-/// The error of a run: an [`Error`], or one of the store.
 type Failure = Box<dyn std::error::Error>;
 
 /// The objects of the store; other files in it are named on stderr.

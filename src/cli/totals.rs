@@ -44,7 +44,6 @@ pub(super) struct Totals {
     shown_inline: (u64, u64),
     pub(super) forecast: Forecast,
     pub(super) survey: Survey,
-    /// By their titles.
     tables: BTreeMap<&'static str, Named<u64>>,
 }
 
@@ -106,7 +105,6 @@ impl Totals {
         *self.tables.entry(title).or_default().exactly(name.into()) += count;
     }
 
-    /// Counts the options that would have allowed what was left.
     pub(super) fn count_remedies(&mut self, report: &Report, policy: &Policy) {
         for remedy in report.rows.iter().filter_map(|row| remedy(row, policy)) {
             self.tally(REMEDIES, remedy, 1);

@@ -139,15 +139,13 @@ impl Transform<Said> for Expanding {
     }
 }
 
-pub(super) struct Detaching(pub(super) Detacher);
-
-impl Transform<Said> for Detaching {
+impl Transform<Said> for Detacher {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.0.first_touch(bytes)
+        self.first_touch(bytes)
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
-        let detachment = self.0.detach(message.content, "")?;
+        let detachment = self.detach(message.content, "")?;
         Ok((detachment.edits, Said::of(message, detachment.report)))
     }
 
@@ -156,6 +154,6 @@ impl Transform<Said> for Detaching {
     }
 
     fn lengths(&self) -> Lengths {
-        Transform::lengths(&self.0)
+        Transform::<Report>::lengths(self)
     }
 }

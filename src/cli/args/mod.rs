@@ -31,7 +31,8 @@ pub(super) use self::detach::{DetachArgs, RestoreArgs};
 pub(super) use self::imap::ImapArgs;
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
-use self::policy::{Common, FailureArgs, PolicyArgs};
+pub(super) use self::policy::PolicyArgs;
+use self::policy::{Common, FailureArgs};
 #[cfg(all(unix, feature = "imap"))]
 pub(super) use self::replacing::ReplacingArgs;
 pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs, RecordArgs};
