@@ -72,6 +72,11 @@ impl Fields {
         }
     }
 
+    /// Makes room for so many.
+    pub(super) fn reserve(&mut self, fields: usize) {
+        self.starts.reserve(fields);
+    }
+
     pub fn one(field: &Field) -> Self {
         Self {
             origin: field.whole.start,

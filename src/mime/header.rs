@@ -29,6 +29,9 @@ pub enum SectionEnd {
     TooLarge,
 }
 
+/// Fields of a message: most have about as many.
+const USUAL: usize = 16;
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The `From ` line in front, if there is one, else empty.
@@ -63,6 +66,9 @@ impl Header {
         let start = within.start;
         let limit = limit.min(Fields::LONGEST);
         let mut header = Self::none_at(start);
+        if is_message {
+            header.fields.reserve(USUAL);
+        }
         let mut at = start;
         for line in Lines::new(original, within) {
             let bytes = line.content.of(original);
@@ -154,6 +160,9 @@ fn is_field(original: &[u8], line: Line) -> bool {
 /// cut off.
 pub fn unfold(value: &[u8]) -> Vec<u8> {
     let trimmed = value.trim_ascii();
+    if memchr::memchr2(b'\r', b'\n', trimmed).is_none() {
+        return trimmed.to_vec();
+    }
     let mut unfolded = Vec::with_capacity(trimmed.len());
     let is_text = |byte: &u8| !matches!(byte, b'\r' | b'\n');
     unfolded.extend(trimmed.iter().copied().filter(is_text));

@@ -60,7 +60,9 @@ impl<'a> MediaType<'a> {
             .unwrap_or_default();
         let essence = match (std::str::from_utf8(main), std::str::from_utf8(sub)) {
             (Ok(main), Ok(sub)) if !main.is_empty() && !sub.is_empty() => {
-                Cow::Owned(format!("{main}/{sub}").to_ascii_lowercase())
+                let mut essence = [main, "/", sub].concat();
+                essence.make_ascii_lowercase();
+                Cow::Owned(essence)
             }
             _ => Cow::Borrowed(DEFAULT_TYPE),
         };

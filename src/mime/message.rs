@@ -205,17 +205,23 @@ impl Tree {
         loop {
             let part = self.part(at);
             if self.is_under_multipart(at) {
-                steps.push((part.ordinal + 1).to_string());
+                steps.push(part.ordinal + 1);
             } else if !matches!(part.content, Content::Multipart(_)) {
-                steps.push("1".to_owned());
+                steps.push(1);
             }
             match part.parent {
                 Some(above) => at = above,
                 None => break,
             }
         }
-        steps.reverse();
-        steps.join(".")
+        let mut number = String::new();
+        for step in steps.into_iter().rev() {
+            if !number.is_empty() {
+                number.push('.');
+            }
+            number.push_str(&step.to_string());
+        }
+        number
     }
 
     /// Whether a boundary line follows the part directly, so that content put there must end its

@@ -16,7 +16,9 @@
 //! Deviations: a multipart without a usable boundary parameter, or with a transfer encoding of
 //! base64 or quoted-printable (RFC 2045 §6.4 forbids those), is a leaf.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 use super::header::{self, Header, SectionEnd};
 use super::media_type::{DEFAULT_TYPE, MediaType};
@@ -40,6 +42,9 @@ pub fn scan(original: &[u8], limits: &ScanLimits) -> Tree {
     }
 }
 
+// Made once: most messages are short.
+static DELIMITERS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\n--"));
+
 struct Scanner<'a> {
     original: &'a [u8],
     limits: &'a ScanLimits,
@@ -53,9 +58,8 @@ struct Scanner<'a> {
 
 impl Scanner<'_> {
     fn run(&mut self) {
-        let finder = memmem::Finder::new(b"\n--");
         self.enter(0, None, DEFAULT_TYPE);
-        while let Some((level, is_close, delimiter)) = self.next_delimiter(&finder) {
+        while let Some((level, is_close, delimiter)) = self.next_delimiter() {
             self.close_above(level + 1, delimiter.start);
             self.floor = delimiter.end;
             let (parent, is_open) = &mut self.open[level];
@@ -179,7 +183,7 @@ impl Scanner<'_> {
 
     /// The next line that is a boundary of an open multipart: which one, as in `open`, and whether it closes that; and the
     /// line with its terminator and, where free, the line break in front.
-    fn next_delimiter(&self, finder: &memmem::Finder<'_>) -> Option<(usize, bool, Span)> {
+    fn next_delimiter(&self) -> Option<(usize, bool, Span)> {
         self.boundaries().next()?;
         let mut from = self.floor;
         // The floor is the start of a line: it needs no line break in front.
@@ -189,7 +193,7 @@ impl Scanner<'_> {
             let start = if at_floor && rest.starts_with(b"--") {
                 from
             } else {
-                from + finder.find(rest)? + 1
+                from + DELIMITERS.find(rest)? + 1
             };
             at_floor = false;
             let line = memchr::memchr(b'\n', self.original.get(start..)?)

@@ -69,20 +69,26 @@ pub(super) fn mailman(bytes: &[u8], from: usize) -> Option<usize> {
 /// Whether the half of a name here is part of the URL of a stored attachment, as far as it stands on this line or the next.
 fn is_path(bytes: &[u8], at: usize) -> bool {
     let end = bytes.len().min(at + AROUND.1);
-    let near = bytes
-        .get(at.saturating_sub(AROUND.0)..end)
-        .unwrap_or_default();
+    let around = bytes.get(at.saturating_sub(AROUND.0)..end);
     // Lines end, softly as well (RFC 2045 §6.7).
-    let is_end = |&&byte: &&u8| !matches!(byte, b'\r' | b'\n' | b'=');
-    let near: Vec<u8> = near.iter().filter(is_end).copied().collect();
-    memchr::memmem::find_iter(&near, NAME).any(|name| {
+    let is_text = |byte: &&u8| !matches!(byte, b'\r' | b'\n' | b'=');
+    let text = around.unwrap_or_default().iter().filter(is_text);
+    let (mut near, mut length) = ([0; AROUND.0 + AROUND.1], 0);
+    for (place, byte) in near.iter_mut().zip(text) {
+        *place = *byte;
+        length += 1;
+    }
+    let near = near.get(..length).unwrap_or_default();
+    (0..length).any(|at| {
+        let path = near.get(at..).and_then(|near| near.strip_prefix(NAME));
         // A date, a slash, and a hash.
-        let path = near.get(name + NAME.len()..).unwrap_or_default();
-        let mut path = path.iter().take(17).enumerate();
-        path.all(|(place, byte)| match place {
-            0..8 => byte.is_ascii_digit(),
-            8 => *byte == b'/',
-            _ => byte.is_ascii_hexdigit(),
+        path.is_some_and(|path| {
+            let mut path = path.iter().take(17).enumerate();
+            path.all(|(place, byte)| match place {
+                0..8 => byte.is_ascii_digit(),
+                8 => *byte == b'/',
+                _ => byte.is_ascii_hexdigit(),
+            })
         })
     })
 }

@@ -15,8 +15,9 @@ mod shape;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
 use sha1::{Digest as _, Sha1};
 
 pub use self::separator::{TextPiece, divided};
@@ -215,10 +216,13 @@ fn lost(original: &[u8], part: PartId, phantom: Header, note: Span) -> ExternalB
     body
 }
 
+// Made once: most texts are short.
+static REMOVED: LazyLock<Finder<'static>> =
+    LazyLock::new(|| Finder::new("HTML attachment scrubbed and removed"));
+
 /// The lines that say that HTML was removed, where a note stands. They have no URL, so only the English one is known.
 fn removed(text: &[u8]) -> Vec<Span> {
-    const SENTENCE: &[u8] = b"HTML attachment scrubbed and removed";
-    let places = memmem::find_iter(text, SENTENCE);
+    let places = REMOVED.find_iter(text);
     let is_alone = |&at: &usize| {
         let before = text.get(at.saturating_sub(128)..at).unwrap_or_default();
         let (is_line, above) = match before.strip_suffix(b"\n") {
@@ -228,19 +232,19 @@ fn removed(text: &[u8]) -> Vec<Span> {
         let start = memchr::memrchr(b'\n', above).map_or(0, |end| end + 1);
         let line = above.get(start..).unwrap_or_default();
         let is_edge = before.is_empty() || separator::at_end(line).is_some();
-        let behind = text.get(at + SENTENCE.len()..).unwrap_or_default();
+        let behind = text.get(at + REMOVED.needle().len()..).unwrap_or_default();
         let is_end = behind.is_empty() || behind.starts_with(b"\n") || behind.starts_with(b"\r\n");
         is_line && is_edge && is_end
     };
     let places = places.filter(is_alone);
     places
-        .map(|at| Span::new(at, at + SENTENCE.len()))
+        .map(|at| Span::new(at, at + REMOVED.needle().len()))
         .collect()
 }
 
 /// The hashes by which a Message-ID is known.
 #[derive(Debug)]
-struct Hashes(Vec<String>);
+struct Hashes(Vec<u32>);
 
 impl Hashes {
     /// Of the value of a Message-ID field: as it is, and without what stands around the id. In digests its `@` is hidden.
@@ -254,8 +258,9 @@ impl Hashes {
         {
             ids.push(Cow::Borrowed(id));
         }
-        let words: Vec<&[u8]> = value.split(u8::is_ascii_whitespace).collect();
-        if let [user, _, host] = words.as_slice() {
+        let mut words = value.split(u8::is_ascii_whitespace);
+        let [user, word, host, more] = [(); 4].map(|()| words.next());
+        if let (Some(user), Some(_), Some(host), None) = (user, word, host, more) {
             ids.push(Cow::Owned([user, b"@".as_slice(), host].concat()));
         }
         ids.retain(|id| !id.is_empty());
@@ -263,17 +268,14 @@ impl Hashes {
     }
 
     fn proves(&self, hash: &str) -> bool {
-        self.0.iter().any(|own| own == hash)
+        u32::from_str_radix(hash, 16).is_ok_and(|hash| self.0.contains(&hash))
     }
 }
 
 /// The hash of a Message-ID, with its angle brackets.
-fn hash(id: &[u8]) -> String {
+fn hash(id: &[u8]) -> u32 {
     let [first, second, .., third, last]: [u8; 20] = Sha1::digest(id).into();
-    [first, second, third, last]
-        .iter()
-        .map(|octet| format!("{octet:02x}"))
-        .collect()
+    u32::from_be_bytes([first, second, third, last])
 }
 
 /// Where the mails of a digest begin (RFC 1153), and what each is known by.

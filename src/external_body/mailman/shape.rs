@@ -5,7 +5,10 @@
 //!
 //! A URL may be cut: digests were wrapped at any octet. What is looked at around a URL is bounded.
 
-use memchr::{memchr, memmem, memrchr};
+use std::sync::LazyLock;
+
+use memchr::memmem::{self, Finder};
+use memchr::{memchr, memrchr};
 
 use super::separator;
 use crate::external_body::scrubbed::Scrap;
@@ -36,12 +39,15 @@ pub(super) struct Note {
     pub(super) size: Option<u64>,
 }
 
+// Made once: most texts are short.
+static URLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
+
 /// The first notes of a text, so many at most: those whose URL has a hash that `proves` holds for.
 pub(super) fn notes(text: &[u8], most: usize, proves: impl Fn(usize, &str) -> bool) -> Vec<Note> {
     let mut notes = Vec::new();
     // Behind the last note.
     let mut from = 0;
-    for at in memmem::find_iter(text, b"://") {
+    for at in URLS.find_iter(text) {
         if at < from {
             continue;
         }
