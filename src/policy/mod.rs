@@ -154,7 +154,8 @@ impl Policy {
                     .then(" names"),
             );
             // A text that is no URL under any policy should not send the user to the schemes.
-            if let Err(broken) = Target::parse(scheme, url)
+            if !target::is_plain(scheme, url)
+                && let Err(broken) = Target::parse(scheme, url)
                 && broken.reason == Reason::BadUrl
             {
                 refusal = broken;

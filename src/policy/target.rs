@@ -233,6 +233,24 @@ pub(super) fn split_scheme(url: &str) -> Result<(&str, &str), Refusal> {
     scheme_and_rest(url).ok_or_else(|| bad("it has no scheme"))
 }
 
+/// Whether a URL has a host and a path of letters, digits and what stands between them, as nearly all have: it is understood.
+pub(super) fn is_plain(scheme: Scheme, url: &str) -> bool {
+    let rest = scheme_and_rest(url).and_then(|(_, rest)| rest.strip_prefix("//"));
+    let Some((host, path)) = rest.and_then(|rest| rest.split_once('/')) else {
+        return false;
+    };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    let is_path = |byte: u8| is_name(byte) || matches!(byte, b'/' | b'_');
+    // An address ends in a number, and behind two hyphens a name may be encoded.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_named = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_alphabetic());
+    scheme.is_http()
+        && is_named
+        && !host.contains("--")
+        && host.bytes().all(is_name)
+        && path.bytes().all(is_path)
+}
+
 fn holds_line_break(text: &str) -> bool {
     percent_decode_str(text).any(|octet| matches!(octet, 0 | b'\n' | b'\r'))
 }
@@ -293,5 +311,35 @@ impl FromStr for Proxy {
             .ok_or_else(|| {
                 Error::Usage("a proxy is a URL such as http://proxy.example.org:3128".into())
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_plain_url_is_understood(url in "https?://?([a-z0-9A-Z-]{0,3}[.]?){0,3}(xn--)?[.]?([a-z]{0,3}|0x[0-9a-f]{1,10})[/:@]?[a-z0-9A-Z./_-]{0,9}") {
+            let scheme = Scheme::of_url(&url).expect("http");
+            prop_assert!(!is_plain(scheme, &url) || Target::parse(scheme, &url).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_mailman_writes_is_plain() {
+        let url = "https://stat.ethz.ch/pipermail/r-help/attachments/20240514/5a579ce7/attachment-0001.html";
+        assert!(is_plain(Scheme::Https, url));
+        for other in [
+            "http://1.2.3.4/a",
+            "http://h.0xfffffffff/a",
+            "http://xn--a.example/",
+            "http:/a.b/",
+            "http://h.example/%zz",
+        ] {
+            assert!(!is_plain(Scheme::Http, other), "{other}");
+        }
     }
 }
