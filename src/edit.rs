@@ -131,6 +131,11 @@ impl Edits {
         {
             return Err(Overlap(span));
         }
+        if self.is_empty() {
+            // There may be a million of them.
+            self.edits = group;
+            return Ok(());
+        }
         for edit in group {
             match self.edits.last() {
                 Some(last) if edit.span < last.span => {

@@ -206,7 +206,9 @@ impl Session<'_> {
             }
             let alone = [index];
             let members = in_group.get(&index).copied().unwrap_or(&alone);
-            decided.extend(members);
+            if members.len() > 1 {
+                decided.extend(members);
+            }
             if let Err(circle) = pending.decide(self, members) {
                 self.ledger.release_urls(plan.held);
                 return Err(circle);

@@ -16,8 +16,12 @@ pub(super) fn rows(
     prefilter: &Prefilter,
     name: &str,
 ) -> Vec<Row> {
+    let opaque = opaque_parts(tree);
+    if opaque.is_empty() {
+        return Vec::new();
+    }
     let known: HashSet<PartId> = plan.references.iter().map(|item| item.body.part).collect();
-    opaque_parts(tree)
+    opaque
         .into_iter()
         .filter(|opaque| !known.contains(&opaque.part))
         .filter(|opaque| prefilter.external_bodies(opaque.span.of(original)))

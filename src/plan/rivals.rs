@@ -42,10 +42,12 @@ pub(super) fn rivals(tree: &Tree, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let mut groups: HashMap<usize, Vec<usize>> = HashMap::new();
     for index in 0..items.len() {
         let first = first_of(&mut earlier, index);
-        groups.entry(first).or_default().push(index);
+        if first != index {
+            let members = groups.entry(first).or_insert_with(|| vec![first]);
+            members.push(index);
+        }
     }
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
-    groups.retain(|members| members.len() > 1);
     groups.sort_unstable();
     for members in &mut groups {
         members.sort_by_key(|&index| items.get(index).map_or(u8::MAX, usefulness));
