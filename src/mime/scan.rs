@@ -31,7 +31,8 @@ pub fn scan(original: &[u8], limits: &ScanLimits) -> Tree {
     let mut scanner = Scanner {
         original,
         limits,
-        parts: Vec::new(),
+        // Most have one, and room for four is more than allocators have at hand.
+        parts: Vec::with_capacity(1),
         open: Vec::new(),
         floor: 0,
     };
