@@ -5,6 +5,7 @@
 //!
 //! A URL may be cut: digests were wrapped at any octet. What is looked at around a URL is bounded.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use memchr::memmem::{self, Finder};
@@ -304,15 +305,19 @@ fn url(text: &[u8], start: usize, is_bracketed: bool) -> Option<(String, usize)>
                 continue;
             };
             url.push_str(before);
-            return behind.trim().is_empty().then(|| (plain(&url), at));
+            return behind
+                .trim()
+                .is_empty()
+                .then(|| (plain(&url).into_owned(), at));
         }
         url.push_str(content);
-        let name = stored_name(&plain(&url)).map(|(_, name)| name.contains('.'));
+        let whole = plain(&url);
+        let name = stored_name(&whole).map(|(_, name)| name.contains('.'));
         let next = || line_at(text, at).map(|line| line.content.of(text));
         let goes_on = |next: &[u8]| !next.is_empty() && next.iter().all(is_of_name);
         match name {
-            Some(true) => return Some((plain(&url), at)),
-            Some(false) if !next().is_some_and(goes_on) => return Some((plain(&url), at)),
+            Some(true) => return Some((whole.into_owned(), at)),
+            Some(false) if !next().is_some_and(goes_on) => return Some((whole.into_owned(), at)),
             _ => {}
         }
     }
@@ -320,11 +325,14 @@ fn url(text: &[u8], start: usize, is_bracketed: bool) -> Option<(String, usize)>
 }
 
 /// A URL whose `@` was hidden: the archiver writes ` at `, in the language of the list.
-fn plain(url: &str) -> String {
-    let words: Vec<&str> = url.split_ascii_whitespace().collect();
-    match words.as_slice() {
-        [user, word, host] if word.len() <= 12 => format!("{user}@{host}"),
-        _ => url.to_owned(),
+fn plain(url: &str) -> Cow<'_, str> {
+    let mut words = url.split_ascii_whitespace();
+    let [user, word, host, more] = [(); 4].map(|()| words.next());
+    match (user, word, host, more) {
+        (Some(user), Some(word), Some(host), None) if word.len() <= 12 => {
+            Cow::Owned(format!("{user}@{host}"))
+        }
+        _ => Cow::Borrowed(url),
     }
 }
 
