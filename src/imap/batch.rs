@@ -1,7 +1,7 @@
-//! One folder of an account in place: candidates, fetched some at a time, and what becomes of each.
+//! One folder of an account in place: candidates, fetched some at a time over each connection, and what becomes of each.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::candidates::Candidates;
@@ -19,11 +19,26 @@ use crate::report::Reason;
 /// Octets of messages that are held at a time, besides the one that exceeds them.
 const BATCH: u64 = 16 << 20;
 
-/// Messages that are held at a time.
+/// Messages that are held at a time. Logging in takes as long as a few messages do.
 const MOST: usize = 64;
+const LEAST: usize = 8;
 
 /// Messages one after the other that a server may alter, before it is given no more of them.
 const ALTERED: u32 = 3;
+
+/// A folder that is worked on over several connections.
+struct FolderWork<'f> {
+    url: &'f Path,
+    batches: Vec<&'f [(u32, u64)]>,
+    /// The batch that nobody took yet.
+    next: AtomicUsize,
+    /// Whether one of the connections failed for good.
+    is_over: AtomicBool,
+    /// Observers hear of one message at a time.
+    telling: Mutex<()>,
+    /// Threads of each connection.
+    jobs: usize,
+}
 
 /// A message on its way.
 struct Fetched<S> {
@@ -55,10 +70,7 @@ impl<S: Send> AccountRun<'_, S> {
             self.summary.messages = u64::from(self.selected.exists);
             job.observer
                 .expects(chosen.iter().map(|(_, size)| size).sum());
-            for batch in batches(&chosen) {
-                self.batch(&url, batch)?;
-            }
-            Ok(())
+            self.connected(&url, &chosen)
         });
         job.observer.done(&self.summary);
         let of_folder = std::mem::replace(&mut self.summary, before);
@@ -127,13 +139,72 @@ impl<S: Send> AccountRun<'_, S> {
         })
     }
 
-    fn batch(&mut self, url: &Path, batch: &[(u32, u64)]) -> Result<(), ImapFailure> {
+    /// Works on the messages over as many connections as the account allows.
+    fn connected(&mut self, url: &Path, chosen: &[(u32, u64)]) -> Result<(), ImapFailure> {
+        let most = self.job.account.connections.max(1);
+        let share = chosen.len().div_ceil(most * 2).clamp(LEAST, MOST);
+        let batches: Vec<&[(u32, u64)]> = batches(chosen, share).collect();
+        let count = most.min(batches.len()).max(1);
+        let work = FolderWork {
+            url,
+            batches,
+            next: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+            telling: Mutex::new(()),
+            jobs: self.job.jobs.div_ceil(count),
+        };
+        let others: Vec<Self> = (1..count).map(|_| self.beside()).collect();
+        std::thread::scope(|scope| {
+            let begin = |mut other: Self| {
+                let work = &work;
+                scope.spawn(move || {
+                    // A server that takes no more connections is served over those that there are.
+                    let done = match other.session() {
+                        Ok(_) => other.work(work),
+                        Err(_) => Ok(()),
+                    };
+                    let summary = other.summary;
+                    other.end();
+                    (done, summary)
+                })
+            };
+            let others: Vec<_> = others.into_iter().map(begin).collect();
+            let mut done = self.work(&work);
+            for other in others {
+                let (of_other, summary) = other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                self.summary.add(&summary);
+                done = done.and(of_other);
+            }
+            done
+        })
+    }
+
+    /// Works on batches until there are no more.
+    fn work(&mut self, work: &FolderWork<'_>) -> Result<(), ImapFailure> {
+        while !work.is_over.load(Ordering::Relaxed)
+            && let Some(batch) = work.batches.get(work.next.fetch_add(1, Ordering::Relaxed))
+        {
+            let done = self.batch(work, batch);
+            if done.is_err() {
+                work.is_over.store(true, Ordering::Relaxed);
+                return done;
+            }
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, work: &FolderWork<'_>, batch: &[(u32, u64)]) -> Result<(), ImapFailure> {
         let mut items = self.again(|run| run.fetched(batch))?;
-        self.transformed(url, &mut items);
+        self.transformed(work, &mut items);
         for item in items {
             self.job.stop.check()?;
+            if work.is_over.load(Ordering::Relaxed) {
+                break;
+            }
             let octets = item.content.len() as u64;
-            self.settled(item)?;
+            self.settled(item, work)?;
             self.job.observer.advance(octets, 1);
         }
         Ok(())
@@ -186,7 +257,7 @@ impl<S: Send> AccountRun<'_, S> {
     }
 
     /// Asks the verb what becomes of the messages, on all processors.
-    fn transformed(&self, url: &Path, items: &mut [Fetched<S>]) {
+    fn transformed(&self, at: &FolderWork<'_>, items: &mut [Fetched<S>]) {
         let transform = self.job.transform;
         let next = AtomicUsize::new(0);
         let slots: Vec<Mutex<&mut Fetched<S>>> = items.iter_mut().map(Mutex::new).collect();
@@ -198,7 +269,7 @@ impl<S: Send> AccountRun<'_, S> {
                 }
                 let done = transform.transform(&Message {
                     number: u64::from(item.metadata.uid),
-                    source: url,
+                    source: at.url,
                     content: &item.content,
                     quoting: Quoting::None,
                     beside: None,
@@ -207,7 +278,7 @@ impl<S: Send> AccountRun<'_, S> {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..self.job.jobs.clamp(1, slots.len().max(1)) {
+            for _ in 1..at.jobs.clamp(1, slots.len().max(1)) {
                 scope.spawn(work);
             }
             work();
@@ -215,7 +286,7 @@ impl<S: Send> AccountRun<'_, S> {
     }
 
     /// Replaces a message if the verb changed it, and tells what became of it.
-    fn settled(&mut self, item: Fetched<S>) -> Result<(), ImapFailure> {
+    fn settled(&mut self, item: Fetched<S>, work: &FolderWork<'_>) -> Result<(), ImapFailure> {
         let Fetched {
             metadata,
             content,
@@ -261,7 +332,10 @@ impl<S: Send> AccountRun<'_, S> {
         };
         self.summary.bytes_out += size as u64;
         self.altered += u32::from(matches!(fate, Some(Fate::Left(Reason::AlteredByServer, _))));
-        self.job.observer.message_at(said, place, fate);
+        {
+            let _one = work.telling.lock().unwrap_or_else(PoisonError::into_inner);
+            self.job.observer.message_at(said, place, fate);
+        }
         if self.altered >= ALTERED {
             let what = format!(
                 "{}: the server does not keep what it is given, {ALTERED} times in a row; no more messages are tried",
@@ -278,8 +352,9 @@ impl<S: Send> AccountRun<'_, S> {
         content: &[u8],
         new: &[u8],
     ) -> Result<Fate, ImapFailure> {
+        self.in_work = Some(metadata.uid);
         let fate = self.again(|run| {
-            if let Some(fate) = run.resumed.remove(&metadata.uid) {
+            if let Some(fate) = run.resumed.take() {
                 return Ok(fate);
             }
             let least = run.least;
@@ -287,7 +362,9 @@ impl<S: Send> AccountRun<'_, S> {
                 Some(mut replacing) => replacing.replace(metadata, content, new, least),
                 None => Err(ImapFailure::Protocol("no journal")),
             }
-        })?;
+        });
+        self.in_work = None;
+        let fate = fate?;
         if let Fate::Replaced(uid, _) = &fate {
             self.least = self.least.max(uid.saturating_add(1));
         }
@@ -295,11 +372,11 @@ impl<S: Send> AccountRun<'_, S> {
     }
 }
 
-/// Pieces of a list, each of about [`BATCH`] octets and at most [`MOST`] messages.
-fn batches(mut all: &[(u32, u64)]) -> impl Iterator<Item = &[(u32, u64)]> {
+/// Pieces of a list, each of about [`BATCH`] octets and at most so many messages.
+fn batches(mut all: &[(u32, u64)], most: usize) -> impl Iterator<Item = &[(u32, u64)]> {
     std::iter::from_fn(move || {
         let mut octets = 0_u64;
-        let sizes = all.iter().take(MOST).take_while(|(_, size)| {
+        let sizes = all.iter().take(most).take_while(|(_, size)| {
             let fits = octets < BATCH;
             octets = octets.saturating_add(*size);
             fits

@@ -40,7 +40,6 @@ pub(crate) enum Event {
 #[derive(Clone, Debug)]
 pub(crate) struct PendingCommand {
     tag: String,
-    name: &'static str,
 }
 
 /// How a command ended well.
@@ -56,8 +55,10 @@ pub(crate) struct Done {
 pub(crate) struct Exchange {
     wire: Wire,
     last: u64,
+    /// What goes out with the next command.
+    held: Vec<u8>,
     /// Commands that are not at their end.
-    open: BTreeSet<String>,
+    open: BTreeMap<String, &'static str>,
     /// Commands that ended before their turn.
     ended: BTreeMap<String, Result<Done, ImapFailure>>,
     noted: Noted,
@@ -78,7 +79,8 @@ impl Exchange {
         Self {
             wire,
             last: 0,
-            open: BTreeSet::new(),
+            held: Vec::new(),
+            open: BTreeMap::new(),
             ended: BTreeMap::new(),
             noted: Noted::default(),
         }
@@ -130,15 +132,27 @@ impl Exchange {
         self.noted.events.drain(..).collect()
     }
 
+    /// A command without literals that goes out together with the one that is sent next. Nobody waits for the end of one
+    /// without a name.
+    pub(crate) fn hold(&mut self, name: &'static str, text: &str) -> PendingCommand {
+        let pending = self.pending(name);
+        let line = format!("{} {text}\r\n", pending.tag);
+        self.held.extend_from_slice(line.as_bytes());
+        pending
+    }
+
+    fn pending(&mut self, name: &'static str) -> PendingCommand {
+        self.last += 1;
+        let tag = format!("e{}", self.last);
+        self.open.insert(tag.clone(), name);
+        PendingCommand { tag }
+    }
+
     /// Sends a command, and waits for what takes its literals, not for its end.
     pub(crate) fn send(&mut self, command: ImapCommand<'_>) -> Result<PendingCommand, ImapFailure> {
-        self.last += 1;
-        let pending = PendingCommand {
-            tag: format!("e{}", self.last),
-            name: command.name,
-        };
-        self.open.insert(pending.tag.clone());
-        let mut line = format!("{} ", pending.tag).into_bytes();
+        let pending = self.pending(command.name);
+        let mut line = std::mem::take(&mut self.held);
+        line.extend_from_slice(format!("{} ", pending.tag).as_bytes());
         for segment in &command.segments {
             let octets = match segment {
                 Segment::Text(text) => {
@@ -164,6 +178,11 @@ impl Exchange {
                 return Err(ImapFailure::Protocol(
                     "an end of a command that was not sent yet",
                 ));
+            }
+            // An end of line of its own may wait for the other side's acknowledgement.
+            if length <= AT_ONCE {
+                line.extend_from_slice(octets);
+                continue;
             }
             self.wire
                 .send(octets)
@@ -235,17 +254,19 @@ impl Exchange {
                 Response::Continue(_) => return Ok(None),
                 Response::Tagged(tag, status) => {
                     let tag = String::from_utf8_lossy(tag).into_owned();
-                    if !self.open.remove(&tag) {
+                    let Some(name) = self.open.remove(&tag) else {
                         return Err(ImapFailure::Protocol(
                             "the end of a command that is not under way",
                         ));
-                    }
+                    };
                     self.noted.status(status);
-                    let done = ended(status, pending.name);
+                    let done = ended(status, name);
                     if tag == pending.tag {
                         return done.map(Some);
                     }
-                    self.ended.insert(tag, done);
+                    if !name.is_empty() {
+                        self.ended.insert(tag, done);
+                    }
                 }
                 read => {
                     if !each(read)? {

@@ -1,9 +1,9 @@
 //! A verb over an account, in place: which folders, which messages of them, and what becomes of each.
 //!
 //! A folder is searched for candidates; these are fetched some at a time, worked on by all processors, and replaced one after
-//! the other. A connection that breaks is made again after a pause, and what was half-made then is finished first.
+//! the other, over each of several connections. A connection that breaks is made again after a pause, and what was half-made
+//! then is finished first.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,15 @@ impl<S: Send> InPlace<'_, S> {
     /// What ends the run: the server lacks what is needed, or cannot be reached; the journal cannot be written. What was
     /// replaced before stays so, and was told to the observer.
     pub(crate) fn run(&self) -> Result<InPlaceDone, ImapFailure> {
-        let mut run = AccountRun::begin(self)?;
+        let journal = match self.effect {
+            Effect::Write => {
+                let account = self.account;
+                let whose = format!("{} {} {}", account.user, account.host, account.port);
+                Some(Journal::open(self.state, &whose)?)
+            }
+            Effect::DryRun => None,
+        };
+        let mut run = AccountRun::begin(self, journal.as_ref())?;
         let folders = run.again(AccountRun::folders)?;
         let used = |run: &mut AccountRun<'_, S>| {
             let folder = folders.first().map(|folder| folder.name.clone());
@@ -83,7 +91,10 @@ impl<S: Send> InPlace<'_, S> {
         }
         let after = used(&mut run)?;
         let summary = run.summary;
-        run.end()?;
+        run.end();
+        if let Some(journal) = journal {
+            journal.close()?;
+        }
         Ok(InPlaceDone {
             summary,
             quota: before.zip(after).map(|(before, after)| (before.0, after.0)),
@@ -91,40 +102,39 @@ impl<S: Send> InPlace<'_, S> {
     }
 }
 
+/// What one connection of a run does.
 pub(super) struct AccountRun<'r, S> {
     pub(super) job: &'r InPlace<'r, S>,
     session: Option<ImapSession>,
     /// None in a dry run.
-    journal: Option<Journal>,
+    journal: Option<&'r Journal>,
     /// As the server spells it.
     trash: Option<String>,
     pub(super) selected: Selected,
     /// The smallest UID that a new message of the folder may get.
     pub(super) least: u32,
-    /// What became of messages whose replacement a connection broke off.
-    pub(super) resumed: HashMap<u32, Fate>,
+    /// The message that is replaced just now.
+    pub(super) in_work: Option<u32>,
+    /// What became of it if a connection broke meanwhile.
+    pub(super) resumed: Option<Fate>,
     pub(super) altered: u32,
     pub(super) summary: Summary,
 }
 
 impl<'r, S: Send> AccountRun<'r, S> {
-    fn begin(job: &'r InPlace<'r, S>) -> Result<Self, ImapFailure> {
+    fn begin(job: &'r InPlace<'r, S>, journal: Option<&'r Journal>) -> Result<Self, ImapFailure> {
         let mut run = Self {
             job,
             session: None,
-            journal: None,
+            journal,
             trash: None,
             selected: Selected::default(),
             least: 0,
-            resumed: HashMap::new(),
+            in_work: None,
+            resumed: None,
             altered: 0,
             summary: Summary::default(),
         };
-        if job.effect == Effect::Write {
-            let account = job.account;
-            let whose = format!("{} {} {}", account.user, account.host, account.port);
-            run.journal = Some(Journal::open(job.state, &whose)?);
-        }
         run.again(|run| run.session().map(drop))?;
         if job.effect == Effect::Write {
             run.trash = run.again(AccountRun::find_trash)?;
@@ -147,13 +157,25 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(run)
     }
 
-    fn end(mut self) -> Result<(), ImapFailure> {
+    /// Another connection to the same folder.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            job: self.job,
+            session: None,
+            journal: self.journal,
+            trash: self.trash.clone(),
+            selected: self.selected.clone(),
+            least: self.least,
+            in_work: None,
+            resumed: None,
+            altered: 0,
+            summary: Summary::default(),
+        }
+    }
+
+    pub(super) fn end(mut self) {
         if let Some(session) = self.session.take() {
             session.logout();
-        }
-        match self.journal.take() {
-            Some(journal) => Ok(journal.close()?),
-            None => Ok(()),
         }
     }
 
@@ -172,8 +194,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
                         now: self.selected.uidvalidity,
                     });
                 }
-                for (uid, fate) in self.resume_here()? {
-                    self.resumed.insert(uid, fate);
+                if let Some(uid) = self.in_work {
+                    let fates = self.resume_in(&before.folder, Some(uid))?;
+                    self.resumed = fates.into_iter().next().map(|(_, fate)| fate);
                 }
             }
         }
@@ -261,7 +284,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
 
     /// Finishes or takes back what earlier runs left half-made, in any folder.
     fn resume_earlier(&mut self) -> Result<(), ImapFailure> {
-        let Some(journal) = &self.journal else {
+        let Some(journal) = self.journal else {
             return Ok(());
         };
         let open = journal.open_ones().into_iter();
@@ -274,7 +297,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
                     other => other?,
                 }
                 // A renamed or deleted folder has nothing under these UIDs.
-                run.resume_in(&folder)
+                run.resume_in(&folder, None)
             })?;
             let url = self.url_of(&folder);
             for (uid, fate) in fates {
@@ -285,27 +308,25 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(())
     }
 
-    fn resume_here(&mut self) -> Result<Vec<(u32, Fate)>, ImapFailure> {
-        let folder = self.selected.folder.clone();
-        self.resume_in(&folder)
-    }
-
-    fn resume_in(&mut self, folder: &str) -> Result<Vec<(u32, Fate)>, ImapFailure> {
-        let Some(journal) = &self.journal else {
+    /// All that is half-made in the folder, or one message: others are those of other connections.
+    fn resume_in(
+        &mut self,
+        folder: &str,
+        only: Option<u32>,
+    ) -> Result<Vec<(u32, Fate)>, ImapFailure> {
+        let Some(journal) = self.journal else {
             return Ok(Vec::new());
         };
         let mut fates = Vec::new();
         let open: Vec<(u64, Replacement)> = journal
             .open_ones()
             .into_iter()
-            .filter(|(_, it)| it.folder == folder)
+            .filter(|(_, it)| it.folder == folder && only.is_none_or(|uid| it.uid == uid))
             .collect();
         for (id, replacement) in open {
             let uid = replacement.uid;
             if replacement.uidvalidity != self.selected.uidvalidity {
-                if let Some(journal) = &mut self.journal {
-                    journal.end(id)?;
-                }
+                journal.end(id)?;
                 let why = "the folder was made anew or went; a copy of it may be left";
                 fates.push((uid, Fate::Left(Reason::ChangedMeanwhile, why.to_owned())));
                 continue;
@@ -332,7 +353,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         let session = session
             .as_mut()
             .ok_or(ImapFailure::Protocol("no session"))?;
-        Ok(journal.as_mut().map(|journal| Replacing {
+        Ok(journal.map(|journal| Replacing {
             session,
             journal,
             selected,

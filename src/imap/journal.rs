@@ -15,6 +15,7 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -75,11 +76,16 @@ struct JournalLine {
     open: Option<Replacement>,
 }
 
-/// The journal of one account, locked.
+/// The journal of one account, locked; for several threads.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
+    noted: Mutex<JournalState>,
+}
+
+#[derive(Debug)]
+struct JournalState {
     open: BTreeMap<u64, Replacement>,
     next: u64,
     length: u64,
@@ -123,24 +129,28 @@ impl Journal {
         if whole < text.len() as u64 {
             file.set_len(whole).map_err(&failed)?;
         }
-        Ok(Self {
+        let noted = Mutex::new(JournalState {
             next: open.last_key_value().map_or(0, |(id, _)| id + 1),
-            file,
-            path,
             open,
             length: whole,
-        })
+        });
+        Ok(Self { file, path, noted })
+    }
+
+    fn noted(&self) -> MutexGuard<'_, JournalState> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is half-made, in the order in which it was begun.
     pub(super) fn open_ones(&self) -> Vec<(u64, Replacement)> {
-        let open = self.open.iter();
+        let noted = self.noted();
+        let open = noted.open.iter();
         open.map(|(id, it)| (*id, it.clone())).collect()
     }
 
     /// UIDs in a folder that are known to be those of copies of other replacements.
     pub(super) fn is_known_copy(&self, of: &Replacement, uid: u32) -> bool {
-        self.open.values().any(|other| {
+        self.noted().open.values().any(|other| {
             let copy = match other.step {
                 ReplacementStep::Begun => None,
                 ReplacementStep::Appended(uid) | ReplacementStep::Deleting(uid) => Some(uid),
@@ -152,55 +162,63 @@ impl Journal {
     }
 
     /// Notes a replacement, durably, before its copy is made.
-    pub(super) fn begin(&mut self, replacement: Replacement) -> Result<u64, Error> {
-        let id = self.next;
-        self.next += 1;
+    pub(super) fn begin(&self, replacement: Replacement) -> Result<u64, Error> {
+        let id = {
+            let mut noted = self.noted();
+            noted.next += 1;
+            noted.next - 1
+        };
         self.note(id, replacement)?;
         Ok(id)
     }
 
     /// Notes how far a replacement has come, durably.
-    pub(super) fn note(&mut self, id: u64, replacement: Replacement) -> Result<(), Error> {
-        self.write(&JournalLine {
+    pub(super) fn note(&self, id: u64, replacement: Replacement) -> Result<(), Error> {
+        let line = JournalLine {
             id,
             open: Some(replacement.clone()),
-        })?;
-        self.file.sync_data().map_err(self.failed())?;
-        self.open.insert(id, replacement);
-        Ok(())
+        };
+        {
+            let mut noted = self.noted();
+            self.write(&line, &mut noted)?;
+            noted.open.insert(id, replacement);
+        }
+        self.file.sync_data().map_err(self.failed())
     }
 
     /// A replacement is done, or taken back. If that does not come to the disk, the next run sees that there is nothing to do.
-    pub(super) fn end(&mut self, id: u64) -> Result<(), Error> {
-        if self.open.remove(&id).is_none() {
+    pub(super) fn end(&self, id: u64) -> Result<(), Error> {
+        let mut noted = self.noted();
+        if noted.open.remove(&id).is_none() {
             return Ok(());
         }
-        self.write(&JournalLine { id, open: None })?;
-        if self.open.is_empty() && self.length > LONG {
-            self.empty()?;
+        self.write(&JournalLine { id, open: None }, &mut noted)?;
+        if noted.open.is_empty() && noted.length > LONG {
+            self.empty(&mut noted)?;
         }
         Ok(())
     }
 
     /// Empties the file if nothing is half-made.
-    pub(super) fn close(mut self) -> Result<(), Error> {
-        match self.open.is_empty() && self.length > 0 {
-            true => self.empty(),
+    pub(super) fn close(self) -> Result<(), Error> {
+        let mut noted = self.noted();
+        match noted.open.is_empty() && noted.length > 0 {
+            true => self.empty(&mut noted),
             false => Ok(()),
         }
     }
 
-    fn empty(&mut self) -> Result<(), Error> {
+    fn empty(&self, noted: &mut JournalState) -> Result<(), Error> {
         self.file.set_len(0).map_err(self.failed())?;
-        self.length = 0;
+        noted.length = 0;
         Ok(())
     }
 
-    fn write(&mut self, line: &JournalLine) -> Result<(), Error> {
+    fn write(&self, line: &JournalLine, noted: &mut JournalState) -> Result<(), Error> {
         let mut text = serde_json::to_vec(line).map_err(|why| self.failed()(why.into()))?;
         text.push(b'\n');
-        self.file.write_all(&text).map_err(self.failed())?;
-        self.length += text.len() as u64;
+        (&self.file).write_all(&text).map_err(self.failed())?;
+        noted.length += text.len() as u64;
         Ok(())
     }
 
@@ -277,7 +295,7 @@ mod tests {
     fn a_journal_tells_what_was_begun_and_not_ended() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("a/b");
-        let mut journal = reopened(&state, "me");
+        let journal = reopened(&state, "me");
         let first = journal.begin(replacement(1)).unwrap();
         let second = journal.begin(replacement(2)).unwrap();
         let third = journal.begin(replacement(3)).unwrap();
@@ -305,16 +323,16 @@ mod tests {
     #[test]
     fn a_line_that_was_cut_off_tells_nothing_and_harms_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = reopened(folder.path(), "me");
+        let journal = reopened(folder.path(), "me");
         journal.begin(replacement(1)).unwrap();
-        let (path, whole) = (journal.path.clone(), journal.length);
+        let (path, whole) = (journal.path.clone(), journal.noted().length);
         journal.begin(replacement(2)).unwrap();
         drop(journal);
         let text = std::fs::read(&path).unwrap();
         for cut in usize::try_from(whole).unwrap()..text.len() {
             for tail in [&b""[..], b"\0\0\0", b"\0\n"] {
                 std::fs::write(&path, [&text[..cut], tail].concat()).unwrap();
-                let mut journal = reopened(folder.path(), "me");
+                let journal = reopened(folder.path(), "me");
                 assert_eq!(journal.open_ones(), [(0, replacement(1))]);
                 let next = journal.begin(replacement(3)).unwrap();
                 drop(journal);

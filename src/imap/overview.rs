@@ -5,6 +5,8 @@
 //! unless it is asked, because only the content tells.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
 use serde::Serialize;
 
@@ -64,20 +66,52 @@ impl Overview<'_> {
         let sessions = Sessions::new(self.account, self.stop);
         let folders = sessions.again(|session| session.folders(&self.account.choice))?;
         let mut whole = AccountOverview::default();
-        for folder in &folders {
-            self.stop.check()?;
-            match sessions.again(|session| self.folder(session, &folder.name)) {
-                Ok(found) => {
-                    each(&found)?;
-                    whole.sum.add(&found);
-                }
-                Err(why @ (ImapFailure::Refused { .. } | ImapFailure::Renumbered { .. })) => {
-                    let url = PathBuf::from(self.account.url(&folder.name));
-                    whole.failed.push((url, why.to_string()));
-                }
-                Err(why) => return Err(why),
+        let next = AtomicUsize::new(0);
+        let mut waiting: Vec<_> = folders.iter().map(|_| None).collect();
+        std::thread::scope(|scope| {
+            let (sender, found) = channel();
+            let more = self.account.connections.min(folders.len());
+            let more = (1..more).take_while(|_| sessions.is_another());
+            for _ in 0..1 + more.count() {
+                let (sender, folders, sessions, next) =
+                    (sender.clone(), &folders, &sessions, &next);
+                scope.spawn(move || {
+                    loop {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(folder) = folders.get(at) else {
+                            break;
+                        };
+                        let found = sessions.again(|session| self.folder(session, &folder.name));
+                        if sender.send((at, found)).is_err() {
+                            break;
+                        }
+                    }
+                });
             }
-        }
+            drop(sender);
+            // In the order of the folders.
+            let mut told = 0;
+            for (at, found) in found {
+                waiting[at] = Some(found);
+                while let Some(found) = waiting.get_mut(told).and_then(Option::take) {
+                    match found {
+                        Ok(found) => {
+                            each(&found)?;
+                            whole.sum.add(&found);
+                        }
+                        Err(
+                            why @ (ImapFailure::Refused { .. } | ImapFailure::Renumbered { .. }),
+                        ) => {
+                            let url = PathBuf::from(self.account.url(&folders[told].name));
+                            whole.failed.push((url, why.to_string()));
+                        }
+                        Err(why) => return Err(why),
+                    }
+                    told += 1;
+                }
+            }
+            Ok(())
+        })?;
         if let Some(folder) = folders.first() {
             whole.quota = sessions.again(|session| session.quota(&folder.name))?;
         }

@@ -104,6 +104,14 @@ impl<'s> Sessions<'s> {
         }
     }
 
+    /// Makes a connection more; false if the server does not take it.
+    pub(crate) fn is_another(&self) -> bool {
+        let opened = ImapSession::open(self.account, self.stop);
+        let is_open = opened.is_ok();
+        self.give_back(opened.ok());
+        is_open
+    }
+
     fn give_back(&self, session: Option<ImapSession>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.extend(session);

@@ -6,14 +6,17 @@
 //! 1. APPEND the new octets, with the flags, keywords and INTERNALDATE of the old message. The server says the copy's UID.
 //! 2. Fetch the copy back: octets, flags and date must be what they should.
 //! 3. Read the flags of the old message again, and carry over what somebody changed meanwhile.
-//! 4. Mark the old message `\Deleted`, provided that it did not change since (CONDSTORE), and expunge this UID alone; or move
-//!    it to the trash. Without CONDSTORE its flags are read once more between the two: if they changed, the mark is taken back.
+//! 4. Mark the old message `\Deleted`, provided that it did not change since (CONDSTORE), read its flags once more, and expunge
+//!    this UID alone; or read them, and move it to the trash. All of it is sent at once. Flags that changed up to this reading
+//!    are carried over to the copy.
 //!
 //! The copy is taken away again where it does not hold what it should, or where the old message went meanwhile. What is known
 //! not to be ours, or not known to be ours, is never deleted.
 //!
-//! Not closed: the time between the mark and the expunging. Flags that another program sets on a message that is marked
-//! `\Deleted` are lost with it.
+//! Not closed: the moment in which a server goes from the last reading to the expunging, as no command does both. Flags that
+//! another program sets in it are lost. MOVE to a folder of ours, whose copy could be read at leisure, would have the same
+//! moment within it: RFC 6851 asks for a copy that is whole, and not that its flags be those of the last instant; Courier has
+//! no MOVE, and a folder more would be in the account of each that a kill left half-made.
 
 use super::failure::ImapFailure;
 use super::journal::{Journal, Replacement, ReplacementStep};
@@ -47,7 +50,7 @@ impl Fate {
 /// Replaces messages of the folder that is selected.
 pub(super) struct Replacing<'r> {
     pub(super) session: &'r mut ImapSession,
-    pub(super) journal: &'r mut Journal,
+    pub(super) journal: &'r Journal,
     pub(super) selected: &'r Selected,
     /// The folder, as the server spells it, to which old messages go; none: they are expunged.
     pub(super) trash: Option<&'r str>,
@@ -128,7 +131,7 @@ impl Replacing<'_> {
         replacement.step = ReplacementStep::Appended(uid);
         self.journal.note(id, replacement.clone())?;
         // Some servers show a session its own messages only when it asks.
-        self.session.noop()?;
+        self.session.noop_with_next();
         self.verified(id, replacement, uid, false)
     }
 
@@ -145,11 +148,16 @@ impl Replacing<'_> {
         match self.compared(id, replacement, uid, is_marked) {
             Err(ImapFailure::Refused { command, text, .. }) => {
                 let why = format!("the server refuses {command}: {text}");
-                if self
-                    .metadata(old)?
-                    .is_some_and(|old| has(&old.flags, DELETED))
-                {
-                    self.mark(old, FlagChange::Remove, None)?;
+                match self.metadata(old)? {
+                    Some(found) if has(&found.flags, DELETED) => {
+                        self.mark(old, FlagChange::Remove, None)?;
+                    }
+                    Some(_) => {}
+                    None => {
+                        self.journal.end(id)?;
+                        let why = format!("{why}; the message went meanwhile, and its copy stays");
+                        return Fate::left(Reason::ServerRefused, why);
+                    }
                 }
                 self.take_back(id, uid, Reason::ServerRefused, &why)
             }
@@ -207,7 +215,6 @@ impl Replacing<'_> {
                 is_marked = false;
                 continue;
             }
-            is_marked = false;
             let Some(copy) = copy else {
                 let why = "the copy went while it was looked at";
                 return self.take_back(id, uid, Reason::ChangedMeanwhile, why);
@@ -229,23 +236,37 @@ impl Replacing<'_> {
             }
             replacement.step = ReplacementStep::Deleting(uid);
             self.journal.note(id, replacement.clone())?;
-            if let Some(trash) = self.trash {
-                self.session.uid_move(replacement.uid, trash)?;
-                return self.done(id, uid, remark);
-            }
-            match self.mark(replacement.uid, FlagChange::Add, old.modseq)? {
-                Stored::Modified => continue,
+            let removal = self
+                .session
+                .remove(replacement.uid, old.modseq, self.trash)?;
+            is_marked = match removal.stored {
                 Stored::Gone => return self.take_back(id, uid, Reason::ChangedMeanwhile, MOVED),
-                Stored::Done { .. } => is_marked = true,
-            }
-            if old.modseq.is_none() && !self.is_unchanged(&replacement)? {
-                remark = Some(CARRIED);
+                Stored::Modified => false,
+                Stored::Done => self.trash.is_none(),
+            };
+            if self.metadata(replacement.uid)?.is_some() {
                 continue;
             }
-            self.session.uid_expunge(replacement.uid)?;
-            if self.metadata(replacement.uid)?.is_none() {
-                return self.done(id, uid, remark);
+            let Some(mut last) = removal.flags else {
+                match is_marked || self.trash.is_some() {
+                    // It went behind the last reading.
+                    true => return self.done(id, uid, remark),
+                    false => return self.take_back(id, uid, Reason::ChangedMeanwhile, MOVED),
+                }
+            };
+            // A mark that another program set, and that took the message away with it, is the copy's now.
+            if is_marked {
+                last.retain(|flag| !is(flag, DELETED));
             }
+            if !is_same(&last, &replacement.flags) {
+                remark = match self.carry_over(&mut replacement, &last, &copy) {
+                    Ok(None) => Some(CARRIED),
+                    // The message is gone, and its copy is what there is.
+                    Ok(Some(_)) | Err(ImapFailure::Refused { .. }) => Some(NOT_CARRIED),
+                    Err(why) => return Err(why),
+                };
+            }
+            return self.done(id, uid, remark);
         }
         if is_marked {
             self.mark(replacement.uid, FlagChange::Remove, None)?;
@@ -350,17 +371,6 @@ impl Replacing<'_> {
             .store_flags(uid, change, &deleted, unchanged_since)
     }
 
-    /// Whether the old message has the flags that were carried over, besides the mark.
-    fn is_unchanged(&mut self, replacement: &Replacement) -> Result<bool, ImapFailure> {
-        let Some(now) = self.metadata(replacement.uid)? else {
-            // Gone with the mark.
-            return Ok(true);
-        };
-        let others = now.flags.into_iter();
-        let others: Vec<String> = others.filter(|flag| !is(flag, DELETED)).collect();
-        Ok(is_same(&others, &replacement.flags))
-    }
-
     /// Gives the copy the flags of the old message, and takes from it those that the old one lost; what somebody set on the
     /// copy itself stays. A flag that the server does not keep is given back.
     fn carry_over(
@@ -402,6 +412,9 @@ pub(super) const DELETED: &str = "\\Deleted";
 pub(super) const GMAIL: &str = "X-GM-EXT-1";
 
 const MOVED: &str = "another program moved or deleted it meanwhile";
+
+const NOT_CARRIED: &str =
+    "its flags changed at the last moment, and the server does not keep all of them on the copy";
 
 const CARRIED: &str = "its flags changed meanwhile, and were carried over";
 

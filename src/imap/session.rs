@@ -61,9 +61,7 @@ pub(crate) enum FlagChange {
 /// What became of STORE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
-    Done {
-        modseq: Option<u64>,
-    },
+    Done,
     /// The message changed since: MODIFIED (RFC 7162 §3.1.3). Nothing was stored.
     Modified,
     /// There is no such message any more, as far as the server says.
@@ -354,6 +352,11 @@ impl ImapSession {
         self.exchange
             .run(ImapCommand::new("NOOP", "NOOP"), &mut |_| Ok(false))
             .map(|_| ())
+    }
+
+    /// NOOP together with the command that is sent next.
+    pub(super) fn noop_with_next(&mut self) {
+        self.exchange.hold("", "NOOP");
     }
 
     /// What came unasked since this was called last, or since the folder was selected, in its order.

@@ -338,3 +338,72 @@ fn replace_is_used_where_there_is_no_room_and_it_was_asked_for() {
     assert_eq!(model.inbox.len(), 1);
     assert!(model.inbox[0].text.contains("X-Embody-Detached"));
 }
+
+#[test]
+fn as_many_connections_are_made_as_there_is_work_for_and_no_more_than_were_asked_for() {
+    for (asked, count, limit, wanted) in [
+        (None, 40, usize::MAX, 2),
+        (Some("1"), 40, usize::MAX, 1),
+        (Some("4"), 40, usize::MAX, 4),
+        (None, 8, usize::MAX, 1),
+        // A server that takes one alone.
+        (Some("4"), 40, 1, 1),
+    ] {
+        let mut model = Model::new(Nature::Honest);
+        let one = model.inbox[0].clone();
+        let mails = (5..5 + count).map(|uid| Stored { uid, ..one.clone() });
+        model.inbox = mails.collect();
+        model.next = 5 + count;
+        let model = Arc::new(Mutex::new((model, 0_usize)));
+        let answering = Arc::clone(&model);
+        let server = Scripted::answering(move |command| {
+            let mut model = answering.lock().unwrap();
+            if command.starts_with("AUTHENTICATE") {
+                if model.1 >= limit {
+                    return Some("TAG NO [LIMIT] too many connections\r\n".into());
+                }
+                model.1 += 1;
+            }
+            model.0.answer(command)
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = command(folder.path(), "detach", &server.url("INBOX"));
+        if let Some(asked) = asked {
+            command.args(["--connections", asked]);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{asked:?}: {said}");
+        let model = model.lock().unwrap();
+        assert_eq!(model.1, wanted, "{asked:?}, {count} mails");
+        assert_eq!(model.0.inbox.len(), count as usize);
+        let is_done = |it: &Stored| it.uid >= 5 + count && it.text.contains("X-Embody-Detached");
+        assert!(model.0.inbox.iter().all(is_done), "{asked:?}");
+    }
+}
+
+/// Flags that another program sets between the last look at a message and its mark.
+#[test]
+fn flags_of_the_last_moment_are_carried_over() {
+    let model = Arc::new(Mutex::new((Model::new(Nature::Honest), false)));
+    let answering = Arc::clone(&model);
+    let server = Scripted::answering(move |command| {
+        let mut model = answering.lock().unwrap();
+        if command.starts_with("UID STORE 5 +FLAGS (\\Deleted)") {
+            model.0.inbox[0].flags = vec!["\\Seen".into(), "\\Flagged".into()];
+            model.1 = true;
+        }
+        model.0.answer(command)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let url = server.url("INBOX");
+    let output = command(folder.path(), "detach", &url).output().unwrap();
+    assert!(output.status.success());
+    let model = model.lock().unwrap();
+    assert!(model.1, "no such command");
+    assert_eq!(model.0.inbox.len(), 1);
+    assert_eq!(model.0.inbox[0].uid, 6);
+    assert_eq!(model.0.inbox[0].flags, ["\\Seen", "\\Flagged"]);
+    let detail = rows(folder.path())[0]["detail"].to_string();
+    assert!(detail.contains("carried over"), "{detail}");
+}
