@@ -53,6 +53,9 @@ struct Socket {
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        // Servers hold back the end of an answer for 40 ms if its beginning is not acknowledged (RFC 896): Courier does.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true);
         let read = self.stream.read(into)?;
         self.traffic.read.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
