@@ -5,7 +5,7 @@
 //! left, `filter`, `convert`, `detach`, `inspect` and `milter` do the
 //! work, `verb` is what they do to a message, `messages` prints messages for other programs,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
-//! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
+//! program, `schemes.md` what it follows, `remedy` finds the option that would have allowed something,
 //! `remote` has sources that are accounts on servers, `split` says where to cut, `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
 //! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
@@ -40,7 +40,6 @@ mod report_file;
 mod reporter;
 mod resume;
 mod say;
-mod schemes;
 mod signals;
 mod sources;
 mod split;
@@ -74,8 +73,8 @@ pub fn run() -> ExitCode {
         .into()
 }
 
-#[cfg(test)]
-pub(crate) use self::schemes::tables;
+/// What becomes of each access type and URL scheme, as tables in Markdown; `tests/unit/schemes.rs` tries each row.
+pub(crate) const SCHEMES: &str = include_str!("schemes.md");
 
 #[cfg(test)]
 pub(crate) fn policy_of(options: &str) -> crate::policy::Policy {
@@ -232,7 +231,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         }
         Command::Split(args) => Status::of(split::run(&args.0)),
         Command::Store(args) => store::run(&args.0),
-        Command::Schemes => manual::printed(schemes::tables().as_bytes()),
+        Command::Schemes => manual::printed(SCHEMES.as_bytes()),
         Command::Man { folder } => manual::man(folder.as_deref()),
         Command::Completions { shell } => manual::completions(shell),
     }

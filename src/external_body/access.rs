@@ -1,12 +1,12 @@
 //! Parameters of `message/external-body` → [`Referent`], one way for each access type (RFC 2046 §5.2.3,
 //! RFC 2017, RFC 1873).
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{AsciiSet, percent_encode};
 
-use super::access_types::{Access, access_of};
 use super::unusable::{bad_value, cut_off, deleted, missing_parameter, missing_url};
 use super::url::read_url;
 use super::{Referent, identifier};
+use crate::link::url::all_but;
 use crate::mime::media_type::Lookup;
 use crate::mime::{MediaType, PartId, Tree};
 use crate::report::{Reason, Refusal};
@@ -25,24 +25,24 @@ pub(super) fn target_of<'a>(
         let detail = "the part has no access-type parameter";
         return Err(Refusal::lasting(Reason::NoAccessType, detail));
     }
-    let unknown = || {
-        let detail = format!("unknown access type: {name}");
-        Refusal::lasting(Reason::UnknownAccessType, detail)
-    };
-    match access_of(&name).ok_or_else(unknown)? {
-        Access::Url => match media_type.look_up("url") {
+    match name.to_ascii_uppercase().as_str() {
+        "URL" => match media_type.look_up("url") {
             Lookup::Whole(value) => read_url(value),
             Lookup::CutOff(_) => Err(cut_off("URL")),
             Lookup::None => Err(missing_url()),
             Lookup::SectionMissing(section) => Err(missing_parameter("URL", Some(section))),
         },
-        Access::Ftp => ftp_url(media_type).map(Referent::Url),
-        Access::LocalFile => file_url(media_type).map(Referent::Url),
-        Access::ContentId => content_id_target(original, tree, part, phantom_id),
-        Access::Deleted => Err(deleted()),
-        Access::Unsupported => {
+        "FTP" | "ANON-FTP" => ftp_url(media_type).map(Referent::Url),
+        "LOCAL-FILE" => file_url(media_type).map(Referent::Url),
+        "CONTENT-ID" => content_id_target(original, tree, part, phantom_id),
+        "X-MUTT-DELETED" => Err(deleted()),
+        "MAIL-SERVER" | "TFTP" | "AFS" => {
             let detail = format!("access-type={name} is not retrieved");
             Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
+        }
+        _ => {
+            let detail = format!("unknown access type: {name}");
+            Err(Refusal::lasting(Reason::UnknownAccessType, detail))
         }
     }
 }
@@ -159,23 +159,7 @@ fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<Vec<u8>, R
 }
 
 /// All but RFC 3986 `unreserved`, `sub-delims` without `;`, `:` and `@`.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'!')
-    .remove(b'$')
-    .remove(b'&')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')')
-    .remove(b'*')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b'=')
-    .remove(b':')
-    .remove(b'@');
+const SEGMENT: AsciiSet = all_but(b"-._~!$&'()*+,=:@");
 
 /// One path segment, [`SEGMENT`] escaped, and octets that are not ASCII as they are. Control characters would be
 /// commands on an FTP connection.
@@ -187,5 +171,5 @@ fn escaped_segment(segment: &[u8]) -> Result<String, Refusal> {
     if segment == b".." || segment == b"." {
         return Err(bad_value(format!("'{text}' is not a file name")));
     }
-    Ok(percent_encode(segment, SEGMENT).to_string())
+    Ok(percent_encode(segment, &SEGMENT).to_string())
 }

@@ -15,16 +15,11 @@
 //!   on the sender's account.
 
 mod access;
-// The tables that are looked up hold text besides that only the program prints.
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-pub mod access_types;
 mod apple;
 mod detached;
 #[cfg_attr(not(all(feature = "file", feature = "mailbox")), allow(dead_code))]
 mod eudora;
 mod exact;
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-mod facility;
 mod follow;
 mod hosted;
 mod listing;
@@ -50,8 +45,6 @@ pub use self::eudora::{
 };
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::exact::{is_of_content, newline_of, restored};
-#[cfg(feature = "cli")]
-pub use self::facility::Facility;
 pub use self::follow::{Follow, Followed};
 pub use self::hosted::{hosted, may_hold_hosted};
 #[cfg(feature = "cli")]

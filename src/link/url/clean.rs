@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use percent_encoding::{NON_ALPHANUMERIC, percent_encode, percent_encode_byte};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, percent_encode_byte};
 
 /// The URL in a parameter or header field: *all* white space is removed (RFC 2017 §3.1: a URL is
 /// folded into words of at most 40 characters), and the wrappers of [`unwrapped`] are taken off.
@@ -46,6 +46,17 @@ fn without_brackets(text: &str) -> &str {
 
 fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
+}
+
+/// The characters of ASCII that are escaped where letters, digits and these are not.
+pub(crate) const fn all_but(kept: &[u8]) -> AsciiSet {
+    let mut set = NON_ALPHANUMERIC.add(b' ');
+    let mut at = 0;
+    while at < kept.len() {
+        set = set.remove(kept[at]);
+        at += 1;
+    }
+    set
 }
 
 /// Octets as text: those that are no UTF-8 are percent-escaped as they are (RFC 3986 §2.5), for another character in

@@ -24,8 +24,8 @@ mod split;
 
 pub(crate) use browser::scheme_and_rest;
 pub use browser::{Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser};
+pub(crate) use clean::{all_but, with_blanks_escaped, with_octets_escaped};
 pub use clean::{from_parameter, masked, unwrapped, without_fragment};
-pub(crate) use clean::{with_blanks_escaped, with_octets_escaped};
 #[cfg(any(test, feature = "internals"))]
 pub use resolve::Unresolvable;
 pub use resolve::resolve;

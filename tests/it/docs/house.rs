@@ -625,9 +625,6 @@ fn only_the_command_line_prints_or_exits() {
 
 /// Files outside of `cli` that name options in texts.
 const NAME_OPTIONS: &[&str] = &[
-    // The tables that `embody schemes` prints: a scheme is one row, with the options that allow it.
-    "external_body/access_types.rs",
-    "external_body/scheme.rs",
     // The words by which a folder of an earlier version is known as a cache.
     "disk/layout.rs",
 ];
