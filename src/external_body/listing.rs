@@ -149,7 +149,6 @@ pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
     name_of(original, fields).map(|name| name.chars().take(LONGEST_NAME).collect())
 }
 
-/// The same, of any length.
 pub(super) fn name_of(original: &[u8], fields: &Fields) -> Option<String> {
     let named = |field, parameter| {
         let value = fields.value(original, field)?;

@@ -9,8 +9,9 @@
 
 use std::fmt::Write as _;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+use percent_encoding::{AsciiSet, percent_decode, percent_encode};
 
+use crate::link::url::all_but;
 use crate::mime::TransferEncoding;
 use crate::mime::exact::{LONGEST_LINE, LONGEST_TAIL, Manner, Wording};
 use crate::mime::header::{Field, Header, has_control_character};
@@ -29,11 +30,7 @@ const MOST_PLACES: usize = 64;
 const ENCODING_FIELD: &str = "Content-Transfer-Encoding";
 
 /// The characters that are escaped in an encoded field, `%` and `;` among them.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b':');
+const ESCAPED: AsciiSet = all_but(b"-._:");
 
 /// The Content-Transfer-Encoding field in its usual spelling, without its line end; none for what needs no field.
 #[must_use]
@@ -168,7 +165,7 @@ impl Note {
         match &self.encoding {
             None => words.push("cte=none".to_owned()),
             usual if *usual == usual_encoding_field(self.wording.manner) => {}
-            Some(bytes) => words.push(format!("cte={}", percent_encode(bytes, ESCAPED))),
+            Some(bytes) => words.push(format!("cte={}", percent_encode(bytes, &ESCAPED))),
         }
         if self.digest_added {
             words.push("md5=added".to_owned());

@@ -32,13 +32,11 @@ pub(super) fn encoded() -> Refusal {
     Refusal::lasting(Reason::EncodedReference, detail)
 }
 
-/// The attachment was deleted, not detached.
 pub(super) fn deleted() -> Refusal {
     let detail = "the attachment was deleted; there is nothing to retrieve";
     Refusal::lasting(Reason::Deleted, detail)
 }
 
-/// A message has more notes than are read.
 pub(super) fn too_many_notes() -> Refusal {
     let detail = Detail::from("it and the notes behind it are more than ").naming(Setting::Parts);
     Refusal::lasting(Reason::TooManyParts, detail)

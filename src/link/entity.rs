@@ -18,6 +18,7 @@ use memchr::{memchr, memchr3, memrchr};
 use percent_encoding::percent_encode_byte;
 
 use super::value::Quote;
+use crate::mime::charset::WINDOWS_1252;
 use crate::span::Span;
 
 /// No name in the table is longer (`CounterClockwiseContourIntegral`, 31); longer runs need no
@@ -386,41 +387,11 @@ fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
     if bytes.get(end) == Some(&b';') {
         end += 1;
     }
-    Some((Meaning::Character(character(windows_1252(code_point))), end))
-}
-
-/// The standard's replacement of C1 controls in numeric references.
-fn windows_1252(code_point: u32) -> u32 {
-    match code_point {
-        0x80 => 0x20AC,
-        0x82 => 0x201A,
-        0x83 => 0x0192,
-        0x84 => 0x201E,
-        0x85 => 0x2026,
-        0x86 => 0x2020,
-        0x87 => 0x2021,
-        0x88 => 0x02C6,
-        0x89 => 0x2030,
-        0x8A => 0x0160,
-        0x8B => 0x2039,
-        0x8C => 0x0152,
-        0x8E => 0x017D,
-        0x91 => 0x2018,
-        0x92 => 0x2019,
-        0x93 => 0x201C,
-        0x94 => 0x201D,
-        0x95 => 0x2022,
-        0x96 => 0x2013,
-        0x97 => 0x2014,
-        0x98 => 0x02DC,
-        0x99 => 0x2122,
-        0x9A => 0x0161,
-        0x9B => 0x203A,
-        0x9C => 0x0153,
-        0x9E => 0x017E,
-        0x9F => 0x0178,
-        other => other,
-    }
+    // The standard replaces C1 controls.
+    let index = code_point.checked_sub(0x80);
+    let replaced = index.and_then(|index| WINDOWS_1252.chars().nth(index as usize));
+    let found = replaced.unwrap_or_else(|| character(code_point));
+    Some((Meaning::Character(found), end))
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ pub enum Charset {
     Other,
 }
 
+/// What stands for the octets from 0x80 to 0x9f in windows-1252, whose others are those of Unicode.
+pub const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
+
 /// What stands for a trail byte in [`Charset::without_trail_bytes`]: no ASCII, and in no charset the end
 /// of anything.
 const MASK: u8 = 0xff;

@@ -103,21 +103,9 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
                 FileType::new("audio/ogg", "ogg")
             })
         }
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'A',
-            b'V',
-            b'E',
-            ..,
-        ] => Some(FileType::new("audio/wav", "wav")),
+        riff if riff.starts_with(b"RIFF") && riff.get(8..12) == Some(b"WAVE") => {
+            Some(FileType::new("audio/wav", "wav"))
+        }
         [b'I', b'D', b'3', version, _, flags, ..] if *version < 0xff && flags & 0x0f == 0 => {
             Some(FileType::new("audio/mpeg", "mp3"))
         }

@@ -27,7 +27,6 @@ use crate::policy::Policy;
 
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
-    /// In the order of the message.
     pub references: Vec<Item<'a>>,
     /// References (by their position in `references`) that offer the same object in one
     /// multipart/alternative, in the order in which they are tried.

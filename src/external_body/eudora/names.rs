@@ -1,10 +1,9 @@
 //! Names of files in notes: in UTF-8, or in the charset of the machine that Eudora ran on.
 
+use crate::mime::charset::WINDOWS_1252;
+
 /// What stands for the octets from 0x80 on in MacRoman.
 const MACINTOSH: &str = "ÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü†°¢£§•¶ß®©™´¨≠ÆØ∞±≤≥¥µ∂∑∏π∫ªºΩæø¿¡¬√ƒ≈∆«»…\u{a0}ÀÃÕŒœ–—“”‘’÷◊ÿŸ⁄€‹›ﬁﬂ‡·‚„‰ÂÊÁËÈÍÎÏÌÓÔ\u{f8ff}ÒÚÛÙıˆ˜¯˘˙˚¸˝˛ˇ";
-
-/// The same from 0x80 to 0x9f in windows-1252, whose others are those of Unicode.
-const WINDOWS: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
 /// The text of a name.
 #[must_use]
@@ -14,7 +13,7 @@ pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
     }
     let table: Vec<char> = match is_of_mac {
         true => MACINTOSH.chars().collect(),
-        false => WINDOWS.chars().collect(),
+        false => WINDOWS_1252.chars().collect(),
     };
     let letter = |&octet: &u8| match octet.checked_sub(0x80) {
         Some(index) => table

@@ -7,7 +7,6 @@ use super::provider::HOSTS;
 use crate::external_body::{Follow, Followed};
 use crate::link::markup::{StartTag, Token, text_of, tokens};
 
-/// A file that a document shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Marked {
     pub follow: Follow,
@@ -99,7 +98,6 @@ enum Said {
     Expiry,
 }
 
-/// Gathered that is gathered.
 struct Gathered {
     part: Said,
     element: &'static [u8],
@@ -268,7 +266,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Leaves a marked element.
     fn close(&mut self) {
         let Some(scope) = self.scope.take() else {
             return;

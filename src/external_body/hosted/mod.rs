@@ -17,7 +17,7 @@ use url::Url;
 use self::marks::{Marked, may_show, shown};
 use self::provider::{Located, known, shared};
 pub(super) use self::sympa::read as read_sympa;
-use super::mailman::file_name_in;
+use super::mailman::{extension_of, file_name_in};
 use super::unusable::too_many_notes;
 use super::url::read_url;
 use super::{ExternalBody, Follow, Form, Reading};
@@ -141,12 +141,7 @@ fn name_of(shown: &Marked, place: &Located) -> Option<String> {
     let said = shown.name.as_deref();
     let name = match shown.follow {
         Follow::Links => {
-            let extension = |name: &str| Some(name.rsplit_once('.')?.1.to_owned());
-            let is_name = |name: &&str| {
-                extension(name).is_some_and(|end| {
-                    (1..=8).contains(&end.len()) && end.bytes().all(|it| it.is_ascii_alphanumeric())
-                }) && !name.contains("://")
-            };
+            let is_name = |name: &&str| extension_of(name).is_some() && !name.contains("://");
             place.name.as_deref().or(said.filter(is_name))
         }
         _ => said.or(place.name.as_deref()),

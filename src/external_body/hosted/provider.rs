@@ -4,23 +4,16 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
+use crate::external_body::mailman::extension_of;
 use crate::external_body::unusable::{bad_value, missing_parameter};
+use crate::link::url::all_but;
 use crate::report::{Reason, Refusal};
 
 /// What a URL component is written with, as browsers do (`encodeURIComponent`).
-const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'!')
-    .remove(b'~')
-    .remove(b'*')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')');
+const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 
 /// Where a file is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -179,7 +172,7 @@ fn mail_drop(page: &Url, _: Option<&str>) -> Option<Located> {
     let ends = template
         .split(['?', '&'])
         .find_map(|it| it.strip_prefix("e="));
-    let encoded = |text: &str| utf8_percent_encode(text, COMPONENT).to_string();
+    let encoded = |text: &str| utf8_percent_encode(text, &COMPONENT).to_string();
     let filled = match parameter(page, "uk") {
         _ if !is_kept_there => Err(bad_value("its template leads out of iCloud")),
         None => Err(missing_parameter("uk", None)),
@@ -240,12 +233,7 @@ fn dropbox(page: &Url, _: Option<&str>) -> Option<Located> {
 fn by_token(page: &Url, name: Option<&str>) -> Option<Located> {
     let token = page.path().strip_prefix("/s/")?.trim_end_matches('/');
     let host = page.host_str().filter(|_| is_token(token))?;
-    let extension = name
-        .and_then(|name| name.rsplit_once('.'))
-        .map(|(_, extension)| extension)
-        .filter(|it| {
-            (1..=8).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_alphanumeric())
-        });
+    let extension = name.and_then(extension_of);
     let extension = extension.map_or_else(String::new, |extension| format!(".{extension}"));
     let plain = format!("https://{host}/shared/static/{token}{extension}");
     Some(Located::at(plain))

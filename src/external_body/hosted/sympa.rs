@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::super::mailman::file_name_in;
+use super::super::mailman::{extension_of, file_name_in};
 use super::super::url::read_url;
 use super::super::{ExternalBody, Follow, Form, Reading};
 use crate::mime::entity::uri;
@@ -92,10 +92,8 @@ fn note(text: &str) -> Option<(String, String)> {
                 let around =
                     |letter: char| "\"'`\u{ab}\u{bb}\u{201c}\u{201d}\u{201e}()<>,".contains(letter);
                 let word = word.trim_matches(around);
-                let (stem, extension) = word.rsplit_once('.')?;
-                let is_extension = (1..=8).contains(&extension.len())
-                    && extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
-                (is_extension && !stem.is_empty()).then_some(word)
+                let has_stem = extension_of(word)?.len() + 1 < word.len();
+                has_stem.then_some(word)
             })?
         }
     };

@@ -321,16 +321,17 @@ pub(super) fn file_name_in(name: &str) -> Option<String> {
     (!name.chars().all(|letter| letter == '.')).then_some(name)
 }
 
+/// The extension of a file's name: up to eight letters and digits.
+pub(super) fn extension_of(name: &str) -> Option<&str> {
+    let (_, extension) = name.rsplit_once('.')?;
+    let is_short = (1..=8).contains(&extension.len());
+    let is_one = is_short && extension.bytes().all(|it| it.is_ascii_alphanumeric());
+    is_one.then_some(extension)
+}
+
 /// Whether this is the name of a file.
 fn is_name(value: &[u8]) -> bool {
-    const LONGEST_EXTENSION: usize = 8;
-    let extension = value
-        .rsplit(|&byte| byte == b'.')
-        .next()
-        .unwrap_or_default();
-    let has_extension = extension.len() < value.len()
-        && (1..=LONGEST_EXTENSION).contains(&extension.len())
-        && extension.iter().all(u8::is_ascii_alphanumeric);
+    let has_extension = extension_of(&text_of(value)).is_some();
     let is_word = value.is_ascii() && !value.iter().any(u8::is_ascii_whitespace);
     !is_nothing(value) && (has_extension || is_word)
 }

@@ -1,9 +1,10 @@
 //! Link values as text that can be resolved, and back: the octets of any ASCII-compatible charset are
 //! carried through. Nothing here knows a part or a policy.
 
-use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::link::base::Base;
+use crate::link::url::all_but;
 
 /// Whether `<base` stands anywhere, in any case.
 pub(super) fn mentions_base(document: &[u8]) -> bool {
@@ -92,18 +93,6 @@ pub(super) fn scheme(base_url: &str) -> Option<&str> {
 
 /// A Content-ID in a `cid:` URL (RFC 2392 §2).
 pub(crate) fn cid_escaped(content_id: &str) -> String {
-    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-        .remove(b'-')
-        .remove(b'.')
-        .remove(b'_')
-        .remove(b'~')
-        .remove(b'!')
-        .remove(b'$')
-        .remove(b'&')
-        .remove(b'\'')
-        .remove(b'*')
-        .remove(b'+')
-        .remove(b'=')
-        .remove(b'@');
-    utf8_percent_encode(content_id, ESCAPED).to_string()
+    const ESCAPED: AsciiSet = all_but(b"-._~!$&'*+=@");
+    utf8_percent_encode(content_id, &ESCAPED).to_string()
 }

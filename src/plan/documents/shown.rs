@@ -20,7 +20,6 @@ use crate::mime::PartId;
 use crate::mime::mapped::Changes;
 use crate::report::{Reason, Refusal};
 
-/// A link with its meaning.
 pub(crate) struct Shown<'d> {
     /// Its number among the links of the document.
     pub(crate) ordinal: usize,
