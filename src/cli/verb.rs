@@ -6,7 +6,7 @@ use super::survey::{Listed, Survey};
 use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::{Expander, envelope};
+use crate::expand::{Asking, Expander, envelope};
 use crate::lengths::Lengths;
 use crate::mailbox::{Envelope, Message, Transform};
 use crate::record::WarcRecorder;
@@ -104,25 +104,21 @@ impl Transform<Said> for Expanding {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let (expander, content) = (&self.expander, message.content);
         let beside = expander.beside(message);
-        let beside = beside.as_ref();
-        // The name of the message is filled in later.
-        let expansion = match self.work {
-            Work::Forecast => {
-                let report = expander.forecast_beside(content, "", beside);
-                return Ok((Edits::new(), Said::of(message, report)));
-            }
-            Work::Expand | Work::Probe { embeds: false } => {
-                expander.expand_beside(content, "", beside)?
-            }
-            Work::Rehearse | Work::Probe { embeds: true } => {
-                expander.rehearse(content, "", beside)?
-            }
+        let asking = match self.work {
+            Work::Forecast => Asking::Nobody,
+            Work::Expand | Work::Probe { embeds: false } => Asking::Sources,
+            Work::Rehearse | Work::Probe { embeds: true } => Asking::Rehearsing,
         };
+        // The name of the message is filled in later.
+        let expansion = expander.expand_beside(content, "", beside.as_ref(), asking)?;
         let report = match self.work {
             Work::Expand => expansion.report,
             _ => expansion.report.would(),
         };
         let said = Said::of(message, report);
+        if self.work == Work::Forecast {
+            return Ok((Edits::new(), said));
+        }
         if let (Some(recorder), Some(origin)) = (&self.recorder, &said.origin) {
             let limits = expander.policy().limits.scan();
             recorder.mail(&origin.mailed(content), &said.report.rows, &limits);

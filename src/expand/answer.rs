@@ -106,7 +106,6 @@ impl Answer {
         Some(MediaType::parse(named.as_bytes()).essence.into_owned())
     }
 
-    /// The charset that the source names.
     pub(super) fn charset(&self) -> Option<String> {
         let named = self.media_type.as_deref()?;
         let charset = MediaType::parse(named.as_bytes()).parameter("charset")?;
@@ -118,7 +117,6 @@ impl Answer {
         &self.url
     }
 
-    /// The hash of its octets.
     pub(super) fn sha256(&self) -> Option<String> {
         self.came.sha256(&self.octets)
     }
@@ -156,7 +154,7 @@ impl From<Retrieved> for Answer {
 #[derive(Clone, Default, Debug)]
 pub(super) struct Came {
     from: Provenance,
-    /// Who gave it, after redirects.
+    /// The URL that gave it, after redirects.
     url: Option<Arc<str>>,
     status: Option<u16>,
     at: Option<SystemTime>,
@@ -164,12 +162,10 @@ pub(super) struct Came {
     first: Option<SystemTime>,
     elapsed: Option<Duration>,
     captured: Option<SystemTime>,
-    /// Where it is recorded.
     record: Option<Arc<str>>,
 }
 
 impl Came {
-    /// It was in the message.
     pub(super) fn in_message() -> Self {
         Self {
             from: Provenance::Message,

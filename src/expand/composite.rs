@@ -4,23 +4,24 @@
 //! would end a multipart around them, no octets that the entities around do not announce, and no
 //! line end that only some readers see. What does not fit is refused; nothing of it is changed.
 
+use super::field_text::allows;
 use crate::mime::header::has_control_character;
 use crate::mime::transfer::{Encoded, has_boundary, has_long_line};
-use crate::mime::{self, Content, PartId, ScanLimits, TransferEncoding};
+use crate::mime::{self, Content, PartId, ScanLimits, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
 
-/// The refusal of content that would be a broken entity.
 pub(super) fn refused(detail: &str) -> Refusal {
     Refusal::lasting(Reason::UnfitComposite, detail)
 }
 
-/// A composite body as it will stand. `header` is what makes a multipart's body an entity, and empty
-/// for a message; `enclosing` are the encodings of the entities around.
+/// A composite body as it will stand in the place of a part. `header` is what makes a multipart's body an entity, and empty
+/// for a message.
 pub(super) fn fit(
+    tree: &Tree,
+    part: PartId,
     header: &[u8],
     body: Vec<u8>,
     boundaries: &[&[u8]],
-    enclosing: &[TransferEncoding],
 ) -> Result<Encoded, Refusal> {
     let collides = |detail: &str| Refusal::lasting(Reason::BoundaryCollision, detail);
     if has_control_character(&body) {
@@ -35,13 +36,8 @@ pub(super) fn fit(
     } else {
         TransferEncoding::EightBit
     };
-    let allows = |around: &TransferEncoding| {
-        matches!(
-            around,
-            TransferEncoding::EightBit | TransferEncoding::Binary
-        )
-    };
-    if encoding == TransferEncoding::EightBit && !enclosing.iter().all(allows) {
+    let allows = |around: PartId| allows(tree.part(around).encoding, TransferEncoding::EightBit);
+    if encoding == TransferEncoding::EightBit && !tree.ancestors(part).all(allows) {
         let detail = "the content has 8-bit bytes, and what it would stand in is labelled 7bit";
         return Err(refused(detail));
     }

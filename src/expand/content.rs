@@ -11,16 +11,15 @@ use super::answer::{Answer, Came, Octets};
 use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::date;
-use crate::mime::media_type::DEFAULT_TYPE;
+use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
 use crate::mime::transfer::canonical_text;
 use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::{Mismatch, Policy, Scheme};
 use crate::report::{Reason, Refusal};
 
-/// What a cloud shows instead of a file.
 const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 /// The type of octets that nobody described.
-const OCTETS: &str = "application/octet-stream";
+pub(super) const OCTETS: &str = "application/octet-stream";
 
 /// Content, and what its source said about it.
 #[derive(Clone, Debug)]
@@ -31,11 +30,8 @@ pub(super) struct Obtained {
     pub(super) essence: String,
     /// The source's media type parameters, decoded.
     pub(super) parameters: Rc<[(String, String)]>,
-    /// The octets.
     pub(super) octets: Rc<Octets>,
-    /// The network URL it came from.
     pub(super) location: Option<String>,
-    /// How it came.
     pub(super) came: Came,
     /// The field that says so in its part, with CRLF, if one is to.
     pub(super) source_field: Option<Rc<[u8]>>,
@@ -44,14 +40,25 @@ pub(super) struct Obtained {
 }
 
 impl Obtained {
-    /// Whether the content may go in another encoding than base64: text, and what is composite.
-    pub(super) fn is_readable(&self) -> bool {
-        ["text/", "multipart/", "message/"]
-            .iter()
-            .any(|main| self.essence.starts_with(main))
+    /// Content of which nothing else is known.
+    pub(super) fn of(essence: impl Into<String>, octets: Rc<Octets>, came: Came) -> Self {
+        Self {
+            source_type: None,
+            essence: essence.into(),
+            parameters: Rc::default(),
+            octets,
+            location: None,
+            came,
+            source_field: None,
+            notes: Vec::new(),
+        }
     }
 
-    /// Takes the octets out.
+    /// Whether the content may go in another encoding than base64: text, and what is composite.
+    pub(super) fn is_readable(&self) -> bool {
+        self.essence.starts_with("text/") || is_composite(&self.essence)
+    }
+
     pub(super) fn take_octets(&mut self) -> Rc<Octets> {
         std::mem::replace(&mut self.octets, Octets::shared(Bytes::new()))
     }
@@ -66,7 +73,6 @@ pub(super) fn not_decoded(error: DataUrlError) -> Refusal {
     Refusal::lasting(reason, error.to_string())
 }
 
-/// Decodes a `data:` URL.
 pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtained, Refusal> {
     let Ok(Referent::Data(url)) = &body.target else {
         return Err(Refusal::lasting(Reason::BadDataUrl, "not a data: URL"));
@@ -75,15 +81,11 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
     let media_type = url.media_type();
     let octets = url.decode(policy.limits.body).map_err(not_decoded)?;
     let source_type = media_type.declared_essence().map(str::to_owned);
+    let octets = Octets::shared(octets);
     Ok(Obtained {
-        essence: media_type.essence().to_owned(),
         parameters: named_parameters(media_type.parameters(), source_type.as_deref(), body).into(),
         source_type,
-        octets: Octets::shared(octets),
-        location: None,
-        came: Came::in_message(),
-        source_field: None,
-        notes: Vec::new(),
+        ..Obtained::of(media_type.essence(), octets, Came::in_message())
     })
 }
 
@@ -139,13 +141,8 @@ pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId, octets: Rc<Octets
     let parameters = field.map(|value| all_parameters(&MediaType::parse(value)));
     Obtained {
         source_type: field.map(|_| source.essence.clone()),
-        essence: source.essence.clone(),
         parameters: parameters.unwrap_or_default().into(),
-        octets,
-        location: None,
-        came: Came::in_message(),
-        source_field: None,
-        notes: Vec::new(),
+        ..Obtained::of(source.essence.as_str(), octets, Came::in_message())
     }
 }
 
@@ -159,7 +156,6 @@ pub(super) fn is_decoded(body: &ExternalBody<'_>, encoding: TransferEncoding) ->
     is_described(encoding) && body.describes_stored_octets()
 }
 
-/// Takes what was retrieved.
 pub(super) fn take(
     body: &ExternalBody<'_>,
     retrieved: &Answer,
@@ -193,36 +189,25 @@ pub(super) fn take(
         .map(MediaType::parse)
         .filter(|_| names_a_type(retrieved.media_type.as_deref()));
     let has_server = |url: &str| Scheme::of_url(url).is_some_and(Scheme::has_server);
-    Ok(Obtained {
-        source_type: media_type.as_ref().map(|named| named.essence.to_string()),
-        essence: media_type
-            .as_ref()
-            .map_or_else(|| OCTETS.to_owned(), |named| named.essence.to_string()),
-        parameters: media_type
-            .as_ref()
-            .map(all_parameters)
-            .unwrap_or_default()
-            .into(),
+    let essence = media_type.as_ref().map(|named| named.essence.to_string());
+    let parameters = media_type.as_ref().map(all_parameters);
+    let obtained = Obtained::of(
+        essence.as_deref().unwrap_or(OCTETS),
         octets,
+        retrieved.came.clone(),
+    );
+    Ok(Obtained {
+        source_type: essence,
+        parameters: parameters.unwrap_or_default().into(),
         location: (has_server(&retrieved.url) && has_server(location)).then(|| location.to_owned()),
-        came: retrieved.came.clone(),
-        source_field: None,
         notes,
+        ..obtained
     })
 }
 
 /// Takes what was read from a file, of which nothing but the mail says what it is.
 pub(super) fn read(answer: &Answer) -> Obtained {
-    Obtained {
-        source_type: None,
-        essence: OCTETS.to_owned(),
-        parameters: Rc::default(),
-        octets: answer.octets(),
-        location: None,
-        came: answer.came.clone(),
-        source_field: None,
-        notes: Vec::new(),
-    }
+    Obtained::of(OCTETS, answer.octets(), answer.came.clone())
 }
 
 /// An empty or broken Content-Type from a server names nothing, and is not text/plain.
@@ -297,7 +282,8 @@ pub(super) fn admit(
             obtained.octets.len()
         ));
     }
-    if let Some(date) = body.expiration.as_deref().filter(|date| is_past(date)) {
+    let is_expired = |date: &&str| date::seconds(date.as_bytes()).is_some_and(is_past);
+    if let Some(date) = body.expiration.as_deref().filter(is_expired) {
         obtained.notes.push(format!(
             "the expiration parameter says {}, which is past",
             date.trim()
@@ -345,14 +331,10 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String>
     })
 }
 
-/// Whether a date and time (RFC 822 §5) is before now. The clock changes what is told, never what
-/// is done.
-fn is_past(date: &str) -> bool {
+/// Whether a time, in seconds since 1970, is before now. The clock changes what is told, never what is done.
+pub(super) fn is_past(seconds: i64) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |since| {
-        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-    });
-    date::seconds(date.as_bytes()).is_some_and(|date| date < now)
+    i64::try_from(now.unwrap_or_default().as_secs()).is_ok_and(|now| seconds < now)
 }
 
 /// Whether a cloud showed a page where a file was meant. Here application/octet-stream, which all such

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::mark::has_mark;
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
-use super::session::{Retrieving, Session};
+use super::session::{Asking, Session};
 use super::settings::{Mark, Scope, Settings};
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
@@ -179,7 +179,7 @@ impl Expander {
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
     pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Expansion<'m>, Error> {
-        self.expand_beside(message, name, None)
+        self.expand_beside(message, name, None, Asking::Sources)
     }
 
     /// The same of a message beside whose mailbox files lie that it may mean.
@@ -188,9 +188,10 @@ impl Expander {
         message: &'m [u8],
         name: &str,
         beside: Option<&Sidecars>,
+        asking: Asking,
     ) -> Result<Expansion<'m>, Error> {
         let kinds = self.prefilter().kinds_beside(message, beside);
-        self.run(message, kinds, name, Retrieving::Of(&*self.fetch), beside)
+        self.run(message, kinds, name, asking, beside)
     }
 
     /// The same of a message of which it is known which kinds of words stand in it.
@@ -201,21 +202,7 @@ impl Expander {
         kinds: Kinds,
         name: &str,
     ) -> Result<Expansion<'m>, Error> {
-        self.run(message, kinds, name, Retrieving::Of(&*self.fetch), None)
-    }
-
-    /// The same for a run that writes nothing: pictures that would be retrieved count as embedded where links are
-    /// resolved, and in what the message gains.
-    #[cfg(feature = "cli")]
-    pub(crate) fn rehearse<'m>(
-        &self,
-        message: &'m [u8],
-        name: &str,
-        beside: Option<&Sidecars>,
-    ) -> Result<Expansion<'m>, Error> {
-        let kinds = self.prefilter().kinds_beside(message, beside);
-        let asking = Retrieving::Rehearsing(&*self.fetch);
-        self.run(message, kinds, name, asking, beside)
+        self.run(message, kinds, name, Asking::Sources, None)
     }
 
     fn run<'m>(
@@ -223,12 +210,13 @@ impl Expander {
         message: &'m [u8],
         kinds: Kinds,
         name: &str,
-        asking: Retrieving<'_>,
+        asking: Asking,
         beside: Option<&Sidecars>,
     ) -> Result<Expansion<'m>, Error> {
         let is_marked = self.settings.mark == Mark::Field && has_mark(message);
         let is_of_eudora = beside.is_some_and(|beside| beside.form() == Follow::Eudora);
-        if !is_marked && !is_of_eudora && !self.prefilter().matters(message, kinds) {
+        let is_worked_on = is_marked || is_of_eudora || asking == Asking::Nobody;
+        if !is_worked_on && !self.prefilter().matters(message, kinds) {
             return Ok(Expansion {
                 message,
                 edits: Edits::new(),
@@ -236,8 +224,13 @@ impl Expander {
                 work: 0,
             });
         }
+        let asking = (&*self.fetch, asking);
         let mut session = Session::new(&self.settings, message, kinds, name, asking, beside);
-        let outcomes = session.run(message).unless_deferred(self.policy())?;
+        let outcomes = session.run(message);
+        let outcomes = match session.is_forecast() {
+            true => outcomes,
+            false => outcomes.unless_deferred(self.policy())?,
+        };
         Ok(Expansion {
             message,
             edits: outcomes.edits,
@@ -250,20 +243,9 @@ impl Expander {
     /// of the report say what would become of each reference.
     #[must_use]
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
-        self.forecast_beside(message, name, None)
-    }
-
-    /// The same of a message beside whose mailbox files lie that it may mean: whether they are there is looked at.
-    pub(crate) fn forecast_beside(
-        &self,
-        message: &[u8],
-        name: &str,
-        beside: Option<&Sidecars>,
-    ) -> Report {
-        let kinds = self.prefilter().kinds_beside(message, beside);
-        let asking = Retrieving::Nobody;
-        let mut session = Session::new(&self.settings, message, kinds, name, asking, beside);
-        session.run(message).report.would()
+        let expansion = self.expand_beside(message, name, None, Asking::Nobody);
+        // Where nobody is asked, nothing fails for a while.
+        expansion.map_or_else(|_| Report::default(), |expansion| expansion.report.would())
     }
 
     /// Whether a message with this header, its empty line included, may have to be changed, whatever body comes.

@@ -4,7 +4,6 @@ use super::answer::Came;
 use super::content::Obtained;
 use crate::report::{Kind, Outcome, Row};
 
-/// What a row says of content that was put in.
 pub(super) struct Facts {
     essence: String,
     octets: u64,

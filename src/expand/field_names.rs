@@ -5,65 +5,35 @@ use std::cmp::Ordering;
 
 use crate::mime::Field;
 
-/// Names of fields, compared case-blind.
-pub(super) struct FieldNames<'o> {
-    original: &'o [u8],
-    /// What the offsets count from: all fields of a header stand within what 32 bits can say.
-    origin: usize,
-    /// Offset and length of each; sorted and distinct when all are in.
-    names: Vec<(u32, u32)>,
-}
+/// Names of fields, compared case-blind; sorted and distinct.
+pub(super) struct FieldNames<'o>(Vec<&'o [u8]>);
 
 impl<'o> FieldNames<'o> {
-    /// The names of these fields, which come in the order of the original.
     pub(super) fn of(original: &'o [u8], fields: impl Iterator<Item = Field>) -> Self {
         const FEW: usize = 1 << 16;
-        let mut set = Self {
-            original,
-            origin: 0,
-            names: Vec::new(),
-        };
+        let mut names = Vec::new();
         let mut limit = FEW;
         for field in fields {
-            if set.names.is_empty() {
-                set.origin = field.name.start;
-            }
-            let offset = field.name.start.checked_sub(set.origin);
-            let offset = offset.and_then(|offset| u32::try_from(offset).ok());
-            if let (Some(offset), Ok(length)) = (offset, u32::try_from(field.name.len())) {
-                set.names.push((offset, length));
-            }
+            names.push(field.name.of(original));
             // One name may stand there a million times.
-            if set.names.len() >= limit {
-                set.settle();
-                limit = FEW.max(set.names.len() * 2);
+            if names.len() >= limit {
+                settle(&mut names);
+                limit = FEW.max(names.len() * 2);
             }
         }
-        set.settle();
-        set
+        settle(&mut names);
+        Self(names)
     }
 
     pub(super) fn contains(&self, name: &[u8]) -> bool {
-        let place = |&(offset, length): &(u32, u32)| compare(self.name(offset, length), name);
-        self.names.binary_search_by(place).is_ok()
+        let names = &self.0;
+        names.binary_search_by(|known| compare(known, name)).is_ok()
     }
+}
 
-    fn settle(&mut self) {
-        let mut names = std::mem::take(&mut self.names);
-        names.sort_unstable_by(|one, other| {
-            compare(self.name(one.0, one.1), self.name(other.0, other.1))
-        });
-        names.dedup_by(|one, other| {
-            compare(self.name(one.0, one.1), self.name(other.0, other.1)).is_eq()
-        });
-        self.names = names;
-    }
-
-    fn name(&self, offset: u32, length: u32) -> &'o [u8] {
-        let start = self.origin + offset as usize;
-        let name = self.original.get(start..start + length as usize);
-        name.unwrap_or_default()
-    }
+fn settle(names: &mut Vec<&[u8]>) {
+    names.sort_unstable_by(|one, other| compare(one, other));
+    names.dedup_by(|one, other| compare(one, other).is_eq());
 }
 
 fn compare(one: &[u8], other: &[u8]) -> Ordering {

@@ -1,13 +1,11 @@
 //! Files that clouds keep: what a cloud says instead of giving one, and whom to ask next.
 
-use std::time::SystemTime;
-
 use mail_parser::DateTime;
 use memchr::memmem;
 
 use super::answer::Answer;
-use super::content::Obtained;
-use super::session::{Answered, Session};
+use super::content::{Obtained, is_past};
+use super::session::{Found, Session};
 use crate::external_body::{ExternalBody, Form};
 use crate::link::url::Reference;
 use crate::mime::date;
@@ -43,8 +41,8 @@ const SAID: [(Reason, &str); 11] = [
     (Reason::Expired, "been deleted"),
 ];
 
-/// Why an answer is a page and not the file; none for the file.
-fn page(body: &ExternalBody<'_>, answer: &Answer) -> Option<Refusal> {
+/// Why an answer is a page and not the file.
+fn judge_page(body: &ExternalBody<'_>, answer: &Answer) -> Result<(), Refusal> {
     let octets = answer.octets();
     let octets = octets.bytes();
     let start = octets.get(..octets.len().min(LONGEST)).unwrap_or_default();
@@ -56,7 +54,7 @@ fn page(body: &ExternalBody<'_>, answer: &Answer) -> Option<Refusal> {
         Some(_) => false,
     };
     if !is_html {
-        return None;
+        return Ok(());
     }
     let host = Reference::split(answer.url()).site().map(|site| site.host);
     let is_gate = host.is_some_and(|host| SIGN_IN.contains(&&*host.to_ascii_lowercase()));
@@ -69,10 +67,10 @@ fn page(body: &ExternalBody<'_>, answer: &Answer) -> Option<Refusal> {
     let reason = match said().map_or(Reason::WebPage, |(reason, _)| *reason) {
         _ if is_gate => Reason::SignIn,
         // A page that was sent may say anything else.
-        Reason::WebPage | Reason::Expired if is_promised => return None,
+        Reason::WebPage | Reason::Expired if is_promised => return Ok(()),
         reason => reason,
     };
-    Some(Refusal::lasting(reason, reason.meaning()))
+    Err(Refusal::lasting(reason, reason.meaning()))
 }
 
 fn is_page_name(name: &str) -> bool {
@@ -111,7 +109,7 @@ fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
         Reason::HttpStatus | Reason::WebPage | Reason::SignIn
     );
     match expires.filter(|_| is_answer && refusal.retry == Retry::Never) {
-        Some(expires) if is_past(expires) => Refusal {
+        Some(expires) if time_of(expires).is_some_and(is_past) => Refusal {
             reason: Reason::Expired,
             detail: refusal
                 .detail
@@ -122,15 +120,10 @@ fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
     }
 }
 
-/// Whether a time is before now. The clock changes what is told, never what is done.
-fn is_past(expires: &str) -> bool {
-    let time = DateTime::parse_rfc3339(expires).map(|time| time.to_timestamp());
-    let time = time.or_else(|| date::seconds(expires.as_bytes()));
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let now = now
-        .ok()
-        .and_then(|since| i64::try_from(since.as_secs()).ok());
-    time.zip(now).is_some_and(|(time, now)| time < now)
+/// Seconds since 1970 of a date and time, as programs write it or as people do.
+fn time_of(text: &str) -> Option<i64> {
+    let time = DateTime::parse_rfc3339(text).map(|time| time.to_timestamp());
+    time.or_else(|| date::seconds(text.as_bytes()))
 }
 
 impl Session<'_> {
@@ -158,16 +151,14 @@ impl Session<'_> {
             return Ok(());
         };
         match self.retrieved.get(&(url.clone(), accept.clone())) {
-            Some(Answered::Refused(refusal)) => Err(refusal.clone()),
-            Some(Answered::Content(answer)) if is_hosted(&item.body) => {
-                page(&item.body, answer).map_or(Ok(()), Err)
-            }
+            Some(Err(refusal)) => Err(refusal.clone()),
+            Some(Ok(Some(answer))) if is_hosted(&item.body) => judge_page(&item.body, answer),
             _ => Ok(()),
         }
     }
 
     /// The answer for an item: the resolver's, for a file that a cloud did not give.
-    pub(super) fn answered(&mut self, item: &Item<'_>, url: &str) -> Option<Answered> {
+    pub(super) fn answered(&mut self, item: &Item<'_>, url: &str) -> Option<Found<Answer>> {
         let accept = match &item.step {
             Step::Retrieve { accept, .. } => accept.clone(),
             _ => None,
@@ -184,20 +175,17 @@ impl Session<'_> {
             .question(&item.body)
             .filter(|question| question != url);
         let Some(question) = question else {
-            return Some(Answered::Refused(judged(&item.body, refusal)));
+            return Some(Err(judged(&item.body, refusal)));
         };
         self.ask(std::iter::once((question.as_str(), None)));
         Some(match self.retrieved.get(&(question, None)) {
-            Some(Answered::Content(answer)) => match page(&item.body, answer) {
-                Some(page) => Answered::Refused(page),
-                None => Answered::Content(answer.clone()),
-            },
-            Some(Answered::Refused(other)) => Answered::Refused(Refusal {
+            Some(Ok(Some(answer))) => judge_page(&item.body, answer).map(|()| Some(answer.clone())),
+            Some(Ok(None)) => Ok(None),
+            Some(Err(other)) => Err(Refusal {
                 detail: refusal.detail.then("; ").then(other.detail.clone()),
                 ..other.clone()
             }),
-            Some(Answered::Unasked) => Answered::Unasked,
-            None => Answered::Refused(judged(&item.body, refusal)),
+            None => Err(judged(&item.body, refusal)),
         })
     }
 }

@@ -4,6 +4,7 @@ use super::envelope;
 #[cfg(feature = "file")]
 use super::eudora::Flattened;
 use super::expander::Expander;
+use super::session::Asking;
 use crate::edit::Edits;
 use crate::error::Error;
 #[cfg(feature = "file")]
@@ -30,7 +31,8 @@ impl Transform<Report> for Expander {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Report), Error> {
         let beside = self.beside(message);
         let name = message.number.to_string();
-        let expansion = self.expand_beside(message.content, &name, beside.as_ref())?;
+        let expansion =
+            self.expand_beside(message.content, &name, beside.as_ref(), Asking::Sources)?;
         Ok((expansion.edits, expansion.report))
     }
 

@@ -12,7 +12,6 @@ pub(super) fn has_dkim_signature(message: &[u8]) -> bool {
     fields.first(message, "DKIM-Signature").is_some()
 }
 
-/// Whether the message's header has the field.
 pub(super) fn has_mark(message: &[u8]) -> bool {
     let fields = Header::of_message(message, usize::MAX).fields;
     fields.first(message, MARK_FIELD).is_some()

@@ -54,5 +54,7 @@ pub(crate) use self::look::{Seen, Target};
 pub use self::prefilter::Prefilter;
 #[cfg(all(unix, feature = "milter"))]
 pub use self::prefilter::kinds::Kinds;
+#[cfg(feature = "cli")]
+pub(crate) use self::session::Asking;
 pub use self::settings::{MARK_FIELD, Mark};
 pub(crate) use self::stored::refusal_of;

@@ -6,7 +6,6 @@ use crate::edit::{Edit, Edits, Group, Overlap};
 use crate::mime::{PartId, Tree};
 use crate::report::{Reason, Refusal};
 
-/// Edits of an entity that is changed part by part.
 pub(super) struct PartEdits<'t> {
     tree: &'t Tree,
     edits: Edits,
@@ -45,7 +44,6 @@ impl<'t> PartEdits<'t> {
         Ok(())
     }
 
-    /// Takes the edits out.
     pub(super) fn finish(&mut self) -> Edits {
         std::mem::take(&mut self.edits)
     }

@@ -17,12 +17,12 @@ use super::content::Obtained;
 use super::facts::Facts;
 use super::part_edits::PartEdits;
 use super::removal::removal;
-use super::retrieve::{Contents, Found};
-use super::scrubbed::{Filled, Text};
-use super::session::{Answered, Session};
+use super::retrieve::Contents;
+use super::scrubbed::{NewPart, Text};
+use super::session::Session;
 use super::settings::Scope;
 use super::stored::by_hash;
-use super::substitute::{ContentKind, Substitute};
+use super::substitute::Substitute;
 use super::unseen;
 use crate::edit::{Edit, Edits, Group};
 use crate::external_body::{Claim, Follow, Form, Reading, Referent};
@@ -31,9 +31,8 @@ use crate::lengths::{Lengths, corrected};
 use crate::link::base::Base;
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
-use crate::report::{Detail, Outcome, Reason, Refusal, Retry, Row};
+use crate::report::{Detail, Outcome, Reason, Refusal, Report, Retry, Row};
 
-/// Where an entity stands.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     /// The number of the part that it is put into; empty for the message.
@@ -41,7 +40,6 @@ pub(super) struct Place {
     limits: ScanLimits,
     /// How many contents are around it.
     level: usize,
-    /// The base that holds around it.
     base: Option<Rc<Base>>,
     /// URLs that led here, outermost first.
     trail: Vec<String>,
@@ -74,32 +72,31 @@ impl Place {
     }
 }
 
-/// What one pass decided.
 #[derive(Default)]
 pub(super) struct Pass {
     pub(super) edits: Edits,
-    pub(super) rows: Vec<Row>,
-    pub(super) notes: Vec<String>,
+    pub(super) report: Report,
     /// Whether something is left, or was not even seen, that a change elsewhere may help.
     pub(super) waits: bool,
     /// The first failure that may be over later.
     pub(super) temporary: Option<Detail>,
 }
 
-/// A reference leads back to this URL, and nothing in the message would tell a second run so: the
-/// reference that led into the circle is to be left.
-pub(super) struct Circle {
-    url: String,
-}
-
-/// What becomes of one item.
-enum Decision {
-    Put(Box<Put>),
+/// Why content does not come in.
+pub(super) enum Stop {
+    /// The part is left.
     Left(Refusal),
-    Unasked,
+    /// A reference leads back to this URL, and nothing in the message would tell a second run so: the reference that led into
+    /// the circle is to be left.
+    Circle(String),
 }
 
-/// Content that is put in.
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Left(refusal)
+    }
+}
+
 struct Put {
     change: Change,
     facts: Facts,
@@ -109,21 +106,21 @@ struct Put {
     is_reference: bool,
 }
 
-/// What changes in the entity.
 enum Change {
     Edits(Group),
-    /// A note gives way; the edits are those of all notes of its text.
-    Scrubbed(Filled),
-    /// A message gets an attachment.
-    Attached(Filled),
+    /// A part comes into a text in place of a note, or into a message as an attachment. All that come into one are put there
+    /// together.
+    Filled(PartId, NewPart),
 }
 
+/// Parts that come into one, each with the rows that tell of it.
+type Filled = Vec<(NewPart, Range<usize>)>;
+
 impl Change {
-    /// Octets that the message gains.
     fn growth(&self) -> i64 {
         match self {
             Self::Edits(group) => group.iter().map(Edit::growth).sum(),
-            Self::Scrubbed(filled) | Self::Attached(filled) => filled.growth,
+            Self::Filled(_, new) => new.growth,
         }
     }
 }
@@ -132,8 +129,8 @@ impl Session<'_> {
     /// Scans and plans one entity, and decides about each item.
     ///
     /// # Errors
-    /// [`Circle`] if a reference inside leads back to one of the URLs that led here.
-    pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Circle> {
+    /// [`Stop::Circle`] if a reference inside leads back to one of the URLs that led here.
+    pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Stop> {
         let tree = mime::scan(entity, &place.limits);
         let room = self.ledger.room_for_urls();
         let policy = self.policy();
@@ -196,7 +193,7 @@ impl Session<'_> {
             lengths: Lengths::Reversible,
             removed_to: 0,
             texts: BTreeMap::new(),
-            attached: BTreeMap::new(),
+            filled: BTreeMap::new(),
         };
         pending.pass.waits = !plan::opaque_parts(&tree).is_empty();
         let mut decided: HashSet<usize> = HashSet::new();
@@ -220,7 +217,6 @@ impl Session<'_> {
     }
 }
 
-/// A pass that is not over.
 struct Pending<'p> {
     entity: &'p [u8],
     tree: &'p Tree,
@@ -236,35 +232,36 @@ struct Pending<'p> {
     removed_to: usize,
     /// Texts with notes that give way.
     texts: BTreeMap<PartId, Text>,
-    /// Messages that get attachments, each with the row that tells of it.
-    attached: BTreeMap<PartId, Vec<(Filled, Range<usize>)>>,
+    /// What comes into each of these texts, and into messages as attachments.
+    filled: BTreeMap<PartId, Filled>,
 }
 
 impl Pending<'_> {
     /// Decides about items that offer one object, in the order in which they are tried; mostly there is
     /// one.
-    fn decide(&mut self, session: &mut Session<'_>, members: &[usize]) -> Result<(), Circle> {
+    fn decide(&mut self, session: &mut Session<'_>, members: &[usize]) -> Result<(), Stop> {
         let mut refusals: Vec<(usize, Refusal)> = Vec::new();
         let mut winner: Option<usize> = None;
         for &index in members {
             let Some(item) = self.plan.references.get(index) else {
                 continue;
             };
-            match self.attempt(session, index, item)? {
-                Decision::Left(refusal) => refusals.push((index, refusal)),
-                Decision::Unasked => {
-                    self.unasked(session, item);
+            let done = match self.attempt(session, index, item) {
+                Ok(Some(put)) => self.put(session, item, put),
+                Ok(None) => {
+                    let row = self.row(session, item);
+                    self.pass.report.rows.push(row);
+                    Ok(())
+                }
+                Err(Stop::Left(refusal)) => Err(refusal),
+                Err(circle) => return Err(circle),
+            };
+            match done {
+                Ok(()) => {
                     winner = Some(index);
                     break;
                 }
-                Decision::Put(put) => {
-                    if let Err(refusal) = self.put(session, item, *put) {
-                        refusals.push((index, refusal));
-                        continue;
-                    }
-                    winner = Some(index);
-                    break;
-                }
+                Err(refusal) => refusals.push((index, refusal)),
             }
         }
         let Some(winner) = winner else {
@@ -279,36 +276,23 @@ impl Pending<'_> {
         Ok(())
     }
 
-    /// Gets the content of an item and makes its edits.
+    /// Gets the content of an item and makes its edits; none where somebody would have to be asked, and nobody is.
     fn attempt(
         &mut self,
         session: &mut Session<'_>,
         index: usize,
         item: &Item<'_>,
-    ) -> Result<Decision, Circle> {
-        if let Err(refusal) = session.ledger.in_time() {
-            return Ok(Decision::Left(refusal));
-        }
-        let obtained = match self.contents.of(session, index) {
-            Found::Content(obtained) => obtained,
-            Found::Refused(refusal) => return Ok(Decision::Left(refusal)),
-            Found::Unasked => return Ok(Decision::Unasked),
+    ) -> Result<Option<Put>, Stop> {
+        session.ledger.in_time()?;
+        let Some(obtained) = self.contents.of(session, index)? else {
+            return Ok(None);
         };
         let before = session.ledger.gained();
-        let refusal = match self.substitute(session, item, obtained)? {
-            Ok(put) => {
-                session.ledger.restore_gained(before);
-                match session.ledger.grow(put.change.growth()) {
-                    Ok(()) => {
-                        return Ok(Decision::Put(Box::new(put)));
-                    }
-                    Err(refusal) => refusal,
-                }
-            }
-            Err(refusal) => refusal,
-        };
+        let put = self.substitute(session, item, obtained);
         session.ledger.restore_gained(before);
-        Ok(Decision::Left(refusal))
+        let put = put?;
+        session.ledger.grow(put.change.growth())?;
+        Ok(Some(put))
     }
 
     fn substitute(
@@ -316,18 +300,18 @@ impl Pending<'_> {
         session: &mut Session<'_>,
         item: &Item<'_>,
         obtained: Obtained,
-    ) -> Result<Result<Put, Refusal>, Circle> {
+    ) -> Result<Put, Stop> {
         if let Some(note) = item.body.note() {
-            return Ok(self.exactly(session, item, note, &obtained));
+            return Ok(self.exactly(session, item, note, &obtained)?);
         }
         if let Some(scrubbed) = &item.body.scrubbed {
             return self.scrubbed(session, item, scrubbed, obtained);
         }
         if matches!(item.body.form, Form::Hosted(_)) {
-            return Ok(self.attached(session, item, obtained));
+            return Ok(self.attached(session, item, obtained)?);
         }
         if item.body.form == Form::Apple {
-            return Ok(self.refilled(session, item, obtained));
+            return Ok(self.refilled(session, item, obtained)?);
         }
         let facts = Facts::of(&obtained);
         let may_hold_notes = session.may_refer(&obtained);
@@ -336,33 +320,21 @@ impl Pending<'_> {
         let octets = obtained.octets.len();
         let is_exact = item.body.form == Form::ExternalBody && !obtained.is_readable();
         let least = obtained.octets.least_body(is_exact) as i64 - part.span.len() as i64;
-        let ledger = &mut session.ledger;
-        if let Err(refusal) = ledger.would_fit(least).and_then(|()| ledger.work(octets)) {
-            return Ok(Err(refusal));
-        }
-        let mut substitute = match Substitute::prepare(self.entity, self.tree, &item.body, obtained)
-        {
-            Ok(substitute) => substitute,
-            Err(refusal) => return Ok(Err(refusal)),
+        session.ledger.would_fit(least)?;
+        session.ledger.work(octets)?;
+        let mut substitute = Substitute::prepare(self.entity, self.tree, &item.body, obtained)?;
+        let is_reference = may_hold_notes || substitute.may_be_reference();
+        let (body, inside) = match substitute.is_composite() {
+            true => self.composite(session, item, &mut substitute)?,
+            false => Default::default(),
         };
-        let is_reference = may_hold_notes || substitute.content == ContentKind::Reference;
-        let mut inside = Pass::default();
-        let body = match substitute.content {
-            ContentKind::Composite => match self.composite(session, item, &mut substitute)? {
-                Ok((body, pass)) => {
-                    inside = pass;
-                    Some(body)
-                }
-                Err(refusal) => return Ok(Err(refusal)),
-            },
-            ContentKind::Leaf | ContentKind::Reference => None,
-        };
-        Ok(substitute.finish(body).map(|group| Put {
-            change: Change::Edits(group),
+        let body = substitute.is_composite().then_some(body);
+        Ok(Put {
+            change: Change::Edits(substitute.finish(body)?),
             facts,
             inside,
             is_reference,
-        }))
+        })
     }
 
     fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row {
@@ -372,18 +344,12 @@ impl Pending<'_> {
         }
     }
 
-    fn unasked(&mut self, session: &Session<'_>, item: &Item<'_>) {
-        let row = self.row(session, item);
-        self.pass.rows.push(row);
-    }
-
     fn put(&mut self, session: &mut Session<'_>, item: &Item<'_>, put: Put) -> Result<(), Refusal> {
         let mut row = self.row(session, item);
-        let rows = self.pass.rows.len();
+        let rows = self.pass.report.rows.len();
         let growth = put.change.growth();
-        let (filled, attached) = match put.change {
-            Change::Scrubbed(filled) => (Some(filled), None),
-            Change::Attached(filled) => (None, Some(filled)),
+        let filled = match put.change {
+            Change::Filled(part, new) => Some((part, new)),
             Change::Edits(group) => {
                 if let Err(refusal) = self.edits.change(group, []) {
                     session.ledger.lose(growth);
@@ -392,7 +358,7 @@ impl Pending<'_> {
                 if item.body.note().is_none() {
                     self.lengths = Lengths::Corrected;
                 }
-                (None, None)
+                None
             }
         };
         match session.is_forecast() {
@@ -402,17 +368,14 @@ impl Pending<'_> {
         let number = &row.part;
         let notes = put.facts.notes.iter();
         let notes: Vec<String> = notes.map(|note| format!("part {number}: {note}")).collect();
-        self.pass.notes.extend(notes);
-        self.pass.rows.push(row);
-        self.pass.rows.extend(put.inside.rows);
-        if let Some(filled) = filled {
-            self.fill(filled, rows..self.pass.rows.len());
+        self.pass.report.notes.extend(notes);
+        self.pass.report.rows.push(row);
+        self.pass.report.rows.extend(put.inside.report.rows);
+        if let Some((part, new)) = filled {
+            let filled = self.filled.entry(part).or_default();
+            filled.push((new, rows..self.pass.report.rows.len()));
         }
-        if let Some(filled) = attached {
-            let parts = self.attached.entry(filled.part).or_default();
-            parts.push((filled, rows..rows + 1));
-        }
-        self.pass.notes.extend(put.inside.notes);
+        self.pass.report.notes.extend(put.inside.report.notes);
         let temporary = self.pass.temporary.take();
         self.pass.temporary = temporary.or(put.inside.temporary);
         self.pass.waits |= put.inside.waits || put.is_reference;
@@ -435,14 +398,13 @@ impl Pending<'_> {
         row.outcome = Outcome::Left;
         // Something came, and was not what was wanted.
         if let Step::Retrieve { url, accept } = &item.step
-            && let Some(Answered::Content(answer)) =
-                session.retrieved.get(&(url.clone(), accept.clone()))
+            && let Some(Ok(Some(answer))) = session.retrieved.get(&(url.clone(), accept.clone()))
         {
             answer.came.tell(answer.sha256(), &mut row);
         }
         row.tell_refusal(refusal);
         item.tell_claim(&mut row);
-        self.pass.rows.push(row);
+        self.pass.report.rows.push(row);
     }
 
     /// Removes a rival of what was put in, or would be.
@@ -457,7 +419,7 @@ impl Pending<'_> {
         if session.is_forecast() {
             row.outcome = Outcome::Rewritten;
             row.detail = format!("would be removed: part {number} offers the same").into();
-            self.pass.rows.push(row);
+            self.pass.report.rows.push(row);
             return;
         }
         let removal = removal(self.entity, self.tree, item.body.part, self.removed_to);
@@ -474,25 +436,27 @@ impl Pending<'_> {
                 row.tell_refusal(refusal);
             }
         }
-        self.pass.rows.push(row);
+        self.pass.report.rows.push(row);
     }
 
     fn finish(mut self, session: &mut Session<'_>) -> Pass {
-        self.put_attached(session);
-        self.put_scrubbed(session);
+        self.put_filled(session);
         let mut edits = self.edits.finish();
         let is_restored = |row: &Row| row.outcome == Outcome::Restored;
-        if self.place.prefix.is_empty() && self.pass.rows.iter().any(is_restored) {
+        if self.place.prefix.is_empty() && self.pass.report.rows.iter().any(is_restored) {
             edits = self.relisted(session, edits);
         }
         let (entity, tree, limits) = (self.entity, self.tree, &self.place.limits);
         self.pass.edits = corrected(entity, tree, edits, self.lengths, limits).0;
         let prefilter = &session.settings.prefilter;
         let unseen = unseen::rows(self.entity, self.tree, self.plan, prefilter, session.name);
-        self.pass.rows.extend(unseen.into_iter().map(|mut row| {
-            row.part = self.place.number(&row.part);
-            row
-        }));
+        self.pass
+            .report
+            .rows
+            .extend(unseen.into_iter().map(|mut row| {
+                row.part = self.place.number(&row.part);
+                row
+            }));
         self.pass
     }
 }

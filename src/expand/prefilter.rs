@@ -38,9 +38,9 @@ pub struct Prefilter {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Embeds {
     Nothing,
-    /// Those that may show something from a `data:` URL.
+    /// Documents that may show something from a `data:` URL.
     Data,
-    /// Any.
+    /// All documents.
     Remote,
 }
 

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::answer::Answer;
 use super::content::{self, Obtained};
-use super::session::{Answered, Retrieving, Session};
+use super::session::{Found, Session};
 use crate::external_body::{Form, Referent};
 use crate::fetch::{Request, Sidecars, fetch_all};
 use crate::mime::{PartId, TransferEncoding, Tree};
@@ -18,26 +18,6 @@ use crate::policy::attachments::plain;
 use crate::policy::resolver::is_question;
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal};
-
-/// What came of looking for an item's content.
-#[derive(Clone, Debug)]
-pub(super) enum Found {
-    /// It is here, and passed all checks.
-    Content(Obtained),
-    /// The part is left.
-    Refused(Refusal),
-    /// Somebody would have to be asked, and nobody is.
-    Unasked,
-}
-
-impl From<Result<Obtained, Refusal>> for Found {
-    fn from(result: Result<Obtained, Refusal>) -> Self {
-        match result {
-            Ok(obtained) => Self::Content(obtained),
-            Err(refusal) => Self::Refused(refusal),
-        }
-    }
-}
 
 /// Content of the items of one entity, got when it is asked for.
 pub(super) struct Contents<'g> {
@@ -48,7 +28,7 @@ pub(super) struct Contents<'g> {
     /// Parts whose content other references name.
     targets: HashSet<PartId>,
     /// Content of items that others refer to.
-    settled: HashMap<usize, Found>,
+    settled: HashMap<usize, Found<Obtained>>,
     /// Decoded parts, and what their fields say: read once, however many refer to them.
     copies: HashMap<PartId, Result<Obtained, Refusal>>,
 }
@@ -88,7 +68,7 @@ impl<'g> Contents<'g> {
 
     /// The content of one item, following Content-IDs through other references: first to the end of
     /// the chain, then back. Chains may be as long as the message.
-    pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found {
+    pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found<Obtained> {
         let plan = self.plan;
         let mut chain: Vec<(usize, &Item<'_>)> = Vec::new();
         let mut entered = HashSet::new();
@@ -98,7 +78,7 @@ impl<'g> Contents<'g> {
                 break known.clone();
             }
             let Some(item) = plan.references.get(at) else {
-                break Found::Unasked;
+                break Ok(None);
             };
             let Some(next) = self.through(item) else {
                 let found = self.directly(session, item);
@@ -111,7 +91,7 @@ impl<'g> Contents<'g> {
             };
             if !entered.insert(at) {
                 let detail = "its Content-ID leads back to itself";
-                break Found::Refused(Refusal::lasting(Reason::ReferenceLoop, detail));
+                break Err(Refusal::lasting(Reason::ReferenceLoop, detail));
             }
             chain.push((at, item));
             at = next;
@@ -129,44 +109,36 @@ impl<'g> Contents<'g> {
     }
 
     /// The content of an item that does not go through another one.
-    fn directly(&mut self, session: &mut Session<'_>, item: &Item<'_>) -> Found {
+    fn directly(&mut self, session: &mut Session<'_>, item: &Item<'_>) -> Found<Obtained> {
         match &item.step {
-            Step::Leave(refusal) => Found::Refused(refusal.clone()),
-            Step::Decode => content::decode(&item.body, session.policy()).into(),
+            Step::Leave(refusal) => Err(refusal.clone()),
+            Step::Decode => content::decode(&item.body, session.policy()).map(Some),
             Step::Retrieve { url, .. } => {
                 session.retrieve(&[item]);
-                match session.answered(item, url) {
-                    None => Found::Refused(session.ledger.enough_retrievals()),
-                    Some(Answered::Unasked) => Found::Unasked,
-                    Some(Answered::Refused(refusal)) => Found::Refused(refusal),
-                    Some(Answered::Content(answer)) => {
-                        // Thousands of parts may refer to one answer: each reads what names it anew.
-                        if let Err(refusal) = session.ledger.work(answer.names_length()) {
-                            return Found::Refused(refusal);
-                        }
-                        let fields = &item.body.phantom.fields;
-                        let encoding = fields.value(self.current, "Content-Transfer-Encoding");
-                        let encoding = TransferEncoding::of(encoding);
-                        // And each decodes it anew, which makes digests and line ends its own, too.
-                        if content::is_decoded(&item.body, encoding)
-                            && let Err(refusal) = session.ledger.work(answer.len() * 3)
-                        {
-                            return Found::Refused(refusal);
-                        }
-                        let location = location(session.policy(), item, url, &answer);
-                        let source_field =
-                            source_field(session.policy(), item, url, (&answer, &location));
-                        content::take(&item.body, &answer, encoding, &location)
-                            .map(|obtained| Obtained {
-                                source_field,
-                                ..obtained
-                            })
-                            .into()
-                    }
+                let answered = session.answered(item, url);
+                let Some(answer) = answered.ok_or_else(|| session.ledger.enough_retrievals())??
+                else {
+                    return Ok(None);
+                };
+                // Thousands of parts may refer to one answer: each reads what names it anew.
+                session.ledger.work(answer.names_length())?;
+                let fields = &item.body.phantom.fields;
+                let encoding = fields.value(self.current, "Content-Transfer-Encoding");
+                let encoding = TransferEncoding::of(encoding);
+                // And each decodes it anew, which makes digests and line ends its own, too.
+                if content::is_decoded(&item.body, encoding) {
+                    session.ledger.work(answer.len() * 3)?;
                 }
+                let location = location(session.policy(), item, url, &answer);
+                let source_field = source_field(session.policy(), item, url, (&answer, &location));
+                let obtained = content::take(&item.body, &answer, encoding, &location)?;
+                Ok(Some(Obtained {
+                    source_field,
+                    ..obtained
+                }))
             }
             Step::Read { folder, name } => match session.beside {
-                None => Found::Unasked,
+                None => Ok(None),
                 Some(beside) => session.read(beside, folder, name.as_deref()),
             },
             Step::Copy(part) => {
@@ -177,11 +149,10 @@ impl<'g> Contents<'g> {
                     let octets = content::decoded(current, tree, *part)?;
                     Ok(content::copy(current, tree, *part, octets))
                 });
-                let copy = copy.clone();
+                let copy = copy.clone()?;
                 // Each reference writes, encodes and folds what the fields say anew.
-                let header = tree.part(*part).header.len() * 8;
-                copy.and_then(|copy| session.ledger.work(header).map(|()| copy))
-                    .into()
+                session.ledger.work(tree.part(*part).header.len() * 8)?;
+                Ok(Some(copy))
             }
         }
     }
@@ -234,34 +205,30 @@ fn source_field(
     Some(field.into())
 }
 
-fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found) -> Found {
-    match found {
-        // What was stored is not yet what it was.
-        Found::Content(obtained) if item.body.form == Form::Scrubbed => {
-            let size = obtained.octets.len() as u64;
-            let judged = session.policy().judge_size(size);
-            judged.map(|()| obtained).into()
-        }
-        Found::Content(obtained) => content::admit(obtained, &item.body, session.policy()).into(),
-        other => other,
+fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> Found<Obtained> {
+    let Some(obtained) = found? else {
+        return Ok(None);
+    };
+    // What was stored is not yet what it was.
+    if item.body.form == Form::Scrubbed {
+        session.policy().judge_size(obtained.octets.len() as u64)?;
+        return Ok(Some(obtained));
     }
+    content::admit(obtained, &item.body, session.policy()).map(Some)
 }
 
 /// What an item gets that goes through another reference, which has this number.
-fn followed(number: &str, found: Found) -> Found {
-    match found {
-        Found::Content(mut obtained) => {
-            obtained.source_type = Some(obtained.essence.clone());
-            obtained.location = None;
-            Found::Content(obtained)
-        }
-        Found::Refused(refusal) => Found::Refused(Refusal {
-            detail: Detail::from(format!("part {number}, which it refers to, was left: "))
-                .then(root_detail(&refusal.detail)),
-            ..refusal
-        }),
-        Found::Unasked => Found::Unasked,
-    }
+fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
+    let found = found.map_err(|refusal| Refusal {
+        detail: Detail::from(format!("part {number}, which it refers to, was left: "))
+            .then(root_detail(&refusal.detail)),
+        ..refusal
+    })?;
+    Ok(found.map(|obtained| Obtained {
+        source_type: Some(obtained.essence.clone()),
+        location: None,
+        ..obtained
+    }))
 }
 
 /// A chain of references names its end only.
@@ -276,17 +243,13 @@ fn root_detail(detail: &Detail) -> Detail {
 
 impl Session<'_> {
     /// A file beside the mailbox. It counts as no retrieval: nobody is asked, and the mail cannot name it twice.
-    fn read(&mut self, beside: &Sidecars, folder: &str, name: Option<&str>) -> Found {
+    fn read(&self, beside: &Sidecars, folder: &str, name: Option<&str>) -> Found<Obtained> {
         let policy = self.policy();
         if self.is_forecast() {
-            return match beside.look(folder, name, policy) {
-                Ok(()) => Found::Unasked,
-                Err(refusal) => Found::Refused(refusal),
-            };
+            return beside.look(folder, name, policy).map(|()| None);
         }
-        let read = beside.read(folder, name, policy, self.deadline);
-        let answer = read.map(Answer::from);
-        answer.map(|answer| content::read(&answer)).into()
+        let read = beside.read(folder, name, policy, self.deadline)?;
+        Ok(Some(content::read(&Answer::from(read))))
     }
 
     /// Retrieves, side by side, what these items need and nobody asked for yet.
@@ -310,38 +273,29 @@ impl Session<'_> {
             // What is one too many is not remembered: there may be ten thousand of them.
             if self.ledger.retrieve().is_ok() {
                 // A run that writes nothing starts no program.
-                if self.is_rehearsal() && is_question(&url) {
-                    self.retrieved.insert(key, Answered::Unasked);
-                    continue;
+                if !(self.is_rehearsal() && is_question(&url)) {
+                    requests.push(Request {
+                        url,
+                        accept,
+                        deadline: self.deadline,
+                        date: self.date,
+                    });
                 }
-                requests.push(Request {
-                    url,
-                    accept,
-                    deadline: self.deadline,
-                    date: self.date,
-                });
-                self.retrieved.insert(key, Answered::Unasked);
+                self.retrieved.insert(key, Ok(None));
             }
         }
-        let (Retrieving::Of(fetch) | Retrieving::Rehearsing(fetch)) = self.asking else {
-            return;
-        };
-        if requests.is_empty() {
+        if requests.is_empty() || self.is_forecast() {
             return;
         }
         let in_flight = self.policy().limits.in_flight;
         let room = self.ledger.room_for_bodies();
-        let answers = fetch_all(fetch, &requests, in_flight, room);
+        let answers = fetch_all(self.fetch, &requests, in_flight, room);
         for (request, answer) in requests.into_iter().zip(answers) {
-            let answered = match answer.map(Answer::from) {
-                Ok(answer) => {
-                    self.ledger.hold(answer.len());
-                    Answered::Content(answer)
-                }
-                Err(refusal) => Answered::Refused(refusal),
-            };
-            self.retrieved
-                .insert((request.url, request.accept), answered);
+            let found = answer.map(|answer| Some(Answer::from(answer)));
+            if let Ok(Some(answer)) = &found {
+                self.ledger.hold(answer.len());
+            }
+            self.retrieved.insert((request.url, request.accept), found);
         }
     }
 }

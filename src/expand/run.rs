@@ -11,19 +11,10 @@ use crate::error::Error;
 use crate::lengths::{Lengths, corrected};
 use crate::mime;
 use crate::policy::{Links, OnFailure, Policy};
-use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Row};
-
-/// What was decided about a message.
-pub(super) struct Outcomes {
-    pub(super) edits: Edits,
-    pub(super) report: Report,
-    /// The first failure that may be over later.
-    temporary: Option<Detail>,
-}
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Row};
 
 impl Session<'_> {
-    /// Decides about everything in the message.
-    pub(super) fn run(&mut self, message: &[u8]) -> Outcomes {
+    pub(super) fn run(&mut self, message: &[u8]) -> Pass {
         let mut outcomes = self.references(message);
         let embedding = self.embed(message, &mut outcomes);
         // Nothing is retrieved any more, and what came is in the edits.
@@ -81,15 +72,9 @@ impl Session<'_> {
 
     /// Follows the references, in passes over the message: what came in may have brought the
     /// Content-ID that another reference names.
-    fn references(&mut self, message: &[u8]) -> Outcomes {
-        let mut outcomes = Outcomes {
-            edits: Edits::new(),
-            report: Report::default(),
-            temporary: None,
-        };
-        let pass = self.unflatten(message);
-        outcomes.report.rows = pass.rows;
-        let (mut current, edits) = pass.edits.put_together(message);
+    fn references(&mut self, message: &[u8]) -> Pass {
+        let mut outcomes = self.unflatten(message);
+        let (mut current, edits) = outcomes.take_edits().put_together(message);
         outcomes.edits = edits;
         if !self.kinds.references {
             return outcomes;
@@ -108,8 +93,8 @@ impl Session<'_> {
             let report = &mut outcomes.report;
             let is_settled = |row: &Row| row.outcome != Outcome::Left || row.kind == Kind::Eudora;
             report.rows.retain(is_settled);
-            report.rows.extend(pass.rows);
-            report.notes.extend(pass.notes);
+            report.rows.extend(pass.report.rows);
+            report.notes.extend(pass.report.notes);
             outcomes.temporary = outcomes.temporary.take().or(pass.temporary);
             self.ledger.keep();
             if pass.edits.is_empty() {
@@ -129,7 +114,7 @@ impl Session<'_> {
     }
 
     /// The message with the edits made, if it may hold documents. The edits are slices of it then.
-    fn with_documents<'m>(&self, outcomes: &mut Outcomes, message: &'m [u8]) -> Option<Output<'m>> {
+    fn with_documents<'m>(&self, outcomes: &mut Pass, message: &'m [u8]) -> Option<Output<'m>> {
         let may_hold = match outcomes.edits.is_empty() {
             true => self.kinds.documents,
             false => {
@@ -148,7 +133,7 @@ impl Session<'_> {
     }
 
     /// Says that the documents were not even looked for.
-    fn not_looked_at(&self, outcomes: &mut Outcomes, kind: Kind, detail: &str, refusal: &Refusal) {
+    fn not_looked_at(&self, outcomes: &mut Pass, kind: Kind, detail: &str, refusal: &Refusal) {
         let mut row = Row::new(self.name, String::new(), kind, Outcome::Left);
         row.reason = Some(refusal.reason);
         row.detail = Detail::from(format!("{detail}: ")).then(refusal.detail.clone());
@@ -156,7 +141,7 @@ impl Session<'_> {
     }
 
     /// Makes what documents show a part of the mail.
-    fn embed(&mut self, message: &[u8], outcomes: &mut Outcomes) -> Embedding {
+    fn embed(&mut self, message: &[u8], outcomes: &mut Pass) -> Embedding {
         if !self.policy().embed.is_on() {
             return Embedding::default();
         }
@@ -181,7 +166,7 @@ impl Session<'_> {
     }
 
     /// Resolves the links of all documents, which are told of by the numbers that they had before the embedding.
-    fn links(&mut self, message: &[u8], outcomes: &mut Outcomes, embedding: &Embedding) {
+    fn links(&mut self, message: &[u8], outcomes: &mut Pass, embedding: &Embedding) {
         if self.policy().links != Links::Resolve {
             return;
         }
@@ -204,7 +189,7 @@ impl Session<'_> {
     }
 }
 
-impl Outcomes {
+impl Pass {
     fn take_edits(&mut self) -> Edits {
         std::mem::take(&mut self.edits)
     }

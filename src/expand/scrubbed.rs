@@ -2,21 +2,17 @@
 //! part that it becomes.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use super::answer::Octets;
-use super::content::Obtained;
+use super::content::{OCTETS, Obtained};
 use crate::external_body::{ExternalBody, Scrap, Scrubbed, Unescaped, unescaped};
-use crate::mime::entity::folded_url;
-use crate::mime::media_type;
+use crate::mime::entity::{folded_url, push_field};
+use crate::mime::media_type::{self, is_composite};
 use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};
 use crate::mime::{PartId, TransferEncoding};
 use crate::policy::{Mismatch, Policy};
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
-
-/// The type of octets that nobody described.
-const OCTETS: &str = "application/octet-stream";
 
 /// Content as it was before Mailman stored it.
 pub(super) struct Stored {
@@ -25,6 +21,9 @@ pub(super) struct Stored {
     description: Option<String>,
     /// The URL that the mail shows.
     link: Option<String>,
+    /// Of what the mail shows within a text.
+    content_id: Option<String>,
+    is_inline: bool,
 }
 
 /// A text with notes, while it is decided what comes in their places.
@@ -32,7 +31,6 @@ pub(super) struct Text {
     pub(super) part: PartId,
     /// What it says, if it is encoded: its notes are places in this.
     pub(super) decoded: Option<Vec<u8>>,
-    /// Its notes, in order.
     pub(super) notes: Vec<Span>,
     /// What parts are divided by.
     pub(super) boundary: Vec<u8>,
@@ -40,11 +38,9 @@ pub(super) struct Text {
     pub(super) is_nested: bool,
     /// The empty lines behind each note, if all go.
     pub(super) behind: HashMap<usize, Span>,
-    /// Whether one note is all of it.
     pub(super) is_whole: bool,
     /// Octets that boundaries and fields take, to be counted once.
     pub(super) overhead: i64,
-    pub(super) filled: Vec<(Filled, Range<usize>)>,
 }
 
 impl Text {
@@ -57,22 +53,15 @@ impl Text {
     }
 }
 
-/// What stands in the place of a note.
-pub(super) struct Filled {
-    pub(super) part: PartId,
-    /// Which note of the text.
-    pub(super) number: usize,
-    pub(super) new: NewPart,
-    /// Octets that the message gains.
-    pub(super) growth: i64,
-}
-
-/// A part that comes in.
 pub(super) struct NewPart {
     /// Its fields, each with its line end.
     pub(super) fields: Vec<u8>,
     pub(super) body: Vec<u8>,
     pub(super) is_base64: bool,
+    /// Which note of a text it stands for.
+    pub(super) number: usize,
+    /// Octets that the message gains.
+    pub(super) growth: i64,
 }
 
 impl NewPart {
@@ -151,6 +140,8 @@ impl Stored {
             name,
             description: scrubbed.description.clone(),
             link: None,
+            content_id: None,
+            is_inline: false,
         })
     }
 
@@ -165,7 +156,32 @@ impl Stored {
             name: body.file_name.clone(),
             description: None,
             link: hosted.map(|hosted| hosted.link.clone()),
+            content_id: None,
+            is_inline: false,
             obtained,
+        }
+    }
+
+    /// A file that Eudora kept, and the Content-ID or the URL by which the mail shows it.
+    #[cfg(all(feature = "file", feature = "mailbox"))]
+    pub(super) fn beside(
+        obtained: Obtained,
+        name: String,
+        shown_by: Option<Result<String, String>>,
+    ) -> Self {
+        let is_inline = shown_by.is_some();
+        let (content_id, link) = match shown_by {
+            Some(Ok(content_id)) => (Some(content_id), None),
+            Some(Err(link)) => (None, Some(link)),
+            None => (None, None),
+        };
+        Self {
+            obtained,
+            name: Some(name),
+            description: None,
+            link,
+            content_id,
+            is_inline,
         }
     }
 
@@ -190,7 +206,6 @@ impl Stored {
         }
     }
 
-    /// The part.
     pub(super) fn written(&self, encoded: Encoded, newline: Newline) -> NewPart {
         let essence = &self.obtained.essence;
         // A list's server knows none; a cloud says what it knows.
@@ -203,15 +218,17 @@ impl Stored {
             .map(|charset| ("charset".to_owned(), charset.to_owned()))
             .into_iter()
             .collect();
-        let mut fields = b"Content-Type: ".to_vec();
-        fields.extend_from_slice(&media_type::write(essence, &parameters));
+        let mut fields = media_type::write(essence, &parameters);
         if encoded.encoding != TransferEncoding::SevenBit {
-            fields.extend_from_slice(b"Content-Transfer-Encoding: ");
-            fields.extend_from_slice(encoded.encoding.as_str().as_bytes());
-            fields.extend_from_slice(b"\r\n");
+            let encoding = encoded.encoding.as_str();
+            let name = "Content-Transfer-Encoding";
+            push_field(&mut fields, name, encoding, Newline::CrLf);
         }
         if self.name.is_some() || self.link.is_some() {
-            fields.extend_from_slice(b"Content-Disposition: attachment");
+            fields.extend_from_slice(match self.is_inline {
+                true => b"Content-Disposition: inline".as_slice(),
+                false => b"Content-Disposition: attachment",
+            });
             let name = self.name.iter();
             let name: Vec<_> = name
                 .map(|name| ("filename".to_owned(), name.clone()))
@@ -222,6 +239,9 @@ impl Stored {
         }
         if let Some(description) = &self.description {
             fields.extend_from_slice(&media_type::write_text("Content-Description", description));
+        }
+        if let Some(id) = &self.content_id {
+            push_field(&mut fields, "Content-ID", &format!("<{id}>"), Newline::CrLf);
         }
         if let Some(link) = &self.link {
             fields.extend_from_slice(&folded_url("Content-Location", link, Newline::CrLf));
@@ -236,6 +256,8 @@ impl Stored {
             fields: with_newlines(fields, newline),
             is_base64: encoded.encoding == TransferEncoding::Base64,
             body: encoded.body,
+            number: 0,
+            growth: 0,
         }
     }
 }
@@ -250,10 +272,6 @@ fn without_first_line(mut message: Vec<u8>) -> Vec<u8> {
     let end = memchr::memchr(b'\n', &message).map_or(message.len(), |end| end + 1);
     message.drain(..end);
     message
-}
-
-fn is_composite(essence: &str) -> bool {
-    essence.starts_with("multipart/") || essence.starts_with("message/")
 }
 
 /// Whether a server showed a page, as to somebody who has to sign in: HTML, where neither the note nor the name of the file

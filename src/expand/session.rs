@@ -20,14 +20,14 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// How long behind the deadline of the retrievals work goes on, at most: what came shortly before is put in.
 const BEHIND_DEADLINE: Duration = Duration::from_secs(5);
 
-/// One message while it is worked on.
 pub(super) struct Session<'s> {
     pub(super) settings: &'s Settings,
     /// What the prefilter found in the message as it came.
     pub(super) kinds: Kinds,
     /// What rows call the message.
     pub(super) name: &'s str,
-    pub(super) asking: Retrieving<'s>,
+    pub(super) fetch: &'s dyn Fetch,
+    pub(super) asking: Asking,
     /// What lies beside it in its mailbox.
     pub(super) beside: Option<&'s Sidecars>,
     /// When nothing is retrieved any more. Work ends a little later.
@@ -35,33 +35,25 @@ pub(super) struct Session<'s> {
     /// When the message was on its way, if whoever is asked heeds that.
     pub(super) date: Option<SystemTime>,
     /// Answers so far, by URL and wanted type: nothing is asked twice. Of URLs beyond the limit there is none.
-    pub(super) retrieved: HashMap<(String, Option<String>), Answered>,
+    pub(super) retrieved: HashMap<(String, Option<String>), Found<Answer>>,
     pub(super) ledger: Ledger,
     /// The `cid:` URLs that were written, for the last look at what is handed on.
     #[cfg(debug_assertions)]
     pub(super) written: HashSet<String>,
 }
 
-/// What is known of a URL.
-#[derive(Clone, Debug)]
-pub(super) enum Answered {
-    /// The whole body.
-    Content(Answer),
-    /// Why there is none.
-    Refused(Refusal),
-    /// It was not asked for, or is being asked for now.
-    Unasked,
-}
+/// What came of looking for content: none where somebody would have to be asked and nobody is, or is being asked now.
+pub(super) type Found<T> = Result<Option<T>, Refusal>;
 
-/// The fetcher that is asked for what is not in the message.
-#[derive(Clone, Copy)]
-pub(super) enum Retrieving<'s> {
-    /// This one.
-    Of(&'s dyn Fetch),
-    /// This one, for a run that writes nothing: what it does not retrieve would come.
+/// Whether sources are asked for what is not in the message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asking {
+    Sources,
+    /// They are, in a run that writes nothing: pictures that they do not give count as embedded where links are resolved,
+    /// and in what the message gains.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    Rehearsing(&'s dyn Fetch),
-    /// Nobody: it is to be said what would be done.
+    Rehearsing,
+    /// The rows of the report say what would become of each reference.
     Nobody,
 }
 
@@ -71,7 +63,7 @@ impl<'s> Session<'s> {
         message: &[u8],
         kinds: Kinds,
         name: &'s str,
-        asking: Retrieving<'s>,
+        (fetch, asking): (&'s dyn Fetch, Asking),
         beside: Option<&'s Sidecars>,
     ) -> Self {
         let limits = &settings.policy.limits;
@@ -83,14 +75,13 @@ impl<'s> Session<'s> {
             settings,
             kinds,
             name,
+            fetch,
             asking,
             beside,
             deadline,
-            date: match asking {
-                Retrieving::Of(fetch) | Retrieving::Rehearsing(fetch) if fetch.heeds_date() => {
-                    date::of(message, SystemTime::now())
-                }
-                _ => None,
+            date: match asking != Asking::Nobody && fetch.heeds_date() {
+                true => date::of(message, SystemTime::now()),
+                false => None,
             },
             retrieved: HashMap::new(),
             ledger: Ledger::new(limits, message.len()).until(end),
@@ -112,11 +103,11 @@ impl<'s> Session<'s> {
 
     /// Whether it is only to be said what would be done.
     pub(super) fn is_forecast(&self) -> bool {
-        matches!(self.asking, Retrieving::Nobody)
+        self.asking == Asking::Nobody
     }
 
     /// Whether nothing of it will be written.
     pub(super) fn is_rehearsal(&self) -> bool {
-        !matches!(self.asking, Retrieving::Of(_))
+        self.asking != Asking::Sources
     }
 }

@@ -25,24 +25,13 @@ use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
 use crate::lengths::is_length;
 use crate::link::base::{Base, THIS_MESSAGE};
-use crate::mime::entity::folded_url;
+use crate::mime::entity::{folded_url, push_field};
 use crate::mime::header::{Field, has_control_character};
-use crate::mime::media_type::{self, is_ascii_compatible};
+use crate::mime::media_type::{self, is_ascii_compatible, is_composite};
 use crate::mime::transfer::{Encoded, encode_base64, encode_like, encode_text, with_newlines};
 use crate::mime::{MediaType, PartId, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
-
-/// What kind of content is put in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum ContentKind {
-    /// Octets.
-    Leaf,
-    /// Octets that may be a reference themselves.
-    Reference,
-    /// `multipart/*` or `message/*`, which hold parts of their own.
-    Composite,
-}
 
 /// Content on its way into the place of a reference.
 pub(super) struct Substitute<'p> {
@@ -55,7 +44,6 @@ pub(super) struct Substitute<'p> {
     obtained: Obtained,
     /// The Content-Type field of the new part, with its terminator.
     content_type: Vec<u8>,
-    pub(super) content: ContentKind,
 }
 
 impl<'p> Substitute<'p> {
@@ -70,15 +58,9 @@ impl<'p> Substitute<'p> {
         body: &'p ExternalBody<'p>,
         obtained: Obtained,
     ) -> Result<Self, Refusal> {
-        let content = match obtained.essence.split('/').next() {
-            _ if obtained.essence == ESSENCE => {
-                return Err(composite::refused("it is an external body itself"));
-            }
-            Some("multipart" | "message") => ContentKind::Composite,
-            // With --follow shortcuts such a file is a reference itself.
-            _ if obtained.essence.ends_with("internet-shortcut") => ContentKind::Reference,
-            _ => ContentKind::Leaf,
-        };
+        if obtained.essence == ESSENCE {
+            return Err(composite::refused("it is an external body itself"));
+        }
         let mut substitute = Self {
             original,
             tree,
@@ -89,7 +71,6 @@ impl<'p> Substitute<'p> {
                 .suffix()
                 .filter(|_| !(body.is_page_about_it() && obtained.essence == "text/html")),
             content_type: Vec::new(),
-            content,
             obtained,
         };
         let mut taken = substitute.taken();
@@ -102,7 +83,16 @@ impl<'p> Substitute<'p> {
         Ok(substitute)
     }
 
-    /// The network URL that the content came from.
+    /// Whether the content is `multipart/*` or `message/*`, which hold parts of their own.
+    pub(super) fn is_composite(&self) -> bool {
+        is_composite(&self.obtained.essence)
+    }
+
+    /// Whether the new part may be a reference itself: with `--follow shortcuts` such a file is one.
+    pub(super) fn may_be_reference(&self) -> bool {
+        self.obtained.essence.ends_with("internet-shortcut") && !self.is_composite()
+    }
+
     pub(super) fn location(&self) -> Option<&str> {
         self.obtained.location.as_deref()
     }
@@ -142,7 +132,6 @@ impl<'p> Substitute<'p> {
         self.obtained.essence.starts_with("multipart/")
     }
 
-    /// How many octets the content has.
     pub(super) fn octets(&self) -> usize {
         self.obtained.octets.len()
     }
@@ -186,14 +175,9 @@ impl<'p> Substitute<'p> {
 
     /// A composite goes as it is (RFC 2045 §6.4), if it can.
     fn pass_composite(&self, body: Vec<u8>) -> Result<Encoded, Refusal> {
-        let boundaries = self.tree.boundaries_around(self.body.part);
-        let enclosing: Vec<TransferEncoding> = self
-            .tree
-            .ancestors(self.body.part)
-            .map(|above| self.tree.part(above).encoding)
-            .collect();
-        let header = self.header_of_multipart();
-        composite::fit(&header, body, &boundaries, &enclosing)
+        let (tree, part) = (self.tree, self.body.part);
+        let boundaries = tree.boundaries_around(part);
+        composite::fit(tree, part, &self.header_of_multipart(), body, &boundaries)
     }
 
     fn encode(&mut self) -> Encoded {
@@ -284,17 +268,13 @@ impl<'p> Substitute<'p> {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
         let newline = self.newline.bytes();
-        let transfer_encoding = [
-            b"Content-Transfer-Encoding: ".as_slice(),
-            encoded.encoding.as_str().as_bytes(),
-            newline,
-        ]
-        .concat();
+        let mut transfer_encoding = Vec::new();
+        let (name, value) = ("Content-Transfer-Encoding", encoded.encoding.as_str());
+        push_field(&mut transfer_encoding, name, value, self.newline);
         let has = |name| self.taken().any(|field| field.is(original, name));
         let mut written = Vec::new();
         if self.tree.is_message(self.body.part) && outer.first(original, "MIME-Version").is_none() {
-            written.extend_from_slice(b"MIME-Version: 1.0");
-            written.extend_from_slice(newline);
+            push_field(&mut written, "MIME-Version", "1.0", self.newline);
         }
         if !has("Content-Type") {
             written.extend_from_slice(&self.content_type);
@@ -367,8 +347,7 @@ impl<'p> Substitute<'p> {
         crate::link::base::location(Some(&around), own)
     }
 
-    /// The edit of separator and body. `last_stays` tells whether the header's last field is kept;
-    /// `fields` come behind it.
+    /// `last_stays` tells whether the header's last field is kept; `fields` come behind it.
     /// The edits that put the end of the header and the body there. They are two: the body, the
     /// largest thing there is, is handed on as it was encoded, and not copied behind a few octets.
     fn body_edits(&self, encoded: Encoded, last_stays: bool, fields: &[u8]) -> [Edit; 2] {

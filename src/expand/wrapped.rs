@@ -2,6 +2,7 @@
 
 use crate::edit::{Edit, Group};
 use crate::lengths::is_length;
+use crate::mime::entity::push_field;
 use crate::mime::{Field, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
 
@@ -59,13 +60,44 @@ pub(super) fn encoding_field(tree: &Tree, part: PartId) -> Vec<u8> {
         _ => return Vec::new(),
     };
     let mut field = Vec::new();
-    let name = b"Content-Transfer-Encoding: ";
-    push_line(
+    push_field(
         &mut field,
-        &[name, encoding.as_bytes()],
-        tree.newline.bytes(),
+        "Content-Transfer-Encoding",
+        encoding,
+        tree.newline,
     );
     field
+}
+
+/// The edits by which parts come into a multipart, each written with the lines around it: behind what it `is_made` around, or
+/// in front of its last boundary line.
+pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
+    at: usize,
+    boundary: &[u8],
+    newline: Newline,
+    is_made: bool,
+    parts: impl Iterator<Item = (usize, W)>,
+) -> Group {
+    let newline = newline.bytes();
+    // Each is dropped once it was copied: together they may be all that the message gains.
+    let edits = parts.map(|(length, write)| {
+        let mut inserted = Vec::with_capacity(length + boundary.len() + b"\r\n--\r\n".len());
+        if is_made {
+            inserted.extend_from_slice(newline);
+        }
+        push_line(&mut inserted, &[b"--", boundary], newline);
+        write(&mut inserted);
+        if !is_made {
+            inserted.extend_from_slice(newline);
+        }
+        Edit::insert(at, inserted)
+    });
+    edits.collect()
+}
+
+/// Where the last boundary line of a multipart begins. The line break in front belongs to it where there is one.
+pub(super) fn before_close(original: &[u8], close: Span) -> usize {
+    close.end - close.of(original).trim_ascii_start().len()
 }
 
 /// The line that closes a multipart. It has an end of its own where none follows.

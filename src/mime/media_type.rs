@@ -176,15 +176,16 @@ fn token(bytes: &[u8], from: usize) -> &[u8] {
     rest.get(..length).unwrap_or_default()
 }
 
-/// A whole Content-Type value for a part that has no original, its parameters quoted or RFC
+/// A whole Content-Type field for a part that has no original, its parameters quoted or RFC
 /// 2231-encoded as needed; line ends are CRLF, the last one included.
 pub fn write(essence: &str, parameters: &[(String, String)]) -> Vec<u8> {
     let mut value = ContentType::new(essence);
     for (name, text) in parameters {
         value = value.attribute(name.as_str(), text.as_str());
     }
-    let mut written = Vec::new();
-    value.write_header(&mut written, "Content-Type: ".len());
+    let mut written = b"Content-Type: ".to_vec();
+    let length = written.len();
+    value.write_header(&mut written, length);
     written
 }
 
@@ -213,6 +214,11 @@ pub fn write_text(name: &str, text: &str) -> Vec<u8> {
     let length = written.len();
     Text::new(text).write_header(&mut written, length);
     written
+}
+
+/// Whether a type holds parts of its own.
+pub fn is_composite(essence: &str) -> bool {
+    essence.starts_with("multipart/") || essence.starts_with("message/")
 }
 
 /// Whether what looks like ASCII in a text of this charset (any case) is, but for the second bytes of
@@ -327,6 +333,7 @@ mod tests {
             ("name".to_owned(), "Jahresabschluß; \"2024\".pdf".to_owned()),
         ];
         let written = write("text/plain", &parameters);
+        let written = &written["Content-Type: ".len()..];
         let typed = MediaType::parse(&written);
         assert_eq!(typed.essence, "text/plain");
         for (name, text) in &parameters {

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use crate::external_body::{ESSENCE, identifier};
+use crate::mime::media_type::is_composite;
 use crate::mime::{PartId, Tree};
 use crate::report::{Reason, Refusal};
 
@@ -108,10 +109,12 @@ impl ContentIds {
         if tree.ancestors(part).any(|above| above == bearer) {
             return Err(leads_back(content_id));
         }
-        if is_composite(&tree.part(bearer).essence) {
+        let essence = &tree.part(bearer).essence;
+        // An external body counts as what it stands for.
+        if essence != ESSENCE && is_composite(essence) {
             return Err(Refusal::lasting(
                 Reason::CompositeTarget,
-                format!("<{content_id}> is a {}", tree.part(bearer).essence),
+                format!("<{content_id}> is a {essence}"),
             ));
         }
         if tree.is_cut_off(bearer) {
@@ -164,9 +167,4 @@ fn leads_back(content_id: &str) -> Refusal {
         Reason::ReferenceLoop,
         format!("<{content_id}> is the part itself, or one that it stands in"),
     )
-}
-
-/// Whether a type holds parts of its own. An external body counts as what it stands for.
-fn is_composite(essence: &str) -> bool {
-    essence != ESSENCE && (essence.starts_with("multipart/") || essence.starts_with("message/"))
 }

@@ -1,10 +1,10 @@
 //! What the new parts of a document are put into.
 
+use crate::expand::wrapped::before_close;
 use crate::mime::{Content, PartId, Tree};
 use crate::plan::documents::RELATED;
 use crate::report::{Reason, Refusal};
 
-/// The multipart that takes the new parts of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Container {
     /// This multipart/related, in front of its last boundary line, which begins at `end`.
@@ -28,12 +28,9 @@ impl Container {
                     let detail = "no boundary line ends its multipart";
                     return refuse(Reason::IncompleteBody, detail);
                 };
-                // The line break in front belongs to it where there is one.
-                let line = close.of(original);
-                let end = close.end - line.trim_ascii_start().len();
                 return Ok(Self::Extended {
                     related: above,
-                    end,
+                    end: before_close(original, close),
                 });
             }
             if entity.essence == "multipart/alternative" {

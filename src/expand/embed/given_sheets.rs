@@ -12,7 +12,7 @@ use super::style;
 use super::wanted::Wanted;
 use super::{Given, Pending};
 use crate::expand::answer::Octets;
-use crate::expand::session::{Answered, Session};
+use crate::expand::session::Session;
 use crate::mime::PartId;
 use crate::mime::transfer::base64_length_with;
 use crate::plan::documents::{Fallbacks, cid_escaped, sheet};
@@ -53,7 +53,7 @@ impl Pending<'_> {
             };
             let is_sheet = wanted.is_sheet;
             if let Some((url, source)) = wanted.otherwise.clone()
-                && let Some(Answered::Refused(refusal)) = session.retrieved.get(&wanted.asked())
+                && let Some(Err(refusal)) = session.retrieved.get(&wanted.asked())
                 && may_be_otherwise(refusal.reason)
             {
                 let other = places.number(Wanted {

@@ -27,7 +27,7 @@ use self::shape::{New, Shapes};
 use self::wanted::SHEET;
 use super::answer::Answer;
 use super::part_edits::PartEdits;
-use super::session::{Answered, Session};
+use super::session::Session;
 use crate::edit::{Edits, Group};
 use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
@@ -340,9 +340,9 @@ impl Pending<'_> {
         }
         let result = match session.retrieved.get(&wanted.asked()) {
             None => Err(session.ledger.enough_retrievals()),
-            Some(Answered::Unasked) => return None,
-            Some(Answered::Refused(refusal)) => Err(refusal.clone()),
-            Some(Answered::Content(answer)) => {
+            Some(Ok(None)) => return None,
+            Some(Err(refusal)) => Err(refusal.clone()),
+            Some(Ok(Some(answer))) => {
                 let answer: Answer = answer.clone();
                 let (pictures, policy) = (&mut self.pictures, session.policy());
                 let urls = (wanted.url.as_str(), wanted.source.as_str());
@@ -385,7 +385,7 @@ impl Pending<'_> {
             row.media_type = Some(SHEET.to_owned());
         }
         let answer = match wanted.and_then(|wanted| session.retrieved.get(&wanted.asked())) {
-            Some(Answered::Content(answer)) => Some(answer),
+            Some(Ok(Some(answer))) => Some(answer),
             _ => None,
         };
         // A short URL may lead to a long one, which each document tells anew.

@@ -90,7 +90,6 @@ fn digits_of(content_id: &str) -> Option<&str> {
     is_ours.then_some(digits)
 }
 
-/// Whether a Content-ID is of our form.
 pub(super) fn is_ours(content_id: &str) -> bool {
     digits_of(content_id).is_some()
 }

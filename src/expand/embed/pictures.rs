@@ -32,7 +32,6 @@ const SVG: &str = "image/svg+xml";
 /// Bytes of the name of a charset, at most.
 const LABEL: usize = 40;
 
-/// Where content came from.
 pub(super) struct From {
     url: String,
     /// The field that says more, with CRLF, if parts bear one.
@@ -63,7 +62,6 @@ struct Picture {
     charset: Option<String>,
     /// Where the first of equal ones came from.
     source: Option<From>,
-    /// SHA-256.
     hash: String,
     /// Ids are made of this hash: that of the octets where no charset tells equal ones apart.
     identity: String,

@@ -42,7 +42,6 @@ pub(super) enum Meaning {
 
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// Its number among the links of the document.
     pub(super) ordinal: usize,
     pub(super) meaning: Meaning,
     /// Bytes of the URL in the document.
@@ -52,7 +51,6 @@ pub(super) struct Place {
     pub(super) tag: usize,
     /// Whether it is the `src` that candidates of its tag stand beside.
     pub(super) is_source: bool,
-    /// Whether it is a candidate of a `srcset`.
     pub(super) is_candidate: bool,
     /// The `image-set()` of which it is an option.
     pub(super) image_set: Option<usize>,

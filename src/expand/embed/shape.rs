@@ -150,19 +150,20 @@ impl<'p> Shapes<'p> {
         mut group: Group,
         pictures: &Pictures<'_>,
     ) -> Group {
-        let newline = self.tree.newline.bytes();
         let boundary = self.tree.part(related).content.boundary();
         let boundary = boundary.unwrap_or_default();
-        let line = self.boundary_line(related);
-        // Each is dropped once it was copied: together they may be all that the message gains.
-        group.extend(self.new.iter().map(|(part, _)| {
-            let mut inserted = Vec::with_capacity(part.len() + line);
-            push_line(&mut inserted, &[b"--", boundary], newline);
-            part.append_to(&mut inserted, pictures, self.tree.newline);
-            inserted.extend_from_slice(newline);
-            Edit::insert(end, inserted)
-        }));
+        group.extend(self.parts(end, boundary, false, pictures));
         group
+    }
+
+    /// The edits by which the new parts of the document come in.
+    fn parts(&self, at: usize, boundary: &[u8], is_made: bool, pictures: &Pictures<'_>) -> Group {
+        let newline = self.tree.newline;
+        let new = self.new.iter().map(|(part, _)| {
+            let write = |bytes: &mut Vec<u8>| part.append_to(bytes, pictures, newline);
+            (part.len(), write)
+        });
+        wrapped::parts(at, boundary, newline, is_made, new)
     }
 
     fn wrapped(&self, document: PartId, mut group: Group, pictures: &Pictures<'_>) -> Group {
@@ -189,7 +190,6 @@ impl<'p> Shapes<'p> {
         group
     }
 
-    /// The fields of a new multipart/related.
     fn fields(&self, document: PartId, boundary: &str) -> Vec<u8> {
         let newline = self.tree.newline.bytes();
         let entity = self.tree.part(document);
@@ -222,15 +222,8 @@ impl<'p> Shapes<'p> {
         ends_line: bool,
         group: &mut Group,
     ) {
-        let newline = self.tree.newline.bytes();
         let end = self.tree.part(document).span.end;
-        group.extend(self.new.iter().map(|(part, _)| {
-            let mut inserted = Vec::with_capacity(part.len() + BOUNDARY_LINE);
-            inserted.extend_from_slice(newline);
-            push_line(&mut inserted, &[b"--", boundary.as_bytes()], newline);
-            part.append_to(&mut inserted, pictures, self.tree.newline);
-            Edit::insert(end, inserted)
-        }));
+        group.extend(self.parts(end, boundary.as_bytes(), true, pictures));
         let close = wrapped::close(boundary, ends_line, self.tree.newline);
         group.push(Edit::insert(end, close));
     }

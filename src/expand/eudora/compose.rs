@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::flattened::Flattened;
 use super::token::token;
 use crate::edit::{Edit, Edits, Overlap};
+use crate::expand::scrubbed::NewPart;
 use crate::external_body::{EudoraPiece, EudoraText, Wrapper};
 use crate::mime::header::unfold;
 use crate::mime::transfer::{encode_text, has_long_line, with_newlines};
@@ -13,8 +14,7 @@ use crate::span::{Newline, Span};
 
 /// A part that comes in: its fields, and its body.
 pub(super) struct File {
-    pub(super) fields: Vec<u8>,
-    pub(super) body: Vec<u8>,
+    pub(super) new: NewPart,
     /// The text with which it is shown, by its number among the pieces.
     pub(super) shown_in: Option<usize>,
 }
@@ -24,11 +24,6 @@ enum Slot<'f> {
     /// A text, and what is shown with it.
     Text(EudoraText, Vec<&'f File>),
     File(&'f File),
-}
-
-/// Adds a field.
-pub(super) fn push_field(fields: &mut Vec<u8>, name: &str, value: &str) {
-    fields.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
 }
 
 /// How the parts of a message are put together.
@@ -207,8 +202,7 @@ impl Composing<'_> {
                 let flowed = flowed.map(|_| ("format".to_owned(), "flowed".to_owned()));
                 let parameters: Vec<_> = charset.into_iter().chain(flowed).collect();
                 let essence = wrapper.map_or("text/plain", Wrapper::essence);
-                fields.push(b' ');
-                fields.extend_from_slice(&media_type::write(essence, &parameters));
+                fields = media_type::write(essence, &parameters);
             }
         }
         let is_ascii = text.span.of(message).is_ascii();
@@ -218,7 +212,8 @@ impl Composing<'_> {
         });
         // Browsers show nothing of a page that is all of a message where no encoding is named.
         if encoding != TransferEncoding::SevenBit || text.wrapper.is_some() {
-            push_field(&mut fields, "Content-Transfer-Encoding", encoding.as_str());
+            let name = "Content-Transfer-Encoding";
+            entity::push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);
         }
         let has_base = self
             .flattened
@@ -313,9 +308,7 @@ impl Composing<'_> {
         let multipart = |essence: &str, boundary: &str, wrapper: Option<Wrapper>| {
             let mut parameters = vec![("boundary".to_owned(), boundary.to_owned())];
             parameters.extend(wrapper.map(|it| ("type".to_owned(), it.essence().to_owned())));
-            let mut fields = b"Content-Type: ".to_vec();
-            fields.extend_from_slice(&media_type::write(essence, &parameters));
-            with_newlines(fields, newline)
+            with_newlines(media_type::write(essence, &parameters), newline)
         };
         let is_ascii =
             |text: &EudoraText| text.span.of(message).is_ascii() || self.encoded(text).is_some();
@@ -332,9 +325,9 @@ impl Composing<'_> {
                 new.extend_from_slice(&line(self.boundary, ""));
             }
             let push_file = |new: &mut Vec<u8>, file: &File| {
-                new.extend_from_slice(&file.fields);
+                new.extend_from_slice(&file.new.fields);
                 new.extend_from_slice(end);
-                new.extend_from_slice(&file.body);
+                new.extend_from_slice(&file.new.body);
             };
             match slot {
                 Slot::File(file) => push_file(&mut new, file),

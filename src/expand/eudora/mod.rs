@@ -15,26 +15,24 @@ mod token;
 
 use std::sync::PoisonError;
 
-use self::compose::{Composing, File, push_field};
+use self::compose::{Composing, File};
 pub(super) use self::flattened::Flattened;
 use self::shown::Referred;
-use super::answer::Answer;
+use super::answer::{Answer, Came, Octets};
+use super::content::{self, OCTETS, Obtained};
 use super::facts::Facts;
 use super::part_edits::overlapping;
 use super::pass::Pass;
-use super::scrubbed::charset_of;
+use super::scrubbed::Stored;
 use super::session::Session;
 use super::settings::Scope;
 use crate::edit::Edit;
 use crate::external_body::{EudoraNote, Follow, of_extension, of_macintosh};
 use crate::fetch::{EudoraFiles, Named, Sidecars};
-use crate::mime::transfer::{encode_base64, encode_text, with_newlines};
-use crate::mime::{TransferEncoding, entity, media_type, picture};
+use crate::mime::transfer::{encode_base64, encode_text};
+use crate::mime::{entity, picture};
 use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Row, Setting};
 use crate::span::Newline;
-
-/// The type of octets that nobody described.
-const OCTETS: &str = "application/octet-stream";
 
 /// Octets of the lines around a part, at most.
 const AROUND: usize = 200;
@@ -71,7 +69,8 @@ impl Session<'_> {
             }
             rows.iter_mut()
                 .for_each(|row| row.tell_refusal(refusal.clone()));
-            return Pass { rows, ..done };
+            done.report.rows = rows;
+            return done;
         }
         let boundary =
             entity::boundary(flattened.body.of(message), flattened.body.of(message), &[]);
@@ -111,7 +110,7 @@ impl Session<'_> {
                 }
             });
             if is_row {
-                done.rows.push(row);
+                done.report.rows.push(row);
             }
         }
         if flattened.is_cut {
@@ -122,7 +121,7 @@ impl Session<'_> {
                 policy.limits.parts
             ));
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
-            done.rows.push(row);
+            done.report.rows.push(row);
         }
         let composing = Composing {
             flattened: &flattened,
@@ -134,6 +133,7 @@ impl Session<'_> {
             Err(overlap) => {
                 let refusal = overlapping(overlap);
                 for row in done
+                    .report
                     .rows
                     .iter_mut()
                     .filter(|row| row.outcome != Outcome::Left)
@@ -146,10 +146,10 @@ impl Session<'_> {
             }
         };
         let gained: i64 = edits.iter().map(Edit::growth).sum();
-        if let Some(what) = what.filter(|_| done.rows.is_empty()) {
+        if let Some(what) = what.filter(|_| done.report.rows.is_empty()) {
             let mut row = row(Outcome::Rewritten);
             row.detail = what.into();
-            done.rows.push(row);
+            done.report.rows.push(row);
         }
         self.ledger.restore_gained(gained);
         self.ledger.keep();
@@ -171,83 +171,51 @@ impl Session<'_> {
         let length = files.length(named, policy)?;
         self.ledger
             .would_fit(i64::try_from(length).unwrap_or(i64::MAX))?;
-        let facts;
-        let (essence, octets) = match self.is_forecast() {
+        let obtained = match self.is_forecast() {
             // Whether it can be read is looked at; the row is that of a run that would.
             true => {
                 (row.outcome, row.bytes) = (Outcome::Expanded, Some(length));
                 row.detail =
                     format!("{}: the content is in a file beside the mailbox", note.name).into();
-                (declared(note).unwrap_or(OCTETS), Vec::new())
+                let essence = declared(note).unwrap_or(OCTETS);
+                Obtained::of(essence, Octets::shared(Vec::new()), Came::in_message())
             }
             false => {
                 let answer = Answer::from(files.read(named, policy, self.deadline)?);
                 self.ledger.hold(answer.len());
                 self.ledger.work(answer.len().saturating_mul(3))?;
-                let mut obtained = super::content::read(&answer);
-                let essence = essence_of(note, answer.octets().bytes());
-                essence.clone_into(&mut obtained.essence);
-                facts = Facts::of(&obtained);
-                facts.describe(row);
+                let mut obtained = content::read(&answer);
+                essence_of(note, obtained.octets.bytes()).clone_into(&mut obtained.essence);
+                Facts::of(&obtained).describe(row);
                 row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
-                (essence, answer.octets().bytes().to_vec())
+                obtained
             }
         };
-        row.media_type = Some(essence.to_owned());
-        policy.judge_type(essence)?;
+        row.media_type = Some(obtained.essence.clone());
+        policy.judge_type(&obtained.essence)?;
         let link = match note.is_embedded {
             true => shown.take(note.hashes),
             false => None,
         };
-        let is_text = essence.starts_with("text/");
-        let parameters: Vec<(String, String)> = charset_of(&octets)
-            .filter(|_| is_text)
-            .map(|charset| ("charset".to_owned(), charset.to_owned()))
-            .into_iter()
-            .collect();
-        let encoded = match is_text.then(|| lines_of(&octets)).flatten() {
+        let is_text = obtained.essence.starts_with("text/");
+        let octets = obtained.octets.bytes();
+        let encoded = match is_text.then(|| lines_of(octets)).flatten() {
             // An mbox would quote it.
             Some(text) if !holds_from(&text) => encode_text(text, newline, boundaries),
             Some(text) => encode_base64(&text, newline),
-            None => encode_base64(&octets, newline),
+            None => encode_base64(octets, newline),
         };
-        let mut fields = b"Content-Type: ".to_vec();
-        fields.extend_from_slice(&media_type::write(essence, &parameters));
-        if encoded.encoding != TransferEncoding::SevenBit {
-            push_field(
-                &mut fields,
-                "Content-Transfer-Encoding",
-                encoded.encoding.as_str(),
-            );
-        }
-        let name: String = note.name.replace('/', ":");
-        fields.extend_from_slice(match link {
-            Some(_) => b"Content-Disposition: inline".as_slice(),
-            None => b"Content-Disposition: attachment",
-        });
-        fields.extend_from_slice(&media_type::write_more(&[("filename".to_owned(), name)]));
-        fields.extend_from_slice(b"\r\n");
-        if let Some(link) = &link {
-            match &link.content_id {
-                Ok(id) => push_field(&mut fields, "Content-ID", &format!("<{id}>")),
-                Err(url) => fields.extend_from_slice(&entity::folded_url(
-                    "Content-Location",
-                    url,
-                    Newline::CrLf,
-                )),
-            }
+        let (shown_in, shown_by) = link.map(|link| (link.text, link.content_id)).unzip();
+        if shown_in.is_some() {
             row.remark("proved by the hash of what refers to it");
             row.proved = true;
         }
-        let fields = with_newlines(fields, newline);
-        let gained = fields.len() + encoded.body.len() + AROUND;
+        let name = note.name.replace('/', ":");
+        let new = Stored::beside(obtained, name, shown_by).written(encoded, newline);
+        let gained = new.len() + AROUND;
         let gained = i64::try_from(gained.saturating_sub(note.whole.len())).unwrap_or(i64::MAX);
         self.ledger.grow(gained)?;
-        Ok(File {
-            fields,
-            body: encoded.body,
-            shown_in: link.map(|link| link.text),
-        })
+        Ok(File { new, shown_in })
     }
 }
 

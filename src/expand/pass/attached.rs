@@ -1,15 +1,13 @@
 //! Files that become attachments of a mail: parts at the end of its multipart/mixed, or of one that is made around what it
 //! was. The document that showed a link to them stays, octet for octet.
 
-use std::ops::Range;
-
-use super::{Change, Pass, Pending, Put};
+use super::{Change, Filled, Pass, Pending, Put};
 use crate::edit::{Edit, Group};
 use crate::expand::content::Obtained;
 use crate::expand::facts::Facts;
-use crate::expand::scrubbed::{Filled, NewPart, Stored};
+use crate::expand::scrubbed::{NewPart, Stored};
 use crate::expand::session::Session;
-use crate::expand::wrapped::{self, push_line};
+use crate::expand::wrapped;
 use crate::mime::entity::boundary;
 use crate::mime::transfer::{base64_length_with, encode_base64, with_newlines};
 use crate::mime::{Content, PartId, media_type};
@@ -23,7 +21,6 @@ const WRAPPING: usize = 400;
 const BOUNDARY_LINE: usize = 80;
 
 impl Pending<'_> {
-    /// What a file becomes.
     pub(super) fn attached(
         &mut self,
         session: &mut Session<'_>,
@@ -35,13 +32,15 @@ impl Pending<'_> {
         let length = base64_length_with(octets, self.tree.newline) as i64;
         session.ledger.would_fit(length)?;
         session.ledger.work(octets)?;
-        let others = self.attached.get(&message).map_or(0, Vec::len);
+        let is_first = !self.filled.contains_key(&message);
         let overhead = match self.boundary_of(message)? {
             Some(boundary) => boundary.len() + 8,
-            None if others == 0 => WRAPPING,
+            None if is_first => WRAPPING,
             None => BOUNDARY_LINE,
         };
-        let made: usize = self.attached.values().map(|parts| parts.len() + 1).sum();
+        let attached = self.filled.iter();
+        let attached = attached.filter(|(part, _)| !self.texts.contains_key(part));
+        let made: usize = attached.map(|(_, parts)| parts.len() + 1).sum();
         let most = self.place.limits.parts;
         if self.tree.ids().count() + made + 1 >= most {
             return Err(super::scrubbed::too_many_parts(most));
@@ -51,15 +50,10 @@ impl Pending<'_> {
         let facts = Facts::of(&stored.obtained);
         // Every octet stays, and no line is a boundary.
         let encoded = encode_base64(stored.obtained.octets.bytes(), self.tree.newline);
-        let new = stored.written(encoded, self.tree.newline);
-        let growth = (new.len() + overhead) as i64;
+        let mut new = stored.written(encoded, self.tree.newline);
+        new.growth = (new.len() + overhead) as i64;
         Ok(Put {
-            change: Change::Attached(Filled {
-                part: message,
-                number: others,
-                new,
-                growth,
-            }),
+            change: Change::Filled(message, new),
             facts,
             inside: Pass::default(),
             is_reference,
@@ -86,56 +80,35 @@ impl Pending<'_> {
         Ok(None)
     }
 
-    /// Makes the edits of all messages that get attachments.
-    pub(super) fn put_attached(&mut self, session: &mut Session<'_>) {
-        let attached = std::mem::take(&mut self.attached);
-        // A message in a message ends before that does.
-        for (message, parts) in attached.into_iter().rev() {
-            let group = self.extended(message, &parts);
-            self.settle(session, Ok(group), parts);
-        }
-    }
-
-    fn extended(&self, message: PartId, parts: &[(Filled, Range<usize>)]) -> Group {
+    /// The edits of a message that gets attachments.
+    pub(super) fn extended(&self, message: PartId, parts: &Filled) -> Group {
         let (newline, entity) = (self.tree.newline.bytes(), self.tree.part(message));
-        let new = parts.iter().map(|(filled, _)| &filled.new);
+        let new = parts.iter().map(|(new, _)| {
+            let write = |bytes: &mut Vec<u8>| push_part(bytes, new, newline);
+            (new.len() + newline.len(), write)
+        });
         if let Content::Multipart(multipart) = &entity.content
             && entity.essence == "multipart/mixed"
             && let Some(close) = multipart.close
         {
-            // The line break in front belongs to the close delimiter where there is one.
-            let line = close.of(self.entity);
-            let at = close.end - line.trim_ascii_start().len();
-            let inserted = new.map(|part| {
-                let mut inserted = Vec::with_capacity(part.len() + multipart.boundary.len() + 8);
-                push_line(&mut inserted, &[b"--", &multipart.boundary], newline);
-                push_part(&mut inserted, part, newline);
-                inserted.extend_from_slice(newline);
-                Edit::insert(at, inserted)
-            });
-            return inserted.collect();
+            let at = wrapped::before_close(self.entity, close);
+            return wrapped::parts(at, &multipart.boundary, self.tree.newline, false, new);
         }
         let mut seed = self.tree.number(message).into_bytes();
-        for part in new.clone() {
+        for (part, _) in parts {
             seed.extend_from_slice(&part.fields);
         }
         let around = self.tree.boundaries_around(message);
         let boundary = boundary(&seed, entity.span.of(self.entity), &around);
         let value = [("boundary".to_owned(), boundary.clone())];
-        let value = media_type::write("multipart/mixed", &value);
-        let mut fields = b"Content-Type: ".to_vec();
-        fields.extend_from_slice(&with_newlines(value, self.tree.newline));
+        let field = media_type::write("multipart/mixed", &value);
+        let mut fields = with_newlines(field, self.tree.newline);
         fields.extend(wrapped::encoding_field(self.tree, message));
         let mail = (self.entity, self.tree);
         let mut group = wrapped::message(mail, message, Group::new(), fields, &boundary);
         let end = entity.span.end;
-        group.extend(new.map(|part| {
-            let mut inserted = Vec::with_capacity(part.len() + boundary.len() + 8);
-            inserted.extend_from_slice(newline);
-            push_line(&mut inserted, &[b"--", boundary.as_bytes()], newline);
-            push_part(&mut inserted, part, newline);
-            Edit::insert(end, inserted)
-        }));
+        let made = boundary.as_bytes();
+        group.extend(wrapped::parts(end, made, self.tree.newline, true, new));
         let ends_line = wrapped::ends_line(self.entity, self.tree, message);
         let close = wrapped::close(&boundary, ends_line, self.tree.newline);
         group.push(Edit::insert(end, close));

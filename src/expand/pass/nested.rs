@@ -1,7 +1,7 @@
 //! Content that is itself a message or a multipart: it goes through a pass of its own before it is put in, one level deeper,
 //! unless it leads back to what is around it.
 
-use super::{Circle, Pass, Pending, Place};
+use super::{Pass, Pending, Place, Stop};
 use crate::expand::session::Session;
 use crate::expand::substitute::Substitute;
 use crate::link::url::{Reference, equivalence_key, without_fragment};
@@ -16,7 +16,7 @@ impl Pending<'_> {
         session: &mut Session<'_>,
         item: &Item<'_>,
         substitute: &mut Substitute<'_>,
-    ) -> Result<Result<(Vec<u8>, Pass), Refusal>, Circle> {
+    ) -> Result<(Vec<u8>, Pass), Stop> {
         let mut trail = self.place.trail.clone();
         let mut base = self.bases.of(self.entity, self.tree, item.body.part);
         let is_scrubbed = item.body.scrubbed.is_some();
@@ -24,9 +24,7 @@ impl Pending<'_> {
         if let Step::Retrieve { url, .. } = &item.step {
             let location = substitute.location();
             led_to = location.map(str::to_owned);
-            if let Some(refusal) = self.closes_circle(session, item, url, location)? {
-                return Ok(Err(refusal));
-            }
+            self.judge_circle(session, item, url, location)?;
             trail.push(url.clone());
             trail.extend(location.map(str::to_owned));
             if !is_scrubbed {
@@ -35,22 +33,16 @@ impl Pending<'_> {
         }
         // It is copied, searched, and looked at from several sides before it can stand there.
         let octets = substitute.octets();
-        if let Err(refusal) = session.ledger.work(octets * 2) {
-            return Ok(Err(refusal));
-        }
+        session.ledger.work(octets * 2)?;
         let body = substitute.composite_body();
         let part = self.tree.part(item.body.part);
         let growth = body.len() as i64 - part.span.len() as i64;
-        if let Err(refusal) = session.ledger.grow(growth) {
-            return Ok(Err(refusal));
-        }
+        session.ledger.grow(growth)?;
         if !session.settings.prefilter.external_bodies(&body) {
-            return Ok(Ok((body, Pass::default())));
+            return Ok((body, Pass::default()));
         }
         let held = self.place.held.saturating_add(body.len());
-        if let Err(refusal) = session.ledger.judge_held(held) {
-            return Ok(Err(refusal));
-        }
+        session.ledger.judge_held(held)?;
         let limits = self.place.limits;
         let place = Place {
             prefix: self.place.number(&substitute.number()),
@@ -66,11 +58,9 @@ impl Pending<'_> {
         };
         if place.level > session.policy().limits.depth || limits.depth <= part.depth {
             let detail = Detail::from("it would be nested deeper than ").naming(Setting::Depth);
-            return Ok(Err(Refusal::lasting(Reason::TooDeep, detail)));
+            return Err(Refusal::lasting(Reason::TooDeep, detail).into());
         }
-        if let Err(refusal) = session.ledger.work(body.len() * 2) {
-            return Ok(Err(refusal));
-        }
+        session.ledger.work(body.len() * 2)?;
         let header = substitute.header_of_multipart();
         let mut entity = body;
         if !header.is_empty() {
@@ -79,65 +69,53 @@ impl Pending<'_> {
         let pass = match (session.pass(&entity, &place), &item.step) {
             (Ok(pass), _) => pass,
             // Here the circle was entered.
-            (Err(circle), Step::Retrieve { url, .. })
-                if *url == circle.url || led_to.as_ref() == Some(&circle.url) =>
+            (Err(Stop::Circle(to)), Step::Retrieve { url, .. })
+                if *url == to || led_to.as_ref() == Some(&to) =>
             {
-                return Ok(Err(leads_back(url)));
+                return Err(leads_back(url).into());
             }
             (Err(circle), _) => return Err(circle),
         };
         let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
         body.drain(..header.len());
         // Content deep inside is looked at again around every level.
-        if let Err(refusal) = session.ledger.work(body.len() * 2) {
-            return Ok(Err(refusal));
-        }
-        Ok(Ok((body, pass)))
+        session.ledger.work(body.len() * 2)?;
+        Ok((body, pass))
     }
 
-    /// Whether this URL is where something around the part was retrieved from.
+    /// Refuses a URL from which something around the part was retrieved.
     ///
     /// Content from the network says so in its Content-Location, so that a second run sees it. The place of a file is
     /// not written into the message: for that the circle is left as a whole.
-    fn closes_circle(
+    fn judge_circle(
         &mut self,
         session: &mut Session<'_>,
         item: &Item<'_>,
         url: &str,
         location: Option<&str>,
-    ) -> Result<Option<Refusal>, Circle> {
+    ) -> Result<(), Stop> {
         let around = self.place.trail.iter().map(String::len).sum::<usize>();
-        if let Err(refusal) = session.ledger.work(around) {
-            return Ok(Some(refusal));
-        }
+        session.ledger.work(around)?;
         let key = |url: &str| equivalence_key(without_fragment(url));
         let keys: Vec<String> = location.into_iter().chain([url]).map(key).collect();
-        if let Some(entered) = self
-            .place
-            .trail
-            .iter()
-            .find(|before| keys.contains(&key(before)))
-        {
+        let mut trail = self.place.trail.iter();
+        if let Some(entered) = trail.find(|before| keys.contains(&key(before))) {
             if self.place.is_scrubbed || Reference::split(entered).has_scheme("file") {
-                return Err(Circle {
-                    url: entered.clone(),
-                });
+                return Err(Stop::Circle(entered.clone()));
             }
-            return Ok(Some(leads_back(url)));
+            return Err(leads_back(url).into());
         }
         let above: Vec<PartId> = self.tree.ancestors(item.body.part).collect();
         for above in above {
             let Some(base) = self.bases.of(self.entity, self.tree, above) else {
                 continue;
             };
-            if let Err(refusal) = session.ledger.work(base.url.len()) {
-                return Ok(Some(refusal));
-            }
+            session.ledger.work(base.url.len())?;
             if keys.contains(&key(&base.url)) {
-                return Ok(Some(leads_back(url)));
+                return Err(leads_back(url).into());
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
 

@@ -86,10 +86,7 @@ impl Pending<'_> {
         let encoded = match encode_like(declared, octets, is_text, newline, &boundaries) {
             Some(encoded) => encoded,
             None if obtained.essence.starts_with("message/") => {
-                let above = self.tree.ancestors(id);
-                let around = above.map(|above| self.tree.part(above).encoding);
-                let around: Vec<TransferEncoding> = around.collect();
-                composite::fit(b"", octets.to_vec(), &boundaries, &around)?
+                composite::fit(self.tree, id, b"", octets.to_vec(), &boundaries)?
             }
             None => match in_base64() {
                 Some(encoded) => return Ok(again(encoded)),

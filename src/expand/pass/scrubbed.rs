@@ -6,21 +6,21 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
 
-use super::{Change, Circle, Pass, Pending, Put};
+use super::{Change, Filled, Pending, Put, Stop};
 use crate::edit::{Edit, Edits, Group};
 use crate::expand::composite;
 use crate::expand::content::Obtained;
 use crate::expand::facts::Facts;
 use crate::expand::part_edits::overlapping;
-use crate::expand::scrubbed::{Filled, NewPart, Stored, Text, charset_of};
+use crate::expand::scrubbed::{NewPart, Stored, Text, charset_of};
 use crate::expand::session::Session;
 use crate::expand::substitute::Substitute;
+use crate::expand::wrapped::ends_line;
 use crate::external_body::{Scrap, Scrubbed, TextPiece, divided, holds_notes, text_of_part};
 use crate::mime::entity;
 use crate::mime::transfer::with_newlines;
-use crate::mime::{MediaType, PartId, TransferEncoding, Tree, media_type};
+use crate::mime::{MediaType, PartId, media_type};
 use crate::plan::Item;
 use crate::report::{Detail, Outcome, Reason, Refusal, Setting};
 use crate::span::Span;
@@ -29,62 +29,42 @@ use crate::span::Span;
 const AROUND: usize = 160;
 
 impl Pending<'_> {
-    /// What a note becomes.
     pub(super) fn scrubbed(
         &mut self,
         session: &mut Session<'_>,
         item: &Item<'_>,
         scrubbed: &Scrubbed,
         obtained: Obtained,
-    ) -> Result<Result<Put, Refusal>, Circle> {
+    ) -> Result<Put, Stop> {
         let part = item.body.part;
         // It is escaped again, encoded, and compared.
-        let octets = obtained.octets.len();
-        let worked = session.ledger.work(octets.saturating_mul(4));
-        if let Err(refusal) = worked.and_then(|()| self.open_text(session, part)) {
-            return Ok(Err(refusal));
-        }
-        let mut stored = match Stored::of(&item.body, scrubbed, obtained, session.policy()) {
-            Ok(stored) => stored,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        session
+            .ledger
+            .work(obtained.octets.len().saturating_mul(4))?;
+        self.open_text(session, part)?;
+        let mut stored = Stored::of(&item.body, scrubbed, obtained, session.policy())?;
         let facts = Facts::of(&stored.obtained);
-        let mut inside = Pass::default();
         let is_message = stored.obtained.essence == "message/rfc822";
-        let body = match is_message {
-            false => None,
+        let (body, inside) = match is_message {
+            false => Default::default(),
             true => {
                 let obtained = stored.obtained.clone();
-                let prepared = Substitute::prepare(self.entity, self.tree, &item.body, obtained);
-                let mut substitute = match prepared {
-                    Ok(substitute) => substitute,
-                    Err(refusal) => return Ok(Err(refusal)),
-                };
-                match self.composite(session, item, &mut substitute)? {
-                    Ok((body, pass)) => {
-                        inside = pass;
-                        Some(body)
-                    }
-                    Err(refusal) => return Ok(Err(refusal)),
-                }
+                let mut substitute =
+                    Substitute::prepare(self.entity, self.tree, &item.body, obtained)?;
+                self.composite(session, item, &mut substitute)?
             }
         };
         let Some(text) = self.texts.get(&part) else {
-            return Ok(Err(too_many_parts(0)));
+            return Err(too_many_parts(0).into());
         };
         let number = text
             .notes
             .partition_point(|note| note.start < scrubbed.note.start);
         let mut boundaries = self.tree.boundaries_around(part);
         boundaries.push(&text.boundary);
-        let encoded = match body {
-            Some(body) => {
-                let above = self.tree.ancestors(part);
-                let enclosing: Vec<TransferEncoding> =
-                    above.map(|above| self.tree.part(above).encoding).collect();
-                composite::fit(&[], body, &boundaries, &enclosing)
-            }
-            None => {
+        let encoded = match is_message {
+            true => composite::fit(self.tree, part, &[], body, &boundaries)?,
+            false => {
                 let behind = text.behind.get(&number).copied();
                 let end = text.place(self.entity, self.tree.part(part).body).1.end;
                 // Empty lines behind it stay: behind base64 they change nothing.
@@ -99,29 +79,22 @@ impl Pending<'_> {
                     // A later run would take them for those of the mail.
                     stored.attach(scrubbed);
                 }
-                Ok(stored.encode(is_followed, self.tree.newline, &boundaries))
+                stored.encode(is_followed, self.tree.newline, &boundaries)
             }
         };
-        let new = match encoded {
-            Ok(encoded) => stored.written(encoded, self.tree.newline),
-            Err(refusal) => return Ok(Err(refusal)),
+        let overhead = match self.filled.contains_key(&part) {
+            true => 0,
+            false => text.overhead,
         };
-        let overhead = match text.filled.is_empty() {
-            true => text.overhead,
-            false => 0,
-        };
-        let growth = new.len() as i64 - scrubbed.note.len() as i64 + overhead;
-        Ok(Ok(Put {
-            change: Change::Scrubbed(Filled {
-                part,
-                number,
-                new,
-                growth,
-            }),
+        let mut new = stored.written(encoded, self.tree.newline);
+        new.number = number;
+        new.growth = new.len() as i64 - scrubbed.note.len() as i64 + overhead;
+        Ok(Put {
+            change: Change::Filled(part, new),
             facts,
             inside,
             is_reference: session.may_refer(&stored.obtained),
-        }))
+        })
     }
 
     /// Sees how a text divides, once.
@@ -158,7 +131,6 @@ impl Pending<'_> {
             behind: HashMap::new(),
             is_whole: false,
             overhead: 0,
-            filled: Vec::new(),
         };
         let (octets, within) = text.place(self.entity, entity.body);
         let pieces = divided(octets, within, &all);
@@ -193,37 +165,30 @@ impl Pending<'_> {
         Ok(())
     }
 
-    /// The value of a part's Content-Type field.
     fn content_type(&self, part: PartId) -> Option<&[u8]> {
         self.tree.value(self.entity, part, "Content-Type")
     }
 
-    /// Remembers what comes in the place of a note; `rows` tell of it.
-    pub(super) fn fill(&mut self, filled: Filled, rows: Range<usize>) {
-        if let Some(text) = self.texts.get_mut(&filled.part) {
-            text.filled.push((filled, rows));
-        }
-    }
-
-    /// Makes the edits of all texts.
-    pub(super) fn put_scrubbed(&mut self, session: &mut Session<'_>) {
+    /// Makes the edits of all messages that get attachments, and of all texts.
+    pub(super) fn put_filled(&mut self, session: &mut Session<'_>) {
         let texts = std::mem::take(&mut self.texts);
-        // The last first: what is taken out of the rows stands behind what is looked at later.
-        let texts = texts.into_values().rev();
-        for text in texts.filter(|text| !text.filled.is_empty()) {
-            let group = self.divide(&text);
-            self.settle(session, group, text.filled);
+        // The last first: what is taken out of the rows stands behind what is looked at later, and a message in a message
+        // ends before that does.
+        let filled = std::mem::take(&mut self.filled).into_iter().rev();
+        let (divided, extended): (Vec<_>, Vec<_>) =
+            filled.partition(|(part, _)| texts.contains_key(part));
+        for (part, parts) in extended.into_iter().chain(divided) {
+            let group = match texts.get(&part) {
+                Some(text) => self.divide(text, &parts),
+                None => Ok(self.extended(part, &parts)),
+            };
+            self.settle(session, group, parts);
         }
     }
 
-    /// Adds the edits by which parts come in; if they cannot be, their `rows` say so.
-    pub(super) fn settle(
-        &mut self,
-        session: &mut Session<'_>,
-        group: Result<Group, Refusal>,
-        parts: Vec<(Filled, Range<usize>)>,
-    ) {
-        let counted: i64 = parts.iter().map(|(filled, _)| filled.growth).sum();
+    /// Adds the edits by which parts come in; if they cannot be, their rows say so.
+    fn settle(&mut self, session: &mut Session<'_>, group: Result<Group, Refusal>, parts: Filled) {
+        let counted: i64 = parts.iter().map(|(new, _)| new.growth).sum();
         let changed = group.and_then(|group| {
             let growth: i64 = group.iter().map(Edit::growth).sum();
             self.edits.change(group, []).map(|()| growth)
@@ -236,8 +201,8 @@ impl Pending<'_> {
             Err(refusal) => {
                 session.ledger.lose(counted);
                 for (_, rows) in parts.into_iter().rev() {
-                    self.pass.rows.drain(rows.start + 1..rows.end);
-                    if let Some(row) = self.pass.rows.get_mut(rows.start) {
+                    self.pass.report.rows.drain(rows.start + 1..rows.end);
+                    if let Some(row) = self.pass.report.rows.get_mut(rows.start) {
                         row.outcome = Outcome::Left;
                         row.tell_refusal(refusal.clone());
                     }
@@ -246,9 +211,8 @@ impl Pending<'_> {
         }
     }
 
-    /// The edits of a text.
-    fn divide(&self, text: &Text) -> Result<Group, Refusal> {
-        let (mut group, in_text) = self.divided(text);
+    fn divide(&self, text: &Text, parts: &Filled) -> Result<Group, Refusal> {
+        let (mut group, in_text) = self.divided(text, parts);
         match &text.decoded {
             None => group.extend(in_text),
             Some(decoded) => {
@@ -261,14 +225,11 @@ impl Pending<'_> {
     }
 
     /// The edits of its header, and those of the text, which are edits of the body where that is not encoded.
-    fn divided(&self, text: &Text) -> (Group, Group) {
+    fn divided(&self, text: &Text, parts: &Filled) -> (Group, Group) {
         let (source, part) = text.place(self.entity, self.tree.part(text.part).body);
         let newline = self.tree.newline.bytes();
-        let filled: HashMap<usize, &NewPart> = text
-            .filled
-            .iter()
-            .map(|(filled, _)| (filled.number, &filled.new))
-            .collect();
+        let filled = parts.iter().map(|(new, _)| (new.number, new));
+        let filled: HashMap<usize, &NewPart> = filled.collect();
         let notes = text.notes.iter().enumerate();
         let notes: Vec<(Span, bool)> = notes
             .map(|(number, note)| (*note, filled.contains_key(&number)))
@@ -281,7 +242,7 @@ impl Pending<'_> {
             let mut body = [&new.body, behind.of(source)].concat();
             // Text that has no line end gets none.
             let has_end = body.is_empty() || body.ends_with(b"\n");
-            let wants_end = new.is_base64 && self.needs_end(text.part);
+            let wants_end = new.is_base64 && ends_line(self.entity, self.tree, text.part);
             if !has_end && (wants_end || self.tree.abuts_boundary(self.entity, text.part)) {
                 body.extend_from_slice(newline);
             }
@@ -289,7 +250,34 @@ impl Pending<'_> {
             return (group, vec![Edit::replace(part, body)]);
         }
         let delimiter = [newline, b"--", &text.boundary, newline].concat();
-        let fields_of = TextFields::of(self.entity, self.tree, text);
+        // The text parts have the text's own Content-Type and encoding; without a charset that which its octets have (RFC 1428).
+        let value = self.content_type(text.part);
+        let is_declared =
+            value.is_some_and(|value| MediaType::parse(value).parameter("charset").is_some());
+        let charset = charset_of(part.of(source)).filter(|_| !is_declared);
+        let encoding = match text.decoded {
+            Some(_) => None,
+            None => {
+                let name = "Content-Transfer-Encoding";
+                self.tree.value(self.entity, text.part, name)
+            }
+        };
+        let fields_of = |octets: &[u8]| {
+            let is_ascii = octets.is_ascii();
+            let value = value.unwrap_or(b" text/plain");
+            let mut fields = [b"Content-Type:", value].concat();
+            if let Some(charset) = charset.filter(|_| !is_ascii) {
+                fields.extend_from_slice(b"; charset=");
+                fields.extend_from_slice(charset.as_bytes());
+            }
+            fields.extend_from_slice(newline);
+            let encoding = encoding.or((!is_ascii).then_some(b" 8bit".as_slice()));
+            if let Some(encoding) = encoding {
+                let field = [b"Content-Transfer-Encoding:", encoding, newline].concat();
+                fields.extend_from_slice(&field);
+            }
+            fields
+        };
         let (mut group, mut in_body) = (Group::new(), Group::new());
         let (mut at, mut new) = (part.start, Vec::new());
         let mut is_ascii = true;
@@ -310,10 +298,10 @@ impl Pending<'_> {
                     let octets = span.of(source);
                     is_ascii &= octets.is_ascii();
                     if !has_header {
-                        new.extend_from_slice(&fields_of.written(octets));
+                        new.extend_from_slice(&fields_of(octets));
                         new.extend_from_slice(newline);
                     } else if text.decoded.is_some() {
-                        group.extend(self.header_edits(text.part, fields_of.written(octets)));
+                        group.extend(self.header_edits(text.part, fields_of(octets)));
                     }
                     in_body.push(Edit::replace(
                         Span::new(at, span.start),
@@ -344,14 +332,13 @@ impl Pending<'_> {
         if text.is_nested {
             new.extend_from_slice(delimiter.strip_suffix(newline).unwrap_or_default());
             new.extend_from_slice(b"--");
-            if !epilogue.is_empty() || self.needs_end(text.part) {
+            if !epilogue.is_empty() || ends_line(self.entity, self.tree, text.part) {
                 new.extend_from_slice(newline);
             }
             new.extend_from_slice(epilogue.of(source));
             let boundary = String::from_utf8_lossy(&text.boundary).into_owned();
-            let value = media_type::write("multipart/mixed", &[("boundary".to_owned(), boundary)]);
-            let mut fields = b"Content-Type: ".to_vec();
-            fields.extend_from_slice(&with_newlines(value, self.tree.newline));
+            let field = media_type::write("multipart/mixed", &[("boundary".to_owned(), boundary)]);
+            let mut fields = with_newlines(field, self.tree.newline);
             if !is_ascii {
                 fields.extend_from_slice(b"Content-Transfer-Encoding: 8bit");
                 fields.extend_from_slice(newline);
@@ -363,12 +350,6 @@ impl Pending<'_> {
         in_body.push(Edit::replace(Span::new(at, part.end), new));
         in_body.retain(|edit| !(edit.span.is_empty() && edit.replacement.is_empty()));
         (group, in_body)
-    }
-
-    /// Whether a line end has to stand behind what ends a part.
-    fn needs_end(&self, part: PartId) -> bool {
-        let is_last = self.tree.part(part).span.end >= self.entity.len();
-        is_last || self.tree.abuts_boundary(self.entity, part)
     }
 
     /// The edits of a header whose fields about the body give way to others.
@@ -397,67 +378,6 @@ impl Pending<'_> {
             group.push(Edit::insert(self.tree.part(part).header.end, new));
         }
         group
-    }
-}
-
-/// The fields of the text parts that a text becomes: its own Content-Type and encoding; without a charset that which
-/// its octets have (RFC 1428).
-struct TextFields<'t> {
-    value: Option<&'t [u8]>,
-    charset: Option<&'static str>,
-    tree: &'t Tree,
-    encoding: Option<&'t [u8]>,
-}
-
-impl<'t> TextFields<'t> {
-    fn of(original: &'t [u8], tree: &'t Tree, text: &Text) -> Self {
-        let part = text.part;
-        let value = tree.value(original, part, "Content-Type");
-        let is_declared =
-            value.is_some_and(|value| MediaType::parse(value).parameter("charset").is_some());
-        let charset = match is_declared {
-            true => None,
-            false => {
-                let (octets, within) = text.place(original, tree.part(part).body);
-                charset_of(within.of(octets))
-            }
-        };
-        Self {
-            value,
-            charset,
-            tree,
-            encoding: match text.decoded {
-                Some(_) => None,
-                None => tree.value(original, part, "Content-Transfer-Encoding"),
-            },
-        }
-    }
-
-    fn written(&self, octets: &[u8]) -> Vec<u8> {
-        let newline = self.tree.newline.bytes();
-        let mut fields = b"Content-Type:".to_vec();
-        match self.value {
-            Some(value) => fields.extend_from_slice(value),
-            None => fields.extend_from_slice(b" text/plain"),
-        }
-        if let Some(charset) = self.charset.filter(|_| !octets.is_ascii()) {
-            fields.extend_from_slice(b"; charset=");
-            fields.extend_from_slice(charset.as_bytes());
-        }
-        fields.extend_from_slice(newline);
-        match self.encoding {
-            Some(value) => {
-                fields.extend_from_slice(b"Content-Transfer-Encoding:");
-                fields.extend_from_slice(value);
-                fields.extend_from_slice(newline);
-            }
-            None if !octets.is_ascii() => {
-                fields.extend_from_slice(b"Content-Transfer-Encoding: 8bit");
-                fields.extend_from_slice(newline);
-            }
-            None => {}
-        }
-        fields
     }
 }
 

@@ -7,9 +7,9 @@ use crate::policy::Follow;
 /// Which kinds of the words stand in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Kinds {
-    /// Those of external bodies and other forms of references.
+    /// Words of external bodies and other forms of references.
     pub(in crate::expand) references: bool,
-    /// Those of HTML or CSS whose links are to be resolved.
+    /// Words of HTML or CSS whose links are to be resolved.
     pub(in crate::expand) documents: bool,
 }
 

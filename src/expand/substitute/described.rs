@@ -12,7 +12,6 @@ use crate::mime::transfer::with_newlines;
 use crate::span::Span;
 
 impl Substitute<'_> {
-    /// The Content-Type field of the new part, with its terminator.
     pub(super) fn content_type_field(&self) -> Vec<u8> {
         let obtained = &self.obtained;
         let find = |fields: &Fields| fields.first(self.original, "Content-Type");
@@ -70,16 +69,16 @@ impl Substitute<'_> {
     }
 
     fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
-        let mut written = b"Content-Type: ".to_vec();
         let mut parameters = obtained.parameters.to_vec();
         if let Some(name) = self.own_name("Content-Type", "name")
             && named(&parameters, "name").is_none()
         {
             parameters.push(("name".to_owned(), name));
         }
-        let value = media_type::write(&obtained.essence, &parameters);
-        written.extend_from_slice(&with_newlines(value, self.newline));
-        written
+        with_newlines(
+            media_type::write(&obtained.essence, &parameters),
+            self.newline,
+        )
     }
 
     /// The part's own name for its file, without what it has behind the content's.
