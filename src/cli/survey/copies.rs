@@ -39,7 +39,7 @@ type Hash = u64;
 pub struct Copies {
     /// The octets of each; none has 4 GiB.
     known: HashMap<Hash, u32>,
-    /// One that is not among them yet: a message alone needs no table.
+    /// A message that is not among them yet: one alone needs no table.
     alone: Option<(Hash, u32)>,
     counts: CopyCounts,
 }

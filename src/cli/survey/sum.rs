@@ -28,7 +28,7 @@ pub struct Survey {
     /// Attachments of any size, with the octets of their bodies in the mail.
     pub attachments: Amount,
     pub sizes: [Amount; SIZES.len()],
-    /// Those of them that the mail itself shows, in the same classes.
+    /// Attachments that the mail itself shows, in the same classes.
     pub inline: [Amount; SIZES.len()],
     pub detach: Detach,
     pub pictures: Pictures,
@@ -46,9 +46,10 @@ pub struct Survey {
     pub years: Named<Year>,
     /// Messages and their octets, by the domain of the From field.
     pub senders: Named<Amount>,
-    /// That of one message, which is counted when it is added: thousands may wait for their turn, each with its survey.
+    /// The domain of one message, which is counted when it is added: thousands may wait for their turn, each with its
+    /// survey.
     pub sender: Option<Box<str>>,
-    /// The same of its year.
+    /// The year of one message, counted in the same way.
     pub year: Option<Box<str>>,
     pub copies: Copies,
     pub hosts: Named<Host>,
@@ -63,7 +64,7 @@ pub struct Dates {
     #[serde(serialize_with = "in_words")]
     pub last: Option<i64>,
     pub missing: u64,
-    /// Those that no clock showed: not readable, before 1971, or in the future.
+    /// Dates that no clock showed: not readable, before 1971, or in the future.
     pub insane: u64,
 }
 
@@ -72,11 +73,11 @@ pub struct Dates {
 pub struct Detach {
     /// Attachments that are large enough, as they are in the mail.
     pub large: Amount,
-    /// Those of them that would leave.
+    /// Attachments of these that would leave.
     pub leave: Amount,
     /// Octets of their contents, decoded.
     pub content_octets: u64,
-    /// Those that documents show, which leave with `--inline` alone.
+    /// Attachments that documents show, which leave with `--inline` alone.
     pub shown_inline: Amount,
     /// Why the others stay, these among them.
     pub stay: BTreeMap<&'static str, u64>,
