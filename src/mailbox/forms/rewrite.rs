@@ -38,7 +38,7 @@ pub(crate) enum Refused {
 }
 
 /// New bytes; none if they would be the old ones.
-type Rewritten = Result<Option<Vec<u8>>, Refused>;
+pub(crate) type Rewritten = Result<Option<Vec<u8>>, Refused>;
 
 /// The frame after a change, `From ` line and separating line ends included.
 pub(crate) fn rewritten(

@@ -6,7 +6,7 @@ use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::forms::rewrite::{self, Refused};
+use crate::mailbox::forms::rewrite::{self, Refused, Rewritten};
 use crate::mailbox::job::Job;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::{Message, Observer, Program, Transform};
@@ -102,7 +102,7 @@ impl<S> Job<'_, S> {
     pub(crate) fn single(
         &self,
         message: &Message<'_>,
-        splice: fn(&[u8], &Edits) -> Result<Option<Vec<u8>>, Refused>,
+        splice: fn(&[u8], &Edits) -> Rewritten,
     ) -> Result<Option<Transformed<S>>, Error> {
         match self.transform {
             // Nothing in the message has to point at files that lie beside it.
@@ -120,7 +120,7 @@ impl<S> Job<'_, S> {
         &self,
         transform: &dyn Transform<S>,
         message: &Message<'_>,
-        splice: impl FnOnce(&Edits) -> Result<Option<Vec<u8>>, Refused>,
+        splice: impl FnOnce(&Edits) -> Rewritten,
     ) -> Result<Transformed<S>, Error> {
         let (edits, said) = transform.transform(message)?;
         // A transform that was stopped may have asked nobody.

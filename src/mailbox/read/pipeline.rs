@@ -255,7 +255,7 @@ where
 mod tests {
     use super::*;
 
-    fn square(item: &Vec<u64>, part: usize) -> Result<u64, Error> {
+    fn square(item: &[u64], part: usize) -> Result<u64, Error> {
         let value = item[part];
         if value.is_multiple_of(7) {
             std::thread::sleep(Duration::from_millis(1));
@@ -267,7 +267,7 @@ mod tests {
         Ok(value * value)
     }
 
-    fn all(item: &Vec<u64>) -> Vec<usize> {
+    fn all(item: &[u64]) -> Vec<usize> {
         (0..item.len()).collect()
     }
 
@@ -283,8 +283,8 @@ mod tests {
                     (item, weight)
                 }))
             },
-            all,
-            square,
+            |item| all(item),
+            |item, part| square(item, part),
             |_, done| {
                 out.extend(done.into_iter().map(|(_, square)| square));
                 Ok(())
@@ -325,8 +325,8 @@ mod tests {
             (2, 5),
             &stop,
             || Ok(Some((vec![1], 1))),
-            all,
-            square,
+            |item| all(item),
+            |item, part| square(item, part),
             |_, _| {
                 taken += 1;
                 if taken == 10 {
