@@ -334,7 +334,7 @@ mod tests {
         ];
         let written = write("text/plain", &parameters);
         let written = &written["Content-Type: ".len()..];
-        let typed = MediaType::parse(&written);
+        let typed = MediaType::parse(written);
         assert_eq!(typed.essence, "text/plain");
         for (name, text) in &parameters {
             assert_eq!(typed.parameter(name).as_deref(), Some(text.as_bytes()));
