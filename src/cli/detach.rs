@@ -15,7 +15,7 @@ use super::resume::Resume;
 use super::say;
 use super::signals::Signals;
 use super::store::{is_missing, missing};
-use super::verb::{Expanding, Work};
+use super::verb::{Detaching, Expanding, Work};
 use crate::detach::{Detacher, Settings};
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
@@ -42,11 +42,11 @@ fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
     let file = args.sources.first().map(PathBuf::as_path);
     let job = Job::begin(&args.saying, file, "detach", MAILBOXES)?;
     args.walk.one_message(&args.sources, false)?;
-    let (detacher, store) = detacher(args, policy)?;
+    let (detaching, store) = detacher(args, policy)?;
     if let Some(store) = store {
         store.puts_from(user(None));
     }
-    job.run(&detacher, &Prefilter::of_attachments(), policy, Mark::Off)
+    job.run(&detaching, &Prefilter::of_attachments(), policy, Mark::Off)
 }
 
 fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
@@ -70,9 +70,9 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
         signals: &signals,
     };
     walk.check()?;
-    let (detacher, store) = detacher(args, policy)?;
-    walk.run(&detacher, store.as_deref(), None, || {
-        let (objects, octets) = detacher.foreseen();
+    let (detaching, store) = detacher(args, policy)?;
+    walk.run(&detaching, store.as_deref(), None, || {
+        let (objects, octets) = detaching.0.foreseen();
         match args.walk.dry_run {
             true => format!("the store would hold {objects} objects of {octets} bytes for them\n"),
             false => String::new(),
@@ -84,7 +84,7 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
 fn detacher(
     args: &DetachArgs,
     policy: &Policy,
-) -> Result<(Detacher, Option<Arc<dyn Store>>), Error> {
+) -> Result<(Detaching, Option<Arc<dyn Store>>), Error> {
     let (store, base_url) = match args.walk.dry_run {
         // Not even the folder is made.
         true => (None, store::unopened_base_url(&args.store, policy)?),
@@ -102,7 +102,7 @@ fn detacher(
         text: args.note,
         on_failure: policy.on_failure,
     });
-    Ok((detacher, store))
+    Ok((Detaching(detacher), store))
 }
 
 pub(super) fn restore(args: &RestoreArgs) -> Status {

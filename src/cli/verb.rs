@@ -135,13 +135,16 @@ impl Transform<Said> for Expanding {
     }
 }
 
-impl Transform<Said> for Detacher {
+/// A detacher itself is a transform of one kind, so that users of the library need not name it.
+pub(super) struct Detaching(pub(super) Detacher);
+
+impl Transform<Said> for Detaching {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.first_touch(bytes)
+        self.0.first_touch(bytes)
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
-        let detachment = self.detach(message.content, "")?;
+        let detachment = self.0.detach(message.content, "")?;
         Ok((detachment.edits, Said::of(message, detachment.report)))
     }
 
@@ -150,6 +153,6 @@ impl Transform<Said> for Detacher {
     }
 
     fn lengths(&self) -> Lengths {
-        Transform::<Report>::lengths(self)
+        Transform::lengths(&self.0)
     }
 }
