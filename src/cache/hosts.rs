@@ -171,7 +171,8 @@ fn silence(
     let (key, mut known) = Silences::load(folder, server, at);
     let url = url.map(|url| Key::of(url.as_bytes()).to_string());
     known.all.retain(|it| it.url != url);
-    // Several processes may find more.
+    // Several processes may find more; what holds for all of the server stays.
+    known.all.sort_by_key(|it| it.url.is_some());
     known.all.truncate(PAGES + 1);
     known.all.push(Silence {
         url,
