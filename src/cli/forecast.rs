@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use serde::Serialize;
-
+use super::report_file::Fields;
 use super::say::{duration, harmless};
 use super::survey::{NAMES, Named};
 use crate::link::url::Reference;
@@ -41,26 +40,6 @@ pub(super) struct Forecast {
     open: u64,
 }
 
-/// The last line of `inspect --json`, of all sources together.
-#[derive(Serialize, Debug)]
-pub(super) struct Embed<'f> {
-    remote: u64,
-    distinct: u64,
-    hosts: &'f Named<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_hosts: Option<u64>,
-    trackers: u64,
-    data: u64,
-    data_octets: u64,
-    /// Bytes that the messages would gain at most by what is in them.
-    growth: u64,
-    /// The same with everything retrieved: pictures as large as `--max-body`; where something else would be retrieved
-    /// the message gains what `--max-growth` allows, too.
-    growth_at_most: u64,
-    /// `--max-growth`, which holds for each message.
-    max_growth: u64,
-}
-
 impl Forecast {
     pub(super) fn count(&mut self, report: &Report) {
         self.growth += u64::try_from(report.gained).unwrap_or_default();
@@ -74,7 +53,9 @@ impl Forecast {
             match (row.outcome, row.reason) {
                 (Outcome::WouldFetch, _) => {
                     self.remote += 1;
-                    self.remember(url);
+                    let mut hasher = DefaultHasher::new();
+                    url.split('#').next().hash(&mut hasher);
+                    self.remember(hasher.finish());
                     self.growth += AROUND + LOCATION * url.len() as u64;
                     let site = reference.site();
                     if let Some(host) = site.and_then(|site| countable(site.host)) {
@@ -94,20 +75,14 @@ impl Forecast {
     }
 
     /// A URL is asked for once, whatever its fragment and wherever it stands.
-    fn remember(&mut self, url: &str) {
-        let mut hasher = DefaultHasher::new();
-        url.split('#').next().hash(&mut hasher);
-        self.urls_add(hasher.finish());
-    }
-
-    fn urls_add(&mut self, url: u64) {
+    fn remember(&mut self, url: u64) {
         if self.urls.len() < URLS {
             self.urls.insert(url);
         }
     }
 
     pub(super) fn add(&mut self, other: Self) {
-        other.urls.into_iter().for_each(|url| self.urls_add(url));
+        other.urls.into_iter().for_each(|url| self.remember(url));
         self.hosts.add(other.hosts);
         self.remote += other.remote;
         self.trackers += other.trackers;
@@ -117,21 +92,24 @@ impl Forecast {
         self.open += other.open;
     }
 
-    pub(super) fn embed(&self, policy: &Policy) -> Embed<'_> {
+    /// For the last line of `inspect --json`, of all sources together. The messages would gain `growth` bytes at most by what is
+    /// in them; `growth_at_most` with everything retrieved: pictures as large as `--max-body`; where something else would be
+    /// retrieved the message gains what `--max-growth` allows, too.
+    pub(super) fn embed(&self, policy: &Policy) -> serde_json::Result<Fields> {
         let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
         let others = self.open.saturating_mul(policy.limits.growth);
-        Embed {
-            remote: self.remote,
-            distinct: self.urls.len() as u64,
-            hosts: &self.hosts,
-            other_hosts: self.hosts.others().copied(),
-            trackers: self.trackers,
-            data: self.data,
-            data_octets: self.data_octets,
-            growth: self.growth,
-            growth_at_most: self.growth.saturating_add(pictures).saturating_add(others),
-            max_growth: policy.limits.growth,
-        }
+        let most = self.growth.saturating_add(pictures).saturating_add(others);
+        Fields::default()
+            .with("remote", &self.remote)?
+            .with("distinct", &self.urls.len())?
+            .with("hosts", &self.hosts)?
+            .with_some("other_hosts", self.hosts.others())?
+            .with("trackers", &self.trackers)?
+            .with("data", &self.data)?
+            .with("data_octets", &self.data_octets)?
+            .with("growth", &self.growth)?
+            .with("growth_at_most", &most)?
+            .with("max_growth", &policy.limits.growth)
     }
 
     pub(super) fn lines(&self, policy: &Policy, is_mailbox: bool) -> String {

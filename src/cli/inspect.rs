@@ -26,7 +26,7 @@ use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless, harmless_within};
 #[cfg(all(unix, feature = "imap"))]
 use super::signals::Signals;
-use super::survey::{Line, Looked, NamedSource, SourceKind, Surveying, lines, page, write_page};
+use super::survey::{Looked, NamedSource, SourceKind, Surveying, as_json, lines, page, write_page};
 use super::totals::Totals;
 use super::verb::{Expanding, Work};
 use super::wording;
@@ -157,8 +157,11 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     match inspection.says {
         Says::Rows if is_told || tells_embeds => {
             let embed = tells_embeds.then(|| sum.forecast.embed(&policy));
-            let line = Line::new(&sum.survey, &looked, embed);
-            print(&json(&line).map_err(write_error)?)?;
+            let line = embed.transpose();
+            let line = line.and_then(|embed| as_json(&sum.survey, &looked, embed));
+            let line = line.map_err(io::Error::from);
+            let line = line.and_then(|line| json(&line)).map_err(write_error)?;
+            print(&line)?;
         }
         Says::Text if is_told => print(lines(&sum.survey, &looked).as_bytes())?,
         _ => {}

@@ -3,28 +3,17 @@
 //! A JSON line says how many bytes follow, as in the output of `git cat-file --batch`, so nothing in a message can look like the
 //! next one. The exit status says whether all of them came.
 
-use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-
-use serde::Serialize;
 
 use super::args::InspectArgs;
 use super::exit::Status;
 use super::input::is_standard;
 use super::output::{self, write_error};
-use super::report_file::json;
+use super::report_file::{Fields, json};
 use crate::error::Error;
 use crate::mailbox::{Messages, Options, Quoting, is_quoted_twice, plain};
-
-/// The names are those of rows, so that a row and its message can be put together.
-#[derive(Serialize)]
-struct Head<'m> {
-    source: Cow<'m, str>,
-    index: u64,
-    bytes: usize,
-}
 
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
@@ -52,13 +41,13 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
                 quoting => quoting,
             };
             let (content, _) = plain(&message.content, quoting);
-            let head = Head {
-                source: message.source.to_string_lossy(),
-                index: message.number,
-                bytes: content.len(),
-            };
-            let written = json(&head).and_then(|head| {
-                output.write_all(&head)?;
+            // The names are those of rows, so that a row and its message can be put together.
+            let head = Fields::default()
+                .with("source", &message.source.to_string_lossy())
+                .and_then(|head| head.with("index", &message.number))
+                .and_then(|head| head.with("bytes", &content.len()));
+            let written = head.map_err(io::Error::from).and_then(|head| {
+                output.write_all(&json(&head)?)?;
                 output.write_all(&content)?;
                 output.write_all(b"\n")
             });

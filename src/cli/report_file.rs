@@ -6,7 +6,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::input::is_standard;
 use super::origin::{Entry, Origin, Start};
@@ -245,4 +246,36 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     }
     line.push(b'\n');
     Ok(line)
+}
+
+/// A JSON object: its fields in the order in which they were put.
+#[derive(Default)]
+pub(super) struct Fields(Vec<(&'static str, Box<RawValue>)>);
+
+impl Fields {
+    pub(super) fn with(
+        mut self,
+        name: &'static str,
+        value: &impl Serialize,
+    ) -> serde_json::Result<Self> {
+        self.0.push((name, to_raw_value(value)?));
+        Ok(self)
+    }
+
+    pub(super) fn with_some(
+        self,
+        name: &'static str,
+        value: Option<impl Serialize>,
+    ) -> serde_json::Result<Self> {
+        match value {
+            Some(value) => self.with(name, &value),
+            None => Ok(self),
+        }
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
 }

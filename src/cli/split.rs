@@ -3,14 +3,12 @@
 use std::fs::{self, File};
 use std::io;
 
-use serde::Serialize;
-
 use super::args::SplitArgs;
 use super::exit::Status;
 use super::input::is_standard;
 use super::origin::{Origin, mtime};
 use super::output::{self, print};
-use super::report_file::json;
+use super::report_file::{Fields, json};
 use super::say::{self, shown, skipped};
 use super::wording;
 use crate::error::Error;
@@ -18,23 +16,6 @@ use crate::mailbox::find::{Found, Kind, find};
 use crate::mailbox::{self, Format, Opened, Options, Piece, Quoting, Stop};
 
 const SIZE: u64 = 128 << 20;
-
-#[derive(Serialize)]
-struct RangeLine<'l> {
-    path: &'l str,
-    from: u64,
-    to: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<u64>,
-    message_id: Option<&'l str>,
-    length: u64,
-    mtime: &'l str,
-    kind: &'l str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    quoting: Option<&'l str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    whole: Option<&'l str>,
-}
 
 pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     drop(output::open()?);
@@ -112,29 +93,33 @@ fn lines(
     let mut text = Vec::new();
     let modified = mtime(&metadata);
     let mut add = |piece: &Piece, quoting: Option<Quoting>| {
-        let origin = Origin::new(name, 1, &piece.header);
-        let line = RangeLine {
-            path: name,
-            from: piece.range.start,
-            to: piece.range.end,
-            messages: piece.messages,
-            message_id: origin.message_id.as_deref(),
-            length: metadata.len(),
-            mtime: &modified,
-            kind: match found.kind {
-                Kind::Eml => "message",
-                _ => "mbox",
-            },
-            quoting: quoting.map(|quoting| match quoting {
-                Quoting::Rd => "mboxrd",
-                Quoting::O => "mboxo",
-                Quoting::None => "mboxcl2",
-            }),
-            whole: match metadata.len() {
-                0 => Some("it is empty"),
-                _ => piece.whole,
-            },
+        let kind = match found.kind {
+            Kind::Eml => "message",
+            _ => "mbox",
         };
+        let quoting = quoting.map(|quoting| match quoting {
+            Quoting::Rd => "mboxrd",
+            Quoting::O => "mboxo",
+            Quoting::None => "mboxcl2",
+        });
+        let whole = match metadata.len() {
+            0 => Some("it is empty"),
+            _ => piece.whole,
+        };
+        let line = Fields::default()
+            .with("path", &name)?
+            .with("from", &piece.range.start)?
+            .with("to", &piece.range.end)?
+            .with_some("messages", piece.messages)?
+            .with(
+                "message_id",
+                &Origin::new(name, 1, &piece.header).message_id,
+            )?
+            .with("length", &metadata.len())?
+            .with("mtime", &modified)?
+            .with("kind", &kind)?
+            .with_some("quoting", quoting)?
+            .with_some("whole", whole)?;
         text.extend(json(&line)?);
         Ok(())
     };

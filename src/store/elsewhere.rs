@@ -20,8 +20,6 @@ pub(crate) struct Object {
 }
 
 impl NoFolder {
-    /// # Errors
-    /// Always.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Err(StoreError::lasting(format!(
             "{}: a store in a folder needs Linux, macOS or another Unix; name one on a server, or run embody there",
@@ -29,14 +27,10 @@ impl NoFolder {
         )))
     }
 
-    /// # Errors
-    /// Always.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         Self::open(path)
     }
 
-    /// # Errors
-    /// Always.
     pub fn open_alone(path: &Path) -> Result<Self, StoreError> {
         Self::open(path)
     }

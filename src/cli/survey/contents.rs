@@ -1,7 +1,7 @@
 //! What the page of a survey says of attachments and pictures, and what to do with them.
 
 use super::plot::{Bar, escaped, grouped, lying};
-use super::sheet::{Order, Page};
+use super::sheet::Page;
 use super::tally::{Counts, Host, Named};
 use super::text::{class, option_size, size};
 
@@ -90,8 +90,8 @@ impl Page<'_> {
                 "their size",
                 "would leave",
             ],
-            &survey.types,
-            |it| it.octets,
+            &survey.types.heaviest(|it| it.octets),
+            survey.types.others(),
             |it| {
                 vec![
                     grouped(it.attachments),
@@ -103,7 +103,6 @@ impl Page<'_> {
                     grouped(it.leave),
                 ]
             },
-            Order::Heaviest,
         );
     }
 
@@ -153,10 +152,9 @@ impl Page<'_> {
         let columns = head.len() - 1;
         self.table(
             &head,
-            &survey.hosts,
-            Host::weight,
+            &survey.hosts.heaviest(Host::weight),
+            survey.hosts.others(),
             |it| it.probed().into_iter().take(columns).map(grouped).collect(),
-            Order::Heaviest,
         );
     }
 }

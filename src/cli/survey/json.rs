@@ -3,237 +3,113 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Result;
 
-use super::super::forecast::Embed;
-use super::copies::CopyCounts;
+use super::super::report_file::Fields;
 use super::looked::{Group, Looked};
-use super::sum::{Dates, Detach, SIZES, Survey};
-use super::tally::{
-    Amount, Counts, Host, LONGEST_NAME, Links, NAMES, Named, Pictures, Probe, Type, Year,
-};
+use super::sum::{SIZES, Survey};
+use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
 
 /// What `inspect --json` says last, of all sources together.
-#[derive(Serialize)]
-pub struct Line<'s> {
-    survey: Whole<'s>,
+pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> Result<Fields> {
+    let hosts = survey.hosts.names();
+    let hosts = hosts.map(|(name, host)| (name, host.pictures));
+    let hosts: BTreeMap<&str, u64> = hosts.filter(|(_, pictures)| *pictures > 0).collect();
+    let others = survey.hosts.others();
+    let pictures = with_all(Fields::default(), &survey.pictures)?
+        .with("hosts", &hosts)?
+        .with_some("other_hosts", others.map(|others| others.pictures))?;
+    let links = with_all(Fields::default(), &survey.links)?
+        .with("schemes", &survey.link_schemes)?
+        .with_some("other_schemes", survey.link_schemes.others())?
+        .with("roles", &survey.link_roles)?;
+    let probed = looked
+        .is_probed
+        .then(|| probe(survey, looked))
+        .transpose()?;
+    let by = (!looked.by.is_empty())
+        .then(|| by(survey, looked.by))
+        .transpose()?;
+    let references = Fields::default()
+        .with("count", &survey.references)?
+        .with("kinds", &survey.kinds)?;
+    let whole = Fields::default()
+        .with("mailboxes", &survey.mailboxes)?
+        .with("messages", &survey.messages)?
+        .with("octets", &survey.octets)?
+        .with("oversized", &survey.oversized)?
+        .with("dates", &survey.dates)?
+        .with("attachments", &attachments(survey)?)?
+        .with("detach", &detach(survey, looked)?)?
+        .with("pictures", &pictures)?
+        .with("links", &links)?
+        .with("references", &references)?
+        .with("repeated", &survey.copies.counts())?
+        .with("outcomes", &survey.outcomes)?
+        .with_some("probe", probed)?
+        .with_some("by", by)?
+        .with_some("embed", embed)?;
+    Fields::default().with("survey", &whole)
 }
 
-#[derive(Serialize)]
-struct Whole<'s> {
-    mailboxes: u64,
-    messages: u64,
-    octets: u64,
-    oversized: u64,
-    dates: Dates,
-    attachments: Attachments,
-    detach: Detached<'s>,
-    pictures: Shown<'s>,
-    links: Linked<'s>,
-    references: References<'s>,
-    repeated: CopyCounts,
-    outcomes: &'s BTreeMap<String, u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    probe: Option<Probed>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<By<'s>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    embed: Option<Embed<'s>>,
+fn with_all<C: Counts>(fields: Fields, counts: &C) -> Result<Fields> {
+    let mut columns = C::NAMES.iter().zip(counts.columns());
+    columns.try_fold(fields, |fields, (name, count)| fields.with(name, &count))
 }
 
-#[derive(Serialize)]
-struct Probed {
-    #[serde(flatten)]
-    of_sources: Probe,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    archived: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost: Option<u64>,
+fn attachments(survey: &Survey) -> Result<Fields> {
+    let sizes = SIZES.iter().zip(&survey.sizes);
+    let sizes = sizes.map(|(from, size)| with_all(Fields::default().with("from", from)?, size));
+    with_all(Fields::default(), &survey.attachments)?
+        .with("inline", &survey.shown())?
+        .with("sizes", &sizes.collect::<Result<Vec<Fields>>>()?)
 }
 
-#[derive(Serialize)]
-struct Attachments {
-    #[serde(flatten)]
-    all: Amount,
-    inline: Amount,
-    sizes: Vec<Size>,
+fn detach(survey: &Survey, looked: &Looked<'_>) -> Result<Fields> {
+    let detach = &survey.detach;
+    let fields = Fields::default()
+        .with("larger_than", &looked.larger_than)?
+        .with("base_url", &looked.base_url)?;
+    with_all(fields, &detach.large)?
+        .with("leave", &detach.leave)?
+        .with("shown_inline", &detach.shown_inline)?
+        .with("stay", &detach.stay)?
+        .with("content_octets", &detach.content_octets)?
+        .with("objects", &detach.objects())?
+        .with("duplicates", &detach.duplicates())?
+        .with("uncompared", &detach.uncompared)?
+        .with("saves", &detach.saves)
 }
 
-#[derive(Serialize)]
-struct Size {
-    from: u64,
-    #[serde(flatten)]
-    amount: Amount,
-}
-
-#[derive(Serialize)]
-struct Detached<'s> {
-    larger_than: u64,
-    base_url: &'s str,
-    #[serde(flatten)]
-    large: Amount,
-    leave: Amount,
-    shown_inline: Amount,
-    stay: &'s BTreeMap<&'static str, u64>,
-    content_octets: u64,
-    objects: Amount,
-    duplicates: Amount,
-    uncompared: Amount,
-    saves: i64,
-}
-
-#[derive(Serialize)]
-struct Shown<'s> {
-    #[serde(flatten)]
-    places: Pictures,
-    hosts: BTreeMap<&'s str, u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_hosts: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Linked<'s> {
-    #[serde(flatten)]
-    counts: Links,
-    schemes: &'s Named<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_schemes: Option<u64>,
-    roles: &'s BTreeMap<&'static str, u64>,
-}
-
-#[derive(Serialize)]
-struct References<'s> {
-    count: u64,
-    kinds: &'s BTreeMap<&'static str, Named<u64>>,
+fn probe(survey: &Survey, looked: &Looked<'_>) -> Result<Fields> {
+    let probe = &survey.probe;
+    // These two where an archive was asked.
+    let told = |count: u64| looked.has_archive.then_some(count);
+    Fields::default()
+        .with("alive", &probe.alive)?
+        .with("dead", &probe.dead)?
+        .with("refused", &probe.refused)?
+        .with("unasked", &probe.unasked)?
+        .with_some("archived", told(probe.archived))?
+        .with_some("lost", told(probe.lost))
 }
 
 /// The groups that were asked for.
-#[derive(Serialize, Default)]
-struct By<'s> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<Table<'s, Host>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    r#type: Option<Table<'s, Type>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    year: Option<Table<'s, Year>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sender: Option<Table<'s, Amount>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'s BTreeMap<String, u64>>,
+fn by(survey: &Survey, groups: &[Group]) -> Result<Fields> {
+    let wants = |group| groups.contains(&group);
+    let of = |group, fields: &dyn Fn() -> Result<Fields>| wants(group).then(fields).transpose();
+    Fields::default()
+        .with_some("host", of(Group::Host, &|| group(&survey.hosts))?)?
+        .with_some("type", of(Group::Type, &|| group(&survey.types))?)?
+        .with_some("year", of(Group::Year, &|| group(&survey.years))?)?
+        .with_some("sender", of(Group::Sender, &|| group(&survey.senders))?)?
+        .with_some("outcome", wants(Group::Outcome).then_some(&survey.outcomes))
 }
 
 /// A group; what is beyond the bound is one sum.
-#[derive(Serialize)]
-struct Table<'s, C: Serialize> {
-    names: &'s Named<C>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    others: Option<&'s C>,
-}
-
-impl<'s, C: Counts + Serialize> Table<'s, C> {
-    fn of(named: &'s Named<C>) -> Self {
-        Self {
-            names: named,
-            others: named.others(),
-        }
-    }
-}
-
-impl<'s> Line<'s> {
-    pub fn new(survey: &'s Survey, looked: &'s Looked<'s>, embed: Option<Embed<'s>>) -> Self {
-        Self {
-            survey: Whole {
-                mailboxes: survey.mailboxes,
-                messages: survey.messages,
-                octets: survey.octets,
-                oversized: survey.oversized,
-                dates: survey.dates,
-                attachments: Attachments::of(survey),
-                detach: Detached::of(&survey.detach, looked),
-                pictures: Shown::of(survey),
-                links: Linked::of(survey),
-                references: References {
-                    count: survey.references,
-                    kinds: &survey.kinds,
-                },
-                repeated: survey.copies.counts(),
-                outcomes: &survey.outcomes,
-                probe: looked.is_probed.then(|| Probed {
-                    of_sources: survey.probe,
-                    archived: looked.has_archive.then_some(survey.probe.archived),
-                    lost: looked.has_archive.then_some(survey.probe.lost),
-                }),
-                by: By::of(survey, looked.by),
-                embed,
-            },
-        }
-    }
-}
-
-impl Attachments {
-    fn of(survey: &Survey) -> Self {
-        let sizes = SIZES.iter().zip(survey.sizes);
-        Self {
-            all: survey.attachments,
-            inline: survey.shown(),
-            sizes: sizes.map(|(&from, amount)| Size { from, amount }).collect(),
-        }
-    }
-}
-
-impl<'s> Detached<'s> {
-    fn of(detach: &'s Detach, looked: &'s Looked<'s>) -> Self {
-        Self {
-            larger_than: looked.larger_than,
-            base_url: looked.base_url,
-            large: detach.large,
-            leave: detach.leave,
-            shown_inline: detach.shown_inline,
-            stay: &detach.stay,
-            content_octets: detach.content_octets,
-            objects: detach.objects(),
-            duplicates: detach.duplicates(),
-            uncompared: detach.uncompared,
-            saves: detach.saves,
-        }
-    }
-}
-
-impl<'s> Shown<'s> {
-    fn of(survey: &'s Survey) -> Self {
-        let hosts = survey
-            .hosts
-            .names()
-            .map(|(name, host)| (name, host.pictures));
-        Self {
-            places: survey.pictures,
-            hosts: hosts.filter(|(_, pictures)| *pictures > 0).collect(),
-            other_hosts: survey.hosts.others().map(|others| others.pictures),
-        }
-    }
-}
-
-impl<'s> Linked<'s> {
-    fn of(survey: &'s Survey) -> Self {
-        Self {
-            counts: survey.links,
-            schemes: &survey.link_schemes,
-            other_schemes: survey.link_schemes.others().copied(),
-            roles: &survey.link_roles,
-        }
-    }
-}
-
-impl<'s> By<'s> {
-    fn of(survey: &'s Survey, groups: &[Group]) -> Option<Self> {
-        let wants = |group| groups.contains(&group);
-        (!groups.is_empty()).then(|| Self {
-            host: wants(Group::Host).then(|| Table::of(&survey.hosts)),
-            r#type: wants(Group::Type).then(|| Table::of(&survey.types)),
-            year: wants(Group::Year).then(|| Table::of(&survey.years)),
-            sender: wants(Group::Sender).then(|| Table::of(&survey.senders)),
-            outcome: wants(Group::Outcome).then_some(&survey.outcomes),
-        })
-    }
+fn group(named: &Named<impl Counts + Serialize>) -> Result<Fields> {
+    let fields = Fields::default().with("names", named)?;
+    fields.with_some("others", named.others())
 }
 
 /// What is said of names beyond the bound.

@@ -25,7 +25,7 @@ mod text;
 
 pub(super) use self::file::write_page;
 pub(super) use self::gather::Surveying;
-pub(super) use self::json::Line;
+pub(super) use self::json::as_json;
 pub(super) use self::listed::Listed;
 pub(super) use self::looked::{Group, Looked, NamedSource, SourceKind};
 pub(super) use self::page::page;

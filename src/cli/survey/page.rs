@@ -12,7 +12,7 @@ use super::file::BEGIN;
 use super::json::bound;
 use super::looked::Looked;
 use super::plot::{Column, escaped, grouped, lying, standing};
-use super::sheet::{Order, Page, ROWS};
+use super::sheet::{Page, ROWS};
 use super::sum::{Survey, day};
 use super::text::{option_size, size};
 
@@ -231,8 +231,8 @@ impl Page<'_> {
                 "pictures from the web",
                 "references",
             ],
-            &survey.years,
-            |it| it.messages,
+            &survey.years.names().collect::<Vec<_>>(),
+            survey.years.others(),
             |it| {
                 vec![
                     grouped(it.messages),
@@ -243,7 +243,6 @@ impl Page<'_> {
                     grouped(it.references),
                 ]
             },
-            Order::Alphabet,
         );
     }
 
@@ -259,10 +258,9 @@ impl Page<'_> {
         self.add(&lying("Mail by domain of the sender", &bars));
         self.table(
             &["sender", "messages", "size"],
-            senders,
-            |it| it.octets,
+            &senders.heaviest(|it| it.octets),
+            senders.others(),
             |it| vec![grouped(it.count), size(it.octets)],
-            Order::Heaviest,
         );
     }
 
@@ -290,10 +288,9 @@ impl Page<'_> {
         }
         self.table(
             &["scheme of the others", "links"],
-            &survey.link_schemes,
-            |it| *it,
+            &survey.link_schemes.heaviest(|it| *it),
+            survey.link_schemes.others(),
             |it| vec![grouped(*it)],
-            Order::Heaviest,
         );
     }
 

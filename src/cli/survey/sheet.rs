@@ -7,7 +7,6 @@ use super::json::bound;
 use super::looked::Looked;
 use super::plot::{escaped, grouped};
 use super::sum::Survey;
-use super::tally::{Counts, Named};
 
 /// Rows of a table, at most.
 pub const ROWS: usize = 30;
@@ -35,20 +34,15 @@ impl Page<'_> {
     }
 
     /// A table of counts by name, with the sum of those beyond the bound.
-    pub fn table<C: Counts>(
+    pub fn table<C>(
         &mut self,
         heads: &[&str],
-        counts: &Named<C>,
-        weight: impl Fn(&C) -> u64,
+        names: &[(&str, &C)],
+        others: Option<&C>,
         row: impl Fn(&C) -> Vec<String>,
-        order: Order,
     ) {
-        let mut names = counts.heaviest(weight);
-        if names.is_empty() && counts.others().is_none() {
+        if names.is_empty() && others.is_none() {
             return;
-        }
-        if order == Order::Alphabet {
-            names.sort_by_key(|(name, _)| *name);
         }
         let mut html = String::from("<div class=\"wide\"><table><tr>");
         for head in heads {
@@ -63,7 +57,7 @@ impl Page<'_> {
         for (name, counts) in names.iter().take(ROWS) {
             line(name, row(counts));
         }
-        if let Some(others) = counts.others() {
+        if let Some(others) = others {
             line(&format!("others, {}", bound()), row(others));
         }
         html.push_str("</table></div>");
@@ -72,13 +66,6 @@ impl Page<'_> {
             self.add(&format!("<p class=\"soft\">And {} more, which <code>embody inspect --json</code> prints with <code>--by</code>.</p>", grouped((names.len() - ROWS) as u64)));
         }
     }
-}
-
-/// The order of the rows of a table.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    Alphabet,
-    Heaviest,
 }
 
 /// Commands as text of the page, whole: names of files are not cut as strangers' text is.

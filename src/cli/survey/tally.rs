@@ -11,6 +11,9 @@ pub const LONGEST_NAME: usize = 255;
 
 /// What can be added up.
 pub trait Counts: Default {
+    /// What the columns are called.
+    const NAMES: &'static [&'static str];
+
     /// Adds the counts of others.
     fn add(&mut self, other: &Self);
 
@@ -19,6 +22,8 @@ pub trait Counts: Default {
 }
 
 impl Counts for u64 {
+    const NAMES: &'static [&'static str] = &["count"];
+
     fn add(&mut self, other: &Self) {
         *self += other;
     }
@@ -36,6 +41,8 @@ macro_rules! counts {
         pub struct $name { $($(#[$of])* pub $field: u64,)* }
 
         impl Counts for $name {
+            const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
             fn add(&mut self, other: &Self) {
                 $(self.$field += other.$field;)*
             }
