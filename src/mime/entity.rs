@@ -28,10 +28,7 @@ const COLUMNS: usize = 76;
 
 /// SHA-256 in lower-case hexadecimal digits.
 pub fn sha256(octets: &[u8]) -> String {
-    Sha256::digest(octets)
-        .iter()
-        .map(|octet| format!("{octet:02x}"))
-        .collect()
+    format!("{:x}", Sha256::digest(octets))
 }
 
 /// Adds a field to a header. The value must hold no line end.

@@ -125,11 +125,13 @@ impl RecordFile {
 
     /// The same place's next file, if this one has no more room.
     pub(super) fn succeeded(&self, place: &RecordPlace) -> io::Result<Option<Self>> {
-        let length = self.file.metadata()?.len();
-        match place.is_full(length) {
-            true => Self::open_from(place, self.number + 1).map(Some),
-            false => Ok(None),
-        }
+        let is_full = match place.most {
+            Some(most) => self.file.metadata()?.len() >= most,
+            None => false,
+        };
+        is_full
+            .then(|| Self::open_from(place, self.number + 1))
+            .transpose()
     }
 
     /// The length of the file, which has to end with a whole record.

@@ -174,9 +174,8 @@ fn unbracketed(value: &str) -> &str {
 }
 
 /// A SHA-256 as digests are written in fields.
-pub(crate) fn digest(sha256: &[u8]) -> String {
-    let digits = sha256.iter().map(|octet| format!("{octet:02x}"));
-    format!("sha256:{}", digits.collect::<String>())
+pub(crate) fn digest(sha256: &impl fmt::LowerHex) -> String {
+    format!("sha256:{sha256:x}")
 }
 
 #[cfg(test)]

@@ -1,15 +1,28 @@
-//! One record as a gzip member: header, block, two empty lines.
+//! One record as a gzip member (RFC 1952): header, block, two empty lines.
+//!
+//! What was compressed before is stored. For the rest there are encoders that are used again: each has tables of a third of a megabyte,
+//! which cost more to make than a short record costs to compress.
 
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
+use std::sync::{Mutex, PoisonError};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::write::DeflateEncoder;
+use flate2::{Compression, CrcReader};
 use tempfile::{SpooledData, SpooledTempFile};
 
 use super::header::{RecordHeader, names};
 
 /// Octets of content, or of a record, that are held in memory; more goes to a temporary file without a name.
 pub(super) const HELD: usize = 1 << 20;
+
+/// Octets of a stored block (RFC 1951 §3.2.4), of which it has a 16-bit number.
+const STORED: usize = 16 << 10;
+
+/// The header of a member, without name and time.
+const START: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
+
+/// Encoders that nobody uses now: not more than threads used at one time.
+static IDLE: Mutex<Vec<DeflateEncoder<SpooledTempFile>>> = Mutex::new(Vec::new());
 
 /// A record, compressed.
 #[derive(Debug)]
@@ -27,21 +40,30 @@ impl RecordMember {
     ) -> io::Result<Self> {
         let mut header = header.clone();
         header.add(names::LENGTH, &length.to_string());
-        // What was compressed before does not get smaller.
-        let level = match is_packed {
-            true => Compression::none(),
-            false => Compression::fast(),
+        let text = header.to_string();
+        let content = text.as_bytes().chain(block.take(length));
+        let mut source = CrcReader::new(content.chain(&b"\r\n\r\n"[..]));
+        let mut octets = SpooledTempFile::new(HELD);
+        if is_packed {
+            // All of it at once, and not twice as much again and again.
+            octets.set_len(length + length / STORED as u64 * 5 + 1024)?;
+        }
+        octets.write_all(START)?;
+        octets = match is_packed {
+            true => stored(&mut source, octets)?,
+            false => deflated(&mut source, octets)?,
         };
-        let octets = SpooledTempFile::new(HELD);
-        let mut encoder = GzEncoder::new(octets, level);
-        encoder.write_all(header.to_string().as_bytes())?;
-        let copied = io::copy(&mut block.take(length), &mut encoder)?;
-        if copied != length {
+        let sum = source.crc();
+        let whole = (text.len() as u64 + length + 4) & u64::from(u32::MAX);
+        if u64::from(sum.amount()) != whole {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        encoder.write_all(b"\r\n\r\n")?;
+        octets.write_all(&sum.sum().to_le_bytes())?;
+        octets.write_all(&sum.amount().to_le_bytes())?;
+        let end = octets.stream_position()?;
+        octets.set_len(end)?;
         Ok(Self {
-            octets: encoder.finish()?.into_inner(),
+            octets: octets.into_inner(),
         })
     }
 
@@ -58,4 +80,33 @@ impl RecordMember {
             }
         }
     }
+}
+
+fn stored(source: &mut impl Read, target: SpooledTempFile) -> io::Result<SpooledTempFile> {
+    let mut target = target;
+    let mut block = [0; STORED];
+    loop {
+        let length = source.read(&mut block)?;
+        let short = u16::try_from(length).map_err(io::Error::other)?;
+        // An empty one is the last.
+        target.write_all(&[u8::from(length == 0)])?;
+        target.write_all(&short.to_le_bytes())?;
+        target.write_all(&(!short).to_le_bytes())?;
+        target.write_all(block.get(..length).unwrap_or_default())?;
+        if length == 0 {
+            return Ok(target);
+        }
+    }
+}
+
+fn deflated(source: &mut impl Read, target: SpooledTempFile) -> io::Result<SpooledTempFile> {
+    let idle = || IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let again = idle().pop();
+    let new = || DeflateEncoder::new(SpooledTempFile::new(HELD), Compression::fast());
+    let mut encoder = again.unwrap_or_else(new);
+    *encoder.get_mut() = target;
+    io::copy(source, &mut encoder)?;
+    let target = encoder.reset(SpooledTempFile::new(HELD))?;
+    idle().push(encoder);
+    Ok(target)
 }

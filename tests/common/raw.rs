@@ -16,7 +16,11 @@ pub struct Raw {
 impl Raw {
     /// Every connection goes to `handle`, in a thread of its own.
     pub fn connections(handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::connections_at("127.0.0.1", handle)
+    }
+
+    fn connections_at(host: &str, handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((host, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&connections);
@@ -37,9 +41,17 @@ impl Raw {
 
     /// Reads one request head per connection, hands `path` to `answer`, and closes.
     pub fn http(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
+        Self::http_at("127.0.0.1", answer)
+    }
+
+    /// The same at another address of this machine.
+    pub fn http_at(
+        host: &str,
+        answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static,
+    ) -> Self {
         let heads: Arc<Mutex<Vec<String>>> = Arc::default();
         let seen = Arc::clone(&heads);
-        let server = Self::connections(move |mut stream| {
+        let server = Self::connections_at(host, move |mut stream| {
             let Some(head) = head(&stream) else { return };
             let path = head.split(' ').nth(1).unwrap_or("").to_owned();
             seen.lock().unwrap().push(head);

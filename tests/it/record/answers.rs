@@ -2,13 +2,17 @@
 //! them.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use rcgen::generate_simple_self_signed;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::common::filter::{filled, filter, mail, open, reference};
 use crate::common::programs::{ftp, skipped};
@@ -217,6 +221,70 @@ fn what_a_server_sent_is_in_the_record_octet_by_octet() {
     }
     let moved = replayed(&pywb, &[server.url("/moved")]);
     assert_eq!(moved[0].0, 302);
+}
+
+/// A server behind TLS, which gives each connection this answer, and its certificate in a file.
+fn secure(answer: Vec<u8>, folder: &Path) -> (Raw, PathBuf) {
+    let signed = generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let file = folder.join("ca.pem");
+    fs::write(&file, signed.cert.pem()).unwrap();
+    let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![signed.cert.der().clone()], key.into())
+        .unwrap();
+    let config = Arc::new(config);
+    let server = Raw::connections(move |stream| {
+        let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut stream = StreamOwned::new(tls, stream);
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            let mut octet = [0];
+            if stream.read_exact(&mut octet).is_err() {
+                return;
+            }
+            asked.extend_from_slice(&octet);
+        }
+        let _ = stream.write_all(&answer);
+        stream.conn.send_close_notify();
+        let _ = stream.flush();
+    });
+    (server, file)
+}
+
+#[test]
+fn of_https_it_is_what_stands_above_tls() {
+    const TEST: &str = "of_https_it_is_what_stands_above_tls";
+    let folder = tempfile::tempdir().unwrap();
+    let answer = chunked("X-One: two\r\n", &[b"over ", b"TLS"]);
+    let (server, ca) = secure(answer.clone(), folder.path());
+    let file = folder.path().join("a.warc.gz");
+    let url = format!("https://{}/a.txt", server.address);
+    let options = format!(
+        "{} --ca-file {} --record {}",
+        open(&[server.address.port()]),
+        ca.display(),
+        file.display()
+    );
+    let ran = filter(&options, &mail(&[reference(&url, TEXT)]));
+    ran.gives(&mail(&[filled(Some(&url), TEXT, b"over TLS")]));
+    let Some(records) = records(TEST, &file) else {
+        return;
+    };
+    check(&file);
+    let response = of(&records, "response", &url)[0];
+    assert!(response.block == answer, "{}", response.text());
+    assert_eq!(response.value("WARC-IP-Address"), Some("127.0.0.1"));
+    let request = of(&records, "request", &url)[0].text();
+    assert!(request.starts_with("GET /a.txt HTTP/1.1\r\n"), "{request}");
+    // A later run gives it without the server.
+    let options = options.replace("--record", "--offline --archive");
+    let asked = server.count();
+    filter(&options, &mail(&[reference(&url, TEXT)])).gives(&ran.stdout);
+    assert_eq!(server.count(), asked);
 }
 
 #[test]

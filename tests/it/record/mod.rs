@@ -8,4 +8,5 @@ mod captures_peers;
 mod files;
 mod mails;
 mod provenance;
+mod shown;
 mod warcs;
