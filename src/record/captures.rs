@@ -15,8 +15,10 @@ use url::Url;
 
 use super::header::{RecordHeader, RecordType, names};
 use super::volume::{Volume, is_warc};
-use super::{MAILS, wacz};
+use super::zstandard::{self, is_zstandard};
+use super::{is_of_mails, wacz};
 use crate::error::Error;
+use crate::platform::FileExt as _;
 
 /// Captures at most: 200 MB of memory.
 const MOST: usize = 4_000_000;
@@ -126,7 +128,7 @@ impl Captures {
         let is_known = [&b"\x1f\x8b"[..], b"WARC/", b"PK\x03\x04"];
         // A file that is torn at its beginning is one, too.
         let is_one = |it: &&[u8]| start.starts_with(it) || it.starts_with(start);
-        match is_known.iter().any(is_one) {
+        match is_known.iter().any(is_one) || is_zstandard(start) {
             true => Ok(()),
             false => Err(no_captures(path)),
         }
@@ -229,6 +231,18 @@ impl Captures {
         let name = path.display().to_string();
         if let Some(volume) = Volume::of(name.clone(), Arc::clone(&file), (0, length))? {
             self.volumes.push(volume);
+            return Ok(());
+        }
+        let mut start = [0; 4];
+        if file.read_at(&mut start, 0)? == 4 && is_zstandard(&start) {
+            let (unpacked, length, why) = zstandard::records(&file, length)?;
+            if let Some(why) = why {
+                self.trouble
+                    .push(format!("{name}: {why}; what is in front of it is used"));
+            }
+            let volume = Volume::of(name.clone(), Arc::new(unpacked), (0, length))?;
+            let none = || io::Error::other("it holds no records");
+            self.volumes.push(volume.ok_or_else(none)?);
             return Ok(());
         }
         for volume in wacz::volumes(&name, &file, length)? {
@@ -376,7 +390,7 @@ impl Seen {
 }
 
 /// The URL as a parser writes it, without fragment and password; and what it has in common with similar ones. None for what is no URL of
-/// content, or one beneath [`MAILS`].
+/// content, or one beneath [`MAILS`](super::MAILS).
 pub(super) fn keys(url: &str) -> Option<(String, String)> {
     let mut url = Url::parse(url).ok()?;
     if !matches!(url.scheme(), "http" | "https" | "ftp" | "file") {
@@ -385,7 +399,7 @@ pub(super) fn keys(url: &str) -> Option<(String, String)> {
     url.set_fragment(None);
     let _ = url.set_password(None);
     let exact = String::from(url);
-    if exact.starts_with(MAILS) || exact.starts_with(&MAILS.replacen("http:", "https:", 1)) {
+    if is_of_mails(&exact) {
         return None;
     }
     let behind = exact

@@ -9,8 +9,8 @@ use crate::report::rfc3339;
 /// The first line of a record.
 const VERSION: &str = "WARC/1.1";
 
-/// Octets of a header that are read: URLs may be long.
-const LONGEST: u64 = 1 << 20;
+/// Octets of a header that are read, or written: URLs may be long.
+pub(super) const LONGEST: u64 = 1 << 20;
 
 /// The names of fields.
 pub(crate) mod names {

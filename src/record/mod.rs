@@ -1,5 +1,5 @@
 //! Evidence: what went over the wire for which mail, as WARC (ISO 28500:2017, WARC/1.1), which web archives keep and read; and the
-//! way back: `volume` and `wacz` find the records of files, `captures` knows what each captured, `payload` reads its content.
+//! way back: `volume`, `wacz` and `zstandard` find the records of files, `captures` knows what each captured, `payload` reads its content.
 //!
 //! `header` knows the header of a record, for what writes and what reads. `recorder` takes what goes over connections, `http` finds in it where
 //! an answer ends, `write` makes members of it, `file` appends them, `mail` says which mail used what.
@@ -19,6 +19,7 @@
 //! * `resource` for what came by ftp, from files and from a resolver.
 //! * For each mail that used a record: a `resource` of each HTML text, under [`MAILS`], and one `metadata` that names them and the records.
 //!   **A reader never answers a request for a URL beneath [`MAILS`]**: any mail may name one, and it would get another person's mail.
+//!   What a server or a proxy says under such a URL is not recorded: it would stand in place of a mail.
 //! * What an archive answered stands under the URL of the archive, with its Memento-Datetime.
 //! * WARC-Payload-Digest is over what stands behind the head of the answer, as it came, chunks included, as warcio and pywb have it. All
 //!   digests are SHA-256 in hexadecimal digits.
@@ -35,6 +36,7 @@ mod recorder;
 mod volume;
 mod wacz;
 mod write;
+mod zstandard;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -43,6 +45,12 @@ pub(crate) const MASKED: &str = "masked-by-embody";
 
 /// What the URLs of mails begin with (RFC 2606: no server has this name); pywb replays what is beneath it.
 pub(crate) const MAILS: &str = "http://mail.invalid/";
+
+/// Whether a URL, as a parser writes it, is beneath [`MAILS`]; by https as well, since replaying makes no difference.
+fn is_of_mails(url: &str) -> bool {
+    let behind = |url| str::split_once(url, "://").unwrap_or_default().1;
+    url.starts_with("http") && behind(url).starts_with(behind(MAILS))
+}
 
 pub(crate) use captures::{Capture, Captures};
 pub(crate) use file::RecordPlace;

@@ -16,7 +16,7 @@ use super::file::{RecordFile, RecordPlace};
 use super::header::{RecordHeader, RecordType, digest, names};
 use super::http::{Answered, masked};
 use super::write::{HELD, RecordMember};
-use super::{MASKED, identifier};
+use super::{MASKED, identifier, is_of_mails};
 use crate::error::Error;
 use crate::fetch::{
     Answer, Asked, How, Recorded, Recorder, Recording, Retrieved, USER_AGENT, text,
@@ -262,6 +262,9 @@ impl RecorderParts {
         body: &[u8],
         address: Option<IpAddr>,
     ) -> Option<Recorded> {
+        if is_of_mails(url) {
+            return None;
+        }
         let mut header = self.header(RecordType::Resource, url);
         if let Some(address) = address {
             header.add(names::ADDRESS, &address.to_string());
@@ -359,7 +362,7 @@ impl Recording for WireExchange {
     }
 
     fn finish(mut self: Box<Self>, why: Option<Reason>) -> Option<Recorded> {
-        if self.sent.is_empty() {
+        if self.sent.is_empty() || is_of_mails(&self.url) {
             return None;
         }
         let shared = Arc::clone(&self.shared);

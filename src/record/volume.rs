@@ -235,6 +235,22 @@ impl Scan<'_> {
     }
 }
 
+/// What comes out of a file of this size, as far as it comes, in a temporary file, its length, and why it goes no further.
+///
+/// # Errors
+/// Those of the temporary file.
+pub(super) fn unpacked(source: impl Read, size: u64) -> io::Result<(File, u64, Option<io::Error>)> {
+    let most = FLOOR.saturating_add(size.saturating_mul(RATIO));
+    let mut file = tempfile::tempfile()?;
+    let copied = io::copy(&mut source.take(most), &mut file);
+    let length = file.metadata()?.len();
+    let why = match copied {
+        Ok(copied) if copied == most => Some(damaged("it expands to too much")),
+        copied => copied.err(),
+    };
+    Ok((file, length, why))
+}
+
 fn show(source: &mut impl Read, length: u64, shown: &mut Vec<u8>) -> io::Result<u64> {
     shown.clear();
     let read = source.take(length.min(SHOWN as u64)).read_to_end(shown)?;
@@ -244,7 +260,8 @@ fn show(source: &mut impl Read, length: u64, shown: &mut Vec<u8>) -> io::Result<
 /// Whether a name is that of a WARC file.
 pub(super) fn is_warc(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name.ends_with(".warc") || name.ends_with(".warc.gz")
+    let ends = [".warc", ".warc.gz", ".warc.zst"];
+    ends.iter().any(|end| name.ends_with(end))
 }
 
 /// Passes over the line ends that close a record.

@@ -3,7 +3,7 @@
 //! A WARC that is stored is read where it stands, one that is deflated from a temporary file.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 use std::sync::Arc;
 
 use flate2::bufread::DeflateDecoder;
@@ -12,14 +12,11 @@ use rawzip::{
     ZipArchiveEntryWayfinder, ZipLocator,
 };
 
-use super::volume::{Volume, is_warc};
+use super::volume::{Volume, is_warc, unpacked};
 use crate::platform::FileExt as _;
 
 /// Members at most, of which a WACZ has a few dozen.
 const MEMBERS: usize = 10_000;
-/// A deflated WARC may inflate to this, and [`RATIO`] times its size.
-const FLOOR: u64 = 1 << 30;
-const RATIO: u64 = 50;
 
 /// A file that volumes read, too.
 #[derive(Clone)]
@@ -116,12 +113,10 @@ fn volume(
         ));
     }
     let range = RangeReader::new(WaczFile(Arc::clone(file)), start..end);
-    let most = FLOOR.saturating_add((end - start).saturating_mul(RATIO));
-    let mut inflated = DeflateDecoder::new(BufReader::new(range)).take(most);
-    let mut unpacked = tempfile::tempfile()?;
-    let length = io::copy(&mut inflated, &mut unpacked)?;
-    if length == most {
-        return Err(io::Error::other("it inflates to too much"));
+    let inflated = DeflateDecoder::new(BufReader::new(range));
+    let (unpacked, length, why) = unpacked(inflated, end - start)?;
+    if let Some(why) = why {
+        return Err(why);
     }
     Volume::of(name, Arc::new(unpacked), (0, length))
 }

@@ -10,7 +10,7 @@ use flate2::write::DeflateEncoder;
 use flate2::{Compression, CrcReader};
 use tempfile::{SpooledData, SpooledTempFile};
 
-use super::header::{RecordHeader, names};
+use super::header::{LONGEST, RecordHeader, names};
 
 /// Octets of content, or of a record, that are held in memory; more goes to a temporary file without a name.
 pub(super) const HELD: usize = 1 << 20;
@@ -41,6 +41,11 @@ impl RecordMember {
         let mut header = header.clone();
         header.add(names::LENGTH, &length.to_string());
         let text = header.to_string();
+        if text.len() as u64 > LONGEST {
+            return Err(io::Error::other(
+                "a field of it would be too long to be read",
+            ));
+        }
         let content = text.as_bytes().chain(block.take(length));
         let mut source = CrcReader::new(content.chain(&b"\r\n\r\n"[..]));
         let mut octets = SpooledTempFile::new(HELD);

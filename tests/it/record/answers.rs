@@ -472,6 +472,31 @@ fn a_proxy_is_not_seen_and_its_password_is_not_told() {
 }
 
 #[test]
+fn nobody_answers_in_place_of_a_mail() {
+    const TEST: &str = "nobody_answers_in_place_of_a_mail";
+    // A proxy, or a resolver that knows every name.
+    let proxy = Raw::saying(ok(TEXT, b"another mail"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.warc.gz");
+    let options = format!(
+        "--fetch http --proxy http://{} --record {}",
+        proxy.address,
+        file.display()
+    );
+    let urls = ["http://mail.invalid/0/1.html", "http://other.example/"];
+    let ran = filter(&options, &mail(&urls.map(|url| reference(url, TEXT))));
+    assert_eq!(ran.column("outcome"), ["expanded"; 2], "{}", ran.stderr);
+    assert_eq!(ran.column("record")[0], "-");
+    let Some(records) = records(TEST, &file) else {
+        return;
+    };
+    let found = records.iter().map(|record| record.url.as_str());
+    let found: Vec<&str> = found.filter(|url| *url == urls[0]).collect();
+    assert!(found.is_empty(), "{found:?}");
+    assert_eq!(of(&records, "response", urls[1]).len(), 1);
+}
+
+#[test]
 fn what_comes_otherwise_than_by_http_is_a_resource() {
     const TEST: &str = "what_comes_otherwise_than_by_http_is_a_resource";
     let Some(server) = ftp(TEST, &[("a.txt", b"by ftp")], "") else {

@@ -1,6 +1,7 @@
 //! `--archive FILE`: which capture is put in, and when none is (docs/archive.md).
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
 use super::warcs::{
@@ -25,6 +26,17 @@ fn ran(records: &[Vec<u8>], options: &str, urls: &[&str]) -> (Ran, Vec<String>) 
         .collect();
     let options = format!("{OFFLINE} {} {options}", file.display());
     (filter(&options, &of(MAIL_DATE, &parts)), parts)
+}
+
+/// A frame of zstd for each record.
+fn frames(records: &[Vec<u8>], dictionary: &[u8]) -> Vec<u8> {
+    let frame = |record: &Vec<u8>| {
+        let mut encoder =
+            zstd::stream::write::Encoder::with_dictionary(Vec::new(), 3, dictionary).unwrap();
+        encoder.write_all(record).unwrap();
+        encoder.finish().unwrap()
+    };
+    records.iter().flat_map(frame).collect()
 }
 
 #[test]
@@ -55,6 +67,22 @@ fn files_of_every_form_give_the_same_mail() {
         .status()
         .unwrap();
     assert!(python.success());
+    fs::write(at("frames.warc.zst"), frames(&all, b"")).unwrap();
+    let skippable = |content: &[u8]| {
+        let length = u8::try_from(content.len()).unwrap();
+        [&[0x5d, 0x2a, 0x4d, 0x18, length, 0, 0, 0][..], content].concat()
+    };
+    let (words, known) = (URL.as_bytes(), frames(&all, URL.as_bytes()));
+    let packed = frames(&[words.to_vec()], b"");
+    fs::write(
+        at("dictionary.warc.zst"),
+        [skippable(words), known.clone()].concat(),
+    )
+    .unwrap();
+    fs::write(at("packed.warc.zst"), [skippable(&packed), known].concat()).unwrap();
+    // Of a file that is torn, what is in front.
+    let torn = frames(&[all.concat(), one[0].clone()], b"");
+    fs::write(at("torn.warc.zst"), &torn[..torn.len() - 9]).unwrap();
     let parts = [URL, other].map(|url| reference(url, "text/plain"));
     let before = of(MAIL_DATE, &parts);
     let after = of(
@@ -71,6 +99,10 @@ fn files_of_every_form_give_the_same_mail() {
         "stored.wacz",
         "deflated.wacz",
         "members.wacz",
+        "frames.warc.zst",
+        "dictionary.warc.zst",
+        "packed.warc.zst",
+        "torn.warc.zst",
     ] {
         let ran = filter(&format!("{OFFLINE} {}", at(name).display()), &before);
         ran.gives(&after);
