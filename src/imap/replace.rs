@@ -203,7 +203,10 @@ impl Replacing<'_> {
                 Some(old) => old,
                 // Another program expunged it for us.
                 None if is_marked => return self.done(id, uid, remark),
-                None => return self.take_back(id, uid, Reason::ChangedMeanwhile, MOVED),
+                None if self.is_gone(replacement.uid)? => {
+                    return self.take_back(id, uid, Reason::ChangedMeanwhile, MOVED);
+                }
+                None => continue,
             };
             if has(&old.flags, DELETED) {
                 if !is_marked {
@@ -240,7 +243,14 @@ impl Replacing<'_> {
                 .session
                 .remove(replacement.uid, old.modseq, self.trash)?;
             is_marked = match removal.stored {
-                Stored::Gone => return self.take_back(id, uid, Reason::ChangedMeanwhile, MOVED),
+                Stored::Gone if self.is_gone(replacement.uid)? => {
+                    return self.take_back(id, uid, Reason::ChangedMeanwhile, MOVED);
+                }
+                // It may bear our mark.
+                Stored::Gone => {
+                    is_marked = self.trash.is_none();
+                    continue;
+                }
                 Stored::Modified => false,
                 Stored::Done => self.trash.is_none(),
             };
@@ -333,6 +343,12 @@ impl Replacing<'_> {
             Err(ImapFailure::TooLarge(_)) => Ok(Some(false)),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Whether a message is surely not there any more. Some servers do not see one for a moment while its neighbours go.
+    fn is_gone(&mut self, uid: u32) -> Result<bool, ImapFailure> {
+        self.session.noop()?;
+        Ok(self.metadata(uid)?.is_none())
     }
 
     pub(super) fn metadata(&mut self, uid: u32) -> Result<Option<Metadata>, ImapFailure> {
