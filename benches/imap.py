@@ -2,7 +2,7 @@
 """docs/figures.md, "Mail on a server": embody convert beside mbsync, and what embody inspect moves. As the super-user, on Linux.
 
 benches/imap.py EMBODY MBOX...: a Dovecot of its own on 127.0.0.1 gets MAILS mails of the mboxes. embody and mbsync (Debian's isync)
-make Maildirs of them in turns; then inspect looks at SMALL small mails through a proxy that counts bytes.
+make Maildirs of them in turns; then inspect, and dry runs of detach, restore and embed, look at SMALL small mails through a proxy that counts bytes.
 """
 import mailbox
 import os
@@ -227,6 +227,15 @@ def main():
             ask = ["--allow-plaintext", "--password-command", "echo secret", "--timeout", "600s"]
             took = timed([program, "inspect", url, *ask])
             print(f"| inspect of {SMALL} small mails | {proxy.bytes / 1e6:.1f} MB, {took:.1f} s | 30 MB | {proxy.bytes / 30e6:.2f} | at most 1 |")
+            os.makedirs(f"{folder}/store")
+            for verb in ("detach", "restore", "embed"):
+                proxy = Proxy(port)
+                url = f"imap://small@127.0.0.1:{proxy.port}/"
+                command = [program, verb, "--in-place", "--dry-run", url, *ask]
+                if verb != "embed":
+                    command += ["--store", f"{folder}/store"]
+                took = timed(command)
+                print(f"| {verb} --dry-run of {SMALL} small mails | {proxy.bytes / 1e6:.3f} MB, {took:.1f} s | 30 MB | {proxy.bytes / 30e6:.2f} | at most 1 |")
     finally:
         server.terminate()
         server.wait()

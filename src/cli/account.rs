@@ -65,8 +65,11 @@ pub(super) fn in_place(
 /// What an expander of this policy may change in an account.
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
     let is_seen = |form: &Follow| {
-        // Notes of other forms may stand in any text.
-        matches!(form, Follow::Thunderbird | Follow::Exchange | Follow::Apple)
+        // Notes of other forms may stand in any text. Apple's and Eudora's are of mail that lies in their folders.
+        matches!(
+            form,
+            Follow::Thunderbird | Follow::Exchange | Follow::Apple | Follow::Eudora
+        )
     };
     let mut others = Follow::ALL.iter().filter(|form| !is_seen(form));
     match is_marked || others.any(|form| policy.follow.contains(*form)) {

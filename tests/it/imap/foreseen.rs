@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::mails::{command, mail, rows};
-use super::rig::{Kind, Server};
+use super::proxy::Proxy;
+use super::rig::{Kind, Server, url};
 use crate::common::programs::embody;
 
 /// Mails of all samples with CRLF, of four kinds, and of both forms that detach leaves.
@@ -128,4 +129,90 @@ fn a_dry_run_over_an_account_says_what_it_says_of_the_same_mail_in_files() {
             assert_eq!(of_account, of_files, "{kind:?}: {verb}");
         }
     }
+}
+
+#[test]
+fn a_dry_run_downloads_no_small_mail_of_plain_text() {
+    let test = "a_dry_run_downloads_no_small_mail_of_plain_text";
+    let Some(server) = Server::start(test, Kind::Dovecot) else {
+        return;
+    };
+    let mut client = server.client();
+    for number in 0..200 {
+        let text = format!("Subject: {number}\r\n\r\n{}\r\n", "a line\r\n".repeat(100));
+        client.append("INBOX", "", "03-Jan-2020 10:00:00 +0000", text.as_bytes());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("store")).unwrap();
+    for verb in ["detach", "restore", "embed"] {
+        let proxy = Proxy::to(server.port);
+        let done = command(folder.path(), verb, &url(proxy.port, "INBOX"))
+            .arg("--dry-run")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{verb}: {text}");
+        let (there, back) = proxy.traffic();
+        assert!(there + back < 10_000, "{verb}: {there} and {back} octets");
+    }
+}
+
+/// A quota that has no room for a copy, for real.
+#[test]
+fn a_full_quota_leaves_each_message_as_it_is_and_room_for_one_suffices() {
+    let test = "a_full_quota_leaves_each_message_as_it_is_and_room_for_one_suffices";
+    let Some(server) = Server::start(test, Kind::DovecotWithQuota(300)) else {
+        return;
+    };
+    let date = "03-Jan-2020 10:00:00 +0000";
+    let mut client = server.client();
+    let mut number = 1;
+    while client
+        .try_append("INBOX", "", date, &mail(number, 40_000).octets)
+        .starts_with("OK")
+    {
+        number += 4;
+    }
+    let filler = format!("Subject: filler\r\n\r\n{}\r\n", "x".repeat(300));
+    while client
+        .try_append("INBOX", "", date, filler.as_bytes())
+        .starts_with("OK")
+    {}
+    let before = client.all("INBOX");
+    let folder = tempfile::tempdir().unwrap();
+    let detach = || {
+        let url = server.url("INBOX");
+        let done = command(folder.path(), "detach", &url).output().unwrap();
+        (
+            done.status.code(),
+            String::from_utf8_lossy(&done.stderr).into_owned(),
+        )
+    };
+    let (status, said) = detach();
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(client.all("INBOX"), before);
+    assert!(
+        said.contains("quota-full") && said.contains("0 changed"),
+        "{said}"
+    );
+    // A few small mails less, and each gives room to the next one.
+    client.say("SELECT INBOX");
+    let small = before.iter().filter(|held| held.size < 1000).take(12);
+    for held in small {
+        client.say(&format!("UID STORE {} +FLAGS (\\Deleted)", held.uid));
+    }
+    client.say("EXPUNGE");
+    let (status, said) = detach();
+    assert_eq!(status, Some(0), "{said}");
+    assert!(!said.contains("quota-full"), "{said}");
+    assert!(
+        said.contains("of its quota now") && said.contains("less than before"),
+        "{said}"
+    );
+    let all = client.all("INBOX");
+    assert_eq!(
+        all.len(),
+        before.len() - before.iter().filter(|it| it.size < 1000).count().min(12)
+    );
+    assert!(all.iter().all(|held| held.size < 5000));
 }
