@@ -141,6 +141,8 @@ impl<'j> Job<'j> {
         let input = match file {
             Some(path) => {
                 let failed = Error::cannot_read(path.display());
+                #[cfg(all(unix, feature = "imap"))]
+                super::remote::check_file(path)?;
                 let file = File::open(path).map_err(&failed)?;
                 Input::read(file, prefilter).map_err(failed)?
             }

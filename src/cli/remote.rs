@@ -12,7 +12,7 @@ use super::reporter::Reporter;
 use super::say;
 use super::verb::Said;
 use crate::error::Error;
-use crate::imap::account::{Account, Location, is_url};
+use crate::imap::account::{Account, Location, is_url, masked};
 use crate::imap::download::Download;
 use crate::imap::overview::{FolderOverview, Overview};
 use crate::imap::secret::{Secret, SecretFrom};
@@ -87,6 +87,21 @@ pub(super) fn account(
         },
         ..account
     }))
+}
+
+/// Whether a source that is to be one mail is no account.
+///
+/// # Errors
+/// [`Error::Usage`], which says what to type.
+pub(super) fn check_file(source: &Path) -> Result<(), Error> {
+    if !is_remote(source) {
+        return Ok(());
+    }
+    let url = masked(&source.to_string_lossy());
+    let what = format!(
+        "{url}: mail on a server goes with --in-place, or --output FOLDER for a changed copy (embody detach, restore, embed); filter reads one mail"
+    );
+    Err(Error::Usage(what.into()))
 }
 
 /// Options that mean nothing for mail on a server which becomes Maildirs.

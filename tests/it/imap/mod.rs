@@ -5,6 +5,8 @@ mod foreseen;
 mod hostile;
 mod mails;
 mod meanwhile;
+mod mutt;
+mod prompt;
 mod proxy;
 mod reading;
 mod refusing;

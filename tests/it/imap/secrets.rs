@@ -163,7 +163,19 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
     );
     assert!(!told.contains("hidden") && !told.contains(&said), "{told}");
     fs::write(&file, "").unwrap();
+    let detach = |url: &str| {
+        let mut detach = embody();
+        detach
+            .args(["detach", "--store"])
+            .arg(folder.path())
+            .arg(url);
+        detach.output().unwrap()
+    };
     for (output, named) in [
+        (
+            detach("imaps://me:hidden@h/INBOX"),
+            "goes with --in-place, or --output",
+        ),
         (with_file(&file), "there is no password"),
         (with_file(&folder.path().join("none")), "the password file"),
         (
