@@ -2,7 +2,8 @@
 //!
 //! Every thread does whatever is next: it hands on the first item if that is finished, works on a part, or reads an
 //! item and finds the parts of it that need work. So an item that nothing has to be done to is read, searched and handed
-//! on by one thread, while its bytes are in the cache of that processor. Only one thread reads at a time, and one hands
+//! on by one thread, while its bytes are in the cache of that processor; and while there are items enough, a thread works on
+//! the parts of the item that it read, and frees what it allocated. Only one thread reads at a time, and one hands
 //! on, in the order in which items were read. Parts of one item and of several are worked on at once; an item waits
 //! for those before it. Nobody reads while the items on their way weigh more than the budget: one slow part stops the
 //! reading, it does not fill the memory.
@@ -25,6 +26,7 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 struct Pipeline<'p, I, D, R, T, P, W> {
     parts: P,
     work: W,
+    workers: usize,
     budget: usize,
     stop: &'p Stop,
     state: Mutex<State<I, D, R, T>>,
@@ -38,8 +40,6 @@ struct State<I, D, R, T> {
     is_read: bool,
     /// None while a thread hands on.
     take: Option<T>,
-    /// Parts that wait for a thread: the number of the item, and which of its parts.
-    tasks: VecDeque<(u64, usize)>,
     slots: VecDeque<Slot<I, D>>,
     /// The number of the first of `slots`.
     first: u64,
@@ -56,6 +56,8 @@ struct Slot<I, D> {
     weight: usize,
     /// Where in the item there is work, and what came of it.
     done: Vec<(usize, Option<D>)>,
+    /// How many of these parts threads were given.
+    given: usize,
     /// What is not finished: the search for parts, and the parts.
     open: usize,
 }
@@ -64,6 +66,13 @@ impl<I, D, R, T> State<I, D, R, T> {
     fn slot(&mut self, number: u64) -> &mut Slot<I, D> {
         // A slot leaves only when it is finished, so those before it cannot have passed it.
         &mut self.slots[(number - self.first) as usize]
+    }
+
+    /// The number of the first item, from `from` on, of which a part waits for a thread.
+    fn waits(&self, from: u64) -> Option<u64> {
+        let mut numbered = (self.first..).zip(&self.slots);
+        let found = numbered.find(|(number, slot)| *number >= from && slot.given < slot.done.len());
+        found.map(|(number, _)| number)
     }
 }
 
@@ -84,13 +93,13 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
     let pipeline = Pipeline {
         parts,
         work,
+        workers: workers.max(1),
         budget: budget.max(1),
         stop,
         state: Mutex::new(State {
             read: Some(read),
             is_read: false,
             take: Some(take),
-            tasks: VecDeque::new(),
             slots: VecDeque::new(),
             first: 0,
             weight: 0,
@@ -100,7 +109,7 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
         changed: Condvar::new(),
     };
     std::thread::scope(|scope| {
-        for _ in 0..workers.max(1) {
+        for _ in 0..pipeline.workers {
             scope.spawn(
                 || match catch_unwind(AssertUnwindSafe(|| pipeline.serve())) {
                     Ok(outcome) => pipeline.end(outcome),
@@ -143,15 +152,25 @@ where
 
     /// Does whatever is next, until all is done.
     fn serve(&self) -> Result<(), Error> {
+        // The number of the item that this thread read last.
+        let mut own = 0;
         let mut state = self.lock();
         while state.outcome.is_none() {
             self.stop.check()?;
+            let may_read = state.weight < self.budget && state.read.is_some();
+            let waits = match state.waits(own) {
+                Some(number) if number == own => Some(own),
+                _ if may_read && state.slots.len() < self.workers => None,
+                _ => state.waits(0),
+            };
             if state.slots.front().is_some_and(|slot| slot.open == 0)
                 && let Some(take) = state.take.take()
             {
                 state = self.take(state, take)?;
-            } else if let Some((number, index)) = state.tasks.pop_front() {
+            } else if let Some(number) = waits {
                 let slot = state.slot(number);
+                let index = slot.given;
+                slot.given += 1;
                 let (item, part) = (Arc::clone(&slot.item), slot.done[index].0);
                 drop(state);
                 let work = &self.work;
@@ -164,6 +183,7 @@ where
             } else if state.weight < self.budget
                 && let Some(read) = state.read.take()
             {
+                own = state.first + state.slots.len() as u64;
                 state = self.read(state, read)?;
             } else if state.is_read && state.slots.is_empty() && state.take.is_some() {
                 break;
@@ -185,7 +205,7 @@ where
     ) -> Result<MutexGuard<'s, State<I, D, R, T>>, Error> {
         if let Some(slot) = state.slots.pop_front() {
             state.first += 1;
-            if !state.tasks.is_empty() {
+            if state.waits(0).is_some() {
                 self.wake_one(&state);
             }
             drop(state);
@@ -229,6 +249,7 @@ where
             item: Arc::clone(&item),
             weight,
             done: Vec::new(),
+            given: 0,
             open: 1,
         });
         self.wake_one(&state);
@@ -236,10 +257,6 @@ where
         let parts = (self.parts)(&item);
         drop(item);
         let mut state = self.lock();
-        // Before what waits behind: this item is waited for first.
-        for index in (0..parts.len()).rev() {
-            state.tasks.push_front((number, index));
-        }
         if parts.len() > 1 {
             // One of them is for this thread.
             self.changed.notify_all();
