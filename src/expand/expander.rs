@@ -215,8 +215,7 @@ impl Expander {
     ) -> Result<Expansion<'m>, Error> {
         let is_marked = self.settings.mark == Mark::Field && has_mark(message);
         let is_of_eudora = beside.is_some_and(|beside| beside.form() == Follow::Eudora);
-        let is_worked_on = is_marked || is_of_eudora || asking == Asking::Nobody;
-        if !is_worked_on && !self.prefilter().matters(message, kinds) {
+        if !is_marked && !is_of_eudora && !self.prefilter().matters(message, kinds) {
             return Ok(Expansion {
                 message,
                 edits: Edits::new(),
@@ -237,6 +236,13 @@ impl Expander {
             report: outcomes.report,
             work: session.ledger.spent(),
         })
+    }
+
+    /// Whether a message in which these kinds of words stand may have to be changed, or something to be said about it.
+    fn matters(&self, message: &[u8], kinds: Kinds, beside: Option<&Sidecars>) -> bool {
+        let is_marked = self.settings.mark == Mark::Field && has_mark(message);
+        let is_of_eudora = beside.is_some_and(|beside| beside.form() == Follow::Eudora);
+        is_marked || is_of_eudora || self.prefilter().matters(message, kinds)
     }
 
     /// What [`Expander::expand`] would do, as far as that can be known without retrieving: the rows

@@ -257,7 +257,7 @@ impl Prefilter {
     /// Whether a whole message may have to be changed: what [`any`](Self::any) says, looked at
     /// more closely. Most HTML has no base, in its message's header or in itself, and is done
     /// with here.
-    #[cfg(any(test, feature = "cli", feature = "internals"))]
+    #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn in_message(&self, message: &[u8]) -> bool {
         self.matters(message, self.kinds(message))

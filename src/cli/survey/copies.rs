@@ -59,16 +59,16 @@ impl Copies {
     pub fn of(message: &[u8], tree: &Tree) -> Self {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
-        for field in tree.fields(PartId::ROOT).iter(message) {
+        for whole in tree.fields(PartId::ROOT).wholes() {
             // Two pieces have another hash than both as one.
-            let before = Span::new(from, field.whole.start.max(from)).of(message);
+            let before = Span::new(from, whole.start.max(from)).of(message);
             if !before.is_empty() {
                 hash.write(before);
             }
-            if !is_of_mailbox(message, &field) {
-                hash.write(field.whole.of(message));
+            if !is_of_mailbox(message, whole) {
+                hash.write(whole.of(message));
             }
-            from = field.whole.end;
+            from = whole.end;
         }
         hash.write(Span::new(from, message.len()).of(message));
         let octets = u32::try_from(message.len()).unwrap_or(u32::MAX);
@@ -115,8 +115,11 @@ impl Copies {
     }
 }
 
-fn is_of_mailbox(message: &[u8], field: &Field) -> bool {
-    let first = field.name.of(message).first().map(u8::to_ascii_uppercase);
-    let may_be = matches!(first, Some(b'C' | b'L' | b'S' | b'X'));
-    may_be && OF_MAILBOXES.iter().any(|name| field.is(message, name))
+fn is_of_mailbox(message: &[u8], whole: Span) -> bool {
+    let first = whole.of(message).first().map(u8::to_ascii_uppercase);
+    let is_named = || {
+        let field = Field::of(message, whole);
+        OF_MAILBOXES.iter().any(|name| field.is(message, name))
+    };
+    matches!(first, Some(b'C' | b'L' | b'S' | b'X')) && is_named()
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-use mail_parser::DateTime;
 use mail_parser::parsers::MessageStream;
 
 use super::super::verb::{Expanding, Said, Work};
@@ -150,23 +149,14 @@ impl Surveying {
     }
 
     fn date(&self, message: &[u8], tree: &Tree, survey: &mut Survey) {
-        let year = match tree.value(message, PartId::ROOT, "Date") {
-            None => {
-                survey.dates.missing += 1;
-                "none".into()
-            }
+        let dates = &mut survey.dates;
+        match tree.value(message, PartId::ROOT, "Date") {
+            None => dates.missing += 1,
             Some(value) => match date::sane(value, self.now) {
-                Some(date) => {
-                    survey.dates.count(date);
-                    format!("{:04}", DateTime::from_timestamp(date).year).into()
-                }
-                None => {
-                    survey.dates.insane += 1;
-                    "insane".into()
-                }
+                Some(date) => dates.count(date),
+                None => dates.insane += 1,
             },
-        };
-        survey.year = Some(year);
+        }
     }
 }
 
@@ -186,13 +176,7 @@ impl Transform<Said> for Surveying {
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
-        let content = message.content;
-        let is_empty =
-            message.beside.is_none() && !self.expanding.expander.prefilter().in_message(content);
-        let mut said = match is_empty {
-            true => Said::of(message, Report::default()),
-            false => self.expanding.transform(message)?.1,
-        };
+        let mut said = self.expanding.transform(message)?.1;
         if !self.tells_embeds {
             // Pictures were only asked for.
             said.report.rows.retain(|row| {
@@ -201,7 +185,7 @@ impl Transform<Said> for Surveying {
                         && host_of(row).is_some())
             });
         }
-        let (edits, survey, listed) = self.survey(content, &said.report)?;
+        let (edits, survey, listed) = self.survey(message.content, &said.report)?;
         said.survey = Some(survey);
         if !listed.is_empty() {
             said.list(message, listed);

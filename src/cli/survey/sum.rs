@@ -1,5 +1,6 @@
 //! The survey: what one message holds, or the sum of many.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use mail_parser::DateTime;
@@ -49,8 +50,6 @@ pub struct Survey {
     /// The domain of one message, which is counted when it is added: thousands may wait for their turn, each with its
     /// survey.
     pub sender: Option<Box<str>>,
-    /// The year of one message, counted in the same way.
-    pub year: Option<Box<str>>,
     pub copies: Copies,
     pub hosts: Named<Host>,
     pub types: Named<Type>,
@@ -92,13 +91,10 @@ pub struct Detach {
 impl Survey {
     /// Adds the counts of others.
     pub fn add(&mut self, mut other: Self) {
-        for (sender, year, counts) in [self.alone(), other.alone()] {
-            if let Some(sender) = sender {
-                self.senders.of(&sender).count(counts.octets);
-            }
-            if let Some(year) = year {
-                self.years.of(&year).add(&counts);
-            }
+        let alone = [self.alone(), other.alone()];
+        for (sender, year, counts) in alone.into_iter().flatten() {
+            self.senders.of(&sender).count(counts.octets);
+            self.years.of(&year).add(&counts);
         }
         self.mailboxes += other.mailboxes;
         self.messages += other.messages;
@@ -128,8 +124,14 @@ impl Survey {
         self.types.add(other.types);
     }
 
-    /// Of one message its sender and year, and what is counted in that.
-    fn alone(&mut self) -> (Option<Box<str>>, Option<Box<str>>, Year) {
+    /// Of one message that was not counted yet its sender and year, and what is counted in that.
+    fn alone(&mut self) -> Option<(Box<str>, Cow<'static, str>, Year)> {
+        let sender = self.sender.take()?;
+        let year = match self.dates.first {
+            Some(date) => format!("{:04}", DateTime::from_timestamp(date).year).into(),
+            None if self.dates.insane > 0 => "insane".into(),
+            None => "none".into(),
+        };
         let counts = Year {
             messages: 1,
             octets: self.octets,
@@ -138,7 +140,7 @@ impl Survey {
             pictures: self.pictures.remote,
             references: self.references,
         };
-        (self.sender.take(), self.year.take(), counts)
+        Some((sender, year, counts))
     }
 
     /// Attachments that the mail itself shows.

@@ -182,6 +182,13 @@ pub struct Named<C> {
 impl<C: Counts> Named<C> {
     /// The counts of a name, whatever its case.
     pub fn of(&mut self, name: &str) -> &mut C {
+        // Most are known, and in lower case: they need no memory.
+        if self.names.contains_key(name) {
+            let Some(known) = self.names.get_mut(name) else {
+                unreachable!("it is among them");
+            };
+            return known;
+        }
         self.exactly(name.to_ascii_lowercase())
     }
 
