@@ -86,6 +86,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         },
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
+        tells_rows: common.saying.tells_rows(),
     };
     let done = walk.run(&expanding, None, resume.as_ref(), String::new);
     say::cache_trouble(&cache, common.saying.volume());
@@ -233,11 +234,10 @@ impl Walk<'_> {
         let output = self.output.filter(|output| !is_standard(output));
         let free = output.and_then(|output| free_beside(output).ok());
         if let Some(free) = free.filter(|_| !text.is_empty()) {
-            let taken: u64 = self.sizes(true);
             text.push_str(&format!(
                 "{} are free where the output goes; the sources have {}\n",
                 in_units(free),
-                in_units(taken)
+                in_units(self.sizes(true))
             ));
         }
         text

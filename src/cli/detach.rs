@@ -185,6 +185,7 @@ fn restorer(
         work,
         lengths: Lengths::Reversible,
         recorder: None,
+        tells_rows: true,
     })
 }
 

@@ -51,6 +51,7 @@ pub(super) fn run(
         work: Work::Expand,
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
+        tells_rows: true,
     };
     let expander = &expanding.expander;
     let (prefilter, policy) = (expander.prefilter(), expander.policy());

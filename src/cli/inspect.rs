@@ -89,6 +89,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         // As detach has it: the survey counts its changes.
         lengths: Lengths::Reversible,
         recorder: cache.recorder.clone(),
+        tells_rows: args.json,
     };
     let inspection = Inspection {
         surveying: Surveying::new(

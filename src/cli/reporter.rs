@@ -116,20 +116,22 @@ impl Observer<Said> for Reporter<'_> {
         if let Some(survey) = said.survey.take() {
             counts.of_mailbox.survey.add(*survey);
         }
-        let Some(origin) = said.origin.take() else {
-            return;
-        };
         if is_refused {
             said.leave_for_separator();
         }
-        said.name(&self.name(&origin, &counts.mailbox));
-        counts.of_mailbox.count(&said.report);
-        let called = || origin.called();
-        counts.of_mailbox.count_missing(&said.report, called);
-        let rows = &said.report.rows;
+        if !said.report.rows.is_empty() {
+            counts.of_mailbox.count(&said.report);
+        }
         if self.says_rows && self.volume > Volume::Quiet {
             counts.of_mailbox.count_remedies(&said.report, self.policy);
         }
+        let Some(origin) = said.origin.take() else {
+            return;
+        };
+        said.name(&self.name(&origin, &counts.mailbox));
+        let called = || origin.called();
+        counts.of_mailbox.count_missing(&said.report, called);
+        let rows = &said.report.rows;
         // Twenty years of mail hold too many references to name each.
         if self.says_rows && self.volume == Volume::Verbose {
             self.say_rows(&origin, rows);

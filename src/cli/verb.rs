@@ -13,7 +13,7 @@ use crate::record::WarcRecorder;
 use crate::report::{Detail, Outcome, Reason, Report};
 
 pub(super) struct Said {
-    /// None if there are no rows about it.
+    /// None if there are no rows about it, or none that anybody is told.
     pub(super) origin: Option<Origin>,
     pub(super) report: Report,
     pub(super) survey: Option<Box<Survey>>,
@@ -21,9 +21,11 @@ pub(super) struct Said {
 }
 
 impl Said {
-    pub(super) fn of(message: &Message<'_>, report: Report) -> Self {
+    /// `tells_rows` says whether rows are told, and not only counted. Those of what is missing beside a mailbox always are.
+    pub(super) fn of(message: &Message<'_>, report: Report, tells_rows: bool) -> Self {
+        let is_named = !report.rows.is_empty() && (tells_rows || message.beside.is_some());
         Self {
-            origin: (!report.rows.is_empty()).then(|| origin(message)),
+            origin: is_named.then(|| origin(message)),
             report,
             survey: None,
             listed: Vec::new(),
@@ -86,6 +88,8 @@ pub(super) struct Expanding {
     pub(super) work: Work,
     pub(super) lengths: Lengths,
     pub(super) recorder: Option<WarcRecorder>,
+    /// Whether rows are told, and not only counted: where a mail is from takes as long to read as what it refers to.
+    pub(super) tells_rows: bool,
 }
 
 impl Transform<Said> for Expanding {
@@ -115,7 +119,8 @@ impl Transform<Said> for Expanding {
             Work::Expand => expansion.report,
             _ => expansion.report.would(),
         };
-        let said = Said::of(message, report);
+        let tells_rows = self.tells_rows || self.recorder.is_some();
+        let said = Said::of(message, report, tells_rows);
         if self.work == Work::Forecast {
             return Ok((Edits::new(), said));
         }
@@ -145,7 +150,7 @@ impl Transform<Said> for Detaching {
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let detachment = self.0.detach(message.content, "")?;
-        Ok((detachment.edits, Said::of(message, detachment.report)))
+        Ok((detachment.edits, Said::of(message, detachment.report, true)))
     }
 
     fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {

@@ -238,13 +238,6 @@ impl Expander {
         })
     }
 
-    /// Whether a message in which these kinds of words stand may have to be changed, or something to be said about it.
-    fn matters(&self, message: &[u8], kinds: Kinds, beside: Option<&Sidecars>) -> bool {
-        let is_marked = self.settings.mark == Mark::Field && has_mark(message);
-        let is_of_eudora = beside.is_some_and(|beside| beside.form() == Follow::Eudora);
-        is_marked || is_of_eudora || self.prefilter().matters(message, kinds)
-    }
-
     /// What [`Expander::expand`] would do, as far as that can be known without retrieving: the rows
     /// of the report say what would become of each reference.
     #[must_use]

@@ -247,6 +247,11 @@ pub enum Volume {
 }
 
 impl SayingArgs {
+    /// Whether rows are told one by one where there are many.
+    pub fn tells_rows(&self) -> bool {
+        self.report.is_some() || self.verbose
+    }
+
     pub fn volume(&self) -> Volume {
         match (self.quiet, self.verbose) {
             (true, _) => Volume::Quiet,

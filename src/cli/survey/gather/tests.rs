@@ -13,6 +13,7 @@ fn surveyed(mail: &str, larger_than: u64) -> Survey {
         expander,
         work: Work::Forecast,
         recorder: None,
+        tells_rows: false,
         lengths: Lengths::Reversible,
     };
     let base_url = "file:///srv/store/".to_owned();
