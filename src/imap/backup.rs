@@ -1,7 +1,7 @@
 //! A Maildir for a folder of a server, which later runs go on with.
 //!
 //! * A message is a file in `cur`: `1577872800.V3U20.embody,S=1234:2,FS`: when it came, UIDVALIDITY and UID, its size, and its
-//!   flags as letters. So the names say what is there already: nothing else is kept, and nothing can disagree with them.
+//!   flags as letters, behind `;2,` where the file system refuses colons. So the names say what is there already: nothing else is kept, and nothing can disagree with them.
 //! * The file's time is INTERNALDATE. Keywords are the letters a to z, which `dovecot-keywords` names, as Dovecot's Maildirs have
 //!   it; a keyword behind the 26th has no letter. `$Forwarded` is P besides, as other programs have it.
 //! * Files are written in `tmp`, synced some at a time, and then get their names: what is in `cur` is whole, whatever was killed.
@@ -19,6 +19,7 @@ use sha2::{Digest as _, Sha256};
 use super::names::shown;
 use super::session::{Metadata, RemoteFolder};
 use crate::error::Error;
+use crate::platform::{self, BEFORE_FLAGS};
 
 /// Files, and octets, that are synced at a time.
 const SYNCED_FILES: usize = 1000;
@@ -38,6 +39,7 @@ pub(crate) struct Backup {
     /// The messages that are there, by UID: their names in `cur`.
     there: HashMap<u32, String>,
     keywords: Vec<String>,
+    before_flags: char,
     /// Messages in `tmp` that are to get their names in `cur`.
     unnamed: Vec<(PathBuf, String)>,
     unsynced: u64,
@@ -55,6 +57,7 @@ impl Backup {
             uidvalidity,
             there: HashMap::new(),
             keywords: Vec::new(),
+            before_flags: ':',
             unnamed: Vec::new(),
             unsynced: 0,
             without_letter: 0,
@@ -76,6 +79,7 @@ impl Backup {
                 fs::remove_file(entry.path())?;
             }
         }
+        self.before_flags = platform::before_flags(&self.folder.join("tmp"))?;
         for entry in fs::read_dir(self.folder.join("cur"))? {
             // Names that are no text are none of ours.
             let Ok(name) = entry?.file_name().into_string() else {
@@ -103,10 +107,13 @@ impl Backup {
         let Some(name) = self.there.get(&message.uid).cloned() else {
             return Ok(false);
         };
-        let (base, before) = name.split_once(":2,").unwrap_or((&name, ""));
+        let (base, before) = name
+            .rsplit_once(|symbol| BEFORE_FLAGS.map(char::from).contains(&symbol))
+            .and_then(|(base, flags)| Some((base, flags.strip_prefix("2,")?)))
+            .unwrap_or((&name, ""));
         let letters = self.letters(message)?;
         if before != letters {
-            let new = format!("{base}:2,{letters}");
+            let new = format!("{base}{}2,{letters}", self.before_flags);
             let cur = self.folder.join("cur");
             match fs::rename(cur.join(&name), cur.join(&new)) {
                 Ok(()) => self.there.insert(message.uid, new),
@@ -129,11 +136,12 @@ impl Backup {
         let letters = self.letters(message)?;
         let seconds = message.internal_date.seconds;
         let name = format!(
-            "{:010}.V{}U{}.embody,S={}:2,{letters}",
+            "{:010}.V{}U{}.embody,S={}{}2,{letters}",
             seconds.max(0),
             self.uidvalidity,
             message.uid,
-            content.len()
+            content.len(),
+            self.before_flags
         );
         let unfinished = format!("V{}U{}{UNFINISHED}", self.uidvalidity, message.uid);
         let path = self.folder.join("tmp").join(unfinished);
@@ -172,17 +180,13 @@ impl Backup {
         }
         let cur = self.folder.join("cur");
         let failed = cannot_write(&cur);
-        let synced = File::open(&cur).and_then(|folder| {
-            // One call for thousands of files.
-            rustix::fs::syncfs(&folder)?;
-            Ok(folder)
-        });
-        let folder = synced.map_err(&failed)?;
+        // What has no name yet, and nothing else, is there.
+        platform::sync_tree(&self.folder.join("tmp")).map_err(&failed)?;
         for (path, name) in self.unnamed.drain(..) {
             fs::rename(&path, cur.join(&name)).map_err(&failed)?;
         }
         self.unsynced = 0;
-        folder.sync_all().map_err(failed)
+        platform::sync_folder(&cur).map_err(failed)
     }
 
     /// The letters of a message's flags, in their order. A keyword that is new gets the next one.
@@ -242,7 +246,7 @@ impl Backup {
                 .suffix(UNFINISHED)
                 .tempfile_in(self.folder.join("tmp"))?;
             file.write_all(text.as_bytes())?;
-            file.as_file().sync_all()?;
+            platform::sync_file(file.as_file())?;
             file.persist(&path)?;
             Ok(())
         };
@@ -413,5 +417,37 @@ mod tests {
             assert_eq!(numbers(other), None);
         }
         assert_eq!(keywords("0 a\n2 c\nx\n99 z\n"), ["a", "", "c"]);
+    }
+
+    #[test]
+    fn flags_are_found_behind_what_another_file_system_has_in_place_of_the_colon() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = |uid, flags: &[&str]| Metadata {
+            uid,
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            internal_date: crate::imap::fetch::InternalDate {
+                text: String::new(),
+                seconds: 1,
+            },
+            size: 4,
+            modseq: None,
+            structure: None,
+        };
+        let open = || Backup::open(folder.path().to_owned(), 3).unwrap();
+        let cur = folder.path().join("cur");
+        let mut backup = open();
+        backup.put(&message(1, &["\\Seen"]), b"mail").unwrap();
+        backup.finish().unwrap();
+        let there = cur.join("0000000001.V3U1.embody,S=4:2,S");
+        fs::rename(&there, cur.join("0000000001.V3U1.embody,S=4;2,S")).unwrap();
+        let names = || -> Vec<_> {
+            let entries = fs::read_dir(&cur).unwrap().flatten();
+            entries.map(|entry| entry.file_name()).collect()
+        };
+        assert!(open().has(&message(1, &["\\Seen"])).unwrap());
+        assert_eq!(names(), ["0000000001.V3U1.embody,S=4;2,S"]);
+        assert!(open().has(&message(1, &["\\Answered"])).unwrap());
+        assert_eq!(names(), ["0000000001.V3U1.embody,S=4:2,R"]);
+        assert!(!open().has(&message(2, &[])).unwrap());
     }
 }

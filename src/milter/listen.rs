@@ -14,7 +14,7 @@ use rustix::io::{Errno, FdFlags};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType, send, socket};
 
-use crate::platform::{NO_SIGNAL, no_signals};
+use crate::platform::{NO_SIGNAL, acknowledge_at_once, no_signals};
 
 /// `unix:/path`, or `inet:host:port`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -271,10 +271,8 @@ impl Stream {
 impl Read for &Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = rustix::io::read(&self.socket, buffer)?;
-        #[cfg(target_os = "linux")]
         if self.is_tcp {
-            // Without it, it only is slower.
-            let _ = sockopt::set_tcp_quickack(&self.socket, true);
+            acknowledge_at_once(&self.socket);
         }
         Ok(length)
     }

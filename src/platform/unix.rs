@@ -352,6 +352,15 @@ pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::NOSIGNAL;
 #[cfg(all(feature = "milter", target_vendor = "apple"))]
 pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::empty();
 
+/// What was read from this TCP connection is acknowledged without delay, where the system can be told so; elsewhere it only is
+/// slower.
+#[cfg(feature = "milter")]
+pub fn acknowledge_at_once(socket: impl AsFd) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = rustix::net::sockopt::set_tcp_quickack(&socket, true);
+    let _ = socket.as_fd();
+}
+
 /// Writes to this connection raise no SIGPIPE, where that is said of the connection; [`NO_SIGNAL`] says it of the write.
 ///
 /// # Errors

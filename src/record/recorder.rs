@@ -85,6 +85,7 @@ impl WarcRecorder {
     }
 
     /// The sentence about what is missing so far.
+    #[cfg(all(unix, feature = "milter"))]
     pub(crate) fn trouble(&self) -> Option<String> {
         let state = self.0.state();
         let why = state.why.as_ref()?;

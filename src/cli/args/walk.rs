@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 #[cfg(all(unix, feature = "imap"))]
 use super::imap::ImapArgs;
+#[cfg(all(unix, feature = "imap"))]
 use super::replacing::ReplacingArgs;
 use crate::cli::values::{at_least_one, backup_suffix, output_format, size};
 use crate::error::Error;
