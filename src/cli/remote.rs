@@ -1,10 +1,12 @@
 //! Sources that are accounts on servers of IMAP.
 
-use std::io::IsTerminal as _;
+use std::fs::File;
+use std::io::{self, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use console::Term;
+use rustix::process::{self, Signal};
+use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
 use super::args::ImapArgs;
 use super::output::print;
@@ -21,6 +23,8 @@ use crate::policy::{Limits, Policy};
 
 /// Names the file with the password. No option has the password itself, which others would see in the list of processes.
 const PASSWORD_FILE: &str = "EMBODY_IMAP_PASSWORD_FILE";
+/// Bytes of a password that is typed.
+const LONGEST_PASSWORD: usize = 4096;
 /// How long a server may say nothing, if --timeout says nothing else: a search takes its time.
 const SILENCE: Duration = Duration::from_secs(300);
 
@@ -63,11 +67,7 @@ pub(super) fn account(
     let from = match (args.password_command(), std::env::var_os(PASSWORD_FILE)) {
         (Some(command), _) => SecretFrom::Command(command.to_owned()),
         (None, Some(file)) => SecretFrom::File(file.into()),
-        (None, None) if std::io::stderr().is_terminal() => SecretFrom::Prompt(Box::new(|text| {
-            let terminal = Term::stderr();
-            terminal.write_str(text)?;
-            terminal.read_secure_line()
-        })),
+        (None, None) if io::stderr().is_terminal() => SecretFrom::Prompt(Box::new(ask)),
         (None, None) => {
             let what = format!(
                 "there is no terminal to ask for a password; use --password-command, or name a file in {PASSWORD_FILE}"
@@ -102,6 +102,45 @@ pub(super) fn check_file(source: &Path) -> Result<(), Error> {
         "{url}: mail on a server goes with --in-place, or --output FOLDER for a changed copy (embody detach, restore, embed); filter reads one mail"
     );
     Err(Error::Usage(what.into()))
+}
+
+/// Asks on the terminal, which shows nothing of the answer. Signals only ask a run to end, and would not end the question: so
+/// keys that send them are read as keys.
+fn ask(text: &str) -> io::Result<String> {
+    let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
+    let before = termios::tcgetattr(&terminal)?;
+    let mut silent = before.clone();
+    silent
+        .local_modes
+        .remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+    silent.special_codes[SpecialCodeIndex::VMIN] = 1;
+    silent.special_codes[SpecialCodeIndex::VTIME] = 0;
+    termios::tcsetattr(&terminal, OptionalActions::Now, &silent)?;
+    let answer = terminal
+        .write_all(text.as_bytes())
+        .and_then(|()| typed(&terminal));
+    termios::tcsetattr(&terminal, OptionalActions::Now, &before)?;
+    terminal.write_all(b"\n")?;
+    answer
+}
+
+/// A line of keys: Backspace and Ctrl-U erase, Ctrl-D ends, Ctrl-C and Ctrl-\ leave.
+fn typed(terminal: &File) -> io::Result<String> {
+    let mut line = Vec::new();
+    for octet in BufReader::new(terminal).bytes() {
+        match octet? {
+            b'\r' | b'\n' | 0x04 => break,
+            0x03 | 0x1c => {
+                process::kill_process(process::getpid(), Signal::INT)?;
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            0x15 => line.clear(),
+            0x08 | 0x7f => while line.pop().is_some_and(|octet| octet & 0xc0 == 0x80) {},
+            octet if line.len() < LONGEST_PASSWORD => line.push(octet),
+            _ => {}
+        }
+    }
+    String::from_utf8(line).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// Options that mean nothing for mail on a server which becomes Maildirs.

@@ -82,9 +82,14 @@ impl Secret {
                 let what = format!("the password file {}", path.display());
                 std::fs::read(path).map_err(Error::cannot_read(what))?
             }
-            SecretFrom::Prompt(prompt) => prompt(&format!("Password for {whose}: "))
-                .map_err(Error::cannot_read("a password from the terminal"))?
-                .into_bytes(),
+            SecretFrom::Prompt(prompt) => match prompt(&format!("Password for {whose}: ")) {
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {
+                    return Err(Error::Interrupted);
+                }
+                asked => asked
+                    .map_err(Error::cannot_read("a password from the terminal"))?
+                    .into_bytes(),
+            },
         };
         let line = text.split(|octet| *octet == b'\n').next().unwrap_or(&[]);
         let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -41,7 +41,8 @@ fn shown(server: &Server, home: &Path, name: &str) -> (Vec<[String; 4]>, u64) {
     assert!(status.success());
     let text = String::from_utf8_lossy(&std::fs::read(&out).unwrap()).into_owned();
     let mails = format!("\n{text}");
-    let mails = mails.split("\nFrom ").skip(1).map(|mail| {
+    // A line that begins with "From " is also in some of the mails.
+    let mails = mails.split("\nFrom a@").skip(1).map(|mail| {
         let header = mail.split("\n\n").next().unwrap().replace("\n ", " ");
         let field = |name: &str| {
             let start = format!("{name}: ");
