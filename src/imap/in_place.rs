@@ -22,6 +22,10 @@ use crate::report::Reason;
 /// Pauses before a connection is made again, in seconds; the run ends after the last one.
 const PAUSES: [u64; 6] = [0, 1, 2, 5, 15, 30];
 
+/// Seconds before what is half-made is looked at: the server may still be at the last command of the connection that broke, and
+/// put a copy into the folder behind that look.
+const SETTLING: u64 = 1;
+
 /// Hears what becomes of messages, besides what an [`Observer`] does.
 pub(crate) trait InPlaceObserver<S>: Observer<S> {
     /// A message that was worked on. No fate: nothing was to be replaced, or the run is dry.
@@ -182,6 +186,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
     /// The session; a new one if there is none, with the folder selected as before and what was half-made finished.
     pub(super) fn session(&mut self) -> Result<&mut ImapSession, ImapFailure> {
         if self.session.is_none() {
+            if self.in_work.is_some() {
+                self.pause(SETTLING)?;
+            }
             let session = ImapSession::open(self.job.account, self.job.stop)?;
             self.session = Some(session);
             if !self.selected.folder.is_empty() {
@@ -220,12 +227,17 @@ impl<'r, S: Send> AccountRun<'r, S> {
             let Some(pause) = pauses.next() else {
                 return Err(failure);
             };
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_secs(pause) {
-                self.job.stop.check()?;
-                std::thread::sleep(Duration::from_millis(50));
-            }
+            self.pause(pause)?;
         }
+    }
+
+    fn pause(&self, seconds: u64) -> Result<(), ImapFailure> {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(seconds) {
+            self.job.stop.check()?;
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
     }
 
     pub(super) fn select(&mut self, folder: &str) -> Result<(), ImapFailure> {
@@ -290,6 +302,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
         let open = journal.open_ones().into_iter();
         let mut folders: Vec<String> = open.map(|(_, it)| it.folder).collect();
         folders.dedup();
+        if !folders.is_empty() {
+            self.pause(SETTLING)?;
+        }
         for folder in folders {
             let fates = self.again(|run| {
                 match run.select(&folder) {
