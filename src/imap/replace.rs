@@ -177,7 +177,11 @@ impl Replacing<'_> {
             let detail = "the server took the copy for a message that it has already";
             return Fate::left(Reason::AlteredByServer, detail);
         }
-        let why = match self.holds(&replacement, uid)? {
+        let mut holds = self.holds(&replacement, uid)?;
+        if holds.is_none() && !self.is_gone(uid)? {
+            holds = self.holds(&replacement, uid)?;
+        }
+        let why = match holds {
             Some(true) => return self.finish(id, replacement, uid, is_marked),
             Some(false) => "the server stored other bytes than it was given",
             None => "the server said that it stored the copy, and did not",
@@ -219,6 +223,9 @@ impl Replacing<'_> {
                 continue;
             }
             let Some(copy) = copy else {
+                if !self.is_gone(uid)? {
+                    continue;
+                }
                 let why = "the copy went while it was looked at";
                 return self.take_back(id, uid, Reason::ChangedMeanwhile, why);
             };
