@@ -53,13 +53,13 @@ fn holds_mail_address(url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Policy, Scheme, Userinfo};
+    use crate::policy::{Policy, Scheme};
 
     #[test]
     fn what_nobody_can_guess_is_a_secret() {
         let policy = Policy {
             fetch: [Scheme::Http].into(),
-            userinfo: Userinfo::Allow,
+            allow_userinfo: true,
             allow_ports: [8080].into(),
             allow_nets: ["127.0.0.0/8", "10.0.0.0/8"]
                 .map(|it| it.parse().unwrap())

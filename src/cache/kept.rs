@@ -29,7 +29,7 @@ use crate::fetch::{
     retry_after,
 };
 use crate::policy::Host;
-use crate::policy::{Mismatch, Policy};
+use crate::policy::Policy;
 use crate::report::Refusal;
 
 /// How long a capture is used without asking the archive again: it does not change.
@@ -355,9 +355,7 @@ impl Kept {
     fn may_be_put_in(&self, asked: &Asked<'_>, given: &Answer) -> bool {
         let named = given.headers.get(header::CONTENT_TYPE);
         let named = named.and_then(|value| value.to_str().ok());
-        given.status != 200
-            || self.policy.mismatch == Mismatch::Accept
-            || agrees(asked.accept, named)
+        given.status != 200 || self.policy.accept_mismatch || agrees(asked.accept, named)
     }
 
     fn kept_answer(

@@ -22,7 +22,7 @@ use crate::expand::{Expander, Mark, Prefilter};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
-use crate::mailbox::{Locking, Options, Stop};
+use crate::mailbox::{Options, Stop};
 use crate::policy::Policy;
 use crate::store::{self, Purpose, Store};
 
@@ -195,7 +195,7 @@ fn options(walk: &WalkArgs, policy: &Policy, store: Option<&str>) -> Options {
     match store {
         Some(store) if is_remote(store) => Options {
             max_in_flight: policy.limits.in_flight.max(options.jobs),
-            locking: Locking::AtBothEnds,
+            waits: true,
             ..options
         },
         _ => options,

@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use super::wording::{option, would_allow};
 use crate::link::url::Reference;
-use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, Userinfo};
+use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme};
 use crate::report::{Kind, Outcome, Reason, Row, Setting};
 
 /// The `--follow` of a reference that was left because of its form, with which the detail of its row begins.
@@ -139,7 +139,7 @@ fn open(policy: &mut Policy, reason: Reason, url: &str) -> Option<String> {
             given(Setting::AllowPort, &port)
         }
         Reason::UserinfoNotAllowed => {
-            policy.userinfo = Userinfo::Allow;
+            policy.allow_userinfo = true;
             would_allow(reason)?.to_owned()
         }
         Reason::OutsideFileRoot => {

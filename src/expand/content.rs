@@ -14,7 +14,7 @@ use crate::mime::date;
 use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
 use crate::mime::transfer::canonical_text;
 use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
-use crate::policy::{Mismatch, Policy, Scheme};
+use crate::policy::{Policy, Scheme};
 use crate::report::{Reason, Refusal};
 
 const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
@@ -238,7 +238,7 @@ pub(super) fn admit(
     if let Some(source_type) = &obtained.source_type {
         policy.judge_type(source_type)?;
     }
-    if policy.mismatch == Mismatch::Refuse && is_page_instead(&obtained, body) {
+    if !policy.accept_mismatch && is_page_instead(&obtained, body) {
         return Err(Refusal::lasting(
             Reason::TypeMismatch,
             "the answer is a web page, not the file",
@@ -249,7 +249,7 @@ pub(super) fn admit(
             let agree = source_type.eq_ignore_ascii_case(&declared.essence)
                 || source_type == OCTETS
                 || declared.essence == OCTETS;
-            if !agree && policy.mismatch == Mismatch::Refuse {
+            if !agree && !policy.accept_mismatch {
                 return Err(Refusal::lasting(
                     Reason::TypeMismatch,
                     format!(

@@ -7,7 +7,7 @@ use super::mark::has_mark;
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
 use super::session::{Asking, Session};
-use super::settings::{Mark, Scope, Settings};
+use super::settings::{Mark, Settings};
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;
@@ -106,7 +106,7 @@ impl ExpanderBuilder {
 
     /// Restores what embody detached, and does nothing else.
     pub fn restoring(mut self) -> Self {
-        self.settings.scope = Scope::Detached;
+        self.settings.detached_only = true;
         self.settings.prefilter = Prefilter::of_detached();
         self
     }

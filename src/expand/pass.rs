@@ -20,7 +20,6 @@ use super::removal::removal;
 use super::retrieve::Contents;
 use super::scrubbed::{NewPart, Text};
 use super::session::Session;
-use super::settings::Scope;
 use super::stored::by_hash;
 use super::substitute::Substitute;
 use super::unseen;
@@ -149,7 +148,7 @@ impl Session<'_> {
         // One base may make the URLs of ten thousand parts long: that was bounded, and is counted.
         self.ledger.spend(plan.held);
         self.ledger.hold_urls(plan.held);
-        if self.settings.scope == Scope::Detached {
+        if self.settings.detached_only {
             plan.references
                 .retain(|item| item.body.claim != Claim::None);
             // Nothing of what was detached has a rival.

@@ -10,7 +10,7 @@ use crate::mime::entity::{folded_url, push_field};
 use crate::mime::media_type::{self, is_composite};
 use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};
 use crate::mime::{PartId, TransferEncoding};
-use crate::policy::{Mismatch, Policy};
+use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
@@ -83,7 +83,7 @@ impl Stored {
         policy: &Policy,
     ) -> Result<Self, Refusal> {
         let octets = obtained.octets.bytes();
-        let is_proof_wanted = policy.mismatch == Mismatch::Refuse;
+        let is_proof_wanted = !policy.accept_mismatch;
         if is_proof_wanted && is_page_instead(&obtained, scrubbed) {
             let detail = "the answer is a web page, not the file";
             return Err(Refusal::lasting(Reason::TypeMismatch, detail));

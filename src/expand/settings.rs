@@ -21,22 +21,14 @@ pub enum Mark {
     Field,
 }
 
-/// What an expander works on.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Scope {
-    /// On all references, and on links as the policy says.
-    #[default]
-    All,
-    /// On what embody detached, and on nothing else.
-    Detached,
-}
-
 /// The policy and what else was chosen.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) policy: Arc<Policy>,
     pub(super) mark: Mark,
-    pub(super) scope: Scope,
+    /// Whether to work on what embody detached and on nothing else; else on all references, and on links as the policy
+    /// says.
+    pub(super) detached_only: bool,
     /// Where the content of what was detached is looked up by its hash, whatever URL the part has.
     pub(super) store: bool,
     pub(super) prefilter: Prefilter,
@@ -49,7 +41,7 @@ impl Settings {
     pub(super) fn new(policy: Arc<Policy>) -> Self {
         Self {
             prefilter: Prefilter::new(&policy),
-            scope: Scope::default(),
+            detached_only: false,
             store: false,
             #[cfg(all(feature = "file", feature = "mailbox"))]
             eudora: EudoraMailbox::default(),

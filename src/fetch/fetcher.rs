@@ -8,7 +8,7 @@ use super::gate::Gate;
 use super::memory::Memory;
 #[cfg(any(feature = "http", feature = "ftp"))]
 use super::names::{Names, SystemNames};
-use super::order::{Order, undated};
+use super::order::{either, undated};
 use super::request::{Fetch, NoFetch, Probed, Request, Retrieved};
 #[cfg(feature = "http")]
 use super::system::Servers;
@@ -31,7 +31,8 @@ use crate::report::{Reason, Refusal};
 /// Without being told more it has neither memory nor gate. http: and https: need the feature `http`, ftp: needs `ftp`;
 /// without them these are refused with [`Reason::UnsupportedScheme`].
 pub struct Fetcher {
-    archive: Option<(Order, Arc<dyn Fetch>)>,
+    /// Whether it is asked before the source, and what asks it.
+    archive: Option<(bool, Arc<dyn Fetch>)>,
     /// By which date the archive is asked for what a mail without one refers to; none if it is not.
     undated: Option<SystemTime>,
     memory: Option<Memory>,
@@ -167,7 +168,7 @@ impl Fetcher {
         ask: impl Fn(&dyn Fetch, &Request) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let archive = self.archive.as_ref();
-        let Some((order, archive)) = archive.filter(|_| !is_question(&request.url)) else {
+        let Some((archive_first, archive)) = archive.filter(|_| !is_question(&request.url)) else {
             return ask(&*self.source, request);
         };
         let of_source = || {
@@ -184,7 +185,7 @@ impl Fetcher {
             // Not even the memory, which would have the source's answer.
             None => Err(undated()),
         };
-        order.either(of_source, of_archive)
+        either(*archive_first, of_source, of_archive)
     }
 }
 
@@ -236,8 +237,8 @@ impl Fetcher {
     }
 
     /// Asks an archive, too.
-    pub(crate) fn archive(mut self, order: Order, archive: impl Fetch + 'static) -> Self {
-        self.archive = Some((order, Arc::new(archive)));
+    pub(crate) fn archive(mut self, archive_first: bool, archive: impl Fetch + 'static) -> Self {
+        self.archive = Some((archive_first, Arc::new(archive)));
         self
     }
 
@@ -251,7 +252,7 @@ impl Fetcher {
     pub(crate) fn probing(mut self) -> Self {
         self.only_probes = true;
         let archive = self.archive.take();
-        self.archive = archive.map(|(_, archive)| (Order::SourceFirst, archive));
+        self.archive = archive.map(|(_, archive)| (false, archive));
         self
     }
 }

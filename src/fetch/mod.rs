@@ -66,7 +66,7 @@ pub use names::Names;
 #[cfg(feature = "http")]
 pub(crate) use names::SystemNames;
 #[cfg(feature = "cli")]
-pub(crate) use order::{Order, undated};
+pub(crate) use order::undated;
 #[cfg(feature = "http")]
 pub(crate) use pace::Pace;
 #[cfg(feature = "cli")]

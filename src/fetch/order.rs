@@ -2,40 +2,29 @@
 
 use crate::report::{Reason, Refusal, Retry};
 
-/// Which is asked first.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Order {
-    /// The source; the archive if the source is gone.
-    #[default]
-    SourceFirst,
-    /// The archive (`--archive-first`).
-    ArchiveFirst,
-}
-
-impl Order {
-    /// What one of them gives, or why neither does.
-    pub(super) fn either<T>(
-        self,
-        source: impl FnOnce() -> Result<T, Refusal>,
-        archive: impl FnOnce() -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        match self {
-            Self::SourceFirst => match source() {
-                Err(refusal) if may_be_archived(&refusal) => {
-                    archive().map_err(|other| both(refusal, other))
-                }
-                answer => answer,
-            },
-            Self::ArchiveFirst => match archive() {
-                Err(other) if other.reason != Reason::InArchive => {
-                    source().map_err(|refusal| match may_be_archived(&refusal) {
-                        true => both(refusal, other),
-                        false => refusal,
-                    })
-                }
-                answer => answer,
-            },
-        }
+/// What the source or the archive gives, or why neither does. The archive is asked if the source is gone, or before the
+/// source (`--archive-first`).
+pub(super) fn either<T>(
+    archive_first: bool,
+    source: impl FnOnce() -> Result<T, Refusal>,
+    archive: impl FnOnce() -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    match archive_first {
+        false => match source() {
+            Err(refusal) if may_be_archived(&refusal) => {
+                archive().map_err(|other| both(refusal, other))
+            }
+            answer => answer,
+        },
+        true => match archive() {
+            Err(other) if other.reason != Reason::InArchive => {
+                source().map_err(|refusal| match may_be_archived(&refusal) {
+                    true => both(refusal, other),
+                    false => refusal,
+                })
+            }
+            answer => answer,
+        },
     }
 }
 
@@ -90,15 +79,13 @@ mod tests {
     use super::*;
 
     fn said(
-        order: Order,
+        archive_first: bool,
         source: &Result<(), Refusal>,
         archive: &Result<(), Refusal>,
     ) -> Result<String, (Reason, Retry)> {
         let source = || source.clone().map(|()| "source".to_owned());
         let archive = || archive.clone().map(|()| "archive".to_owned());
-        order
-            .either(source, archive)
-            .map_err(|refusal| (refusal.reason, refusal.retry))
+        either(archive_first, source, archive).map_err(|refusal| (refusal.reason, refusal.retry))
     }
 
     #[test]
@@ -193,9 +180,9 @@ mod tests {
                 of_source.map_err(Clone::clone),
                 of_archive.map_err(Clone::clone),
             );
-            let first = said(Order::SourceFirst, &of_source, &of_archive);
+            let first = said(false, &of_source, &of_archive);
             assert_eq!(first, source_first, "row {number}");
-            let first = said(Order::ArchiveFirst, &of_source, &of_archive);
+            let first = said(true, &of_source, &of_archive);
             assert_eq!(first, archive_first, "row {number}, the archive first");
         }
     }

@@ -234,17 +234,6 @@ pub enum Effect {
     DryRun,
 }
 
-/// When the lock on an mbox is held that is converted in place.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Locking {
-    /// From before it is read until it is replaced.
-    #[default]
-    Throughout,
-    /// For a moment before it is read, and while it is replaced: for a [`Transform`] that waits
-    /// for others. Nobody's mail is delayed by them, but the work may have to be done again.
-    AtBothEnds,
-}
-
 /// How a conversion is to be done.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -265,8 +254,10 @@ pub struct Options {
     pub backup: Option<OsString>,
     /// Whether to write.
     pub effect: Effect,
-    /// When the lock is held.
-    pub locking: Locking,
+    /// Whether the [`Transform`] waits for others. An mbox in place is then locked only for a moment before it is read, and
+    /// while it is replaced, so that nobody's mail is delayed, but the work may have to be done again. Else it is locked
+    /// from before it is read until it is replaced.
+    pub waits: bool,
     /// How long to wait for another program's lock.
     pub lock_timeout: Duration,
     /// A message of more bytes is passed on without being looked at, so that memory has a bound.
@@ -296,7 +287,7 @@ impl Default for Options {
             max_in_flight: jobs,
             backup: None,
             effect: Effect::Write,
-            locking: Locking::default(),
+            waits: false,
             lock_timeout: Duration::from_secs(60),
             max_message: 512 << 20,
             max_expanded: 64 << 30,

@@ -62,16 +62,6 @@ impl FromStr for TypePattern {
     }
 }
 
-/// What to do with content whose type is not the declared one (RFC 2017 §3.1, last paragraph).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Mismatch {
-    /// Leave the part.
-    #[default]
-    Refuse,
-    /// Take the content, under the declared type.
-    Accept,
-}
-
 /// What to do inside signed and encrypted parts (P6 of docs/design.md).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
@@ -163,16 +153,6 @@ pub enum OnFailure {
     Leave,
     /// No output and exit status 75: the mail system tries again later.
     Defer,
-}
-
-/// What to do with a URL that carries a user name or a password.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Userinfo {
-    /// Refuse it: it is bait (`http://good@evil/`) or a secret.
-    #[default]
-    Refuse,
-    /// Send it to the host it names, and to no host that one redirects to.
-    Allow,
 }
 
 /// How much one message may cost.

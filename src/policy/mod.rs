@@ -32,9 +32,7 @@ use crate::external_body::{Reading, size_in_words};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 pub use crate::external_body::{Follow, Followed, Scheme};
-pub use choice::{
-    Embed, Limits, Links, Mismatch, OnFailure, Protected, Trackers, TypePattern, Userinfo,
-};
+pub use choice::{Embed, Limits, Links, OnFailure, Protected, Trackers, TypePattern};
 pub(crate) use host::Host;
 pub use host::HostPattern;
 #[cfg(feature = "cli")]
@@ -75,8 +73,10 @@ pub struct Policy {
     pub allow_nets: Vec<IpNet>,
     /// `--allow-port`: ports besides the scheme's own.
     pub allow_ports: BTreeSet<u16>,
-    /// `--allow-userinfo`: URLs with a user name or password.
-    pub userinfo: Userinfo,
+    /// `--allow-userinfo`: whether URLs with a user name or a password are retrieved. Refused they are bait
+    /// (`http://good@evil/`) or a secret; allowed, they are sent to the host that the URL names, and to no host that one
+    /// redirects to.
+    pub allow_userinfo: bool,
     /// `--file-root`: absolute folders beneath which files are read.
     pub file_roots: Vec<PathBuf>,
     /// `--attachments`: absolute folders beneath which files are read that a mail names by a URL of elsewhere; it needs
@@ -96,8 +96,9 @@ pub struct Policy {
     pub allow_types: Vec<TypePattern>,
     /// These may not; they win over `allow_types`.
     pub deny_types: Vec<TypePattern>,
-    /// Content of another type than declared.
-    pub mismatch: Mismatch,
+    /// `--accept-mismatch`: whether content of another type than declared is taken, under the declared type (RFC 2017
+    /// §3.1, last paragraph); else the part is left.
+    pub accept_mismatch: bool,
     /// Signed and encrypted parts.
     pub protected: Protected,
     /// Relative links.
@@ -228,7 +229,7 @@ impl Policy {
     }
 
     fn judge_server(&self, target: &Target) -> Result<(), Refusal> {
-        if target.has_userinfo() && self.userinfo == Userinfo::Refuse {
+        if target.has_userinfo() && !self.allow_userinfo {
             return Err(Refusal::lasting(
                 Reason::UserinfoNotAllowed,
                 "the URL carries a user name or password",

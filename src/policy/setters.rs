@@ -6,8 +6,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::{
-    Embed, Followed, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected,
-    Proxy, Scheme, TypePattern, Userinfo,
+    Embed, Followed, HostPattern, Limits, Links, Mapping, OnFailure, Policy, Protected, Proxy,
+    Scheme, TypePattern,
 };
 
 /// Setters of fields that hold one value.
@@ -49,10 +49,10 @@ impl Policy {
     }
 
     one! {
-        with_userinfo userinfo: Userinfo;
+        with_allow_userinfo allow_userinfo: bool;
         with_proxy proxy: Proxy;
         with_ca_file ca_file: PathBuf;
-        with_mismatch mismatch: Mismatch;
+        with_accept_mismatch accept_mismatch: bool;
         with_protected protected: Protected;
         with_links links: Links;
         with_embed embed: Embed;

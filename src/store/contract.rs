@@ -3,8 +3,19 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use crate::disk::Key;
+
+/// An object that lies in a store's folder.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Object {
+    pub key: Key,
+    /// Octets.
+    pub size: u64,
+    /// When it was put, or put again.
+    pub modified: SystemTime,
+}
 
 /// Where objects are.
 ///

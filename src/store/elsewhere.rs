@@ -5,19 +5,12 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Store, StoreError, User};
+use super::{Object, Store, StoreError, User};
 use crate::disk::Key;
 
 /// A store that nobody can open.
 #[derive(Debug)]
 pub(crate) struct NoFolder(Infallible);
-
-/// An object of such a store.
-pub(crate) struct Object {
-    pub key: Key,
-    pub size: u64,
-    pub modified: SystemTime,
-}
 
 impl NoFolder {
     pub fn open(path: &Path) -> Result<Self, StoreError> {

@@ -9,18 +9,9 @@ use rustix::fs::{AtFlags, Dir, FileType, RawMode};
 
 use super::batch::verified;
 use super::folder::Folder;
-use super::{StoreError, User, users};
+use super::{Object, StoreError, User, users};
 use crate::disk::layout::{is_beside_objects, is_of_keys};
 use crate::disk::{Key, open_folder};
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Object {
-    pub key: Key,
-    /// Octets.
-    pub size: u64,
-    /// When it was put, or put again.
-    pub modified: SystemTime,
-}
 
 impl Folder {
     /// The regular files that lie where their name says, and the paths beneath the store of everything else; both

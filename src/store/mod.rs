@@ -27,15 +27,12 @@ pub(crate) mod uses;
 mod web;
 
 pub use crate::disk::Key;
+pub(crate) use contract::Object;
 pub use contract::{Mail, Store, StoreError, User};
 #[cfg(unix)]
 pub use folder::Folder;
 #[cfg(not(unix))]
 pub(crate) use folder::NoFolder as Folder;
-#[cfg(not(unix))]
-pub(crate) use folder::Object;
-#[cfg(unix)]
-pub(crate) use listing::Object;
 #[cfg(all(test, feature = "s3"))]
 pub(crate) use named::s3_store;
 pub(crate) use named::{Purpose, open, unopened_base_url};

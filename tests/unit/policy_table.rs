@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use embody::policy::{Host, HostPattern, HostPatterns, Mapping, Policy, Proxy, Scheme, Userinfo};
+use embody::policy::{Host, HostPattern, HostPatterns, Mapping, Policy, Proxy, Scheme};
 use embody::report::{Reason, Setting};
 
 /// Everything is allowed that an option can allow, except what the rows are about.
@@ -409,7 +409,7 @@ fn deny_wins_and_case_and_trailing_dots_do_not_matter() {
 fn ports_and_credentials_can_be_allowed() {
     let mut policy = open_policy();
     policy.allow_ports = [8080].into();
-    policy.userinfo = Userinfo::Allow;
+    policy.allow_userinfo = true;
     let target = policy
         .judge_url("http://us%65r:p%40ss@www.example.org:8080/a#b")
         .unwrap();

@@ -204,7 +204,7 @@ fn policy() -> impl Strategy<Value = Policy> {
             policy.limits.parts = parts;
             policy.limits.header = header;
             if mismatch {
-                policy.mismatch = embody::policy::Mismatch::Accept;
+                policy.accept_mismatch = true;
             }
             policy
         },

@@ -6,7 +6,7 @@ use super::common::checks::resolve::{Agreement, agrees, is_drive_only, is_file};
 use embody::link::url::{
     Relation, absolute_as_browser, relation, resolve_as_browser, with_blanks_escaped,
 };
-use embody::policy::{Policy, Scheme, Userinfo};
+use embody::policy::{Policy, Scheme};
 use embody::report::Reason;
 use url::Url;
 
@@ -248,7 +248,7 @@ fn what_is_absolute_does_not_depend_on_the_base() {
 fn what_is_asked_for_is_what_browsers_parse() {
     let policy = Policy {
         fetch: [Scheme::Http, Scheme::Https].into(),
-        userinfo: Userinfo::Allow,
+        allow_userinfo: true,
         ..Policy::default()
     };
     let mut random = Random(0x1234_5678_9abc_def1);

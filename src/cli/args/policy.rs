@@ -12,8 +12,7 @@ use crate::error::Error;
 use crate::expand::Mark;
 use crate::policy::resolver::words;
 use crate::policy::{
-    Embed, Followed, Limits, Links, Mismatch, OnFailure, Policy, Protected, Scheme, Trackers,
-    TypePattern,
+    Embed, Followed, Limits, Links, OnFailure, Policy, Protected, Scheme, Trackers, TypePattern,
 };
 
 // Options of `filter`, `convert` and `milter`.
@@ -161,8 +160,8 @@ struct ContentArgs {
     )]
     deny_type: Vec<TypePattern>,
     /// Put in content whose type is not the declared one [default: off]
-    #[arg(hide_short_help = true, long, action = ArgAction::SetTrue, value_parser = choice([Mismatch::Refuse, Mismatch::Accept]))]
-    accept_mismatch: Mismatch,
+    #[arg(hide_short_help = true, long)]
+    accept_mismatch: bool,
     /// Signed or encrypted: leave or rewrite [default: leave]
     #[arg(hide_short_help = true, long, value_parser = word::<Protected>(), hide_possible_values = true, value_name = "WHAT")]
     signed: Option<Protected>,
@@ -241,7 +240,7 @@ impl ContentArgs {
         Policy {
             allow_types: self.allow_type.clone(),
             deny_types: self.deny_type.clone(),
-            mismatch: self.accept_mismatch,
+            accept_mismatch: self.accept_mismatch,
             protected: self.signed.unwrap_or_default(),
             links: self.links.unwrap_or_default(),
             follow: self.followed(),

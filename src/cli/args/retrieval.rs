@@ -4,14 +4,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args};
+use clap::Args;
 
 use crate::archive::{IndexTemplate, Template, Window};
 use crate::cli::values::{
-    CacheMax, HostList, cache_max, choice, duration_or_none, file, host_list, scheme, size, window,
+    CacheMax, HostList, cache_max, duration_or_none, file, host_list, scheme, size, window,
 };
-use crate::fetch::Order;
-use crate::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme, Userinfo};
+use crate::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme};
 
 // Where content may be retrieved from.
 #[derive(Args, Default, Debug)]
@@ -47,8 +46,8 @@ pub struct RetrievalArgs {
     #[arg(hide_short_help = true, long, value_name = "N,...", value_delimiter = ',', value_parser = port)]
     allow_port: Vec<u16>,
     /// Follow URLs with user:password@ [default: off]
-    #[arg(hide_short_help = true, long, action = ArgAction::SetTrue, value_parser = choice([Userinfo::Refuse, Userinfo::Allow]))]
-    allow_userinfo: Userinfo,
+    #[arg(hide_short_help = true, long)]
+    allow_userinfo: bool,
     /// Read file: and local-file only beneath these folders [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = file_root)]
     file_root: Vec<PathBuf>,
@@ -69,7 +68,7 @@ impl RetrievalArgs {
             listed_hosts: listed.cloned().collect(),
             allow_nets: self.allow_net.clone(),
             allow_ports: self.allow_port.iter().copied().collect(),
-            userinfo: self.allow_userinfo,
+            allow_userinfo: self.allow_userinfo,
             file_roots: self.file_root.clone(),
             maps: self.map.clone(),
             ..self.server.policy()
@@ -184,8 +183,8 @@ pub struct ArchiveArgs {
     #[arg(hide_short_help = true, long, value_name = "URL-TEMPLATE|FILE", value_parser = archive)]
     pub archive: Option<ArchivePlace>,
     /// Ask the archive first, and then the source [default: off]
-    #[arg(hide_short_help = true, long, requires = "archive", action = ArgAction::SetTrue, value_parser = choice([Order::SourceFirst, Order::ArchiveFirst]))]
-    pub archive_first: Order,
+    #[arg(hide_short_help = true, long, requires = "archive")]
+    pub archive_first: bool,
     /// How long before and after the mail's date a capture may be; in files any time [default: 90d,400d]
     #[arg(hide_short_help = true, long, requires = "archive", value_name = "BEFORE,AFTER", value_parser = window)]
     pub archive_window: Option<Window>,

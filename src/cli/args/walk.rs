@@ -11,7 +11,7 @@ use super::imap::ImapArgs;
 use super::replacing::ReplacingArgs;
 use crate::cli::values::{at_least_one, backup_suffix, output_format, size};
 use crate::error::Error;
-use crate::mailbox::{self, ByLabel, Effect, Format, Locking};
+use crate::mailbox::{self, ByLabel, Effect, Format};
 use crate::policy::Policy;
 
 /// What a command that takes mailboxes may be told about them.
@@ -191,11 +191,7 @@ impl WalkArgs {
                 policy.limits.in_flight.max(jobs)
             },
             backup: self.backup.clone(),
-            locking: if policy.fetch.is_empty() {
-                Locking::Throughout
-            } else {
-                Locking::AtBothEnds
-            },
+            waits: !policy.fetch.is_empty(),
             effect: if self.dry_run {
                 Effect::DryRun
             } else {

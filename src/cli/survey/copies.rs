@@ -35,23 +35,19 @@ const OF_MAILBOXES: [&str; 12] = [
 type Hash = u64;
 
 /// The messages that were met, and those of them that are copies.
-#[derive(Default, Debug)]
+#[derive(Default, Debug, Serialize)]
 pub struct Copies {
-    /// The octets of each; none has 4 GiB.
-    known: HashMap<Hash, u32>,
-    /// A message that is not among them yet: one alone needs no table.
-    alone: Option<(Hash, u32)>,
-    counts: CopyCounts,
-}
-
-/// What is said of copies.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct CopyCounts {
     /// Messages of which an equal one was met before.
     #[serde(flatten)]
     pub repeated: Amount,
     /// Messages that were not compared, because there are too many.
-    pub uncompared: Amount,
+    uncompared: Amount,
+    /// The octets of each; none has 4 GiB.
+    #[serde(skip)]
+    known: HashMap<Hash, u32>,
+    /// A message that is not among them yet: one alone needs no table.
+    #[serde(skip)]
+    alone: Option<(Hash, u32)>,
 }
 
 impl Copies {
@@ -73,19 +69,14 @@ impl Copies {
         hash.write(Span::new(from, message.len()).of(message));
         let octets = u32::try_from(message.len()).unwrap_or(u32::MAX);
         Self {
-            known: HashMap::new(),
             alone: Some((hash.finish(), octets)),
-            counts: CopyCounts::default(),
+            ..Self::default()
         }
     }
 
-    pub fn counts(&self) -> CopyCounts {
-        self.counts
-    }
-
     pub fn add(&mut self, other: Self) {
-        self.counts.repeated.add(&other.counts.repeated);
-        self.counts.uncompared.add(&other.counts.uncompared);
+        self.repeated.add(&other.repeated);
+        self.uncompared.add(&other.uncompared);
         if let Some(message) = self.alone.take() {
             self.compare(message);
         }
@@ -106,9 +97,9 @@ impl Copies {
     fn compare(&mut self, (hash, octets): (Hash, u32)) {
         // An entry would make room for one more.
         if self.known.contains_key(&hash) {
-            self.counts.repeated.count(octets.into());
+            self.repeated.count(octets.into());
         } else if self.known.len() >= MESSAGES {
-            self.counts.uncompared.count(octets.into());
+            self.uncompared.count(octets.into());
         } else {
             self.known.insert(hash, octets);
         }

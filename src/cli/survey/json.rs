@@ -44,7 +44,7 @@ pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> R
         .with("pictures", &pictures)?
         .with("links", &links)?
         .with("references", &references)?
-        .with("repeated", &survey.copies.counts())?
+        .with("repeated", &survey.copies)?
         .with("outcomes", &survey.outcomes)?
         .with_some("probe", probed)?
         .with_some("by", by)?

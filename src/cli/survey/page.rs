@@ -143,7 +143,7 @@ impl Page<'_> {
                 "attachments that are elsewhere, only referred to".to_owned(),
             ),
         ];
-        let repeated = survey.copies.counts().repeated;
+        let repeated = survey.copies.repeated;
         if repeated.count > 0 {
             tiles.push((
                 "",

@@ -74,7 +74,7 @@ fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fm
     if survey.attachments.count > 0 {
         attachments(text, survey, looked)?;
     }
-    let repeated = survey.copies.counts().repeated;
+    let repeated = survey.copies.repeated;
     if repeated.count > 0 {
         writeln!(
             text,

@@ -25,7 +25,6 @@ use super::part_edits::overlapping;
 use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
-use super::settings::Scope;
 use crate::edit::Edit;
 use crate::external_body::{EudoraNote, Follow, of_extension, of_macintosh};
 use crate::fetch::{EudoraFiles, Named, Sidecars};
@@ -49,7 +48,7 @@ impl Session<'_> {
             return done;
         };
         let is_told = policy.reading_to_tell().forms.contains(Follow::Eudora);
-        if self.settings.scope != Scope::All || !is_told {
+        if self.settings.detached_only || !is_told {
             return done;
         }
         // Each message is looked at once, whatever the bound.

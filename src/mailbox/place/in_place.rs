@@ -1,7 +1,7 @@
 //! An mbox in place: read, locked and replaced so that no deliverer's mail is lost.
 //!
 //! Usually the lock is held from before the first byte is read until the new file has the name.
-//! A transform that waits for a network ([`Locking::AtBothEnds`]) would let strangers' servers hold
+//! A transform that waits for a network ([`waits`](crate::mailbox::Options::waits)) would let strangers' servers hold
 //! up the deliverers; for it the work is done in rounds between locks:
 //! 1. Lock, see how long the file is, unlock: up to there all messages are whole.
 //! 2. Read and transform that much, and write the result beside it. Nobody is kept out.
@@ -33,7 +33,7 @@ use crate::mailbox::place::replace::{Identity, start_of};
 use crate::mailbox::read::full::up_to;
 use crate::mailbox::read::sink::Sink;
 use crate::mailbox::read::source::Source;
-use crate::mailbox::{Effect, Locking, Stop, Summary};
+use crate::mailbox::{Effect, Stop, Summary};
 use crate::platform::{FileExt as _, MetadataExt as _};
 
 /// How often a mailbox is read from its start because another program changed it meanwhile.
@@ -60,16 +60,14 @@ impl<S: Send> Job<'_, S> {
         }
         let target = self.path.canonicalize().map_err(unreadable(self.path))?;
         let lock = self.locked(&target)?;
-        match self.options.locking {
-            Locking::Throughout => {
-                let before = Identity::of_file(lock.file(), &target)?;
-                let mut sink = self.sink(&lock, &target);
-                let summary = self.whole_mbox(Source::file(lock.file()), &mut sink)?;
-                self.put(&lock, &target, sink, &before, &summary)?;
-                Ok(summary)
-            }
-            Locking::AtBothEnds => self.between_locks(lock, &target),
+        if self.options.waits {
+            return self.between_locks(lock, &target);
         }
+        let before = Identity::of_file(lock.file(), &target)?;
+        let mut sink = self.sink(&lock, &target);
+        let summary = self.whole_mbox(Source::file(lock.file()), &mut sink)?;
+        self.put(&lock, &target, sink, &before, &summary)?;
+        Ok(summary)
     }
 
     pub(crate) fn patience(&self) -> Patience<'_> {

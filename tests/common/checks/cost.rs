@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use embody::fetch::{Fetch, Request, Retrieved};
-use embody::policy::{Followed, Links, Mismatch, Policy, Protected, Scheme, Trackers};
+use embody::policy::{Followed, Links, Policy, Protected, Scheme, Trackers};
 use embody::report::Refusal;
 use embody::{Expander, Mark};
 
@@ -92,7 +92,7 @@ fn policy(choice: u8) -> Policy {
         };
     }
     if choice & 128 != 0 {
-        policy.mismatch = Mismatch::Accept;
+        policy.accept_mismatch = true;
         policy.follow = Followed::all();
     }
     policy

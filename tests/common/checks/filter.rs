@@ -3,7 +3,7 @@
 
 use embody::fetch::{Fetch, Request, Retrieved};
 use embody::internals::mime::{self, ScanLimits};
-use embody::policy::{Followed, Links, Mismatch, Policy, Protected, Scheme};
+use embody::policy::{Followed, Links, Policy, Protected, Scheme};
 use embody::report::{Kind, Outcome, Reason, Refusal, Report};
 use embody::{Expander, Mark, Span};
 use memchr::memmem;
@@ -76,7 +76,7 @@ fn policy(choice: u8) -> Policy {
     let mut policy = Policy::default();
     policy.limits.growth = 1 << 20;
     if choice & 2 != 0 {
-        policy.mismatch = Mismatch::Accept;
+        policy.accept_mismatch = true;
         policy.follow = Followed::all();
     }
     if choice & 4 != 0 {

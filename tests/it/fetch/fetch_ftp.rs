@@ -11,7 +11,6 @@ use crate::common::programs::ftp;
 use crate::common::raw::Raw;
 use crate::common::world::{Told, fetch, policy, refused, request};
 use embody::fetch::{Fetch as _, Fetcher};
-use embody::policy::Userinfo;
 use embody::report::{Reason, Retry};
 
 const TEXT: &[u8] = b"one\ntwo\n";
@@ -100,7 +99,7 @@ fn credentials_are_sent_when_they_are_allowed() {
     let mut policy = policy(&[server.port]);
     let url = format!("ftp://user:p%40ss@127.0.0.1:{}/text.txt", server.port);
     assert_eq!(refused(&policy, &url).reason, Reason::UserinfoNotAllowed);
-    policy.userinfo = Userinfo::Allow;
+    policy.allow_userinfo = true;
     let got = fetch(&policy, &url).unwrap();
     assert_eq!(got.body, TEXT);
     assert!(!got.url.contains("p%40ss"), "{}", got.url);

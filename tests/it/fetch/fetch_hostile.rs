@@ -9,7 +9,7 @@ use crate::common::programs::again;
 use crate::common::raw::{Raw, ok, redirect};
 use crate::common::world::{fetch, policy, refused, request};
 use embody::fetch::{Fetch as _, Fetcher};
-use embody::policy::{Policy, Scheme, Userinfo};
+use embody::policy::{Policy, Scheme};
 use embody::report::{Reason, Retry};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -390,7 +390,7 @@ fn credentials_go_to_the_host_they_were_written_for_and_no_further() {
         let _ = stream.write_all(&answer);
     });
     let mut policy = open(&server);
-    policy.userinfo = Userinfo::Allow;
+    policy.allow_userinfo = true;
     let url = server
         .url("/first")
         .replace("http://", "http://user:p%40ss@");

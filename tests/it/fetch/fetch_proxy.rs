@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use embody::fetch::{Fetch as _, Fetcher};
-use embody::policy::{Policy, Userinfo};
+use embody::policy::Policy;
 use embody::report::{Reason, Retry};
 
 use crate::common::filter::{filled, filter, mail, reference};
@@ -66,7 +66,7 @@ fn http_is_asked_for_in_absolute_form_on_connections_that_stay() {
     let (proxy, heads) = answering(9, |head| stays(first_line(head)));
     let policy = through(&proxy)
         .with_allow_ports([8080])
-        .with_userinfo(Userinfo::Allow);
+        .with_allow_userinfo(true);
     let fetcher = Fetcher::new(policy).unwrap();
     let long = format!("http://www.example.org/{}", "x".repeat(60_000));
     for url in [

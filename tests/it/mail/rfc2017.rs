@@ -5,7 +5,7 @@ use crate::common::mail::{
     self, Leaf, assert_bytes, assert_left, expand, expand_with, second_part, with_external_body,
     with_url,
 };
-use embody::policy::{Mismatch, Protected, TypePattern};
+use embody::policy::{Protected, TypePattern};
 use embody::report::Outcome;
 use embody::{Policy, Report};
 
@@ -117,7 +117,7 @@ fn a_type_that_disagrees_leaves_the_part_as_it_came() {
 
 #[test]
 fn accept_mismatch_takes_it_under_the_declared_type() {
-    let policy = Policy::default().with_mismatch(Mismatch::Accept);
+    let policy = Policy::default().with_accept_mismatch(true);
     let mail = with_url("data:text/html,x", "Content-Type: image/png\n");
     let (output, report) = expand_with(policy, &mail);
     assert!(expanded(&report));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, in_place, mbox};
 use crate::common::programs::again;
-use embody::mailbox::{Locking, Message, Options, Stop, Transform, convert_in_place};
+use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place};
 use embody::{Edits, Error};
 
 const ROLE: &str = "EMBODY_TEST_ROLE";
@@ -93,7 +93,7 @@ fn deliverers_with_one_kind_of_lock_only_lose_no_message() {
     let mut changed = 0;
     for run in 0..runs {
         let options = Options {
-            locking: [Locking::Throughout, Locking::AtBothEnds][run % 2],
+            waits: run % 2 == 1,
             ..Options::default()
         };
         changed += convert_in_place(&path, &options, &NEW, &(), &Stop::default())
@@ -143,7 +143,7 @@ impl<F: Fn(usize) + Sync> Transform for Meanwhile<F> {
 /// One message at a time, and nobody kept out meanwhile.
 fn patiently() -> Options {
     Options {
-        locking: Locking::AtBothEnds,
+        waits: true,
         jobs: 1,
         max_in_flight: 1,
         lock_timeout: Duration::from_secs(30),

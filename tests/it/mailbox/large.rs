@@ -9,8 +9,7 @@ use std::sync::Mutex;
 use crate::common::mailboxes::Expand;
 use crate::common::programs::{program, skipped, stderr};
 use embody::mailbox::{
-    Effect, Locking, Message, Observer, Options, Stop, Summary, Transform, convert_in_place,
-    convert_to,
+    Effect, Message, Observer, Options, Stop, Summary, Transform, convert_in_place, convert_to,
 };
 use embody::{Edits, Error};
 use proptest::prelude::*;
@@ -91,16 +90,16 @@ fn converted(mbox: &[u8], window: usize, fill: &Fill) -> (Vec<u8>, Summary, Vec<
         },
     );
     assert_eq!((rehearsed, fill.numbers()), (summary, numbers.clone()));
-    for locking in [Locking::Throughout, Locking::AtBothEnds] {
+    for waits in [false, true] {
         fs::write(path("in"), mbox).unwrap();
         let options = Options {
-            locking,
+            waits,
             ..options.clone()
         };
         let in_place =
             convert_in_place(&path("in"), &options, fill, &(), &Stop::default()).unwrap();
         assert_eq!((in_place, fill.numbers()), (summary, numbers.clone()));
-        assert!(fs::read(path("in")).unwrap() == out, "{locking:?}");
+        assert!(fs::read(path("in")).unwrap() == out, "waits: {waits}");
     }
     (out, summary, numbers)
 }
