@@ -5,30 +5,26 @@ use std::cmp::Ordering;
 
 use crate::mime::Field;
 
-/// Names of fields, compared case-blind; sorted and distinct.
-pub(super) struct FieldNames<'o>(Vec<&'o [u8]>);
-
-impl<'o> FieldNames<'o> {
-    pub(super) fn of(original: &'o [u8], fields: impl Iterator<Item = Field>) -> Self {
-        const FEW: usize = 1 << 16;
-        let mut names = Vec::new();
-        let mut limit = FEW;
-        for field in fields {
-            names.push(field.name.of(original));
-            // One name may stand there a million times.
-            if names.len() >= limit {
-                settle(&mut names);
-                limit = FEW.max(names.len() * 2);
-            }
+/// The names of fields; sorted and distinct, case-blind.
+pub(super) fn field_names(original: &[u8], fields: impl Iterator<Item = Field>) -> Vec<&[u8]> {
+    const FEW: usize = 1 << 16;
+    let mut names = Vec::new();
+    let mut limit = FEW;
+    for field in fields {
+        names.push(field.name.of(original));
+        // One name may stand there a million times.
+        if names.len() >= limit {
+            settle(&mut names);
+            limit = FEW.max(names.len() * 2);
         }
-        settle(&mut names);
-        Self(names)
     }
+    settle(&mut names);
+    names
+}
 
-    pub(super) fn contains(&self, name: &[u8]) -> bool {
-        let names = &self.0;
-        names.binary_search_by(|known| compare(known, name)).is_ok()
-    }
+/// Whether a name is among [`field_names`].
+pub(super) fn is_among(names: &[&[u8]], name: &[u8]) -> bool {
+    names.binary_search_by(|known| compare(known, name)).is_ok()
 }
 
 fn settle(names: &mut Vec<&[u8]>) {
@@ -61,12 +57,12 @@ mod tests {
             let section = text.as_bytes();
             let within = Span::new(0, section.len());
             let header = Header::read(section, within, usize::MAX);
-            let names = FieldNames::of(section, header.fields.iter(section));
+            let names = field_names(section, header.fields.iter(section));
             let expected: HashSet<String> =
                 present.iter().map(|name| name.to_ascii_lowercase()).collect();
             for name in present.iter().chain(&asked) {
                 prop_assert_eq!(
-                    names.contains(name.as_bytes()),
+                    is_among(&names, name.as_bytes()),
                     expected.contains(&name.to_ascii_lowercase())
                 );
             }

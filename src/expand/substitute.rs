@@ -18,7 +18,7 @@ use std::rc::Rc;
 use super::answer::Octets;
 use super::composite;
 use super::content::Obtained;
-use super::field_names::FieldNames;
+use super::field_names::{field_names, is_among};
 use super::field_text::allows;
 use super::provenance::SOURCE_FIELD;
 use crate::edit::{Edit, Group};
@@ -233,7 +233,7 @@ impl<'p> Substitute<'p> {
     fn header_edits(&self, encoded: &Encoded, location: Option<&str>) -> (Group, Vec<u8>) {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
-        let names = FieldNames::of(original, self.taken());
+        let names = field_names(original, self.taken());
         let mut homeless = Some(self.new_fields(encoded, location));
         let mut group = Group::new();
         for field in outer.iter(original) {
@@ -254,7 +254,7 @@ impl<'p> Substitute<'p> {
                 || field.is(original, "Content-MD5")
                 || (is_length(original, field) && self.body.part != PartId::ROOT)
                 || (self.obtained.source_field.is_some() && field.is(original, SOURCE_FIELD))
-                || names.contains(field.name.of(original));
+                || is_among(&names, field.name.of(original));
             if replaced {
                 remove(&mut group, field.whole);
             } else if is_disposition && let Some(written) = self.written_disposition(field) {
