@@ -137,11 +137,8 @@ impl Walk<'_> {
         // Limits, hosts and servers may be others when the run goes on.
         let policy = self.policy;
         let from = (&policy.fetch, &policy.maps, &policy.attachments);
-        let types = (
-            &policy.allow_types,
-            &policy.deny_types,
-            policy.accept_mismatch,
-        );
+        let any_type = policy.accept_mismatch;
+        let types = (&policy.allow_types, &policy.deny_types, any_type);
         let what = (&policy.follow, &policy.embed, policy.protected);
         let mark = (mark, policy.provenance);
         let form = (self.options.output_format, self.options.by_label, mark);

@@ -194,8 +194,7 @@ fn a_rival_that_is_too_large_gives_way_to_the_next() {
     mail.extend(b"\n--o\n");
     mail.extend(alternative(&[(large.as_str(), id), (small, id)]));
     mail.extend(b"\n--o--\n");
-    let mut policy = Policy::default();
-    policy.accept_mismatch = true;
+    let mut policy = Policy::default().with_accept_mismatch(true);
     policy.limits.growth = 1_000;
     let (output, report) = mail::expand_with(policy.clone(), &mail);
     assert_eq!(
