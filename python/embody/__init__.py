@@ -6,7 +6,8 @@
         message = email.message_from_bytes(content, policy=email.policy.default)
 
     for row in embody.rows("inspect", "takeout.zip"):
-        print(row["source"], row["index"], row["kind"], row.get("reason"))
+        if "kind" in row:
+            print(row["source"], row["index"], row["kind"], row.get("reason"))
 
     for row in embody.rows("embed", "takeout.zip", "--output", "kept.mbox"):
         if row["outcome"] == "left":
