@@ -1,8 +1,15 @@
 //! One folder of an account in place: candidates, fetched some at a time over each connection, and what becomes of each.
+//!
+//! Copies are appended in the order of the folder, over however many connections: the folder shows them so, and Thunderbird
+//! finds no thread to a message that comes before those it answers.
 
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::candidates::Candidates;
 use super::failure::ImapFailure;
@@ -13,7 +20,7 @@ use super::replace::{DELETED, Fate, has};
 use super::session::{BodyPiece, Metadata, RemoteFolder, Selected, Structure};
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::mailbox::{Effect, Message, Quoting};
+use crate::mailbox::{Effect, Message, Quoting, Stop};
 use crate::report::Reason;
 
 /// Octets of messages that are held at a time, besides the one that exceeds them.
@@ -26,18 +33,84 @@ const LEAST: usize = 8;
 /// Messages one after the other that a server may alter, before it is given no more of them.
 const ALTERED: u32 = 3;
 
+/// How often a connection that waits for another looks whether the run was stopped.
+const LOOKS: Duration = Duration::from_millis(100);
+
 /// A folder that is worked on over several connections.
-struct FolderWork<'f> {
+struct FolderWork<'f, S> {
     url: &'f Path,
     batches: Vec<&'f [(u32, u64)]>,
-    /// The batch that nobody took yet.
-    next: AtomicUsize,
-    /// Whether one of the connections failed for good.
-    is_over: AtomicBool,
+    queue: Mutex<Queue<S>>,
+    changed: Condvar,
     /// Observers hear of one message at a time.
     telling: Mutex<()>,
     /// Threads of each connection.
     jobs: usize,
+}
+
+/// Messages on their way from the connections that fetch them to those that replace them, in the order of the folder.
+struct Queue<S> {
+    messages: VecDeque<Fetched<S>>,
+    /// Batches that a connection took, and those whose messages came.
+    taken: usize,
+    came: usize,
+    /// Messages that were taken, and those of them whose copies may still be appended.
+    begun: usize,
+    before_append: BTreeSet<usize>,
+    /// Whether one of the connections failed for good.
+    is_over: bool,
+}
+
+impl<S> FolderWork<'_, S> {
+    fn queue(&self) -> MutexGuard<'_, Queue<S>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until another connection changed the queue, or for a moment.
+    fn wait<'q>(
+        &self,
+        queue: MutexGuard<'q, Queue<S>>,
+        stop: &Stop,
+    ) -> Result<MutexGuard<'q, Queue<S>>, ImapFailure> {
+        stop.check()?;
+        let waited = self.changed.wait_timeout(queue, LOOKS);
+        Ok(waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// Puts the messages of a batch behind those of the batches before.
+    fn put(&self, batch: usize, items: Vec<Fetched<S>>, stop: &Stop) -> Result<(), ImapFailure> {
+        let mut queue = self.queue();
+        while queue.came < batch && !queue.is_over {
+            queue = self.wait(queue, stop)?;
+        }
+        queue.messages.extend(items);
+        queue.came = batch + 1;
+        self.changed.notify_all();
+        Ok(())
+    }
+}
+
+/// The turn of a message to be appended: behind those before it. Dropping it lets the next one go.
+struct Turn<'f, S> {
+    work: &'f FolderWork<'f, S>,
+    number: usize,
+}
+
+impl<S> Turn<'_, S> {
+    fn wait(&self, stop: &Stop) -> Result<(), ImapFailure> {
+        let mut queue = self.work.queue();
+        while queue.before_append.first() != Some(&self.number) {
+            queue = self.work.wait(queue, stop)?;
+        }
+        Ok(())
+    }
+}
+
+impl<S> Drop for Turn<'_, S> {
+    fn drop(&mut self) {
+        self.work.queue().before_append.remove(&self.number);
+        self.work.changed.notify_all();
+    }
 }
 
 /// A message on its way.
@@ -148,8 +221,15 @@ impl<S: Send> AccountRun<'_, S> {
         let work = FolderWork {
             url,
             batches,
-            next: AtomicUsize::new(0),
-            is_over: AtomicBool::new(false),
+            queue: Mutex::new(Queue {
+                messages: VecDeque::new(),
+                taken: 0,
+                came: 0,
+                begun: 0,
+                before_append: BTreeSet::new(),
+                is_over: false,
+            }),
+            changed: Condvar::new(),
             telling: Mutex::new(()),
             jobs: self.job.jobs.div_ceil(count),
         };
@@ -181,31 +261,43 @@ impl<S: Send> AccountRun<'_, S> {
         })
     }
 
-    /// Works on batches until there are no more.
-    fn work(&mut self, work: &FolderWork<'_>) -> Result<(), ImapFailure> {
-        while !work.is_over.load(Ordering::Relaxed)
-            && let Some(batch) = work.batches.get(work.next.fetch_add(1, Ordering::Relaxed))
-        {
-            let done = self.batch(work, batch);
-            if done.is_err() {
-                work.is_over.store(true, Ordering::Relaxed);
-                return done;
-            }
+    /// Fetches and replaces until there is nothing more to do, or another connection failed for good.
+    fn work(&mut self, work: &FolderWork<'_, S>) -> Result<(), ImapFailure> {
+        let done = std::panic::catch_unwind(AssertUnwindSafe(|| self.taken(work)));
+        if !matches!(done, Ok(Ok(()))) {
+            work.queue().is_over = true;
+            work.changed.notify_all();
         }
-        Ok(())
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    fn batch(&mut self, work: &FolderWork<'_>, batch: &[(u32, u64)]) -> Result<(), ImapFailure> {
-        let mut items = self.again(|run| run.fetched(batch))?;
-        self.transformed(work, &mut items);
-        for item in items {
-            self.job.stop.check()?;
-            if work.is_over.load(Ordering::Relaxed) {
+    fn taken(&mut self, work: &FolderWork<'_, S>) -> Result<(), ImapFailure> {
+        let job = self.job;
+        let mut queue = work.queue();
+        while !queue.is_over {
+            if let Some(item) = queue.messages.pop_front() {
+                let number = queue.begun;
+                queue.begun += 1;
+                queue.before_append.insert(number);
+                drop(queue);
+                job.stop.check()?;
+                let octets = item.content.len() as u64;
+                self.settled(item, Turn { work, number })?;
+                job.observer.advance(octets, 1);
+                queue = work.queue();
+            } else if let Some(batch) = work.batches.get(queue.taken) {
+                let number = queue.taken;
+                queue.taken += 1;
+                drop(queue);
+                let mut items = self.again(|run| run.fetched(batch))?;
+                self.transformed(work, &mut items);
+                work.put(number, items, job.stop)?;
+                queue = work.queue();
+            } else if queue.came < queue.taken {
+                queue = work.wait(queue, job.stop)?;
+            } else {
                 break;
             }
-            let octets = item.content.len() as u64;
-            self.settled(item, work)?;
-            self.job.observer.advance(octets, 1);
         }
         Ok(())
     }
@@ -257,7 +349,7 @@ impl<S: Send> AccountRun<'_, S> {
     }
 
     /// Asks the verb what becomes of the messages, on all processors.
-    fn transformed(&self, at: &FolderWork<'_>, items: &mut [Fetched<S>]) {
+    fn transformed(&self, at: &FolderWork<'_, S>, items: &mut [Fetched<S>]) {
         let transform = self.job.transform;
         let next = AtomicUsize::new(0);
         let slots: Vec<Mutex<&mut Fetched<S>>> = items.iter_mut().map(Mutex::new).collect();
@@ -286,7 +378,8 @@ impl<S: Send> AccountRun<'_, S> {
     }
 
     /// Replaces a message if the verb changed it, and tells what became of it.
-    fn settled(&mut self, item: Fetched<S>, work: &FolderWork<'_>) -> Result<(), ImapFailure> {
+    fn settled(&mut self, item: Fetched<S>, turn: Turn<'_, S>) -> Result<(), ImapFailure> {
+        let work = turn.work;
         let Fetched {
             metadata,
             content,
@@ -317,7 +410,7 @@ impl<S: Send> AccountRun<'_, S> {
             self.summary.changed += 1;
             None
         } else {
-            Some(self.replaced(&metadata, &content, &new)?)
+            Some(self.replaced(&metadata, &content, &new, turn)?)
         };
         let is_dry = self.job.effect == Effect::DryRun && fate.is_none();
         let size = match &fate {
@@ -351,16 +444,27 @@ impl<S: Send> AccountRun<'_, S> {
         metadata: &Metadata,
         content: &[u8],
         new: &[u8],
+        turn: Turn<'_, S>,
     ) -> Result<Fate, ImapFailure> {
+        let mut turn = Some(turn);
         self.in_work = Some(metadata.uid);
         let fate = self.again(|run| {
             if let Some(fate) = run.resumed.take() {
                 return Ok(fate);
             }
+            if let Some(turn) = &turn {
+                turn.wait(run.job.stop)?;
+            }
             let least = run.least;
-            match run.replacing()? {
-                Some(mut replacing) => replacing.replace(metadata, content, new, least),
-                None => Err(ImapFailure::Protocol("no journal")),
+            let none = ImapFailure::Protocol("no journal");
+            let mut replacing = run.replacing()?.ok_or(none)?;
+            let appended = replacing.append(metadata, content, new, least);
+            turn = None;
+            match appended? {
+                ControlFlow::Break(fate) => Ok(fate),
+                ControlFlow::Continue((id, replacement, uid)) => {
+                    replacing.verified(id, replacement, uid, false)
+                }
             }
         });
         self.in_work = None;

@@ -18,6 +18,8 @@
 //! moment within it: RFC 6851 asks for a copy that is whole, and not that its flags be those of the last instant; Courier has
 //! no MOVE, and a folder more would be in the account of each that a kill left half-made.
 
+use std::ops::ControlFlow;
+
 use super::failure::ImapFailure;
 use super::journal::{Journal, Replacement, ReplacementStep};
 use super::names::shown;
@@ -58,21 +60,32 @@ pub(super) struct Replacing<'r> {
     pub(super) by_replace: bool,
 }
 
+/// A copy that was appended: its entry in the journal, and its UID.
+pub(super) type Copied = (u64, Replacement, u32);
+
+fn no_copy<T>(
+    reason: Reason,
+    detail: impl Into<String>,
+) -> Result<ControlFlow<Fate, T>, ImapFailure> {
+    Fate::left(reason, detail).map(ControlFlow::Break)
+}
+
 impl Replacing<'_> {
-    /// Puts `new` in the place of a message; `least` is the smallest UID that a new message of the folder may get.
+    /// Appends `new`, which is to be in the place of a message, for [`Self::verified`]; `least` is the smallest UID that a new
+    /// message of the folder may get. A fate says that there is no copy to verify.
     ///
     /// # Errors
     /// What ends the session, or the run. Then the journal says how far this one came.
-    pub(super) fn replace(
+    pub(super) fn append(
         &mut self,
         old: &Metadata,
         original: &[u8],
         new: &[u8],
         least: u32,
-    ) -> Result<Fate, ImapFailure> {
+    ) -> Result<ControlFlow<Fate, Copied>, ImapFailure> {
         if let Some(flag) = self.cannot_hold(&old.flags) {
             let detail = format!("the folder takes no new keyword, and not {flag}");
-            return Fate::left(Reason::FlagsNotKept, detail);
+            return no_copy(Reason::FlagsNotKept, detail);
         }
         let mut replacement = Replacement {
             folder: self.selected.folder.clone(),
@@ -95,11 +108,12 @@ impl Replacing<'_> {
                 self.journal.end(id)?;
                 let is_full = code.as_deref() == Some("OVERQUOTA");
                 if is_full && self.by_replace && self.session.has("REPLACE") {
-                    return self.by_replace(replacement, original, new);
+                    let fate = self.by_replace(replacement, original, new)?;
+                    return Ok(ControlFlow::Break(fate));
                 }
                 return match is_full {
-                    true => Fate::left(Reason::QuotaFull, text),
-                    false => Fate::left(Reason::ServerRefused, text),
+                    true => no_copy(Reason::QuotaFull, text),
+                    false => no_copy(Reason::ServerRefused, text),
                 };
             }
             other => other?,
@@ -109,7 +123,7 @@ impl Replacing<'_> {
             Some(_) => {
                 self.journal.end(id)?;
                 let detail = "the folder was made anew meanwhile; the copy is in the new one";
-                return Fate::left(Reason::ChangedMeanwhile, detail);
+                return no_copy(Reason::ChangedMeanwhile, detail);
             }
             None => {
                 self.session.noop()?;
@@ -118,7 +132,7 @@ impl Replacing<'_> {
                     _ => {
                         self.journal.end(id)?;
                         let detail = "the server does not say which message is the copy";
-                        return Fate::left(Reason::AmbiguousCopy, detail);
+                        return no_copy(Reason::AmbiguousCopy, detail);
                     }
                 }
             }
@@ -126,13 +140,13 @@ impl Replacing<'_> {
         if uid < replacement.least {
             self.journal.end(id)?;
             let detail = "the server names a message that was there before";
-            return Fate::left(Reason::AlteredByServer, detail);
+            return no_copy(Reason::AlteredByServer, detail);
         }
         replacement.step = ReplacementStep::Appended(uid);
         self.journal.note(id, replacement.clone())?;
         // Some servers show a session its own messages only when it asks.
         self.session.noop_with_next();
-        self.verified(id, replacement, uid, false)
+        Ok(ControlFlow::Continue((id, replacement, uid)))
     }
 
     /// Goes on if the copy holds what it should; `is_marked`: the old message may bear our `\Deleted`. A server that refuses a

@@ -15,3 +15,4 @@ mod rig;
 mod rigs;
 mod scripted;
 mod secrets;
+mod thunderbird;

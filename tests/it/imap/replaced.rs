@@ -61,6 +61,8 @@ fn there_and_back(test: &str, kind: Kind, count: usize, size: usize) {
         })
         .collect();
     assert_eq!(by_uid.len(), count - count.div_ceil(4), "{kind:?}");
+    // In the order in which they were.
+    assert!(by_uid.values().is_sorted(), "{kind:?}: {by_uid:?}");
     for (old, new) in by_uid {
         assert!(before.iter().any(|held| u64::from(held.uid) == old));
         assert!(between.iter().any(|held| u64::from(held.uid) == new));
