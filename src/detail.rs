@@ -98,30 +98,21 @@ impl fmt::Display for Setting {
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Detail {
     text: String,
-    /// In the order of the text.
-    named: Vec<Mention>,
-}
-
-/// A setting that a sentence speaks of.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Mention {
-    setting: Setting,
-    /// Where its words stand in the text.
-    at: usize,
-    /// What it allows, and what was found.
-    measured: Option<(u64, u64)>,
+    /// The settings that it speaks of, in the order of the text; where the words of each stand in that; and what it allows
+    /// and what was found.
+    named: Vec<(Setting, usize, Option<(u64, u64)>)>,
 }
 
 impl Detail {
     /// The settings that it speaks of.
     pub fn settings(&self) -> impl Iterator<Item = Setting> {
-        self.named.iter().map(|named| named.setting)
+        self.named.iter().map(|(setting, ..)| *setting)
     }
 
     /// What a limit allows, and what was found, where both are known.
     #[must_use]
     pub fn measured(&self) -> Option<(u64, u64)> {
-        self.named.iter().find_map(|named| named.measured)
+        self.named.iter().find_map(|(.., measured)| *measured)
     }
 
     /// The text with other words for its settings.
@@ -129,29 +120,25 @@ impl Detail {
     pub fn worded(&self, words: impl Fn(Setting) -> &'static str) -> String {
         let mut text = String::with_capacity(self.text.len());
         let mut until = 0;
-        for named in &self.named {
-            text.push_str(self.text.get(until..named.at).unwrap_or_default());
-            text.push_str(words(named.setting));
-            until = named.at + named.setting.as_str().len();
+        for &(setting, at, _) in &self.named {
+            text.push_str(self.text.get(until..at).unwrap_or_default());
+            text.push_str(words(setting));
+            until = at + setting.as_str().len();
         }
         text.push_str(self.text.get(until..).unwrap_or_default());
         text
     }
 
     pub(crate) fn naming(mut self, setting: Setting) -> Self {
-        self.named.push(Mention {
-            setting,
-            at: self.text.len(),
-            measured: None,
-        });
+        self.named.push((setting, self.text.len(), None));
         self.text.push_str(setting.as_str());
         self
     }
 
     /// What the setting named last allows, and what was found.
     pub(crate) fn measuring(mut self, allowed: u64, found: u64) -> Self {
-        if let Some(named) = self.named.last_mut() {
-            named.measured = Some((allowed, found));
+        if let Some((.., measured)) = self.named.last_mut() {
+            *measured = Some((allowed, found));
         }
         self
     }
@@ -163,27 +150,23 @@ impl Detail {
 
     pub(crate) fn push(&mut self, more: impl Into<Self>) {
         let more = more.into();
-        let at = self.text.len();
+        let length = self.text.len();
         self.text.push_str(&more.text);
+        let named = more.named.into_iter();
         self.named
-            .extend(more.named.into_iter().map(|named| Mention {
-                at: named.at + at,
-                ..named
-            }));
+            .extend(named.map(|(setting, at, measured)| (setting, length + at, measured)));
     }
 
     /// The sentence without so many octets at its start.
     pub(crate) fn behind(&self, octets: usize) -> Self {
-        let later = |named: &Mention| {
-            let at = named.at.checked_sub(octets)?;
-            Some(Mention {
-                at,
-                ..named.clone()
-            })
-        };
+        let named = self.named.iter();
         Self {
             text: self.text.get(octets..).unwrap_or_default().to_owned(),
-            named: self.named.iter().filter_map(later).collect(),
+            named: named
+                .filter_map(|&(setting, at, measured)| {
+                    Some((setting, at.checked_sub(octets)?, measured))
+                })
+                .collect(),
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::mailbox::{
     Format, Message, Quoting, Stop, Transform, has_second_message, second_message, takes_separators,
 };
 use crate::mime::scan;
-use crate::plan::opaque_parts;
+use crate::plan::opaque_details;
 use crate::policy::Policy;
 
 /// `mailboxes` says what to do with a mailbox instead.
@@ -234,8 +234,8 @@ impl<'j> Job<'j> {
             say::tell(&line);
         }
         if volume >= Volume::Verbose {
-            for opaque in opaque_parts(&scan(message, &policy.limits.scan())) {
-                say::tell(&wording::detail(&opaque.detail()));
+            for detail in opaque_details(&scan(message, &policy.limits.scan())) {
+                say::tell(&wording::detail(&detail));
             }
             if report.rows.is_empty() {
                 say::tell("nothing to do");

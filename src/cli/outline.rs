@@ -6,7 +6,7 @@ use super::say::{self, harmless};
 use super::wording;
 use crate::link::url::masked;
 use crate::mime::{Content, PartId, Tree};
-use crate::plan::{Bases, opaque_parts};
+use crate::plan::{Bases, opaque_details};
 use crate::policy::Policy;
 use crate::report::Kind as RowKind;
 use crate::report::{Outcome, Report, Row};
@@ -63,8 +63,8 @@ pub(super) fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Pol
             ));
         }
     }
-    for opaque in opaque_parts(tree) {
-        text.push_str(&format!("{}\n", wording::detail(&opaque.detail())));
+    for detail in opaque_details(tree) {
+        text.push_str(&format!("{}\n", wording::detail(&detail)));
     }
     text.push_str(&summary(report));
     text

@@ -6,7 +6,7 @@ use crate::ledger::Ledger;
 use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mime::{PartId, Tree};
-use crate::plan::documents::{Documents, Shown, Written};
+use crate::plan::documents::{Documents, Shown};
 use crate::policy::countable;
 
 /// A link of a document.
@@ -41,36 +41,27 @@ pub(crate) enum Target<'d> {
     Nowhere,
 }
 
-/// How many documents a message has.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Looked {
-    /// All of them; attached ones are somebody's files and do not count.
-    pub(crate) documents: u64,
-    /// Documents of which nothing, or not all, was read: a charset, a damaged encoding, too much work.
-    pub(crate) unread: u64,
-}
-
 impl Expander {
-    /// Shows every link of every document of a message.
+    /// Shows every link of every document of a message. Gives the number of its documents, of which attached ones are
+    /// somebody's files and do not count; and of those not read, or not to the end: a charset, a damaged encoding, too much work.
     pub(crate) fn look(
         &self,
         message: &[u8],
         tree: &Tree,
         mut see: impl FnMut(Seen<'_>),
-    ) -> Looked {
-        let mut looked = Looked::default();
+    ) -> (u64, u64) {
+        let mut unread = 0;
         let mut ledger = Ledger::new(&self.policy().limits, message.len());
         let mut documents = Documents::new(message, tree, self.policy());
         let parts: Vec<PartId> = tree
             .ids()
             .filter(|&part| documents.is_document(part))
             .collect();
-        for part in parts {
-            looked.documents += 1;
+        for &part in &parts {
             let shown = documents.shown(part, &mut ledger, |shown| see(seen(&shown)));
-            looked.unread += u64::from(shown.is_err());
+            unread += u64::from(shown.is_err());
         }
-        looked
+        (parts.len() as u64, unread)
     }
 }
 
@@ -78,11 +69,7 @@ fn seen<'d>(shown: &'d Shown<'_>) -> Seen<'d> {
     Seen {
         role: shown.link.role,
         is_hidden: shown.link.hidden,
-        relative: match shown.written {
-            Written::Absolute => None,
-            Written::WithBase => Some(true),
-            Written::Alone => Some(false),
-        },
+        relative: shown.relative,
         target: target(shown),
     }
 }
@@ -106,7 +93,7 @@ fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {
     let reference = Reference::split(url);
     let is = |name| reference.has_scheme(name);
     match reference.scheme {
-        _ if shown.written == Written::Alone => Target::Nowhere,
+        _ if shown.relative == Some(false) => Target::Nowhere,
         Some(_) if is("data") => Target::Data(url.len()),
         Some(_) if is("https") => web(url, "https"),
         Some(_) if is("http") => web(url, "http"),

@@ -194,7 +194,7 @@ impl Session<'_> {
             texts: BTreeMap::new(),
             filled: BTreeMap::new(),
         };
-        pending.pass.waits = !plan::opaque_parts(&tree).is_empty();
+        pending.pass.waits = plan::opaque_parts(&tree).next().is_some();
         let mut decided: HashSet<usize> = HashSet::new();
         for index in 0..plan.references.len() {
             if decided.contains(&index) {

@@ -23,7 +23,7 @@ use words::{Word, Words, word};
 #[derive(Clone)]
 pub struct Prefilter {
     links: Links,
-    embeds: Embeds,
+    embed: Embed,
     /// What references need.
     references: &'static Words,
     /// Whether notes of Mailman's matter.
@@ -34,32 +34,12 @@ pub struct Prefilter {
     forms: Followed,
 }
 
-/// Of which documents something may be embedded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Embeds {
-    Nothing,
-    /// Documents that may show something from a `data:` URL.
-    Data,
-    /// All documents.
-    Remote,
-}
-
-impl Embeds {
-    fn of(embed: &Embed) -> Self {
-        match embed.is_on() {
-            false => Self::Nothing,
-            true if embed.is_only_data() => Self::Data,
-            true => Self::Remote,
-        }
-    }
-}
-
 impl std::fmt::Debug for Prefilter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Prefilter")
             .field("links", &self.links)
-            .field("embeds", &self.embeds)
+            .field("embed", &self.embed)
             .finish_non_exhaustive()
     }
 }
@@ -74,7 +54,7 @@ impl Prefilter {
     pub fn new(policy: &Policy) -> Self {
         Self {
             links: policy.links,
-            embeds: Embeds::of(&policy.embed),
+            embed: policy.embed,
             references: &REFERENCES,
             notes: policy.tells_unfollowed
                 || policy.follow.contains(Follow::Mailman)
@@ -102,7 +82,7 @@ impl Prefilter {
     pub fn of_detached() -> Self {
         Self {
             links: Links::Keep,
-            embeds: Embeds::Nothing,
+            embed: Embed::default(),
             references: &DETACHED,
             notes: false,
             hosted: None,
@@ -226,7 +206,7 @@ impl Prefilter {
                 has_document = true;
                 has_base
                     || self.hosted.is_some()
-                    || self.embeds == Embeds::Remote
+                    || self.embeds_any()
                     || documents.matters(message, at - start, self.sought())
             } else {
                 has_base = true;
@@ -244,13 +224,18 @@ impl Prefilter {
     }
 
     fn looks_at_documents(&self) -> bool {
-        self.links == Links::Resolve || self.embeds != Embeds::Nothing
+        self.links == Links::Resolve || self.embed.is_on()
+    }
+
+    /// Whether every document may show something to embed, not only one with a `data:` URL.
+    fn embeds_any(&self) -> bool {
+        self.embed.is_on() && !self.embed.is_only_data()
     }
 
     fn sought(&self) -> Sought {
         Sought {
             base: self.links == Links::Resolve,
-            data: self.embeds == Embeds::Data,
+            data: self.embed.is_only_data(),
         }
     }
 

@@ -1,11 +1,12 @@
 //! What Mailman stored, on its way back into the mail: what it was before it was stored, whether that is proved, and the
 //! part that it becomes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::answer::Octets;
 use super::content::{OCTETS, Obtained};
-use crate::external_body::{ExternalBody, Scrap, Scrubbed, Unescaped, unescaped};
+use crate::external_body::{ExternalBody, Scrap, Scrubbed, unescaped};
 use crate::mime::entity::{folded_url, push_field};
 use crate::mime::media_type::{self, is_composite};
 use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};
@@ -100,22 +101,22 @@ impl Stored {
         let mut name = body.file_name.clone();
         let mut remark = None;
         let (essence, was) = match (scrubbed.scrap, unescaped(scrubbed.scrap, octets)) {
-            (Scrap::Message, Unescaped::Was(was)) if is_message(&was) => {
-                (declared, Some(without_first_line(was)))
+            (Scrap::Message, Some(was)) if is_message(&was) => {
+                (declared, Some(without_first_line(was.into_owned())))
             }
             // A catalogue shows the fields of a message for other attachments.
             (Scrap::Message, _) if has_size(octets) => (OCTETS, None),
-            (Scrap::Message, Unescaped::Lost) if octets.starts_with(ENVELOPE) => {
+            (Scrap::Message, None) if octets.starts_with(ENVELOPE) => {
                 remark = Some(ESCAPED);
                 name = Some(scrubbed.stored_name.clone());
                 ("text/html", None)
             }
-            (Scrap::Html, Unescaped::Lost) => {
+            (Scrap::Html, None) => {
                 remark = Some(ESCAPED);
                 name = Some(scrubbed.stored_name.clone());
                 (declared, None)
             }
-            (Scrap::Html, Unescaped::Was(was)) => (declared, Some(was)),
+            (Scrap::Html, Some(Cow::Owned(was))) => (declared, Some(was)),
             (Scrap::File, _) if has_size(octets) && is_composite(declared) => {
                 remark = Some(AS_A_FILE);
                 (OCTETS, None)

@@ -16,19 +16,20 @@ pub(super) fn rows(
     prefilter: &Prefilter,
     name: &str,
 ) -> Vec<Row> {
-    let opaque = opaque_parts(tree);
-    if opaque.is_empty() {
+    let mut opaque = opaque_parts(tree).peekable();
+    if opaque.peek().is_none() {
         return Vec::new();
     }
     let known: HashSet<PartId> = plan.references.iter().map(|item| item.body.part).collect();
     opaque
-        .into_iter()
-        .filter(|opaque| !known.contains(&opaque.part))
-        .filter(|opaque| prefilter.external_bodies(opaque.span.of(original)))
-        .map(|opaque| {
-            let mut row = Row::new(name, opaque.number, Kind::ExternalBody, Outcome::Left);
-            row.bytes = Some(opaque.span.len() as u64);
-            row.tell_refusal(opaque.refusal);
+        .filter(|(part, span, _)| {
+            !known.contains(part) && prefilter.external_bodies(span.of(original))
+        })
+        .map(|(part, span, refusal)| {
+            let number = tree.number(part);
+            let mut row = Row::new(name, number, Kind::ExternalBody, Outcome::Left);
+            row.bytes = Some(span.len() as u64);
+            row.tell_refusal(refusal);
             row
         })
         .collect()

@@ -50,9 +50,7 @@ pub use self::hosted::{hosted, may_hold_hosted};
 #[cfg(feature = "cli")]
 pub(crate) use self::listing::file_name;
 pub use self::listing::{Scanned, relisted};
-pub use self::mailman::{
-    TextPiece, Unescaped, divided, holds_notes, scrubbed, text_of_part, unescaped,
-};
+pub use self::mailman::{divided, holds_notes, scrubbed, text_of_part, unescaped};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,

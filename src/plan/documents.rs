@@ -24,7 +24,7 @@ use self::link_text::mentions_base;
 #[cfg(feature = "cli")]
 pub(crate) use self::referred::Showing;
 pub(crate) use self::referred::shown_inline;
-pub(crate) use self::shown::{Shown, Written};
+pub(crate) use self::shown::Shown;
 pub(crate) use self::siblings::Identity;
 pub(crate) use self::siblings::RELATED;
 use self::siblings::Siblings;

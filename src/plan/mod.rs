@@ -18,6 +18,8 @@ use std::rc::Rc;
 
 pub use self::bases::Bases;
 pub use self::item::{Item, Step};
+#[cfg(feature = "cli")]
+pub use self::opaque::opaque_details;
 pub use self::opaque::opaque_parts;
 pub use self::protection::protection;
 use crate::external_body::Reading;

@@ -32,7 +32,7 @@ impl Mapping {
         let blind = authority_end(&self.from);
         let (from_blind, from_exact) = self.from.split_at_checked(blind)?;
         let (head_blind, head_exact) = head.split_at_checked(blind)?;
-        let inside_host = matches!(PrefixEnd::of(&self.from), PrefixEnd::InHost);
+        let inside_host = matches!(open_end(&self.from), Some((_, true)));
         if !from_blind.eq_ignore_ascii_case(head_blind)
             || from_exact != head_exact
             || (inside_host && !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
@@ -43,25 +43,15 @@ impl Mapping {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum PrefixEnd {
-    /// Before any host or path, behind so many slashes: `http:`, `http://`.
-    BeforeHost(usize),
-    /// In or right behind the host: `http://example.org`.
-    InHost,
-    /// Where nothing that follows can be part of a host.
-    Beyond,
-}
-
-impl PrefixEnd {
-    fn of(prefix: &str) -> Self {
-        let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
-        let slashes = behind.len() - behind.trim_start_matches('/').len();
-        match slashes {
-            0..=2 if slashes == behind.len() => Self::BeforeHost(slashes),
-            2 if authority_end(prefix) == prefix.len() => Self::InHost,
-            _ => Self::Beyond,
-        }
+/// How many slashes a prefix has behind its scheme, and whether it ends in the host (`http://example.org`) or before it
+/// (`http:`, `http://`); none if nothing that follows can be part of a host.
+fn open_end(prefix: &str) -> Option<(usize, bool)> {
+    let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
+    let slashes = behind.len() - behind.trim_start_matches('/').len();
+    match slashes {
+        0..=2 if slashes == behind.len() => Some((slashes, false)),
+        2 if authority_end(prefix) == prefix.len() => Some((slashes, true)),
+        _ => None,
     }
 }
 
@@ -110,8 +100,8 @@ impl FromStr for Mapping {
         {
             return Err(because("holds white space or a control character"));
         }
-        let end = PrefixEnd::of(to);
-        if end != PrefixEnd::Beyond && end != PrefixEnd::of(from) {
+        let end = open_end(to);
+        if end.is_some() && end != open_end(from) {
             return Err(Error::Usage(format!(
                 "'{text}': what follows FROM would become part of the host that '{to}' begins; let TO end with '/'"
             ).into()));

@@ -100,9 +100,8 @@ impl Surveying {
             let of = |part: &PartId| Listed::of(message, &tree, *part, known(part));
             listed.extend(attachments.iter().map(of));
         }
-        let looked = expander.look(message, &tree, |seen| survey.link(&seen));
-        survey.links.documents = looked.documents;
-        survey.links.unread = looked.unread;
+        (survey.links.documents, survey.links.unread) =
+            expander.look(message, &tree, |seen| survey.link(&seen));
         for row in &report.rows {
             survey.row(row, matches!(self.expanding.work, Work::Probe { .. }));
         }

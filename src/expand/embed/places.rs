@@ -12,7 +12,7 @@ use crate::ledger::Ledger;
 use crate::link::url::{Reference, equivalence_key, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
-use crate::plan::documents::{Documents, Fallbacks, Shown, Written, cid_escaped};
+use crate::plan::documents::{Documents, Fallbacks, Shown, cid_escaped};
 use crate::plan::protection;
 use crate::policy::{Embed, Policy, Trackers};
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -172,9 +172,9 @@ impl Places {
         let has_fragment = !fragment(&shown.absolute).is_empty();
         self.image_sets += usize::from(link.image_set == ImageSet::First);
         let image_set = (link.image_set != ImageSet::Outside).then_some(self.image_sets);
-        let absolute = match shown.written {
+        let absolute = match shown.relative {
             // Quoted-printable may take three for each byte.
-            Written::WithBase if is_wanted => shown.link.encoded(&*shown.absolute).len() * 3,
+            Some(true) if is_wanted => shown.link.encoded(&*shown.absolute).len() * 3,
             _ => 0,
         };
         let is_sheet = link.role == Role::StyleSheet;

@@ -17,7 +17,7 @@ use crate::expand::scrubbed::{NewPart, Stored, Text, charset_of};
 use crate::expand::session::Session;
 use crate::expand::substitute::Substitute;
 use crate::expand::wrapped::ends_line;
-use crate::external_body::{Scrap, Scrubbed, TextPiece, divided, holds_notes, text_of_part};
+use crate::external_body::{Scrap, Scrubbed, divided, holds_notes, text_of_part};
 use crate::mime::entity;
 use crate::mime::transfer::with_newlines;
 use crate::mime::{MediaType, PartId, media_type};
@@ -152,10 +152,9 @@ impl Pending<'_> {
         };
         let fields = self.content_type(part).map_or(0, <[u8]>::len);
         let overhead = pieces.len() * (boundary.len() + fields + AROUND);
-        let behind = pieces.iter().filter_map(|piece| match piece {
-            TextPiece::Note(number, behind) => Some((*number, *behind)),
-            TextPiece::Text(_) => None,
-        });
+        let behind = pieces
+            .iter()
+            .filter_map(|&(number, behind)| Some((number?, behind)));
         text.is_nested = own.is_none();
         text.is_whole = pieces.len() == 1;
         text.behind = behind.collect();
@@ -236,7 +235,7 @@ impl Pending<'_> {
             .collect();
         let pieces = divided(source, part, &notes);
         let new_of = |number: &usize| filled.get(number).copied();
-        if let [TextPiece::Note(number, behind)] = pieces.as_slice()
+        if let [(Some(number), behind)] = pieces.as_slice()
             && let Some(new) = new_of(number)
         {
             let mut body = [&new.body, behind.of(source)].concat();
@@ -294,7 +293,7 @@ impl Pending<'_> {
             }
             let has_header = is_first && !text.is_nested;
             match piece {
-                TextPiece::Text(span) => {
+                (None, span) => {
                     let octets = span.of(source);
                     is_ascii &= octets.is_ascii();
                     if !has_header {
@@ -309,7 +308,7 @@ impl Pending<'_> {
                     ));
                     at = span.end;
                 }
-                TextPiece::Note(number, behind) => {
+                (Some(number), behind) => {
                     let Some(filled) = new_of(number) else {
                         continue;
                     };

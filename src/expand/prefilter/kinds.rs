@@ -1,6 +1,6 @@
 //! Which kinds of words stand in a message: found once, also while it comes, and asked several times.
 
-use super::{ALL, APPLE, DOCUMENTS, Embeds, OF_REFERENCES, Prefilter, declares_base, has_document};
+use super::{ALL, APPLE, DOCUMENTS, OF_REFERENCES, Prefilter, declares_base, has_document};
 use crate::fetch::Sidecars;
 use crate::policy::Follow;
 
@@ -18,7 +18,7 @@ impl Prefilter {
     pub(in crate::expand) fn matters(&self, message: &[u8], kinds: Kinds) -> bool {
         kinds.references
             || (kinds.documents
-                && (self.embeds == Embeds::Remote
+                && (self.embeds_any()
                     || declares_base(message)
                     || has_document(message, self.sought())))
     }

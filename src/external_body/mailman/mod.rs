@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 use memchr::memmem::{self, Finder};
 use sha1::{Digest as _, Sha1};
 
-pub use self::separator::{TextPiece, divided};
+pub use self::separator::divided;
 use self::shape::Note;
 use super::scrubbed::{Scrap, Scrubbed};
 use super::unusable::{deleted, too_many_notes};
@@ -29,27 +29,14 @@ use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::{Lines, Span};
 
-/// What a stored file was before it was stored.
-#[derive(Debug)]
-pub enum Unescaped {
-    /// This.
-    Was(Vec<u8>),
-    /// What it is.
-    Same,
-    /// It is escaped, in a way that cannot be undone.
-    Lost,
-}
-
-/// What a stored file was: HTML and messages were escaped.
+/// What a stored file was: HTML and messages were escaped. None if that cannot be undone.
 #[must_use]
-pub fn unescaped(scrap: Scrap, file: &[u8]) -> Unescaped {
-    let undone = match scrap {
-        Scrap::Html if !escape::is_page(file) => return Unescaped::Same,
-        Scrap::Html => escape::page(file),
-        Scrap::Message => escape::message(file),
-        Scrap::File | Scrap::Text | Scrap::Removed => return Unescaped::Same,
-    };
-    undone.map_or(Unescaped::Lost, Unescaped::Was)
+pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
+    match scrap {
+        Scrap::Html if escape::is_page(file) => escape::page(file).map(Cow::Owned),
+        Scrap::Message => escape::message(file).map(Cow::Owned),
+        Scrap::Html | Scrap::File | Scrap::Text | Scrap::Removed => Some(Cow::Borrowed(file)),
+    }
 }
 
 /// The notes in the texts of a message, in order; none of parts that refer elsewhere themselves.
@@ -63,10 +50,7 @@ pub fn scrubbed<'a>(
     if !forms.iter().any(|form| reading.forms.contains(*form)) {
         return Vec::new();
     }
-    let own = Hashes::of(
-        tree.value(original, PartId::ROOT, "Message-ID")
-            .unwrap_or_default(),
-    );
+    let own = own_hashes(original, tree);
     let texts = tree.ids().filter(|&part| {
         !known.contains(&part)
             && is_text(original, tree, part)
@@ -91,9 +75,9 @@ pub fn scrubbed<'a>(
             let behind = blocks.partition_point(|(start, _)| *start <= at);
             behind.checked_sub(1).and_then(|before| blocks.get(before))
         };
-        let is_own = |hash: &str| reading.forms.contains(Follow::Mailman) && own.proves(hash);
+        let is_own = |hash: &str| reading.forms.contains(Follow::Mailman) && proves(&own, hash);
         let proves = |at: usize, hash: &str| {
-            is_own(hash) || block_at(at).is_some_and(|(_, block)| block.proves(hash))
+            is_own(hash) || block_at(at).is_some_and(|(_, block)| proves(block, hash))
         };
         // One more than are read says that there are more.
         let room = (reading.most_notes + 1).saturating_sub(bodies.len());
@@ -135,14 +119,16 @@ pub fn scrubbed<'a>(
 /// Whether a text that comes into a message would hold notes of it.
 #[must_use]
 pub fn holds_notes(original: &[u8], tree: &Tree, text: &[u8]) -> bool {
-    let own = tree
-        .value(original, PartId::ROOT, "Message-ID")
-        .unwrap_or_default();
-    let own = Hashes::of(own);
+    let own = own_hashes(original, tree);
     let blocks = blocks(text);
-    let is_of_block = |hash: &str| blocks.iter().any(|(_, block)| block.proves(hash));
-    let proves = |_: usize, hash: &str| own.proves(hash) || is_of_block(hash);
+    let is_of_block = |hash: &str| blocks.iter().any(|(_, block)| proves(block, hash));
+    let proves = |_: usize, hash: &str| proves(&own, hash) || is_of_block(hash);
     !shape::notes(text, 1, proves).is_empty() || !removed(text).is_empty()
+}
+
+fn own_hashes(original: &[u8], tree: &Tree) -> Vec<u32> {
+    let id = tree.value(original, PartId::ROOT, "Message-ID");
+    hashes(id.unwrap_or_default())
 }
 
 /// Whether notes in a part are looked for: what is attached is no text that Mailman made.
@@ -242,34 +228,30 @@ fn removed(text: &[u8]) -> Vec<Span> {
         .collect()
 }
 
-/// The hashes by which a Message-ID is known.
-#[derive(Debug)]
-struct Hashes(Vec<u32>);
-
-impl Hashes {
-    /// Of the value of a Message-ID field: as it is, and without what stands around the id. In digests its `@` is hidden.
-    fn of(value: &[u8]) -> Self {
-        let value = crate::mime::header::unfold(value);
-        let mut ids: Vec<Cow<'_, [u8]>> = vec![Cow::Borrowed(&value)];
-        let open = memchr::memchr(b'<', &value);
-        let close = memchr::memrchr(b'>', &value);
-        if let (Some(open), Some(close)) = (open, close)
-            && let Some(id) = value.get(open..=close).filter(|id| id.len() < value.len())
-        {
-            ids.push(Cow::Borrowed(id));
-        }
-        let mut words = value.split(u8::is_ascii_whitespace);
-        let [user, word, host, more] = [(); 4].map(|()| words.next());
-        if let (Some(user), Some(_), Some(host), None) = (user, word, host, more) {
-            ids.push(Cow::Owned([user, b"@".as_slice(), host].concat()));
-        }
-        ids.retain(|id| !id.is_empty());
-        Self(ids.iter().map(|id| hash(id)).collect())
+/// The hashes by which the value of a Message-ID field is known: as it is, and without what stands around the id. In digests
+/// its `@` is hidden.
+fn hashes(value: &[u8]) -> Vec<u32> {
+    let value = crate::mime::header::unfold(value);
+    let mut ids: Vec<Cow<'_, [u8]>> = vec![Cow::Borrowed(&value)];
+    let open = memchr::memchr(b'<', &value);
+    let close = memchr::memrchr(b'>', &value);
+    if let (Some(open), Some(close)) = (open, close)
+        && let Some(id) = value.get(open..=close).filter(|id| id.len() < value.len())
+    {
+        ids.push(Cow::Borrowed(id));
     }
-
-    fn proves(&self, hash: &str) -> bool {
-        u32::from_str_radix(hash, 16).is_ok_and(|hash| self.0.contains(&hash))
+    let mut words = value.split(u8::is_ascii_whitespace);
+    let [user, word, host, more] = [(); 4].map(|()| words.next());
+    if let (Some(user), Some(_), Some(host), None) = (user, word, host, more) {
+        ids.push(Cow::Owned([user, b"@".as_slice(), host].concat()));
     }
+    ids.retain(|id| !id.is_empty());
+    ids.iter().map(|id| hash(id)).collect()
+}
+
+/// Whether the hash in a URL is one of these.
+fn proves(known: &[u32], hash: &str) -> bool {
+    u32::from_str_radix(hash, 16).is_ok_and(|hash| known.contains(&hash))
 }
 
 /// The hash of a Message-ID, with its angle brackets.
@@ -279,19 +261,19 @@ fn hash(id: &[u8]) -> u32 {
 }
 
 /// Where the mails of a digest begin (RFC 1153), and what each is known by.
-fn blocks(text: &[u8]) -> Vec<(usize, Hashes)> {
+fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
     let mut blocks = Vec::new();
     for at in memmem::find_iter(text, b"\n\nMessage: ") {
         let start = at + 2;
         let within = Span::new(start, text.len());
         let header = Header::read(text, within, LONGEST_BLOCK_HEADER);
         let id = header.fields.value(text, "Message-ID").unwrap_or_default();
-        blocks.push((start, Hashes::of(id)));
+        blocks.push((start, hashes(id)));
     }
     // Lines between blocks are of none: they end the one before.
     let ends = Lines::new(text, Span::new(0, text.len()))
         .filter(|line| line.content.of(text) == BETWEEN_BLOCKS)
-        .map(|line| (line.whole.start, Hashes(Vec::new())));
+        .map(|line| (line.whole.start, Vec::new()));
     blocks.extend(ends);
     blocks.sort_by_key(|(start, _)| *start);
     blocks

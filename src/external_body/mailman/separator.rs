@@ -48,27 +48,19 @@ fn without<'t>(mut text: &'t [u8], stroke: &[u8]) -> &'t [u8] {
     text
 }
 
-/// A piece of a scrubbed text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TextPiece {
-    /// Text that stays.
-    Text(Span),
-    /// A note that goes, by its place in the list, and the empty lines behind it.
-    Note(usize, Span),
-}
-
 /// Divides a text at the notes that go and at its separators, which go too: lines like those that stand beside a note.
-/// `notes` are all of them, in order, and whether each goes.
-pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<TextPiece> {
+/// `notes` are all of them, in order, and whether each goes. A piece is text that stays; or a note that goes, by its
+/// place in the list, and the empty lines behind it.
+pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option<usize>, Span)> {
     let known = beside(text, within, notes);
     let mut pieces = Vec::new();
     let mut start = within.start;
     let mut next = notes.iter().enumerate().peekable();
     let mut lines = Lines::new(text, within);
     let mut at = within.start;
-    let push_text = |pieces: &mut Vec<TextPiece>, from: usize, to: usize| {
+    let push_text = |pieces: &mut Vec<_>, from: usize, to: usize| {
         if from < to {
-            pieces.push(TextPiece::Text(Span::new(from, to)));
+            pieces.push((None, Span::new(from, to)));
         }
     };
     while at < within.end {
@@ -77,7 +69,7 @@ pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<TextPie
             if *goes {
                 push_text(&mut pieces, start, note.start);
                 let behind = blank_behind(text, Span::new(end, within.end));
-                pieces.push(TextPiece::Note(number, behind));
+                pieces.push((Some(number), behind));
                 end = behind.end;
                 start = end;
             }

@@ -30,18 +30,8 @@ pub(crate) struct Shown<'d> {
     pub(crate) host: Option<String>,
     /// The part of the mail that it names, and the Content-ID that the part has or will have.
     pub(crate) sibling: Option<(PartId, Identity)>,
-    /// Whether it names no scheme, and what it is relative to.
-    pub(crate) written: Written,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Written {
-    /// With a scheme.
-    Absolute,
-    /// Without one, and a base is declared.
-    WithBase,
-    /// Without one, and no base is declared.
-    Alone,
+    /// Whether it names no scheme; then, whether a base is declared.
+    pub(crate) relative: Option<bool>,
 }
 
 impl Shown<'_> {
@@ -82,10 +72,7 @@ impl Documents<'_> {
             let base = document.base.as_deref();
             let base_url = base_url(base);
             let scheme = scheme(&base_url);
-            let relative = match base.is_none_or(Base::is_within_message) {
-                true => Written::Alone,
-                false => Written::WithBase,
-            };
+            let has_base = !base.is_none_or(Base::is_within_message);
             let mut meant = 0_usize;
             for (ordinal, link) in document.links.iter().enumerate() {
                 let value = document.value(&link);
@@ -120,12 +107,9 @@ impl Documents<'_> {
                     let cost = documents.siblings.cost_of_identity(part);
                     ledger.work(cost)?;
                 }
-                let written = match relation {
-                    Relation::Absolute => Written::Absolute,
-                    _ => relative,
-                };
+                let relative = (relation != Relation::Absolute).then_some(has_base);
                 let shown = documents.shown_as((ordinal, link), host, absolute, sibling);
-                show(Shown { written, ..shown });
+                show(Shown { relative, ..shown });
             }
             if meant > 0 {
                 refusal = document.refusal(documents.tree.part(part).encoding);
@@ -160,7 +144,7 @@ impl Documents<'_> {
             absolute,
             host,
             sibling,
-            written: Written::Absolute,
+            relative: None,
         }
     }
 
