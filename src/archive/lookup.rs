@@ -55,12 +55,8 @@ struct Captured {
     answer: Answer,
 }
 
-/// What came of asking for the nearest capture.
-enum Nearest {
-    Wanted(Captured),
-    /// It is not what is wanted: why, and what it is, if it has content all the same.
-    Other(Detail, Option<Captured>),
-}
+/// The nearest capture; or why it is not what is wanted, and what it is, if it has content all the same.
+type Nearest = Result<Captured, (Detail, Option<Captured>)>;
 
 /// What is asked for, and until when.
 struct Wish<'w> {
@@ -112,8 +108,8 @@ impl Archive {
             allowance: Allowance::until(request.deadline),
         };
         let (why, instead) = match self.nearest(&wish, original.clone(), wish.date)? {
-            Nearest::Wanted(found) => return Ok(found),
-            Nearest::Other(why, instead) => (why, instead),
+            Ok(found) => return Ok(found),
+            Err(other) => other,
         };
         let Some(index) = &self.index else {
             return instead.ok_or_else(|| not_archived(why));
@@ -124,7 +120,7 @@ impl Archive {
             None => Ok(None),
         });
         match (better, instead) {
-            (Ok(Some(Nearest::Wanted(found))), _) | (Ok(_), Some(found)) => Ok(found),
+            (Ok(Some(Ok(found))), _) | (Ok(_), Some(found)) => Ok(found),
             (Ok(_), None) => Err(not_archived(why)),
             (Err(refusal), _) => Err(Refusal {
                 detail: why.then(", and of another: ").then(refusal.detail),
@@ -178,7 +174,7 @@ impl Archive {
                 (status, Some(at)) => {
                     let when = time::words(at);
                     let why = format!("its nearest capture, of {when}, is a {status}");
-                    return Ok(Nearest::Other(why.into(), None));
+                    return Ok(Err((why.into(), None)));
                 }
                 (200, None) => {
                     return Err(not_archived(
@@ -233,14 +229,14 @@ impl Archive {
         if !self.window.holds(wish.date, found.at) {
             let why = Detail::from(format!("its nearest capture, of {when}, is outside "))
                 .naming(Setting::ArchiveWindow);
-            return Nearest::Other(why, None);
+            return Err((why, None));
         }
         let named = text(&found.answer.headers, &header::CONTENT_TYPE);
         match agrees(wish.accept, named.as_deref()) {
-            true => Nearest::Wanted(found),
+            true => Ok(found),
             false => {
                 let why = format!("its nearest capture, of {when}, has another type");
-                Nearest::Other(why.into(), Some(found))
+                Err((why.into(), Some(found)))
             }
         }
     }

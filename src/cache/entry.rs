@@ -1,7 +1,5 @@
 //! What is known of a URL, and of how it was asked for: the last answer that was kept, and whether it is gone since.
 
-use std::net::IpAddr;
-
 use serde::{Deserialize, Serialize};
 
 use super::folder::CacheFolder;
@@ -40,7 +38,7 @@ pub(super) struct KeptAnswer {
     /// Header fields that count.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Option<Body>,
-    pub(super) from: From,
+    pub(super) from: Source,
     /// Where the answer was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) recorded: Option<Recorded>,
@@ -58,37 +56,26 @@ pub(super) struct Gone {
     pub(super) at: u64,
     pub(super) until: u64,
     pub(super) status: u16,
-    pub(super) from: From,
+    pub(super) from: Source,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum From {
-    Addresses(Vec<IpAddr>),
-    /// Through a proxy, which alone knows the address.
-    Proxy,
+/// Whom an answer came from; none if that is not known, or too much.
+pub(super) fn from(source: &Source) -> Option<Source> {
+    let is_known = match source {
+        Source::Server(addresses) => (1..=MOST_ADDRESSES).contains(&addresses.len()),
+        Source::Proxy => true,
+        Source::Kept { .. } => false,
+    };
+    is_known.then(|| source.clone())
 }
 
-impl From {
-    /// Whom an answer came from; none if that is not known, or too much.
-    pub(super) fn of(source: &Source) -> Option<Self> {
-        match source {
-            Source::Server(addresses) => (1..=MOST_ADDRESSES)
-                .contains(&addresses.len())
-                .then(|| Self::Addresses(addresses.clone())),
-            Source::Proxy => Some(Self::Proxy),
-            Source::Kept { .. } => None,
-        }
-    }
-
-    pub(super) fn judge(&self, policy: &Policy) -> Result<(), Refusal> {
-        match self {
-            Self::Addresses(addresses) => addresses
-                .iter()
-                .try_for_each(|address| policy.judge_address(*address)),
-            // The one that is used now, too: the entry says so.
-            Self::Proxy => Ok(()),
-        }
+pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
+    match from {
+        Source::Server(addresses) => addresses
+            .iter()
+            .try_for_each(|address| policy.judge_address(*address)),
+        // The one that is used now, too: the entry says so.
+        Source::Proxy | Source::Kept { .. } => Ok(()),
     }
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use ureq::http::{HeaderName, HeaderValue, header};
 
-use super::entry::{Body, Entry, From, Gone, KeptAnswer};
+use super::entry::{self, Body, Entry, Gone, KeptAnswer};
 use super::folder::CacheFolder;
 use super::hosts;
 use super::offline::offline;
@@ -102,14 +102,14 @@ impl Kept {
     fn remembered(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
         let entry = Entry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer {
-            kept.from.judge(&self.policy)?;
+            entry::judge(&kept.from, &self.policy)?;
             if let Some(body) = self.body(kept)? {
                 return Ok(answer(kept, body));
             }
         }
         match &entry.gone {
             Some(gone) => {
-                gone.from.judge(&self.policy)?;
+                entry::judge(&gone.from, &self.policy)?;
                 Ok(gone_answer(gone))
             }
             None => Err(offline("the cache does not have it")),
@@ -121,7 +121,7 @@ impl Kept {
         let now = seconds(SystemTime::now());
         if let Some(gone) = &entry.gone
             && (gone.at..gone.until).contains(&now)
-            && gone.from.judge(&self.policy).is_ok()
+            && entry::judge(&gone.from, &self.policy).is_ok()
         {
             return Ok(gone_answer(gone));
         }
@@ -129,7 +129,7 @@ impl Kept {
         let usable = entry
             .answer
             .clone()
-            .filter(|kept| kept.from.judge(&self.policy).is_ok());
+            .filter(|kept| entry::judge(&kept.from, &self.policy).is_ok());
         if let Some(kept) = &usable {
             match semantics::conditions(&url, kept, asked) {
                 // Being gone came later.
@@ -165,7 +165,7 @@ impl Kept {
         let captured = semantics::capture_time(&given.headers);
         // What an archive captured does not change.
         let is_lasting = captured.is_some() || !is_temporary(given.status);
-        if is_lasting && let Some(from) = From::of(&given.source) {
+        if is_lasting && let Some(from) = entry::from(&given.source) {
             let mut headers = semantics::relevant(&given.headers, self.ignoring);
             headers.extend(captured);
             let at = seconds(SystemTime::now());
@@ -200,7 +200,7 @@ impl Kept {
             || semantics::is_capture(&headers);
         if is_whole
             && is_lasting
-            && let Some(from) = From::of(&given.source)
+            && let Some(from) = entry::from(&given.source)
         {
             entry.gone = None;
             entry.answer = self.kept_answer(asked, &given, headers, from, now);
@@ -211,7 +211,7 @@ impl Kept {
 
     /// A kept answer that the policy allows now; none if it does not, or the content is not there.
     fn allowed(&self, kept: &KeptAnswer) -> Result<Option<Answer>, Refusal> {
-        if kept.from.judge(&self.policy).is_err() {
+        if entry::judge(&kept.from, &self.policy).is_err() {
             return Ok(None);
         }
         Ok(self.body(kept)?.map(|body| answer(kept, body)))
@@ -266,11 +266,11 @@ impl Kept {
             at: seconds(SystemTime::now()),
             first: Some(kept.first.unwrap_or(kept.at)),
             asked: semantics::of_request(asked),
-            from: match (&kept.from, From::of(&given.source)) {
+            from: match (&kept.from, entry::from(&given.source)) {
                 // The content came from the first ones, its being valid from the others.
-                (From::Addresses(before), Some(From::Addresses(now))) => {
+                (Source::Server(before), Some(Source::Server(now))) => {
                     let new = now.into_iter().filter(|it| !before.contains(it));
-                    From::Addresses(before.iter().copied().chain(new).take(64).collect())
+                    Source::Server(before.iter().copied().chain(new).take(64).collect())
                 }
                 (before, _) => before.clone(),
             },
@@ -320,7 +320,7 @@ impl Kept {
     }
 
     fn keep(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Answer) {
-        let Some(from) = From::of(&given.source) else {
+        let Some(from) = entry::from(&given.source) else {
             return;
         };
         let url = asked.target.request_url();
@@ -363,7 +363,7 @@ impl Kept {
         asked: &Asked<'_>,
         given: &Answer,
         headers: Vec<(String, String)>,
-        from: From,
+        from: Source,
         at: u64,
     ) -> Option<KeptAnswer> {
         let body = match given.status {

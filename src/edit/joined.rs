@@ -15,15 +15,18 @@ impl Edits {
             return next;
         }
         let mut joined = Joined::default();
-        let mut chunks = Chunks::of(self, original_length);
+        let mut chunks = chunks(self, original_length);
         let mut at = 0;
         for edit in next {
-            chunks.take(edit.span.start - at, |chunk| joined.push(chunk));
-            chunks.take(edit.span.end - edit.span.start, |_| ());
+            take(&mut chunks, edit.span.start - at, |chunk| {
+                joined.push(chunk)
+            });
+            take(&mut chunks, edit.span.len(), |_| ());
             joined.push(Chunk::New(edit.replacement));
             at = edit.span.end;
         }
-        chunks.take(usize::MAX, |chunk| joined.push(chunk));
+        let rest = chunks.into_iter().rev();
+        rest.for_each(|chunk| joined.push(chunk));
         joined.finish(original_length)
     }
 }
@@ -42,55 +45,43 @@ impl Chunk {
         }
     }
 
-    fn slice(&self, from: usize, to: usize) -> Self {
+    /// Takes that many bytes off its front; nothing is copied.
+    fn split_to(&mut self, length: usize) -> Self {
         match self {
-            Self::Kept(span) => Self::Kept(Span::new(span.start + from, span.start + to)),
-            Self::New(bytes) => Self::New(bytes.slice(from.min(bytes.len())..to.min(bytes.len()))),
+            Self::Kept(span) => {
+                let start = span.start;
+                span.start += length;
+                Self::Kept(Span::new(start, span.start))
+            }
+            Self::New(bytes) => Self::New(bytes.split_to(length)),
         }
     }
 }
 
-/// The output of edits, piece by piece.
-struct Chunks {
-    /// Chunks that are still to be taken, the first one last.
-    rest: Vec<Chunk>,
-    /// How much of the first one is taken already. Cutting it off would copy the rest each time.
-    used: usize,
+/// The output of edits, the first chunk last.
+fn chunks(edits: Edits, original_length: usize) -> Vec<Chunk> {
+    let mut chunks = Vec::with_capacity(edits.len() * 2 + 1);
+    let mut at = 0;
+    for edit in edits {
+        chunks.push(Chunk::Kept(Span::new(at, edit.span.start)));
+        chunks.push(Chunk::New(edit.replacement));
+        at = edit.span.end;
+    }
+    chunks.push(Chunk::Kept(Span::new(at, original_length)));
+    chunks.reverse();
+    chunks
 }
 
-impl Chunks {
-    fn of(edits: Edits, original_length: usize) -> Self {
-        let mut rest = Vec::with_capacity(edits.len() * 2 + 1);
-        let mut at = 0;
-        for edit in edits {
-            rest.push(Chunk::Kept(Span::new(at, edit.span.start)));
-            rest.push(Chunk::New(edit.replacement));
-            at = edit.span.end;
+/// Takes that many bytes of output off the front, or all that is left.
+fn take(chunks: &mut Vec<Chunk>, mut length: usize, mut taken: impl FnMut(Chunk)) {
+    while length > 0
+        && let Some(first) = chunks.last_mut()
+    {
+        if first.len() > length {
+            return taken(first.split_to(length));
         }
-        rest.push(Chunk::Kept(Span::new(at, original_length)));
-        rest.reverse();
-        Self { rest, used: 0 }
-    }
-
-    /// Takes that many bytes of output off the front, or all that is left.
-    fn take(&mut self, mut length: usize, mut taken: impl FnMut(Chunk)) {
-        while length > 0 {
-            let Some(chunk) = self.rest.pop() else { return };
-            let left = chunk.len() - self.used;
-            if left > length {
-                taken(chunk.slice(self.used, self.used + length));
-                self.used += length;
-                self.rest.push(chunk);
-                return;
-            }
-            length -= left;
-            if self.used == 0 {
-                taken(chunk);
-            } else {
-                taken(chunk.slice(self.used, self.used + left));
-                self.used = 0;
-            }
-        }
+        length -= first.len();
+        chunks.pop().into_iter().for_each(&mut taken);
     }
 }
 

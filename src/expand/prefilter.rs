@@ -11,7 +11,7 @@ mod words;
 
 use crate::external_body::{Reading, may_hold_hosted};
 use crate::policy::{Embed, Follow, Followed, Links, Policy};
-use bases::{Documents, Sought};
+use bases::Documents;
 pub(super) use data::may_show_data;
 use document_type::{LOOKED_AT, is_document_type};
 use words::{Word, Words, word};
@@ -183,7 +183,7 @@ impl Prefilter {
         let (mut from, mut number) = (0, 0);
         // What was found in the last message.
         let mut asked = None;
-        let mut documents = Documents::default();
+        let mut documents = self.sought();
         let (mut has_document, mut has_base) = (false, false);
         while let Some((at, word)) = words.find_from(bytes, from) {
             number += ends
@@ -196,7 +196,7 @@ impl Prefilter {
             let start = start.copied().unwrap_or_default();
             if asked != Some(number) {
                 asked = Some(number);
-                documents = Documents::default();
+                documents = self.sought();
                 (has_document, has_base) = (false, false);
             }
             let matters = if word < OF_REFERENCES {
@@ -207,7 +207,7 @@ impl Prefilter {
                 has_base
                     || self.hosted.is_some()
                     || self.embeds_any()
-                    || documents.matters(message, at - start, self.sought())
+                    || documents.matters(message, at - start)
             } else {
                 has_base = true;
                 has_document
@@ -232,11 +232,9 @@ impl Prefilter {
         self.embed.is_on() && !self.embed.is_only_data()
     }
 
-    fn sought(&self) -> Sought {
-        Sought {
-            base: self.links == Links::Resolve,
-            data: self.embed.is_only_data(),
-        }
+    /// The documents of a message that is to be looked at.
+    fn sought(&self) -> Documents {
+        Documents::seeking(self.links == Links::Resolve, self.embed.is_only_data())
     }
 
     /// Whether a whole message may have to be changed: what [`any`](Self::any) says, looked at
@@ -267,11 +265,10 @@ fn document(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Whether a document of a message may have what is sought.
-fn has_document(message: &[u8], sought: Sought) -> bool {
-    let mut documents = Documents::default();
+fn has_document(message: &[u8], mut documents: Documents) -> bool {
     let mut from = 0;
     while let Some((at, word)) = DOCUMENTS.find_from(message, from) {
-        if documents.matters(message, at, sought) {
+        if documents.matters(message, at) {
             return true;
         }
         from = at + DOCUMENTS.words.get(word).map_or(1, |word| word.text.len());

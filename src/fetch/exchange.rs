@@ -93,14 +93,17 @@ pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<Str
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Where an answer comes from.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Where an answer comes from; a cache writes it down.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Source {
     /// The server; one of these addresses, all of which were judged.
+    #[serde(rename = "addresses")]
     Server(Vec<IpAddr>),
-    /// The server behind `--proxy`, which looked up its addresses.
+    /// The server behind `--proxy`, which alone looked up its addresses.
+    #[serde(rename = "proxy")]
     Proxy,
     /// The cache; when the server gave or last confirmed it, and when it gave it, in seconds since 1970.
+    #[serde(skip)]
     Kept { at: u64, first: u64 },
 }
 

@@ -53,32 +53,16 @@ struct State {
     next: Instant,
     next_question: Instant,
     /// Until when no archive is asked, and why.
-    paused: Option<(Instant, Why)>,
+    paused: Option<(Instant, &'static str)>,
     strikes: u32,
     /// When the last of too many strikes is forgotten, if ever.
     ended: Option<Instant>,
 }
 
 /// Why there is a pause.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Why {
-    /// 429.
-    TooMany,
-    /// 503, with a Retry-After.
-    Unavailable,
-    /// Nobody answered.
-    Nobody,
-}
-
-impl Why {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::TooMany => "the archive asked for a pause (429)",
-            Self::Unavailable => "the archive asked for a pause (503)",
-            Self::Nobody => "the archive could not be reached a moment ago",
-        }
-    }
-}
+const TOO_MANY: &str = "the archive asked for a pause (429)";
+const UNAVAILABLE: &str = "the archive asked for a pause (503)";
+const UNREACHABLE: &str = "the archive could not be reached a moment ago";
 
 impl Default for Pace {
     fn default() -> Self {
@@ -157,9 +141,7 @@ impl Pace {
                         .naming(Setting::Deadline)
                         .then(" allows")
                 };
-                return Err(busy(
-                    paused.map_or_else(late, |(_, why)| why.as_str().into()),
-                ));
+                return Err(busy(paused.map_or_else(late, |(_, why)| why.into())));
             }
             // There may be a pause, or a stop, meanwhile: it is looked at again.
             std::thread::sleep(wait.min(LONGEST_SLEEP));
@@ -169,13 +151,13 @@ impl Pace {
     /// Heeds what an archive answered: the pause that it asks for, and that nobody is there.
     pub(super) fn heed(&self, given: &Result<Answer, Failed>) {
         match given {
-            Err(failed) if failed.nobody.is_some() => self.pause(Why::Nobody, None),
+            Err(failed) if failed.nobody.is_some() => self.pause(UNREACHABLE, None),
             // One that was captured is of long ago.
             Ok(answer) if captured(&answer.headers).is_none() => {
                 let wanted = retry_after(&answer.headers);
                 match (answer.status, wanted) {
-                    (429, _) => self.pause(Why::TooMany, wanted),
-                    (503, Some(_)) => self.pause(Why::Unavailable, wanted),
+                    (429, _) => self.pause(TOO_MANY, wanted),
+                    (503, Some(_)) => self.pause(UNAVAILABLE, wanted),
                     _ => {}
                 }
             }
@@ -184,11 +166,11 @@ impl Pace {
     }
 
     /// The archive is not asked for a while. Of several 429 that were under way only one counts.
-    fn pause(&self, why: Why, wanted: Option<Duration>) {
+    fn pause(&self, why: &'static str, wanted: Option<Duration>) {
         let mut state = locked(&self.state);
         let now = Instant::now();
         let before = state.paused.filter(|(until, _)| *until > now);
-        if why == Why::TooMany && before.is_none_or(|(_, before)| before != why) {
+        if why == TOO_MANY && before.is_none_or(|(_, before)| before != why) {
             state.strikes = state.strikes.saturating_add(1);
             state.ended = self.limits.end.map(|end| now + end);
         }
@@ -245,7 +227,7 @@ mod tests {
             end: Some(Duration::from_secs(60 * 60)),
             ..pace().limits
         });
-        pace.pause(Why::TooMany, None);
+        pace.pause(TOO_MANY, None);
         assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ArchiveBusy);
         locked(&pace.state).ended = Some(Instant::now());
         turn(&pace).0.unwrap();
@@ -272,7 +254,7 @@ mod tests {
         let pace = pausing();
         for _ in 0..4 {
             // Those that were under way say the same, and are not counted.
-            pace.pause(Why::TooMany, None);
+            pace.pause(TOO_MANY, None);
             let (turn, has_waited) = turn(&pace);
             assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
             assert!(!has_waited);
@@ -281,11 +263,11 @@ mod tests {
         let pace = self::pace();
         for _ in 0..2 {
             let begun = Instant::now();
-            pace.pause(Why::TooMany, None);
+            pace.pause(TOO_MANY, None);
             turn(&pace).0.unwrap();
             assert!(begun.elapsed() >= Duration::from_millis(300));
         }
-        pace.pause(Why::TooMany, None);
+        pace.pause(TOO_MANY, None);
         let (turn, has_waited) = turn(&pace);
         assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
         assert!(!has_waited);
@@ -343,7 +325,7 @@ mod tests {
     #[test]
     fn a_run_that_is_to_stop_does_not_wait() {
         let pace = pace();
-        pace.pause(Why::TooMany, Some(Duration::from_secs(500)));
+        pace.pause(TOO_MANY, Some(Duration::from_secs(500)));
         let begun = Instant::now();
         let allowance = Allowance::of(Duration::from_secs(1000));
         let is_stopped = || begun.elapsed() > Duration::from_millis(100);
@@ -361,7 +343,7 @@ mod tests {
         assert_eq!(pause_of("120"), Some(Duration::from_secs(120)));
         assert_eq!(pause_of("soon"), None);
         let pace = pace();
-        pace.pause(Why::Unavailable, Some(Duration::from_secs(500)));
+        pace.pause(UNAVAILABLE, Some(Duration::from_secs(500)));
         let refusal = pace
             .turn(
                 Whose::Archive,

@@ -16,7 +16,7 @@ use memchr::{memchr, memchr_iter, memmem};
 use super::css_escape::unescape;
 use super::links::Links;
 use super::srcset::is_blank;
-use super::value::{Grammar, ImageSet, LinkValue, Markup, Quote, Role};
+use super::value::{Grammar, ImageSet, LinkValue, Markup, Role};
 use crate::span::Span;
 
 /// The URLs of a style sheet, in order. Total and linear in its length.
@@ -100,8 +100,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                     self.at = memmem::find(self.rest(from), b"*/")
                         .map_or(self.css.len(), |length| from + length + 2);
                 }
-                b'"' => self.string(Quote::Double),
-                b'\'' => self.string(Quote::Single),
+                b'"' | b'\'' => self.string(byte),
                 // In front of names: the dashes of these two could begin one.
                 b'-' if self.rest(self.at).starts_with(b"-->") => self.skip_token(3),
                 b'<' if self.rest(self.at).starts_with(b"<!--") => self.skip_token(4),
@@ -237,7 +236,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    fn string(&mut self, quote: Quote) {
+    fn string(&mut self, quote: u8) {
         let start = self.at + 1;
         self.at = start;
         let awaits = std::mem::replace(&mut self.awaits, Awaits::Nothing);
@@ -246,7 +245,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                 None => break,
                 // At the very end a backslash means nothing in a string, in a URL U+FFFD.
                 Some(b'\\') if self.peek(1).is_none() => break,
-                Some(byte) if byte == quote.byte() => break,
+                Some(byte) if byte == quote => break,
                 // A bad string: it ends in front of the line end.
                 Some(b'\n' | b'\r' | 0x0C) => return,
                 Some(b'\\') if self.is_escape(0) => self.skip_escape(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::entity::{character, push_character};
 use super::srcset::is_blank;
-use super::value::{Markup, Quote};
+use super::value::Markup;
 
 /// The text of a CSS name, string or URL. An escape of a character outside ASCII, or of NUL, reads
 /// percent-encoded, for the reason given in [`entity`](super::entity).
@@ -71,8 +71,8 @@ pub(super) fn escape_url(url: &[u8], markup: Markup) -> Vec<u8> {
 }
 
 /// Writes a URL for a string in that quote.
-pub(super) fn escape_string(url: &[u8], quote: Quote, markup: Markup) -> Vec<u8> {
-    escape(url, markup, |byte| byte == quote.byte() || byte == b'\\')
+pub(super) fn escape_string(url: &[u8], quote: u8, markup: Markup) -> Vec<u8> {
+    escape(url, markup, |byte| byte == quote || byte == b'\\')
 }
 
 fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {

@@ -17,7 +17,6 @@ use std::cmp::Ordering;
 use memchr::{memchr, memchr3, memrchr};
 use percent_encoding::percent_encode_byte;
 
-use super::value::Quote;
 use crate::mime::charset::WINDOWS_1252;
 use crate::span::Span;
 
@@ -177,7 +176,7 @@ pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
 /// `<` is always written as `&lt;`, which XML demands and HTML allows; `>` is a reference where it
 /// could end a comment, since the attribute may stand in a conditional one. NUL cannot be written
 /// and becomes `%00`. Bytes outside ASCII are copied.
-pub(super) fn encode(text: &[u8], quote: Option<Quote>, escapes_ampersands: bool) -> Vec<u8> {
+pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 16);
     let mut copied = 0;
     for (at, &byte) in text.iter().enumerate() {
@@ -194,10 +193,8 @@ pub(super) fn encode(text: &[u8], quote: Option<Quote>, escapes_ampersands: bool
             b'\r' => b"&#13;",
             b'>' if matches!(before, Some(b'-' | b'!')) => b"&gt;",
             _ => match (quote, byte) {
-                (Some(Quote::Double), b'"') => b"&quot;",
-                (Some(Quote::Single), b'\'') => b"&#39;",
-                (None, b'"') => b"&quot;",
-                (None, b'\'') => b"&#39;",
+                (None | Some(b'"'), b'"') => b"&quot;",
+                (None | Some(b'\''), b'\'') => b"&#39;",
                 (None, b'>') => b"&gt;",
                 (None, b'`') => b"&#96;",
                 (None, b' ') => b"&#32;",

@@ -6,8 +6,6 @@
 
 use std::ops::Range;
 
-use super::value::Quote;
-
 /// White space of the HTML standard.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0C | b'\r')
@@ -53,7 +51,7 @@ fn behind_descriptors(text: &[u8], mut at: usize) -> usize {
 }
 
 /// The URL of a refresh (`5; url='next.html'`), and the quote that ends it.
-pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<Quote>)> {
+pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
     let skip_blanks = |at: usize| at + length_while(text, at, is_blank);
     let time = skip_blanks(0);
     let behind_time = time + length_while(text, time, |b| b.is_ascii_digit() || b == b'.');
@@ -82,12 +80,7 @@ pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<Quote>)> {
             at = skip_blanks(equals + 1);
         }
     }
-    let quote = match text.get(at) {
-        Some(b'"') => Some(Quote::Double),
-        Some(b'\'') => Some(Quote::Single),
-        _ => None,
-    };
-    let Some(quote) = quote else {
+    let Some(&quote @ (b'"' | b'\'')) = text.get(at) else {
         let trailing = text
             .get(at..)?
             .iter()
@@ -97,8 +90,7 @@ pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<Quote>)> {
         return Some((at..(text.len() - trailing).max(at), None));
     };
     let start = at + 1;
-    let end = memchr::memchr(quote.byte(), text.get(start..)?)
-        .map_or(text.len(), |length| start + length);
+    let end = memchr::memchr(quote, text.get(start..)?).map_or(text.len(), |length| start + length);
     Some((start..end, Some(quote)))
 }
 

@@ -23,7 +23,7 @@ use super::entity::{self, Within};
 use super::names::{Element, LONGEST_NAME, Name, Raw, Syntax, attribute_name, element, lower_case};
 use super::scopes::Scopes;
 use super::srcset::is_blank;
-use super::value::{Markup, Quote};
+use super::value::Markup;
 use crate::span::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub(super) enum Event {
 pub(super) struct Attribute {
     pub(super) name: Name,
     pub(super) value: Span,
-    pub(super) quote: Option<Quote>,
+    pub(super) quote: Option<u8>,
 }
 
 /// The text of the attribute of this name; none if a tag has no such.
@@ -270,11 +270,10 @@ impl<'a> Tags<'a> {
     }
 
     /// Behind `=`: the outer `None` is the end of the span, the inner one a missing value.
-    fn value(&mut self) -> Option<Option<(Span, Option<Quote>)>> {
+    fn value(&mut self) -> Option<Option<(Span, Option<u8>)>> {
         self.skip_until(|byte| !is_blank(byte));
         let quote = match self.peek()? {
-            b'"' => Quote::Double,
-            b'\'' => Quote::Single,
+            quote @ (b'"' | b'\'') => quote,
             b'>' => return Some(None),
             _ => {
                 let start = self.at;
@@ -284,7 +283,7 @@ impl<'a> Tags<'a> {
         };
         self.at += 1;
         let start = self.at;
-        self.at += memchr(quote.byte(), self.rest())?;
+        self.at += memchr(quote, self.rest())?;
         let value = Span::new(start, self.at);
         self.at += 1;
         Some(Some((value, Some(quote))))

@@ -56,7 +56,7 @@ pub enum Markup {
     StyleSection,
     Attribute {
         /// The quotes around it; without any, white space or `>` ends it.
-        quote: Option<Quote>,
+        quote: Option<u8>,
         /// Whether every `&` of the URL is written as `&amp;`, and not only where it would read as a reference: the value
         /// did so before, or the document is XHTML.
         escapes_ampersands: bool,
@@ -71,27 +71,12 @@ pub enum Grammar {
     Srcset,
     SpaceSeparated,
     CommaSeparated,
-    /// The URL of a refresh, with the quote around it.
-    Refresh(Option<Quote>),
+    /// The URL of a refresh, with the quote around it, `"` or `'`.
+    Refresh(Option<u8>),
     /// CSS `url(...)` without quotes.
     CssUrl,
-    CssString(Quote),
-}
-
-/// A quote, around a value or within it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Quote {
-    Double,
-    Single,
-}
-
-impl Quote {
-    pub fn byte(self) -> u8 {
-        match self {
-            Self::Double => b'"',
-            Self::Single => b'\'',
-        }
-    }
+    /// A string of CSS, with its quote.
+    CssString(u8),
 }
 
 /// Where a URL stands in a CSS `image-set()`.

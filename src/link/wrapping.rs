@@ -44,7 +44,7 @@ impl LinkValue {
             Grammar::CommaSeparated => {
                 percent_encoded(url, |_, byte| is_blank(byte) || byte == b',')
             }
-            Grammar::Refresh(Some(quote)) => percent_encoded(url, |_, byte| byte == quote.byte()),
+            Grammar::Refresh(Some(quote)) => percent_encoded(url, |_, byte| byte == quote),
             Grammar::Refresh(None) => percent_encoded(url, |at, byte| {
                 at == 0 && matches!(byte, b'"' | b'\'' | b',' | b';')
             }),

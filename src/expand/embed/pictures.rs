@@ -32,27 +32,22 @@ const SVG: &str = "image/svg+xml";
 /// Bytes of the name of a charset, at most.
 const LABEL: usize = 40;
 
-pub(super) struct From {
-    url: String,
-    /// The field that says more, with CRLF, if parts bear one.
-    field: Option<Vec<u8>>,
-}
-
-impl From {
-    /// What this answer to this URL gave, which documents call `source`.
-    pub(super) fn of(answer: &Answer, (url, source): (&str, &str), policy: &Policy) -> Self {
-        // What --map made of it is nobody's business.
-        let is_direct = |it: Target| it.public_url() == answer.url();
-        let last = match policy.judge_url(url).is_ok_and(is_direct) {
-            true => source,
-            false => answer.url(),
-        };
-        let hash = answer.sha256().filter(|_| policy.provenance);
-        Self {
-            url: source.to_owned(),
-            field: hash.and_then(|hash| answer.came.source_field(source, last, &hash)),
-        }
-    }
+/// Where this answer to this URL came from, which documents call `source`; and the field that says more, with CRLF, if parts
+/// bear one.
+pub(super) fn source(
+    answer: &Answer,
+    (url, source): (&str, &str),
+    policy: &Policy,
+) -> (String, Vec<u8>) {
+    // What --map made of it is nobody's business.
+    let is_direct = |it: Target| it.public_url() == answer.url();
+    let last = match policy.judge_url(url).is_ok_and(is_direct) {
+        true => source,
+        false => answer.url(),
+    };
+    let hash = answer.sha256().filter(|_| policy.provenance);
+    let field = hash.and_then(|hash| answer.came.source_field(source, last, &hash));
+    (source.to_owned(), field.unwrap_or_default())
 }
 
 struct Picture {
@@ -60,8 +55,8 @@ struct Picture {
     kind: FileType,
     /// The charset that the source of a style sheet or an SVG names.
     charset: Option<String>,
-    /// Where the first of equal ones came from.
-    source: Option<From>,
+    /// Where the first of equal ones came from: what [`source`] gives.
+    source: Option<(String, Vec<u8>)>,
     hash: String,
     /// Ids are made of this hash: that of the octets where no charset tells equal ones apart.
     identity: String,
@@ -141,7 +136,7 @@ impl<'p> Pictures<'p> {
         }
         let named = (declared.as_deref().unwrap_or_default(), label);
         let charset = charset(&kind, octets.bytes(), named)?;
-        let source = From::of(answer, urls, policy);
+        let source = source(answer, urls, policy);
         Ok(self.add_text(octets, (kind, charset), Some(source)))
     }
 
@@ -166,7 +161,7 @@ impl<'p> Pictures<'p> {
         &mut self,
         octets: Rc<Octets>,
         (kind, charset): (FileType, Option<String>),
-        source: Option<From>,
+        source: Option<(String, Vec<u8>)>,
     ) -> usize {
         let hash = octets.key().to_owned();
         let number = self.pictures.len();
@@ -216,13 +211,10 @@ impl<'p> Pictures<'p> {
 
     /// Bytes of the URL that a content came from, escaped, and of the field that says so.
     pub(super) fn source_length(&self, number: usize) -> usize {
-        let source = self
-            .pictures
-            .get(number)
-            .and_then(|picture| picture.source.as_ref());
-        let field = |source: &From| source.field.as_ref().map_or(0, Vec::len);
+        let picture = self.pictures.get(number);
+        let source = picture.and_then(|picture| picture.source.as_ref());
         // A byte may take three.
-        source.map_or(0, |source| source.url.len() * 3 + field(source))
+        source.map_or(0, |(url, field)| url.len() * 3 + field.len())
     }
 
     pub(super) fn header(&self, number: usize, content_id: &str, newline: Newline) -> Vec<u8> {
@@ -245,10 +237,9 @@ impl<'p> Pictures<'p> {
             newline,
         );
         push_field(&mut header, "Content-Disposition", &disposition, newline);
-        if let Some(source) = &picture.source {
-            header.extend_from_slice(&folded_url("Content-Location", &source.url, newline));
-            let field = source.field.clone().unwrap_or_default();
-            header.extend_from_slice(&with_newlines(field, newline));
+        if let Some((url, field)) = &picture.source {
+            header.extend_from_slice(&folded_url("Content-Location", url, newline));
+            header.extend_from_slice(&with_newlines(field.clone(), newline));
         }
         push_field(&mut header, "Content-Transfer-Encoding", encoding, newline);
         header.extend_from_slice(newline.bytes());

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::pictures::{From, Pictures, label, spaces_kept};
+use super::pictures::{self, Pictures, label, spaces_kept};
 use super::wanted::SHEET;
 use crate::expand::answer::{Answer, Octets};
 use crate::expand::content::not_decoded;
@@ -57,7 +57,7 @@ pub(super) fn of_answer(
         Cow::Borrowed(_) => octets,
         Cow::Owned(written) => Octets::shared(written),
     };
-    let source = From::of(answer, (url, source), policy);
+    let source = pictures::source(answer, (url, source), policy);
     Ok(pictures.add_text(absolute, (kind(), charset), Some(source)))
 }
 

@@ -204,7 +204,7 @@ impl Session<'_> {
             Some(text) => encode_base64(&text, newline),
             None => encode_base64(octets, newline),
         };
-        let (shown_in, shown_by) = link.map(|link| (link.text, link.content_id)).unzip();
+        let (shown_in, shown_by) = link.unzip();
         if shown_in.is_some() {
             row.remark("proved by the hash of what refers to it");
             row.proved = true;

@@ -16,13 +16,8 @@ pub(super) struct Referred {
     links: HashMap<u32, Link>,
 }
 
-/// A link to a part.
-pub(super) struct Link {
-    /// The text in which it stands.
-    pub(super) text: usize,
-    /// A Content-ID; or the URL of a Content-Location.
-    pub(super) content_id: Result<String, String>,
-}
+/// A link to a part: the text in which it stands; and a Content-ID, or the URL of a Content-Location.
+type Link = (usize, Result<String, String>);
 
 impl Referred {
     pub(super) fn of(flattened: &Flattened<'_>) -> Self {
@@ -53,7 +48,7 @@ impl Referred {
                     false => token(&text_of, b"<>\"").map(Err),
                 };
                 if let Some(content_id) = content_id {
-                    links.entry(hash).or_insert(Link { text, content_id });
+                    links.entry(hash).or_insert((text, content_id));
                 }
             }
         }
@@ -67,7 +62,7 @@ impl Referred {
     pub(super) fn take(&mut self, (content_id, location): (u32, u32)) -> Option<Link> {
         let is = |hash: u32, by_id: bool| {
             let link = self.links.get(&hash).filter(|_| hash > 1);
-            link.is_some_and(|link| link.content_id.is_ok() == by_id)
+            link.is_some_and(|(_, content_id)| content_id.is_ok() == by_id)
         };
         let hash = match is(content_id, true) {
             true => content_id,

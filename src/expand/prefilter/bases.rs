@@ -21,18 +21,12 @@ static BASE: Words = Words::new(&[word("<base", 0)], b'<');
 #[cfg(test)]
 pub(super) static SEARCHES: [&Words; 3] = [&BASE64, &QUOTED, &BASE];
 
-/// What makes a document matter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Sought {
-    /// A base.
-    pub(super) base: bool,
-    /// A `data:` URL.
-    pub(super) data: bool,
-}
-
 /// The documents of one message, asked about from its start to its end: each byte is looked at a few times at most.
 #[derive(Default)]
 pub(super) struct Documents {
+    /// Whether a document matters that has a base, and one that has a `data:` URL.
+    seeks_base: bool,
+    seeks_data: bool,
     /// Where the last header section ends that was looked at.
     sections: usize,
     /// The same of what is literal, and of what has escapes.
@@ -43,9 +37,17 @@ pub(super) struct Documents {
 }
 
 impl Documents {
+    pub(super) fn seeking(base: bool, data: bool) -> Self {
+        Self {
+            seeks_base: base,
+            seeks_data: data,
+            ..Self::default()
+        }
+    }
+
     /// Whether the document may have what is sought whose media type stands at `at`. It is not asked again about what
     /// was searched before, so the first answer counts.
-    pub(super) fn matters(&mut self, message: &[u8], at: usize, sought: Sought) -> bool {
+    pub(super) fn matters(&mut self, message: &[u8], at: usize) -> bool {
         if at < self.sections {
             // The types of one section are those of one part.
             return false;
@@ -73,24 +75,24 @@ impl Documents {
         self.literal = to;
         if BASE64.first(section).is_some() {
             // A spelling may go on behind what was searched for another document.
-            if sought.data || at < self.letters || spells_base(of(at, to)) {
+            if self.seeks_data || at < self.letters || spells_base(of(at, to)) {
                 return true;
             }
             self.letters = to;
         }
         let literal = of(from, to);
-        if sought.data && may_show_data(literal) {
+        if self.seeks_data && may_show_data(literal) {
             return true;
         }
         if QUOTED.first(section).is_none() {
-            return sought.base && BASE.first(literal).is_some();
+            return self.seeks_base && BASE.first(literal).is_some();
         }
         let from = at.max(self.escaped);
         self.escaped = self.escaped.max(to);
         let escaped = of(from, to);
         let decoded = || TransferEncoding::QuotedPrintable.decode(escaped);
-        sought.base && may_spell_base(escaped)
-            || sought.data && decoded().is_none_or(|text| may_show_data(&text))
+        self.seeks_base && may_spell_base(escaped)
+            || self.seeks_data && decoded().is_none_or(|text| may_show_data(&text))
     }
 }
 
@@ -135,19 +137,10 @@ mod tests {
 
     /// Whether the first of the types may have a base, and so on.
     fn asked(message: &str) -> Vec<bool> {
-        let mut documents = Documents::default();
+        let mut documents = Documents::seeking(true, true);
         let places = message.match_indices("text/html").map(|(at, _)| at);
         places
-            .map(|at| {
-                documents.matters(
-                    message.as_bytes(),
-                    at,
-                    Sought {
-                        base: true,
-                        data: true,
-                    },
-                )
-            })
+            .map(|at| documents.matters(message.as_bytes(), at))
             .collect()
     }
 
@@ -200,10 +193,6 @@ mod tests {
 
     #[test]
     fn base64_counts_where_it_spells_a_base() {
-        let base = Sought {
-            base: true,
-            data: false,
-        };
         for (message, expected) in [
             ("E: base64\nT: text/html\n\nPGJhc2U=", [true, true]),
             ("E: base64\nT: text/html\n\nPGI=", [false, true]),
@@ -216,21 +205,19 @@ mod tests {
                 [true, true],
             ),
         ] {
-            for (sought, expected) in [
-                (base, expected[0]),
-                (Sought { data: true, ..base }, expected[1]),
-            ] {
+            for (seeks_data, expected) in [(false, expected[0]), (true, expected[1])] {
                 let at = message.find("text/html").expect("it is there");
-                let matters = Documents::default().matters(message.as_bytes(), at, sought);
-                assert_eq!(matters, expected, "{message} {sought:?}");
+                let mut documents = Documents::seeking(true, seeks_data);
+                let matters = documents.matters(message.as_bytes(), at);
+                assert_eq!(matters, expected, "{message} {seeks_data}");
             }
         }
         // Text that was searched is not searched again: the document may go on behind.
         let part = "T: text/html\nE: base64\n\nPGI=\n\n";
         let (message, second) = (part.repeat(2), part.len() + 3);
-        let mut documents = Documents::default();
-        assert!(!documents.matters(message.as_bytes(), 3, base));
-        assert!(documents.matters(message.as_bytes(), second, base));
+        let mut documents = Documents::seeking(true, false);
+        assert!(!documents.matters(message.as_bytes(), 3));
+        assert!(documents.matters(message.as_bytes(), second));
     }
 
     #[test]

@@ -16,40 +16,13 @@ pub struct Marked {
     pub expires: Option<String>,
 }
 
-/// What marks an element that stands for files.
-struct Mark {
-    follow: Follow,
-    attribute: &'static str,
-    value: &'static str,
-    /// Whether the element is one file, and its first link the file's.
-    is_one: bool,
-}
-
-const MARKS: [Mark; 4] = [
-    Mark {
-        follow: Follow::Gmail,
-        attribute: "class",
-        value: "gmail_chip gmail_drive_chip",
-        is_one: true,
-    },
-    Mark {
-        follow: Follow::Outlook,
-        attribute: "id",
-        value: "OwaReferenceAttachments",
-        is_one: false,
-    },
-    Mark {
-        follow: Follow::MailDrop,
-        attribute: "class",
-        value: "x-apple-maildrop",
-        is_one: true,
-    },
-    Mark {
-        follow: Follow::FileLink,
-        attribute: "class",
-        value: "cloudAttachmentItem",
-        is_one: false,
-    },
+/// What marks an element that stands for files: an attribute, and its value; and whether the element is one file, and its
+/// first link the file's.
+const MARKS: [(Follow, &str, &str, bool); 4] = [
+    (Follow::Gmail, "class", "gmail_chip gmail_drive_chip", true),
+    (Follow::Outlook, "id", "OwaReferenceAttachments", false),
+    (Follow::MailDrop, "class", "x-apple-maildrop", true),
+    (Follow::FileLink, "class", "cloudAttachmentItem", false),
 ];
 
 /// Whether a document may show files, told by a search for words.
@@ -57,7 +30,7 @@ pub fn may_show(document: &[u8], forms: Followed) -> bool {
     let holds = |word: &str| memchr::memmem::find(document, word.as_bytes()).is_some();
     MARKS
         .iter()
-        .any(|mark| forms.contains(mark.follow) && holds(mark.value))
+        .any(|&(follow, _, value, _)| forms.contains(follow) && holds(value))
         || (forms.contains(Follow::Links) && HOSTS.iter().any(|host| holds(host)))
 }
 
@@ -80,7 +53,7 @@ pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
 
 /// A marked element that is not over.
 struct Scope {
-    mark: &'static Mark,
+    is_one: bool,
     name: Vec<u8>,
     /// How many elements of this name are open.
     depth: usize,
@@ -124,20 +97,20 @@ impl Reader<'_> {
         if is(b"blockquote") {
             self.quotes += 1;
         }
-        if let Some((mark, is_prefixed)) = mark_of(&tag) {
+        if let Some((follow, is_one, is_prefixed)) = mark_of(&tag) {
             self.finish_text();
             self.close();
             let value = |name| tag.value(name).map(|value| text_of(&value));
             let size = value("data-size").and_then(|size| size.parse().ok());
-            let is_file_link = mark.follow == Follow::FileLink;
+            let is_file_link = follow == Follow::FileLink;
             let link = value("data-content-location").filter(|_| is_file_link);
             self.scope = Some(Scope {
-                mark,
+                is_one,
                 name: tag.name.to_ascii_lowercase(),
                 depth: 1,
                 is_quoted: is_prefixed || self.quotes > 0,
                 file: Marked {
-                    follow: mark.follow,
+                    follow,
                     link: link.unwrap_or_default(),
                     name: value("data-filename").filter(|name| !name.is_empty()),
                     size: size.filter(|&size| size > 0),
@@ -185,7 +158,7 @@ impl Reader<'_> {
 
     fn is_file_link(&self) -> bool {
         let scope = self.scope.as_ref();
-        scope.is_some_and(|scope| scope.mark.follow == Follow::FileLink)
+        scope.is_some_and(|scope| scope.file.follow == Follow::FileLink)
     }
 
     fn text(&mut self, text: &[u8]) {
@@ -234,7 +207,7 @@ impl Reader<'_> {
             return;
         };
         let name = text.label.or(said.clone());
-        match (scope.mark.follow, text.part) {
+        match (scope.file.follow, text.part) {
             (_, Said::Size) => scope.file.size = said.as_deref().and_then(bytes),
             (_, Said::Expiry) => scope.file.expires = said,
             (Follow::FileLink, Said::Link) => {
@@ -245,7 +218,7 @@ impl Reader<'_> {
                     scope.file.link = text.link;
                 }
             }
-            (_, Said::Link) if scope.mark.is_one => {
+            (_, Said::Link) if scope.is_one => {
                 if scope.file.link.is_empty() {
                     scope.file.link = text.link;
                     let file = &mut scope.file;
@@ -276,26 +249,28 @@ impl Reader<'_> {
     }
 }
 
-/// The mark of an element, and whether something stands in front of it.
-fn mark_of(tag: &StartTag<'_>) -> Option<(&'static Mark, bool)> {
+/// What an element is marked as, whether it is one file, and whether something stands in front of the mark.
+fn mark_of(tag: &StartTag<'_>) -> Option<(Follow, bool, bool)> {
     let (class, id) = (tag.value("class"), tag.value("id"));
-    MARKS.iter().find_map(|mark| {
-        let value = match mark.attribute {
-            "class" => class.as_deref()?,
-            _ => id.as_deref()?,
-        };
-        let value = value.trim_ascii();
-        let mut words = value.split(u8::is_ascii_whitespace);
-        let wanted = mark.value.as_bytes();
-        let is_own = match mark.follow {
-            Follow::FileLink => words.clone().any(|word| word == wanted),
-            _ => value == wanted,
-        };
-        // The last word of a mark tells it; other words may stand behind.
-        let last = wanted.rsplit(|&byte| byte == b' ').next()?;
-        let is_prefixed = words.any(|word| word.len() > last.len() && word.ends_with(last));
-        (is_own || is_prefixed).then_some((mark, !is_own))
-    })
+    MARKS
+        .iter()
+        .find_map(|&(follow, attribute, wanted, is_one)| {
+            let value = match attribute {
+                "class" => class.as_deref()?,
+                _ => id.as_deref()?,
+            };
+            let value = value.trim_ascii();
+            let mut words = value.split(u8::is_ascii_whitespace);
+            let wanted = wanted.as_bytes();
+            let is_own = match follow {
+                Follow::FileLink => words.clone().any(|word| word == wanted),
+                _ => value == wanted,
+            };
+            // The last word of a mark tells it; other words may stand behind.
+            let last = wanted.rsplit(|&byte| byte == b' ').next()?;
+            let is_prefixed = words.any(|word| word.len() > last.len() && word.ends_with(last));
+            (is_own || is_prefixed).then_some((follow, is_one, !is_own))
+        })
 }
 
 fn has_class(tag: &StartTag<'_>, class: &str) -> bool {

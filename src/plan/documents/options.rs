@@ -30,7 +30,7 @@ pub(super) fn extents(text: &[u8], options: &[(usize, LinkValue)]) -> Option<Vec
 fn start(text: &[u8], link: &LinkValue) -> Option<usize> {
     let mut front = text.get(..link.span.start)?;
     if let Grammar::CssString(quote) = link.grammar {
-        front = front.strip_suffix(&[quote.byte()])?;
+        front = front.strip_suffix(&[quote])?;
     }
     if link.place == "image-set()" {
         return Some(front.len());
@@ -44,7 +44,7 @@ fn start(text: &[u8], link: &LinkValue) -> Option<usize> {
 fn end(text: &[u8], link: &LinkValue) -> Option<usize> {
     let mut from = link.span.end;
     if let Grammar::CssString(quote) = link.grammar {
-        from += usize::from(text.get(from) == Some(&quote.byte()));
+        from += usize::from(text.get(from) == Some(&quote));
     }
     if link.place != "image-set()" {
         let rest = text.get(from..)?;
