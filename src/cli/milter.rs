@@ -25,8 +25,7 @@ use crate::expand::Expander;
 use crate::fetch::{Fetcher, Pace};
 use crate::mailbox::Stop;
 use crate::milter::{
-    Address, Counters, Incoming, Journal, Left, Listener, Server, Service, Verdict, Work,
-    bind_metrics,
+    Address, Counters, Incoming, Journal, Left, Listener, Server, Verdict, Work, bind_metrics,
 };
 use crate::policy::Policy;
 use crate::report::{Report, Row};
@@ -190,7 +189,7 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
         report: report.map(|path| (path, Mutex::new(None))),
     });
     let work = Work {
-        service: Service::new(expander),
+        expander,
         journal: log.clone(),
         connections: args.max_connections.unwrap_or(CONNECTIONS),
     };

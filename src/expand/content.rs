@@ -15,7 +15,7 @@ use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
 use crate::mime::transfer::canonical_text;
 use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::{Policy, Scheme};
-use crate::report::{Reason, Refusal};
+use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
 const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 /// The type of octets that nobody described.
@@ -52,6 +52,30 @@ impl Obtained {
             source_field: None,
             notes: Vec::new(),
         }
+    }
+
+    /// Says in a row that it came in; `proved`, that figures which the mail notes of it hold.
+    pub(super) fn describe(&self, proved: bool, row: &mut Row) {
+        row.outcome = match row.kind {
+            Kind::Attachment => Outcome::Restored,
+            _ => Outcome::Expanded,
+        };
+        row.reason = None;
+        row.detail = format!("{} bytes of {}", self.octets.len(), self.essence).into();
+        if let Some(location) = &self.location {
+            row.detail.push(format!(" from {location}"));
+        }
+        let sha256 = self.came.sha256(&self.octets);
+        self.came.tell_of_content(sha256, row);
+        for note in &self.notes {
+            row.remark(note);
+        }
+        if proved {
+            row.remark("proved: it has the length that the mail notes");
+            row.proved = true;
+        }
+        row.media_type = Some(self.essence.clone());
+        row.bytes = Some(self.octets.len() as u64);
     }
 
     /// Whether the content may go in another encoding than base64: text, and what is composite.

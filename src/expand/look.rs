@@ -4,22 +4,9 @@
 use super::expander::Expander;
 use crate::ledger::Ledger;
 use crate::link::url::Reference;
-use crate::link::value::Role;
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::{Documents, Shown};
 use crate::policy::countable;
-
-/// A link of a document.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen<'d> {
-    /// What a reader does with it.
-    pub(crate) role: Role,
-    /// Whether it is there to be asked for, and not to be seen.
-    pub(crate) is_hidden: bool,
-    /// Whether it names no scheme; then, whether a base is declared.
-    pub(crate) relative: Option<bool>,
-    pub(crate) target: Target<'d>,
-}
 
 /// What a link leads to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,7 +35,7 @@ impl Expander {
         &self,
         message: &[u8],
         tree: &Tree,
-        mut see: impl FnMut(Seen<'_>),
+        mut see: impl FnMut(&Shown<'_>, Target<'_>),
     ) -> (u64, u64) {
         let mut unread = 0;
         let mut ledger = Ledger::new(&self.policy().limits, message.len());
@@ -58,19 +45,10 @@ impl Expander {
             .filter(|&part| documents.is_document(part))
             .collect();
         for &part in &parts {
-            let shown = documents.shown(part, &mut ledger, |shown| see(seen(&shown)));
+            let shown = documents.shown(part, &mut ledger, |shown| see(&shown, target(&shown)));
             unread += u64::from(shown.is_err());
         }
         (parts.len() as u64, unread)
-    }
-}
-
-fn seen<'d>(shown: &'d Shown<'_>) -> Seen<'d> {
-    Seen {
-        role: shown.link.role,
-        is_hidden: shown.link.hidden,
-        relative: shown.relative,
-        target: target(shown),
     }
 }
 

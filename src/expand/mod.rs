@@ -20,7 +20,6 @@ pub(crate) mod envelope;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod eudora;
 mod expander;
-mod facts;
 mod field_names;
 mod field_text;
 mod hosted;
@@ -49,7 +48,7 @@ mod wrapped;
 
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 #[cfg(feature = "cli")]
-pub(crate) use self::look::{Seen, Target};
+pub(crate) use self::look::Target;
 #[cfg(any(test, feature = "cli", feature = "internals"))]
 pub use self::prefilter::Prefilter;
 #[cfg(all(unix, feature = "milter"))]

@@ -14,7 +14,6 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::content::Obtained;
-use super::facts::Facts;
 use super::part_edits::PartEdits;
 use super::removal::removal;
 use super::retrieve::Contents;
@@ -96,14 +95,18 @@ impl From<Refusal> for Stop {
     }
 }
 
-struct Put {
-    change: Change,
-    facts: Facts,
-    /// What was decided inside the content.
-    inside: Pass,
-    /// Whether the new part may be a reference itself.
-    is_reference: bool,
+impl Pass {
+    /// Adds what was decided behind this; its edits are made already.
+    pub(super) fn add(&mut self, behind: Self) {
+        self.report.rows.extend(behind.report.rows);
+        self.report.notes.extend(behind.report.notes);
+        self.temporary = self.temporary.take().or(behind.temporary);
+        self.waits |= behind.waits;
+    }
 }
+
+/// A change, and what is told of it.
+type Put = (Change, Pass);
 
 enum Change {
     Edits(Group),
@@ -246,7 +249,7 @@ impl Pending<'_> {
                 continue;
             };
             let done = match self.attempt(session, index, item) {
-                Ok(Some(put)) => self.put(session, item, put),
+                Ok(Some((change, told))) => self.put(session, item, change, told),
                 Ok(None) => {
                     let row = self.row(session, item);
                     self.pass.report.rows.push(row);
@@ -290,7 +293,7 @@ impl Pending<'_> {
         let put = self.substitute(session, item, obtained);
         session.ledger.restore_gained(before);
         let put = put?;
-        session.ledger.grow(put.change.growth())?;
+        session.ledger.grow(put.0.growth())?;
         Ok(Some(put))
     }
 
@@ -312,8 +315,8 @@ impl Pending<'_> {
         if item.body.form == Form::Apple {
             return Ok(self.refilled(session, item, obtained)?);
         }
-        let facts = Facts::of(&obtained);
-        let may_hold_notes = session.may_refer(&obtained);
+        let mut told = self.told(session, item, &obtained, false);
+        told.waits = session.may_refer(&obtained);
         let part = self.tree.part(item.body.part);
         // Content that cannot fit is not encoded in vain; content that is encoded in vain again and again is counted.
         let octets = obtained.octets.len();
@@ -322,18 +325,35 @@ impl Pending<'_> {
         session.ledger.would_fit(least)?;
         session.ledger.work(octets)?;
         let mut substitute = Substitute::prepare(self.entity, self.tree, &item.body, obtained)?;
-        let is_reference = may_hold_notes || substitute.may_be_reference();
+        told.waits |= substitute.may_be_reference();
         let (body, inside) = match substitute.is_composite() {
             true => self.composite(session, item, &mut substitute)?,
             false => Default::default(),
         };
+        told.add(inside);
         let body = substitute.is_composite().then_some(body);
-        Ok(Put {
-            change: Change::Edits(substitute.finish(body)?),
-            facts,
-            inside,
-            is_reference,
-        })
+        Ok((Change::Edits(substitute.finish(body)?), told))
+    }
+
+    /// What is told of content that comes in; `proved` says whether figures that the mail notes of it hold.
+    fn told(
+        &self,
+        session: &Session<'_>,
+        item: &Item<'_>,
+        obtained: &Obtained,
+        proved: bool,
+    ) -> Pass {
+        let mut told = Pass::default();
+        let mut row = self.row(session, item);
+        match session.is_forecast() {
+            true => obtained.came.tell(None, &mut row),
+            false => obtained.describe(proved, &mut row),
+        }
+        let notes = obtained.notes.iter();
+        let notes = notes.map(|note| format!("part {}: {note}", row.part));
+        told.report.notes.extend(notes);
+        told.report.rows.push(row);
+        told
     }
 
     fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row {
@@ -343,12 +363,20 @@ impl Pending<'_> {
         }
     }
 
-    fn put(&mut self, session: &mut Session<'_>, item: &Item<'_>, put: Put) -> Result<(), Refusal> {
-        let mut row = self.row(session, item);
-        let rows = self.pass.report.rows.len();
-        let growth = put.change.growth();
-        let filled = match put.change {
-            Change::Filled(part, new) => Some((part, new)),
+    fn put(
+        &mut self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        change: Change,
+        told: Pass,
+    ) -> Result<(), Refusal> {
+        let growth = change.growth();
+        match change {
+            Change::Filled(part, new) => {
+                let start = self.pass.report.rows.len();
+                let rows = start..start + told.report.rows.len();
+                self.filled.entry(part).or_default().push((new, rows));
+            }
             Change::Edits(group) => {
                 if let Err(refusal) = self.edits.change(group, []) {
                     session.ledger.lose(growth);
@@ -357,27 +385,9 @@ impl Pending<'_> {
                 if item.body.note().is_none() {
                     self.lengths = Lengths::Corrected;
                 }
-                None
             }
-        };
-        match session.is_forecast() {
-            true => put.facts.foresee(&mut row),
-            false => put.facts.describe(&mut row),
         }
-        let number = &row.part;
-        let notes = put.facts.notes.iter();
-        let notes: Vec<String> = notes.map(|note| format!("part {number}: {note}")).collect();
-        self.pass.report.notes.extend(notes);
-        self.pass.report.rows.push(row);
-        self.pass.report.rows.extend(put.inside.report.rows);
-        if let Some((part, new)) = filled {
-            let filled = self.filled.entry(part).or_default();
-            filled.push((new, rows..self.pass.report.rows.len()));
-        }
-        self.pass.report.notes.extend(put.inside.report.notes);
-        let temporary = self.pass.temporary.take();
-        self.pass.temporary = temporary.or(put.inside.temporary);
-        self.pass.waits |= put.inside.waits || put.is_reference;
+        self.pass.add(told);
         Ok(())
     }
 

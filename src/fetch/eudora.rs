@@ -44,25 +44,18 @@ pub(crate) struct EudoraFiles {
 #[derive(Debug)]
 struct Listing {
     folder: Folder,
-    kind: Holds,
+    /// Whether it holds parts of a multipart/related, not attachments; none if it was named as an option, and may hold either.
+    holds_parts: Option<bool>,
     /// By what names are compared by.
     names: HashMap<String, Vec<OsString>>,
 }
 
-/// What a folder holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Holds {
-    Attachments,
-    Parts,
-    /// It was named as an option.
-    Either,
-}
-
-const FOLDERS: [(&str, Holds, bool); 4] = [
-    ("attach", Holds::Attachments, false),
-    ("embedded", Holds::Parts, false),
-    ("attachments folder", Holds::Attachments, true),
-    ("parts folder", Holds::Parts, true),
+/// Folders by name, whether each holds parts of a multipart/related, and whether it is one of the Mac.
+const FOLDERS: [(&str, bool, bool); 4] = [
+    ("attach", false, false),
+    ("embedded", true, false),
+    ("attachments folder", false, true),
+    ("parts folder", true, true),
 ];
 
 impl EudoraFiles {
@@ -87,11 +80,7 @@ impl EudoraFiles {
         }
         for path in &policy.attachments {
             let folder = Folder::open(path.clone());
-            folders.extend(
-                folder
-                    .ok()
-                    .and_then(|it| Listing::of(it, Holds::Either, false)),
-            );
+            folders.extend(folder.ok().and_then(|it| Listing::of(it, None, false)));
         }
         Self {
             folders,
@@ -112,14 +101,10 @@ impl EudoraFiles {
             let what = format!("'{}' is not the name of a file", note.name);
             return Err(Refusal::lasting(Reason::FileNotReadable, what));
         }
-        let own = match note.is_embedded {
-            true => Holds::Parts,
-            false => Holds::Attachments,
-        };
         let key = key(&note.name);
-        for kind in [own, Holds::Either] {
+        for holds_parts in [Some(note.is_embedded), None] {
             let numbered = self.folders.iter().enumerate();
-            let of_kind = numbered.filter(|(_, listing)| listing.kind == kind);
+            let of_kind = numbered.filter(|(_, listing)| listing.holds_parts == holds_parts);
             let found: Vec<(usize, &OsString)> = of_kind
                 .flat_map(|(at, listing)| {
                     let names = listing.names.get(&key).into_iter().flatten();
@@ -145,11 +130,11 @@ impl EudoraFiles {
             };
             return Ok((chosen.0, chosen.1.clone()));
         }
-        Err(self.missing(&note.name, own))
+        Err(self.missing(&note.name, Some(note.is_embedded)))
     }
 
-    fn missing(&self, name: &str, kind: Holds) -> Refusal {
-        let holds = |listing: &&Listing| listing.kind == kind || listing.kind == Holds::Either;
+    fn missing(&self, name: &str, parts: Option<bool>) -> Refusal {
+        let holds = |it: &&Listing| it.holds_parts == parts || it.holds_parts.is_none();
         let folders = self.folders.iter().filter(holds);
         let folders: Vec<String> = folders
             .map(|it| it.folder.path().display().to_string())
@@ -229,12 +214,12 @@ impl EudoraFiles {
         let listing = self.folders.get(named.0);
         listing
             .map(|listing| &listing.folder)
-            .ok_or_else(|| self.missing(&named.1.to_string_lossy(), Holds::Either))
+            .ok_or_else(|| self.missing(&named.1.to_string_lossy(), None))
     }
 }
 
 impl Listing {
-    fn of(folder: Folder, kind: Holds, is_of_mac: bool) -> Option<Self> {
+    fn of(folder: Folder, holds_parts: Option<bool>, is_of_mac: bool) -> Option<Self> {
         let mut names: HashMap<String, Vec<OsString>> = HashMap::new();
         for name in folder.names().ok()? {
             let text = decoded_name(name.as_encoded_bytes(), is_of_mac);
@@ -242,7 +227,7 @@ impl Listing {
         }
         Some(Self {
             folder,
-            kind,
+            holds_parts,
             names,
         })
     }
@@ -257,8 +242,9 @@ fn listings(path: &Path) -> Vec<Listing> {
     names.sort_unstable();
     let listing = |name: &OsString| {
         let lower = name.to_str()?.to_ascii_lowercase();
-        let (_, kind, is_of_mac) = FOLDERS.into_iter().find(|(known, ..)| *known == lower)?;
-        Listing::of(around.folder(name).ok()??, kind, is_of_mac)
+        let (_, holds_parts, is_of_mac) =
+            FOLDERS.into_iter().find(|(known, ..)| *known == lower)?;
+        Listing::of(around.folder(name).ok()??, Some(holds_parts), is_of_mac)
     };
     names.iter().filter_map(listing).collect()
 }

@@ -22,6 +22,8 @@ pub use self::draft::{Incoming, Left};
 pub use self::listen::{Address, Listener};
 pub use self::metrics::bind as bind_metrics;
 pub use self::server::{Journal, Server, Work};
-pub use self::service::{Service, Verdict};
+pub use self::service::Verdict;
+#[cfg(any(test, feature = "internals"))]
+pub use self::service::judge;
 #[cfg(any(test, feature = "internals"))]
 pub use self::session::{Session, Step};

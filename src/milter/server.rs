@@ -1,7 +1,7 @@
 //! Sockets and threads: one thread for each connection, up to a limit.
 //!
 //! Above the limit each message is told to come again later, by threads that hold nothing; above twice the limit
-//! connections are closed at once. A connection takes what holds now, service and journal, at the start of each message, so that
+//! connections are closed at once. A connection takes what holds now, expander and journal, at the start of each message, so that
 //! both may be replaced while connections stay.
 //!
 //! One thread tells the mail systems whose messages take longer. None is made for a message: a mail of a few KiB is done
@@ -24,8 +24,9 @@ use super::counters::Counters;
 use super::draft::{Draft, Incoming};
 use super::listen::{Listener, Stream};
 use super::metrics;
-use super::service::{Service, Verdict};
+use super::service::{Verdict, judge};
 use super::session::{Session, Step};
+use crate::expand::Expander;
 use crate::report::Report;
 
 /// Between two words to the mail system that it takes longer, and up to a [`TICK`] more.
@@ -56,7 +57,7 @@ pub trait Journal: Send + Sync {
 
 /// What holds for the next message.
 pub struct Work {
-    pub service: Service,
+    pub expander: Expander,
     pub journal: Arc<dyn Journal>,
     /// Connections at a time.
     pub connections: usize,
@@ -282,7 +283,7 @@ impl Connection {
             if !self.session.is_within_message() {
                 work = self.server.work();
             }
-            let is_answered = match self.session.take(&packet, &work.service)? {
+            let is_answered = match self.session.take(&packet, &work.expander)? {
                 Step::Wait => false,
                 Step::Say(reply) => {
                     self.say(reply)?;
@@ -335,7 +336,7 @@ impl Connection {
             Ok(message) => {
                 self.progress(Some(begun + PROGRESS_EVERY));
                 let keeps_blanks = self.session.keeps_blanks();
-                let (verdict, report) = work.service.judge(&message, keeps_blanks);
+                let (verdict, report) = judge(&work.expander, &message, keeps_blanks);
                 self.progress(None);
                 (message, verdict, report)
             }

@@ -14,13 +14,6 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::report::{Detail, Report, Setting};
 
-/// An expander, and how large a message may become.
-#[derive(Debug)]
-pub struct Service {
-    pub(super) expander: Expander,
-    pub(super) most: usize,
-}
-
 #[derive(Debug)]
 pub enum Verdict {
     Unchanged(Left),
@@ -42,62 +35,61 @@ impl Verdict {
     }
 }
 
-impl Service {
-    pub fn new(expander: Expander) -> Self {
-        let most = expander.policy().limits.message.unwrap_or(u64::MAX);
-        Self {
-            most: usize::try_from(most).unwrap_or(usize::MAX),
-            expander,
-        }
-    }
+/// How large a message may become.
+pub(super) fn most(expander: &Expander) -> usize {
+    let most = expander.policy().limits.message;
+    most.map_or(usize::MAX, |most| {
+        usize::try_from(most).unwrap_or(usize::MAX)
+    })
+}
 
-    /// Works on a message: what the mail system is told, and what was done and what was not. As to `keeps_blanks`, see
-    /// [`Changes::of`].
-    pub fn judge(&self, incoming: &Incoming, keeps_blanks: bool) -> (Verdict, Report) {
-        let judged = catch_unwind(AssertUnwindSafe(|| {
-            let (bytes, searched) = (&incoming.bytes, incoming.searched);
-            let prefilter = self.expander.prefilter();
-            let kinds = prefilter.kinds_in_all(bytes, searched, incoming.kinds);
-            let name = &incoming.queue_id;
-            match self.expander.expand_known(bytes, kinds, name) {
-                Ok(expansion) => {
-                    let verdict = self.verdict(incoming, expansion.edits, keeps_blanks)?;
-                    Ok((verdict, expansion.report))
-                }
-                Err(Error::Deferred(why)) => Ok((Verdict::Later(why), Report::default())),
-                Err(error) => Err(Left::Trouble(error.to_string())),
+/// Works on a message: what the mail system is told, and what was done and what was not. As to `keeps_blanks`, see
+/// [`Changes::of`].
+pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (Verdict, Report) {
+    let judged = catch_unwind(AssertUnwindSafe(|| {
+        let (bytes, searched) = (&incoming.bytes, incoming.searched);
+        let prefilter = expander.prefilter();
+        let kinds = prefilter.kinds_in_all(bytes, searched, incoming.kinds);
+        let name = &incoming.queue_id;
+        match expander.expand_known(bytes, kinds, name) {
+            Ok(expansion) => {
+                let verdict = verdict(expander, incoming, expansion.edits, keeps_blanks)?;
+                Ok((verdict, expansion.report))
             }
-        }));
-        let defect = || Left::Trouble("a defect in embody".to_owned());
-        // Nothing of what the report says was done to a message that is left.
-        judged
-            .unwrap_or_else(|_| Err(defect()))
-            .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))
-    }
+            Err(Error::Deferred(why)) => Ok((Verdict::Later(why), Report::default())),
+            Err(error) => Err(Left::Trouble(error.to_string())),
+        }
+    }));
+    let defect = || Left::Trouble("a defect in embody".to_owned());
+    // Nothing of what the report says was done to a message that is left.
+    judged
+        .unwrap_or_else(|_| Err(defect()))
+        .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))
+}
 
-    fn verdict(
-        &self,
-        incoming: &Incoming,
-        edits: Edits,
-        keeps_blanks: bool,
-    ) -> Result<Verdict, Left> {
-        if edits.is_empty() {
-            return Ok(Verdict::Unchanged(Left::AsItIs));
-        }
-        // The ledger counts what is put in; a mark, say, comes on top.
-        let length = edits.splice(&incoming.bytes).len();
-        if length > self.most && length > incoming.bytes.len() {
-            return Err(Left::TooLarge(
-                Detail::from(format!("it would have {length} bytes; "))
-                    .naming(Setting::Message)
-                    .measuring(self.most as u64, length as u64)
-                    .then(format!(" is {}", self.most)),
-            ));
-        }
-        let changes = Changes::of(incoming, &edits, keeps_blanks)?;
-        Ok(match changes.is_empty() {
-            true => Verdict::Unchanged(Left::AsItIs),
-            false => Verdict::Changed(edits, changes),
-        })
+fn verdict(
+    expander: &Expander,
+    incoming: &Incoming,
+    edits: Edits,
+    keeps_blanks: bool,
+) -> Result<Verdict, Left> {
+    if edits.is_empty() {
+        return Ok(Verdict::Unchanged(Left::AsItIs));
     }
+    // The ledger counts what is put in; a mark, say, comes on top.
+    let length = edits.splice(&incoming.bytes).len();
+    let most = most(expander);
+    if length > most && length > incoming.bytes.len() {
+        return Err(Left::TooLarge(
+            Detail::from(format!("it would have {length} bytes; "))
+                .naming(Setting::Message)
+                .measuring(most as u64, length as u64)
+                .then(format!(" is {}", most)),
+        ));
+    }
+    let changes = Changes::of(incoming, &edits, keeps_blanks)?;
+    Ok(match changes.is_empty() {
+        true => Verdict::Unchanged(Left::AsItIs),
+        false => Verdict::Changed(edits, changes),
+    })
 }

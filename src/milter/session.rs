@@ -8,7 +8,8 @@
 
 use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
 use super::draft::Draft;
-use super::service::Service;
+use super::service::most;
+use crate::expand::Expander;
 
 #[derive(Debug)]
 pub enum Step<'s> {
@@ -67,7 +68,7 @@ impl Session {
 
     /// Takes one packet. Of [`Malformed`] packets, and those that may not stand here, the connection is to be closed: the
     /// mail system does with the message what it does when a filter is not there.
-    pub fn take(&mut self, packet: &[u8], service: &Service) -> Result<Step<'static>, Malformed> {
+    pub fn take(&mut self, packet: &[u8], expander: &Expander) -> Result<Step<'static>, Malformed> {
         let out_of_order = || {
             Err(Malformed::OutOfOrder(
                 packet.first().map_or('?', |&kind| char::from(kind)),
@@ -99,23 +100,23 @@ impl Session {
                     return out_of_order();
                 }
                 match self.keeps_blanks() {
-                    true => self.draft.field(name, value, service.most),
+                    true => self.draft.field(name, value, most(expander)),
                     false => {
                         let value = [b" ", value].concat();
-                        self.draft.field(name, &value, service.most);
+                        self.draft.field(name, &value, most(expander));
                     }
                 }
                 self.unless(option::QUIET_FIELDS)
             }
             Command::EndOfHeader => {
-                self.end_header(service);
+                self.end_header(expander);
                 match self.draft.left {
                     Some(_) => Step::Judge(std::mem::take(&mut self.draft), Reply::Accept),
                     None => Step::Say(Reply::Continue),
                 }
             }
             Command::Body(octets) => {
-                self.body(octets, service);
+                self.body(octets, expander);
                 let is_useless = self.draft.left.is_some();
                 match is_useless && self.agreed(option::SKIP) && !self.skipped {
                     _ if self.agreed(option::QUIET_BODY) => Step::Wait,
@@ -131,7 +132,7 @@ impl Session {
                 Step::Refused
             }
             Command::EndOfBody(octets) => {
-                self.body(octets, service);
+                self.body(octets, expander);
                 self.skipped = false;
                 Step::Judge(std::mem::take(&mut self.draft), Reply::Continue)
             }
@@ -141,16 +142,16 @@ impl Session {
         })
     }
 
-    fn end_header(&mut self, service: &Service) {
+    fn end_header(&mut self, expander: &Expander) {
         let can_change = self.can_change;
-        let matters = |header: &[u8]| can_change && service.expander.body_matters(header);
+        let matters = |header: &[u8]| can_change && expander.body_matters(header);
         self.draft.end_header(matters);
     }
 
-    fn body(&mut self, octets: &[u8], service: &Service) {
-        self.end_header(service);
-        self.draft.body(octets, service.most);
-        let prefilter = service.expander.prefilter();
+    fn body(&mut self, octets: &[u8], expander: &Expander) {
+        self.end_header(expander);
+        self.draft.body(octets, most(expander));
+        let prefilter = expander.prefilter();
         self.draft
             .search(|bytes, searched, known| prefilter.kinds_so_far(bytes, searched, known));
     }

@@ -8,7 +8,7 @@ mod joined;
 use std::borrow::Cow;
 
 use self::base64_lines::Base64Lines;
-pub use self::changes::{Changes, Iter};
+pub use self::changes::Changes;
 use self::joined::push_joined;
 use super::quoted_printable::{escape, is_plain, places};
 use super::transfer::{TransferEncoding, in_alphabet};

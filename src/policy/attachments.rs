@@ -2,7 +2,7 @@
 //! so to what retrieves.
 
 use super::Policy;
-use super::resolver::Question;
+use super::resolver::question_of;
 use crate::external_body::{Claim, ExternalBody, Form};
 
 /// What a URL begins with that is looked for in the folders first. It stands in no mail: the plan makes it.
@@ -35,6 +35,6 @@ pub(crate) fn split(url: &str) -> Option<(&str, usize)> {
 /// The URL without what [`Policy::in_attachments`] or [`Policy::question`] put in front.
 #[must_use]
 pub(crate) fn plain(url: &str) -> &str {
-    let asked = || Question::of(url).map_or(url, |question| question.url);
+    let asked = || question_of(url).map_or(url, |(_, _, url)| url);
     split(url).map_or_else(asked, |(url, _)| url)
 }

@@ -10,19 +10,8 @@ use crate::external_body::{ExternalBody, Form, Scheme};
 /// What a URL begins with by which the resolver is asked. It stands in no mail: the plan makes it.
 const SCHEME: &str = "embody-resolver:";
 
-/// What a resolver is asked for.
-// The program alone runs one.
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-#[derive(Debug)]
-pub(crate) struct Question<'q> {
-    pub(crate) provider: &'q str,
-    pub(crate) name: Option<String>,
-    /// The URL that the mail shows: http or https, without control characters.
-    pub(crate) url: &'q str,
-}
-
 impl Policy {
-    /// The URL as [`Question::of`] undoes it, for a file that a cloud keeps at a host that may be asked; none for others, and
+    /// The URL as [`question_of`] undoes it, for a file that a cloud keeps at a host that may be asked; none for others, and
     /// without a resolver.
     #[must_use]
     pub(crate) fn question(&self, body: &ExternalBody<'_>) -> Option<String> {
@@ -40,19 +29,14 @@ impl Policy {
     }
 }
 
-impl<'q> Question<'q> {
-    /// The question that a URL is; none for others.
-    #[must_use]
-    pub(crate) fn of(url: &'q str) -> Option<Self> {
-        let (provider, rest) = url.strip_prefix(SCHEME)?.split_once(':')?;
-        let (name, url) = rest.split_once(':')?;
-        let name = percent_decode_str(name).decode_utf8_lossy();
-        Some(Self {
-            provider,
-            name: Some(name.into_owned()).filter(|name| !name.is_empty()),
-            url,
-        })
-    }
+/// The question that a URL is, none for others: the provider, the name of the file, and the URL that the mail shows: http or
+/// https, without control characters.
+#[must_use]
+pub(crate) fn question_of(url: &str) -> Option<(&str, Option<String>, &str)> {
+    let (provider, rest) = url.strip_prefix(SCHEME)?.split_once(':')?;
+    let (name, url) = rest.split_once(':')?;
+    let name = percent_decode_str(name).decode_utf8_lossy().into_owned();
+    Some((provider, Some(name).filter(|name| !name.is_empty()), url))
 }
 
 /// The words of a command line: those with blanks stand in quotes, `'` or `"`, which no sign undoes. There is no shell.

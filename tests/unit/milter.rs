@@ -18,7 +18,7 @@ use super::common::mail_system::{ACTIONS, Became, MailSystem, OPTIONS, divided, 
 use super::embed;
 use crate::expand::{Expander, Mark};
 use crate::fetch::{Bytes, Fetch, NoFetch, Request, Retrieved};
-use crate::milter::{Address, Incoming, Journal, Listener, Server, Service, Verdict, Work};
+use crate::milter::{Address, Incoming, Journal, Listener, Server, Verdict, Work};
 use crate::policy::{OnFailure, Policy, Scheme};
 use crate::report::{Reason, Refusal, Report};
 
@@ -43,7 +43,7 @@ impl Journal for Notes {
 
 fn work(expander: Expander, journal: Arc<Notes>, connections: usize) -> Work {
     Work {
-        service: Service::new(expander),
+        expander,
         journal,
         connections,
     }
@@ -630,8 +630,7 @@ proptest! {
         let message = format!("{}\n{}", fields.concat(), body.concat());
         for mark in [Mark::Off, Mark::Field] {
             let expander = expander(mark);
-            let service = Service::new(expander.clone());
-            let conversation = Conversation::new(service, false);
+            let conversation = Conversation::new(expander.clone(), false);
             let mut mail_system = MailSystem::over(Box::new(conversation));
             mail_system.negotiate();
             let came = mail_system.filter("1", message.as_bytes()).message();

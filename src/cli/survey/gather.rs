@@ -13,13 +13,13 @@ use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::{Seen, Target, date};
+use crate::expand::{Target, date};
 use crate::lengths::Lengths;
 use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mailbox::{Message, Transform};
 use crate::mime::{PartId, Tree, scan};
-use crate::plan::documents::shown_inline;
+use crate::plan::documents::{Shown, shown_inline};
 use crate::policy::{OnFailure, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 use crate::store::Key;
@@ -101,7 +101,7 @@ impl Surveying {
             listed.extend(attachments.iter().map(of));
         }
         (survey.links.documents, survey.links.unread) =
-            expander.look(message, &tree, |seen| survey.link(&seen));
+            expander.look(message, &tree, |shown, target| survey.link(shown, &target));
         for row in &report.rows {
             survey.row(row, matches!(self.expanding.work, Work::Probe { .. }));
         }
@@ -219,12 +219,12 @@ impl Survey {
         }
     }
 
-    fn link(&mut self, seen: &Seen<'_>) {
+    fn link(&mut self, shown: &Shown<'_>, target: &Target<'_>) {
         let links = &mut self.links;
         links.count += 1;
-        *self.link_roles.entry(role(seen.role)).or_default() += 1;
-        let is_part = seen.target == Target::Part;
-        match (seen.relative, &seen.target) {
+        *self.link_roles.entry(role(shown.link.role)).or_default() += 1;
+        let is_part = *target == Target::Part;
+        match (shown.relative, target) {
             (Some(has_base), _) => {
                 links.relative += 1;
                 links.to_parts += u64::from(is_part);
@@ -236,17 +236,17 @@ impl Survey {
             (None, Target::Part) => *self.link_schemes.of("cid") += 1,
             (None, Target::Nowhere) => {}
         }
-        if seen.role != Role::Picture {
+        if shown.link.role != Role::Picture {
             return;
         }
         let pictures = &mut self.pictures;
-        match &seen.target {
+        match target {
             Target::Part => pictures.in_mail += 1,
             Target::Data(octets) => {
                 pictures.data += 1;
                 pictures.data_octets += *octets as u64;
             }
-            Target::Web { host, .. } if seen.is_hidden => {
+            Target::Web { host, .. } if shown.link.hidden => {
                 pictures.trackers += 1;
                 self.hosts.of(host).trackers += 1;
             }

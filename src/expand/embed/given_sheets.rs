@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::container::Container;
-use super::places::{self, Beside, Meaning, Place, Places};
+use super::places::{self, Meaning, Place, Places};
 use super::shape::New;
 use super::style;
 use super::wanted::Wanted;
@@ -72,7 +72,7 @@ impl Pending<'_> {
     fn look_into_sheets(&mut self, session: &mut Session<'_>, places: &mut Places, asked: usize) {
         let mut later = Vec::new();
         while let Some(beside) = places.sheets.pop_front() {
-            let number = match beside.meaning {
+            let number = match beside.0 {
                 Meaning::Picture(number) => number,
                 // It is asked for next, perhaps by http.
                 Meaning::Url(url) if places.instead.get(&url).copied().unwrap_or(url) >= asked => {
@@ -85,7 +85,7 @@ impl Pending<'_> {
                 },
                 _ => continue,
             };
-            self.look_into(session, places, &beside, number);
+            self.look_into(session, places, (beside.1, beside.2), number);
         }
         places.sheets.extend(later);
     }
@@ -95,10 +95,10 @@ impl Pending<'_> {
         &mut self,
         session: &mut Session<'_>,
         places: &mut Places,
-        beside: &Beside,
+        (document, steps): (PartId, usize),
         number: usize,
     ) {
-        let Ok(container) = Container::of(self.original, self.tree, beside.document) else {
+        let Ok(container) = Container::of(self.original, self.tree, document) else {
             return;
         };
         let Entry::Vacant(entry) = self.sheets.entry((container, number)) else {
@@ -110,9 +110,9 @@ impl Pending<'_> {
         let policy = session.policy();
         places.most_nested = session.ledger.room_for_nested();
         let mut found = Vec::new();
-        let from = (beside.document, beside.steps + 1, 0);
+        let from = (document, steps + 1, 0);
         let looked = self.documents.shown_in_sheet(
-            beside.document,
+            document,
             &mut session.ledger,
             (octets.bytes(), charset.as_deref()),
             |shown| found.extend(places.place(shown, from, policy, &mut self.pictures)),

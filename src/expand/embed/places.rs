@@ -59,14 +59,6 @@ pub(super) struct Place {
     pub(super) shown: Option<String>,
 }
 
-/// A style sheet that is shown beside a document, so many steps away from it.
-#[derive(Clone, Debug)]
-pub(super) struct Beside {
-    pub(super) document: PartId,
-    pub(super) meaning: Meaning,
-    pub(super) steps: usize,
-}
-
 #[derive(Default)]
 pub(super) struct Places {
     /// In the order of the message; or why a document is left.
@@ -74,8 +66,8 @@ pub(super) struct Places {
     /// What is to be retrieved; each once.
     pub(super) urls: Vec<Wanted>,
     numbers: HashMap<Key, usize>,
-    /// Style sheets to be looked into, once they are here.
-    pub(super) sheets: VecDeque<Beside>,
+    /// Style sheets to be looked into, once they are here; each beside a document, and so many steps away from it.
+    pub(super) sheets: VecDeque<(Meaning, PartId, usize)>,
     /// By the number of a URL that failed, the one that was asked for in its place.
     pub(super) instead: HashMap<usize, usize>,
     /// Content-IDs of parts that have none yet.
@@ -191,11 +183,7 @@ impl Places {
             self.meaning(&shown, steps, policy, pictures)
         };
         if is_sheet && matches!(meaning, Meaning::Picture(_) | Meaning::Url(_)) {
-            self.sheets.push_back(Beside {
-                document,
-                meaning: meaning.clone(),
-                steps,
-            });
+            self.sheets.push_back((meaning.clone(), document, steps));
         }
         let place = Place {
             ordinal: shown.ordinal,

@@ -26,14 +26,7 @@ enum Slot<'f> {
     File(&'f File),
 }
 
-/// How the parts of a message are put together.
-pub(super) struct Composing<'c> {
-    pub(super) flattened: &'c Flattened<'c>,
-    pub(super) boundary: &'c str,
-    pub(super) inner: &'c str,
-}
-
-impl Composing<'_> {
+impl Flattened<'_> {
     /// The edits, and what they do where no file comes in.
     ///
     /// # Errors
@@ -47,14 +40,14 @@ impl Composing<'_> {
             body,
             media_type,
             ..
-        } = *self.flattened;
+        } = *self;
         let slots = self.slots(found);
         let is_multipart = media_type.is_some_and(|it| MediaType::parse(it).main() == "multipart");
         let mut group = Vec::new();
         let what = match slots.as_slice() {
             [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] => {
                 let text = EudoraText::plain(body);
-                let is_decoded = self.flattened.is_decoded();
+                let is_decoded = self.is_decoded();
                 if !is_multipart && !is_decoded {
                     return Ok((Edits::new(), None));
                 }
@@ -97,7 +90,7 @@ impl Composing<'_> {
 
     /// What the message consists of: lines whose files are not there are text with what stands beside them.
     fn slots<'f>(&self, found: &'f [Option<File>]) -> Vec<Slot<'f>> {
-        let message = self.flattened.message;
+        let message = self.message;
         let mut slots: Vec<Slot<'f>> = Vec::new();
         let mut plain: Option<Span> = None;
         let mut files = found.iter();
@@ -118,7 +111,7 @@ impl Composing<'_> {
                 slots.push(Slot::File(file));
             }
         };
-        for (number, piece) in self.flattened.pieces.iter().enumerate() {
+        for (number, piece) in self.pieces.iter().enumerate() {
             let span = match piece {
                 EudoraPiece::Text(text) if text.wrapper.is_some() => {
                     flush(&mut slots, &mut plain);
@@ -161,7 +154,7 @@ impl Composing<'_> {
 
     /// Text that cannot stand as it is: its lines are too long.
     fn encoded(&self, text: &EudoraText) -> Option<(TransferEncoding, Vec<u8>)> {
-        let octets = text.span.of(self.flattened.message);
+        let octets = text.span.of(self.message);
         let is_bare = |at: usize| octets.get(at + 1) != Some(&b'\n');
         let is_fit = !has_long_line(octets)
             && memchr::memchr(0, octets).is_none()
@@ -170,7 +163,7 @@ impl Composing<'_> {
             return None;
         }
         let boundaries = [self.boundary.as_bytes(), self.inner.as_bytes()];
-        let encoded = encode_text(octets.to_vec(), self.flattened.newline, &boundaries);
+        let encoded = encode_text(octets.to_vec(), self.newline, &boundaries);
         Some((encoded.encoding, encoded.body))
     }
 
@@ -181,7 +174,7 @@ impl Composing<'_> {
             media_type,
             newline,
             ..
-        } = *self.flattened;
+        } = *self;
         let mut fields = b"Content-Type:".to_vec();
         let header = media_type.filter(|it| MediaType::parse(it).main() == "text");
         match (text.wrapper, header) {
@@ -189,14 +182,14 @@ impl Composing<'_> {
             (None, Some(value)) => {
                 fields.extend_from_slice(value);
                 let is_named = MediaType::parse(value).parameter("charset").is_some();
-                if let Some(charset) = self.flattened.charset(text).filter(|_| !is_named) {
+                if let Some(charset) = self.charset(text).filter(|_| !is_named) {
                     fields.extend_from_slice(b"; charset=");
                     fields.extend_from_slice(charset.as_bytes());
                 }
                 fields.extend_from_slice(b"\r\n");
             }
             (wrapper, _) => {
-                let charset = self.flattened.charset(text);
+                let charset = self.charset(text);
                 let charset = charset.map(|charset| ("charset".to_owned(), charset));
                 let flowed = wrapper.filter(|&it| it == Wrapper::Flowed);
                 let flowed = flowed.map(|_| ("format".to_owned(), "flowed".to_owned()));
@@ -216,7 +209,6 @@ impl Composing<'_> {
             entity::push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);
         }
         let has_base = self
-            .flattened
             .header
             .fields
             .first(message, "Content-Location")
@@ -241,7 +233,7 @@ impl Composing<'_> {
             ref header,
             newline,
             ..
-        } = *self.flattened;
+        } = *self;
         let mut new = fields;
         if !is_new && !text.span.of(message).is_ascii() {
             new.extend_from_slice(b"Content-Transfer-Encoding: 8bit");
@@ -299,7 +291,7 @@ impl Composing<'_> {
             body,
             newline,
             ..
-        } = *self.flattened;
+        } = *self;
         let end = newline.bytes();
         let line = |boundary: &str, close: &str| {
             [b"--", boundary.as_bytes(), close.as_bytes(), end].concat()
@@ -322,7 +314,7 @@ impl Composing<'_> {
                 if !std::mem::take(&mut is_first) {
                     new.extend_from_slice(end);
                 }
-                new.extend_from_slice(&line(self.boundary, ""));
+                new.extend_from_slice(&line(&self.boundary, ""));
             }
             let push_file = |new: &mut Vec<u8>, file: &File| {
                 new.extend_from_slice(&file.new.fields);
@@ -333,8 +325,8 @@ impl Composing<'_> {
                 Slot::File(file) => push_file(&mut new, file),
                 Slot::Text(text, files) => {
                     let boundary = match is_related {
-                        true => self.boundary,
-                        false => self.inner,
+                        true => &self.boundary,
+                        false => &self.inner,
                     };
                     has_eight_bit |= !is_ascii(text);
                     if !files.is_empty() {
@@ -380,13 +372,13 @@ impl Composing<'_> {
             }
         }
         new.extend_from_slice(end);
-        new.extend_from_slice(&line(self.boundary, "--"));
+        new.extend_from_slice(&line(&self.boundary, "--"));
         edits.push(Edit::replace(Span::new(at, body.end), new));
         let (essence, wrapper) = match slots {
             [Slot::Text(text, ..)] if is_related => ("multipart/related", text.wrapper),
             _ => ("multipart/mixed", None),
         };
-        let mut fields = multipart(essence, self.boundary, wrapper);
+        let mut fields = multipart(essence, &self.boundary, wrapper);
         if has_eight_bit {
             fields.extend_from_slice(&eight_bit);
         }

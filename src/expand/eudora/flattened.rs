@@ -20,6 +20,9 @@ pub(in crate::expand) struct Flattened<'m> {
     pub(super) is_cut: bool,
     /// The files that its header names.
     pub(super) named: Vec<EudoraNote>,
+    /// What its parts will be divided by, and those of a multipart/related in it.
+    pub(super) boundary: String,
+    pub(super) inner: String,
 }
 
 impl<'m> Flattened<'m> {
@@ -44,6 +47,8 @@ impl<'m> Flattened<'m> {
             body,
             media_type,
             named,
+            boundary: String::new(),
+            inner: String::new(),
         })
     }
 

@@ -15,12 +15,11 @@ mod token;
 
 use std::sync::PoisonError;
 
-use self::compose::{Composing, File};
+use self::compose::File;
 pub(super) use self::flattened::Flattened;
 use self::shown::Referred;
 use super::answer::{Answer, Came, Octets};
 use super::content::{self, OCTETS, Obtained};
-use super::facts::Facts;
 use super::part_edits::overlapping;
 use super::pass::Pass;
 use super::scrubbed::Stored;
@@ -53,7 +52,7 @@ impl Session<'_> {
         }
         // Each message is looked at once, whatever the bound.
         self.ledger.spend(message.len().saturating_mul(2));
-        let Some(flattened) = Flattened::read(message, policy) else {
+        let Some(mut flattened) = Flattened::read(message, policy) else {
             return done;
         };
         let row = |outcome| Row::new(self.name, "1".to_owned(), Kind::Eudora, outcome);
@@ -71,21 +70,19 @@ impl Session<'_> {
             done.report.rows = rows;
             return done;
         }
-        let boundary =
-            entity::boundary(flattened.body.of(message), flattened.body.of(message), &[]);
-        let inner = entity::boundary(
-            boundary.as_bytes(),
-            flattened.body.of(message),
-            &[boundary.as_bytes()],
-        );
-        let boundaries = [boundary.as_bytes(), inner.as_bytes()];
+        let body = flattened.body.of(message);
+        flattened.boundary = entity::boundary(body, body, &[]);
+        let outer = flattened.boundary.as_bytes();
+        flattened.inner = entity::boundary(outer, body, &[outer]);
+        let flattened = &flattened;
+        let boundaries = [flattened.boundary.as_bytes(), flattened.inner.as_bytes()];
         let in_body = flattened.notes().count() - flattened.named.len();
         let mut shown = Referred::default();
         let mut found: Vec<Option<File>> = Vec::new();
         for (index, note) in flattened.notes().enumerate() {
             let mut row = of_note(note);
             if note.is_embedded && !shown.is_read {
-                shown = Referred::of(&flattened);
+                shown = Referred::of(flattened);
             }
             let claimed = files.claim(note, (number, index));
             let file = claimed.and_then(|named| {
@@ -122,12 +119,7 @@ impl Session<'_> {
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
             done.report.rows.push(row);
         }
-        let composing = Composing {
-            flattened: &flattened,
-            boundary: &boundary,
-            inner: &inner,
-        };
-        let (edits, what) = match composing.edits(&found) {
+        let (edits, what) = match flattened.edits(&found) {
             Ok(made) => made,
             Err(overlap) => {
                 let refusal = overlapping(overlap);
@@ -185,7 +177,7 @@ impl Session<'_> {
                 self.ledger.work(answer.len().saturating_mul(3))?;
                 let mut obtained = content::read(&answer);
                 essence_of(note, obtained.octets.bytes()).clone_into(&mut obtained.essence);
-                Facts::of(&obtained).describe(row);
+                obtained.describe(false, row);
                 row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
                 obtained
             }

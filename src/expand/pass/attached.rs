@@ -1,10 +1,9 @@
 //! Files that become attachments of a mail: parts at the end of its multipart/mixed, or of one that is made around what it
 //! was. The document that showed a link to them stays, octet for octet.
 
-use super::{Change, Filled, Pass, Pending, Put};
+use super::{Change, Filled, Pending, Put};
 use crate::edit::{Edit, Group};
 use crate::expand::content::Obtained;
-use crate::expand::facts::Facts;
 use crate::expand::scrubbed::{NewPart, Stored};
 use crate::expand::session::Session;
 use crate::expand::wrapped;
@@ -47,17 +46,13 @@ impl Pending<'_> {
         }
         let is_reference = obtained.essence.ends_with("internet-shortcut");
         let stored = Stored::hosted(&item.body, obtained);
-        let facts = Facts::of(&stored.obtained);
+        let mut told = self.told(session, item, &stored.obtained, false);
+        told.waits = is_reference;
         // Every octet stays, and no line is a boundary.
         let encoded = encode_base64(stored.obtained.octets.bytes(), self.tree.newline);
         let mut new = stored.written(encoded, self.tree.newline);
         new.growth = (new.len() + overhead) as i64;
-        Ok(Put {
-            change: Change::Filled(message, new),
-            facts,
-            inside: Pass::default(),
-            is_reference,
-        })
+        Ok((Change::Filled(message, new), told))
     }
 
     /// The boundary of the multipart/mixed that a message is; none if one is to be made.

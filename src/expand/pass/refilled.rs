@@ -1,11 +1,10 @@
 //! Parts whose body Apple's Mail keeps in a file: the body comes back, encoded as the header says, and in the lines that it
 //! had if its noted length tells. Nothing else of the part changes but the field of that length, which goes.
 
-use super::{Change, Pass, Pending, Put};
+use super::{Change, Pending, Put};
 use crate::edit::{Edit, Group};
 use crate::expand::composite;
 use crate::expand::content::Obtained;
-use crate::expand::facts::Facts;
 use crate::expand::field_text::allows;
 use crate::expand::session::Session;
 use crate::external_body::{LENGTH_FIELD, torn_delimiter};
@@ -32,17 +31,12 @@ impl Pending<'_> {
         let ledger = &mut session.ledger;
         ledger.would_fit(least)?;
         ledger.work(obtained.octets.len())?;
-        let mut facts = Facts::of(&obtained);
         let (encoded, proved) = self.encoded_again(item, &obtained)?;
-        facts.proved = proved;
+        let mut told = self.told(session, item, &obtained, proved);
         let prefilter = &session.settings.prefilter;
         let kinds = prefilter.kinds_beside(obtained.octets.bytes(), session.beside);
-        Ok(Put {
-            is_reference: kinds.references,
-            change: Change::Edits(self.with_body(id, encoded)),
-            facts,
-            inside: Pass::default(),
-        })
+        told.waits = kinds.references;
+        Ok((Change::Edits(self.with_body(id, encoded)), told))
     }
 
     /// The body, and whether the noted length proves that it is what it was.

@@ -1,9 +1,8 @@
 //! Parts that embody detached: they become again what they were.
 
-use super::{Change, Pass, Pending, Put};
+use super::{Change, Pending, Put};
 use crate::edit::Edits;
 use crate::expand::content::Obtained;
-use crate::expand::facts::Facts;
 use crate::expand::session::Session;
 use crate::external_body::{Note, Scanned, relisted, restored};
 use crate::mime;
@@ -42,12 +41,9 @@ impl Pending<'_> {
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
         let group = restored(self.entity, self.tree, &item.body, note, body).map_err(refuse)?;
-        Ok(Put {
-            change: Change::Edits(group),
-            facts: Facts::of(obtained),
-            inside: Pass::default(),
-            is_reference: session.may_refer(obtained),
-        })
+        let mut told = self.told(session, item, obtained, false);
+        told.waits = session.may_refer(obtained);
+        Ok((Change::Edits(group), told))
     }
 
     /// The edits, and that of the text which names what was detached, now that some of it is back.

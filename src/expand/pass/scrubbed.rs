@@ -11,7 +11,6 @@ use super::{Change, Filled, Pending, Put, Stop};
 use crate::edit::{Edit, Edits, Group};
 use crate::expand::composite;
 use crate::expand::content::Obtained;
-use crate::expand::facts::Facts;
 use crate::expand::part_edits::overlapping;
 use crate::expand::scrubbed::{NewPart, Stored, Text, charset_of};
 use crate::expand::session::Session;
@@ -43,7 +42,7 @@ impl Pending<'_> {
             .work(obtained.octets.len().saturating_mul(4))?;
         self.open_text(session, part)?;
         let mut stored = Stored::of(&item.body, scrubbed, obtained, session.policy())?;
-        let facts = Facts::of(&stored.obtained);
+        let mut told = self.told(session, item, &stored.obtained, false);
         let is_message = stored.obtained.essence == "message/rfc822";
         let (body, inside) = match is_message {
             false => Default::default(),
@@ -54,6 +53,7 @@ impl Pending<'_> {
                 self.composite(session, item, &mut substitute)?
             }
         };
+        told.add(inside);
         let Some(text) = self.texts.get(&part) else {
             return Err(too_many_parts(0).into());
         };
@@ -89,12 +89,8 @@ impl Pending<'_> {
         let mut new = stored.written(encoded, self.tree.newline);
         new.number = number;
         new.growth = new.len() as i64 - scrubbed.note.len() as i64 + overhead;
-        Ok(Put {
-            change: Change::Filled(part, new),
-            facts,
-            inside,
-            is_reference: session.may_refer(&stored.obtained),
-        })
+        told.waits |= session.may_refer(&stored.obtained);
+        Ok((Change::Filled(part, new), told))
     }
 
     /// Sees how a text divides, once.

@@ -39,7 +39,7 @@ use crate::error::Error;
 #[cfg(all(feature = "http", feature = "ftp"))]
 use crate::policy::Host;
 #[cfg(feature = "cli")]
-use crate::policy::resolver::Question;
+use crate::policy::resolver::question_of;
 use crate::policy::{Policy, Scheme, Target};
 #[cfg(feature = "file")]
 use crate::report::Provenance;
@@ -196,8 +196,8 @@ fn not_built_in(target: &Target) -> Refusal {
 impl Fetch for System {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         #[cfg(feature = "cli")]
-        if let Some(question) = Question::of(&request.url) {
-            let mut answer = resolver::ask(&self.policy, &question, self.allowance(request)?)?;
+        if let Some(question) = question_of(&request.url) {
+            let mut answer = resolver::ask(&self.policy, question, self.allowance(request)?)?;
             self.record(&mut answer, None);
             return Ok(answer);
         }

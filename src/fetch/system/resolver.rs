@@ -13,7 +13,6 @@ use std::time::{Duration, Instant, SystemTime};
 use super::super::allowance::Allowance;
 use super::super::request::Retrieved;
 use crate::policy::Policy;
-use crate::policy::resolver::Question;
 use crate::report::{Provenance, Reason, Refusal};
 
 /// Octets of what it says that are read, and characters that are told.
@@ -32,7 +31,7 @@ const TEMPORARY: i32 = 75;
 /// [`Reason::ResolverFailed`] with what it says, [`Reason::TooLarge`], [`Reason::Timeout`] and [`Reason::Deadline`].
 pub(super) fn ask(
     policy: &Policy,
-    question: &Question<'_>,
+    (provider, name, url): (&str, Option<String>, &str),
     allowance: Allowance,
 ) -> Result<Retrieved, Refusal> {
     let begun = Instant::now();
@@ -63,9 +62,9 @@ pub(super) fn ask(
         is_waited_for: false,
     };
     let mut asked = serde_json::json!({
-        "url": question.url,
-        "name": question.name,
-        "provider": question.provider,
+        "url": url,
+        "name": name,
+        "provider": provider,
     })
     .to_string();
     asked.push('\n');
@@ -95,7 +94,7 @@ pub(super) fn ask(
     if body.is_empty() {
         return Err(failed("it gave no bytes"));
     }
-    let mut retrieved = Retrieved::new(question.url, None, body);
+    let mut retrieved = Retrieved::new(url, None, body);
     (retrieved.from, retrieved.at) = (Provenance::Resolver, Some(SystemTime::now()));
     retrieved.elapsed = begun.elapsed();
     Ok(retrieved)

@@ -1,6 +1,6 @@
 //! Changes in little memory: a body may be nothing but links of two octets.
 
-use std::collections::{VecDeque, vec_deque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::mime::packed;
@@ -51,12 +51,15 @@ impl Changes {
         Some(self.iter().next()?.0.start)
     }
 
-    pub fn iter(&self) -> Iter<'_> {
-        Iter {
-            blocks: self.blocks.iter(),
-            block: &[],
-            end: 0,
-        }
+    pub fn iter(&self) -> impl Iterator<Item = (Range<usize>, &[u8])> + Clone {
+        let mut blocks = self.blocks.iter();
+        let (mut block, mut end): (&[u8], usize) = (&[], 0);
+        std::iter::from_fn(move || {
+            while block.is_empty() {
+                block = blocks.next()?;
+            }
+            read_change(&mut block, &mut end)
+        })
     }
 
     /// Uses the changes up, in order.
@@ -83,25 +86,6 @@ impl Changes {
         });
         places.for_each(|at| all.push(at..at + 1, bytes));
         all
-    }
-}
-
-/// Walks [`Changes`].
-#[derive(Clone, Debug)]
-pub struct Iter<'c> {
-    blocks: vec_deque::Iter<'c, Vec<u8>>,
-    block: &'c [u8],
-    end: usize,
-}
-
-impl<'c> Iterator for Iter<'c> {
-    type Item = (Range<usize>, &'c [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.block.is_empty() {
-            self.block = self.blocks.next()?;
-        }
-        read_change(&mut self.block, &mut self.end)
     }
 }
 

@@ -2,9 +2,10 @@
 //! would, a blank between two attributes becomes a line end.
 
 use std::iter::Peekable;
+use std::ops::Range;
 
 use crate::link::html::{self, Syntax};
-use crate::mime::mapped::{Changes, Iter};
+use crate::mime::mapped::Changes;
 use crate::mime::transfer::LINE_LIMIT;
 use crate::span::Newline;
 
@@ -20,6 +21,7 @@ pub(super) fn broken(
 ) -> Option<Changes> {
     let long = stretches(document, &changes);
     if long.is_empty() {
+        drop(long);
         return Some(changes);
     }
     // No line of a style sheet can be broken.
@@ -35,17 +37,20 @@ pub(super) fn broken(
 }
 
 /// Lines that become one line, or the one line that changes stand in.
-struct Stretch<'c> {
+struct Stretch<I> {
     start: usize,
     /// Where its line feed stands, or the end of the document.
     end: usize,
     /// Its bytes afterwards, without a CR at its end.
     length: usize,
-    changes: Iter<'c>,
+    changes: I,
 }
 
 /// The stretches that were no longer than the limit and will be.
-fn stretches<'c>(document: &[u8], changes: &'c Changes) -> Vec<Stretch<'c>> {
+fn stretches<'c>(
+    document: &[u8],
+    changes: &'c Changes,
+) -> Vec<Stretch<impl Iterator<Item = (Range<usize>, &'c [u8])> + use<'c>>> {
     let line_end = |from: usize| {
         let rest = document.get(from..).unwrap_or_default();
         from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
@@ -100,7 +105,7 @@ fn stretches<'c>(document: &[u8], changes: &'c Changes) -> Vec<Stretch<'c>> {
     }
 }
 
-impl Stretch<'_> {
+impl<'c, I: Iterator<Item = (Range<usize>, &'c [u8])>> Stretch<I> {
     /// Adds the blanks that have to become line ends: each time the last one that is not too far.
     fn breaks(
         self,

@@ -5,12 +5,12 @@ use std::io::{self, Read, Write};
 
 use embody::fetch::NoFetch;
 use embody::internals::milter::codec::{self, Reply, Terms};
-use embody::internals::milter::{Left, Service, Session, Step, Verdict};
+use embody::internals::milter::{Left, Session, Step, Verdict, judge};
 use embody::{Expander, Mark, Policy};
 
 /// A filter without a socket: what is written are the packets of a mail system, what is read the answers.
 pub struct Conversation {
-    service: Service,
+    expander: Expander,
     session: Session,
     waiting: Vec<u8>,
     answers: Vec<u8>,
@@ -22,9 +22,9 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    pub fn new(service: Service, is_full: bool) -> Self {
+    pub fn new(expander: Expander, is_full: bool) -> Self {
         Self {
-            service,
+            expander,
             session: Session::new(is_full),
             waiting: Vec::new(),
             answers: Vec::new(),
@@ -42,7 +42,7 @@ impl Conversation {
                 return;
             };
             let Some((packet, end)) = packet else { break };
-            let step = self.session.take(&packet, &self.service);
+            let step = self.session.take(&packet, &self.expander);
             let to = &mut self.answers;
             match step {
                 Err(_) | Ok(Step::Close) => self.is_closed = true,
@@ -55,7 +55,7 @@ impl Conversation {
                     let said = match draft.finish() {
                         Err(_) => if_not_held.write(to),
                         Ok(incoming) => {
-                            let (verdict, _) = self.service.judge(&incoming, keeps_blanks);
+                            let (verdict, _) = judge(&self.expander, &incoming, keeps_blanks);
                             if let Verdict::Unchanged(Left::Trouble(what)) = &verdict {
                                 assert!(!what.contains("defect"), "{what}");
                             }
@@ -105,7 +105,7 @@ pub fn check(data: &[u8]) {
     let mark = if how & 2 == 0 { Mark::Off } else { Mark::Field };
     let expander = expander.mark(mark).build().expect("nothing of the system");
     let is_full = how & 4 != 0;
-    let mut conversation = Conversation::new(Service::new(expander), is_full);
+    let mut conversation = Conversation::new(expander, is_full);
     if how & 1 == 0 {
         for piece in rest.chunks(1 + usize::from(how >> 3)) {
             conversation.write_all(piece).expect("a vector takes all");
