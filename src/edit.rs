@@ -9,7 +9,6 @@ mod joined;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::iter::Peekable;
 
 use bytes::Bytes;
 
@@ -238,39 +237,25 @@ impl IntoIterator for Edits {
     }
 }
 
-/// Where spans of the original begin in the output. They are asked about in their order.
-pub(crate) struct Moved<'e> {
-    edits: Peekable<std::vec::IntoIter<&'e Edit>>,
-    by: i64,
-}
-
-impl<'e> Moved<'e> {
-    pub(crate) fn by(edits: &'e Edits) -> Self {
-        Self {
-            edits: edits.iter().collect::<Vec<_>>().into_iter().peekable(),
-            by: 0,
-        }
-    }
-
-    /// Where the next span begins, if no edit touches it.
-    pub(crate) fn place_of(&mut self, span: Span) -> Option<usize> {
-        while let Some(edit) = self.edits.next_if(|edit| edit.span.end <= span.start) {
-            self.by += edit.growth();
+/// Where spans of the original begin in the output, of those that no edit touches. They are asked about in their order.
+pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
+    let mut edits = edits.iter().peekable();
+    let mut by = 0;
+    move |span| {
+        while let Some(edit) = edits.next_if(|edit| edit.span.end <= span.start) {
+            by += edit.growth();
         }
         let mut is_kept = true;
         // One that reaches into the span, or stands in it; it may reach into the next as well.
-        while let Some(edit) = self.edits.peek() {
-            if edit.span.start >= span.end {
-                break;
-            }
+        while let Some(edit) = edits.peek().filter(|edit| edit.span.start < span.end) {
             is_kept = false;
             if edit.span.end > span.end {
                 break;
             }
-            self.by += edit.growth();
-            self.edits.next();
+            by += edit.growth();
+            edits.next();
         }
-        let start = i64::try_from(span.start).ok()? + self.by;
+        let start = i64::try_from(span.start).ok()? + by;
         usize::try_from(start).ok().filter(|_| is_kept)
     }
 }

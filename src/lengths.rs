@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::edit::{Edit, Edits, Group, Moved};
+use crate::edit::{Edit, Edits, Group, moved};
 use crate::mime::{self, Content, Field, PartId, ScanLimits, Tree};
 use crate::span::Span;
 
@@ -126,14 +126,14 @@ pub(crate) fn corrected(
 /// of the original.
 fn told_fields(original: &[u8], tree: &Tree, edits: &Edits) -> Vec<(usize, PartId)> {
     let mut all = Vec::new();
-    let mut moved = Moved::by(edits);
+    let mut place_of = moved(edits);
     for part in tree.ids() {
         // The digest of a document is known to what changes it.
         let is_around = tree.part(part).content != Content::Leaf;
         let fields = tree.fields(part).iter(original).filter(|field| {
             is_length(original, field) || (is_around && field.is(original, "Content-MD5"))
         });
-        let places = fields.filter_map(|field| moved.place_of(field.whole));
+        let places = fields.filter_map(|field| place_of(field.whole));
         let room = MOST - all.len();
         all.extend(places.map(|now| (now, part)).take(room));
     }

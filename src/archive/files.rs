@@ -76,16 +76,13 @@ impl Fetch for Replaying {
     /// [`Reason::NotArchived`], [`Reason::TooLarge`], or what the policy says of the URLs.
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let begun = Instant::now();
-        let mut wish = Wish {
-            captures: self.files.captures()?,
-            date: request.date.map_or(0, time::seconds),
-            near: request.date.map_or(0, time::seconds),
-            accept: request.acceptable(),
-        };
+        let captures = self.files.captures()?;
+        // To which time the capture shall be near.
+        let mut near = date(request);
         let mut target = self.policy.judge_url(&request.url)?;
         let mut asked = vec![target.request_url()];
         loop {
-            let (capture, replayed) = self.nearest(&wish, &target)?;
+            let (capture, replayed) = self.nearest(captures, request, near, &target)?;
             let location = match replayed {
                 Replayed::Content(replay) => {
                     let elapsed = begun.elapsed();
@@ -95,7 +92,7 @@ impl Fetch for Replaying {
             };
             target = self.policy.judge_redirect(&target, &location)?;
             // What it led to then.
-            wish.near = capture.at;
+            near = capture.at;
             go_on(&mut asked, &target, &self.policy)?;
         }
     }
@@ -113,25 +110,25 @@ impl Fetch for Replaying {
     }
 }
 
-/// What is asked for.
-struct Wish<'w> {
-    captures: &'w Captures,
-    /// When the mail was on its way, and to which time the capture shall be near.
-    date: i64,
-    near: i64,
-    accept: &'w str,
+/// When the mail was on its way.
+fn date(request: &Request) -> i64 {
+    request.date.map_or(0, time::seconds)
 }
 
 impl Replaying {
     /// What the nearest capture gives that is good for anything; one of the wanted type, if there is one.
-    fn nearest(&self, wish: &Wish<'_>, target: &Target) -> Result<(Capture, Replayed), Refusal> {
-        let holds = |at| self.window.is_none_or(|window| window.holds(wish.date, at));
-        let find = |url: &str| wish.captures.near(url, wish.near, holds);
-        let (mut url, mut found) = {
-            let url = target.public_url();
-            let found = find(&url);
-            (url, found)
-        };
+    fn nearest(
+        &self,
+        captures: &Captures,
+        request: &Request,
+        near: i64,
+        target: &Target,
+    ) -> Result<(Capture, Replayed), Refusal> {
+        let date = date(request);
+        let holds = |at| self.window.is_none_or(|window| window.holds(date, at));
+        let find = |url: &str| captures.near(url, near, holds);
+        let mut url = target.public_url();
+        let mut found = find(&url);
         // What was asked for with a user name may be recorded without.
         if found.1.is_none() && target.has_userinfo() {
             url = target.request_url();
@@ -140,9 +137,9 @@ impl Replaying {
         let (near, nearest) = found;
         let (mut other, mut why) = (None, None);
         for capture in near {
-            match wish.captures.replay(&capture, &url, &self.policy) {
+            match captures.replay(&capture, &url, &self.policy) {
                 Ok(Replayed::Content(replay)) => {
-                    if agrees(wish.accept, replay.media_type.as_deref()) {
+                    if agrees(request.acceptable(), replay.media_type.as_deref()) {
                         return Ok((capture, Replayed::Content(replay)));
                     }
                     other.get_or_insert((capture, Replayed::Content(replay)));

@@ -72,6 +72,17 @@ impl NewPart {
 }
 
 impl Stored {
+    fn nameless(obtained: Obtained) -> Self {
+        Self {
+            obtained,
+            name: None,
+            description: None,
+            link: None,
+            content_id: None,
+            is_inline: false,
+        }
+    }
+
     /// What the stored file was.
     ///
     /// # Errors
@@ -137,12 +148,9 @@ impl Stored {
         }
         obtained.notes.extend(remark.map(str::to_owned));
         Ok(Self {
-            obtained,
             name,
             description: scrubbed.description.clone(),
-            link: None,
-            content_id: None,
-            is_inline: false,
+            ..Self::nameless(obtained)
         })
     }
 
@@ -155,11 +163,8 @@ impl Stored {
         let hosted = body.hosted.as_deref();
         Self {
             name: body.file_name.clone(),
-            description: None,
             link: hosted.map(|hosted| hosted.link.clone()),
-            content_id: None,
-            is_inline: false,
-            obtained,
+            ..Self::nameless(obtained)
         }
     }
 
@@ -177,12 +182,11 @@ impl Stored {
             None => (None, None),
         };
         Self {
-            obtained,
             name: Some(name),
-            description: None,
             link,
             content_id,
             is_inline,
+            ..Self::nameless(obtained)
         }
     }
 

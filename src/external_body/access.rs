@@ -3,46 +3,63 @@
 
 use percent_encoding::{AsciiSet, percent_encode};
 
+use super::reference::Reader;
 use super::unusable::{bad_value, cut_off, deleted, missing_parameter, missing_url};
 use super::url::read_url;
 use super::{Referent, identifier};
 use crate::link::url::all_but;
+use crate::mime::MediaType;
 use crate::mime::media_type::Lookup;
-use crate::mime::{MediaType, PartId, Tree};
 use crate::report::{Reason, Refusal};
 
-/// What the parameters of a `message/external-body` refer to. `phantom_id` is the phantom header's
-/// Content-ID.
-pub(super) fn target_of<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    part: PartId,
-    media_type: &MediaType<'a>,
-    phantom_id: Option<&str>,
-) -> Result<Referent<'a>, Refusal> {
-    let name = name_of(media_type);
-    if name.is_empty() {
-        let detail = "the part has no access-type parameter";
-        return Err(Refusal::lasting(Reason::NoAccessType, detail));
-    }
-    match name.to_ascii_uppercase().as_str() {
-        "URL" => match media_type.look_up("url") {
-            Lookup::Whole(value) => read_url(value),
-            Lookup::CutOff(_) => Err(cut_off("URL")),
-            Lookup::None => Err(missing_url()),
-            Lookup::SectionMissing(section) => Err(missing_parameter("URL", Some(section))),
-        },
-        "FTP" | "ANON-FTP" => ftp_url(media_type).map(Referent::Url),
-        "LOCAL-FILE" => file_url(media_type).map(Referent::Url),
-        "CONTENT-ID" => content_id_target(original, tree, part, phantom_id),
-        "X-MUTT-DELETED" => Err(deleted()),
-        "MAIL-SERVER" | "TFTP" | "AFS" => {
-            let detail = format!("access-type={name} is not retrieved");
-            Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
+impl<'a> Reader<'a, '_> {
+    /// What the parameters of a `message/external-body` refer to. `phantom_id` is the phantom header's
+    /// Content-ID.
+    pub(super) fn target(
+        &self,
+        media_type: &MediaType<'a>,
+        phantom_id: Option<&str>,
+    ) -> Result<Referent<'a>, Refusal> {
+        let name = name_of(media_type);
+        if name.is_empty() {
+            let detail = "the part has no access-type parameter";
+            return Err(Refusal::lasting(Reason::NoAccessType, detail));
         }
-        _ => {
-            let detail = format!("unknown access type: {name}");
-            Err(Refusal::lasting(Reason::UnknownAccessType, detail))
+        match name.to_ascii_uppercase().as_str() {
+            "URL" => match media_type.look_up("url") {
+                Lookup::Whole(value) => read_url(value),
+                Lookup::CutOff(_) => Err(cut_off("URL")),
+                Lookup::None => Err(missing_url()),
+                Lookup::SectionMissing(section) => Err(missing_parameter("URL", Some(section))),
+            },
+            "FTP" | "ANON-FTP" => ftp_url(media_type).map(Referent::Url),
+            "LOCAL-FILE" => file_url(media_type).map(Referent::Url),
+            "CONTENT-ID" => self.content_id_target(phantom_id),
+            "X-MUTT-DELETED" => Err(deleted()),
+            "MAIL-SERVER" | "TFTP" | "AFS" => {
+                let detail = format!("access-type={name} is not retrieved");
+                Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
+            }
+            _ => {
+                let detail = format!("unknown access type: {name}");
+                Err(Refusal::lasting(Reason::UnknownAccessType, detail))
+            }
+        }
+    }
+
+    /// RFC 1873: the outer part's id is the reference. Some writers put it into the phantom header.
+    fn content_id_target(&self, phantom_id: Option<&str>) -> Result<Referent<'a>, Refusal> {
+        let outer = self.tree.value(self.original, self.part, "Content-ID");
+        let outer = outer.map(identifier).filter(|id| !id.is_empty());
+        match outer.or_else(|| phantom_id.map(str::to_owned)) {
+            Some(content_id) => Ok(Referent::ContentId {
+                content_id,
+                message_id: None,
+            }),
+            None => Err(Refusal::lasting(
+                Reason::MissingParameter,
+                "access-type=CONTENT-ID, but the part has no Content-ID",
+            )),
         }
     }
 }
@@ -53,29 +70,6 @@ pub(super) fn name_of(media_type: &MediaType<'_>) -> String {
         .parameter("access-type")
         .map(|value| String::from_utf8_lossy(value.trim_ascii()).into_owned())
         .unwrap_or_default()
-}
-
-/// RFC 1873: the outer part's id is the reference. Some writers put it into the phantom header.
-fn content_id_target<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    part: PartId,
-    phantom_id: Option<&str>,
-) -> Result<Referent<'a>, Refusal> {
-    let outer = tree
-        .value(original, part, "Content-ID")
-        .map(identifier)
-        .filter(|id| !id.is_empty());
-    match outer.or_else(|| phantom_id.map(str::to_owned)) {
-        Some(content_id) => Ok(Referent::ContentId {
-            content_id,
-            message_id: None,
-        }),
-        None => Err(Refusal::lasting(
-            Reason::MissingParameter,
-            "access-type=CONTENT-ID, but the part has no Content-ID",
-        )),
-    }
 }
 
 /// FTP and ANON-FTP as a URL: `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).

@@ -8,8 +8,9 @@
 //! Mail sometimes loses the last `-` of a close delimiter, and the part in front of it takes in the rest of it.
 
 use super::listing::name_of;
+use super::reference::Reader;
 use super::unusable::own_content;
-use super::{ExternalBody, Form, Reading, Referent};
+use super::{ExternalBody, Form, Referent};
 use crate::external_body::Follow;
 use crate::mime::header::SectionEnd;
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
@@ -18,42 +19,45 @@ use crate::span::Span;
 /// The field that says how long the body was.
 pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
-/// Reads a part; none if its content is in it, or if the message does not lie in a folder of Mail.
-pub(super) fn read<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    part: PartId,
-    reading: &Reading,
-) -> Option<ExternalBody<'a>> {
-    if reading.beside != Some(Follow::Apple) {
-        return None;
+impl<'a> Reader<'a, '_> {
+    /// Reads a part; none if its content is in it, or if the message does not lie in a folder of Mail.
+    pub(super) fn apple(&self) -> Option<ExternalBody<'a>> {
+        let Self {
+            original,
+            tree,
+            part,
+            reading,
+        } = *self;
+        if reading.beside != Some(Follow::Apple) {
+            return None;
+        }
+        let fields = tree.fields(part);
+        fields.first(original, LENGTH_FIELD)?;
+        if !is_empty(original, tree, part) {
+            return None;
+        }
+        let target = match tree.part(part).content {
+            Content::Leaf | Content::Message => Ok(Referent::Beside {
+                folder: tree.number(part),
+                name: name_of(original, fields),
+            }),
+            _ => Err(own_content("the part would hold parts of its own")),
+        };
+        let entity = tree.part(part);
+        let phantom = Header {
+            span: entity.header,
+            separator: entity.separator,
+            fields: fields.clone(),
+            end: SectionEnd::Regular,
+            ..Header::none_at(entity.header.start)
+        };
+        let mut body = ExternalBody::with(original, part, Form::Apple, target, phantom);
+        // RFC 2045 §5.2, as for any part. What it is called by stays what it is called by, and makes it no rival of another.
+        body.declared
+            .get_or_insert_with(|| MediaType::parse(b"text/plain"));
+        body.content_id = None;
+        Some(body)
     }
-    let fields = tree.fields(part);
-    fields.first(original, LENGTH_FIELD)?;
-    if !is_empty(original, tree, part) {
-        return None;
-    }
-    let target = match tree.part(part).content {
-        Content::Leaf | Content::Message => Ok(Referent::Beside {
-            folder: tree.number(part),
-            name: name_of(original, fields),
-        }),
-        _ => Err(own_content("the part would hold parts of its own")),
-    };
-    let entity = tree.part(part);
-    let phantom = Header {
-        span: entity.header,
-        separator: entity.separator,
-        fields: fields.clone(),
-        end: SectionEnd::Regular,
-        ..Header::none_at(entity.header.start)
-    };
-    let mut body = ExternalBody::with(original, part, Form::Apple, target, phantom);
-    // RFC 2045 §5.2, as for any part. What it is called by stays what it is called by, and makes it no rival of another.
-    body.declared
-        .get_or_insert_with(|| MediaType::parse(b"text/plain"));
-    body.content_id = None;
-    Some(body)
 }
 
 /// Whether a part has no body, or nothing but a torn delimiter in it.

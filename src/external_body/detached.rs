@@ -18,12 +18,12 @@
 use std::borrow::Cow;
 
 use super::note::NOTE_FIELD;
-use super::reference::size_of;
+use super::reference::{Reader, size_of};
 use super::unusable::{cut_off, deleted, encoded, missing_url, own_content};
 use super::url::read_url;
-use super::{ExternalBody, Form, Reading, Referent};
+use super::{ExternalBody, Form, Referent};
 use crate::mime::header::{self, SectionEnd};
-use crate::mime::{Content, Field, Fields, Header, MediaType, PartId, TransferEncoding, Tree};
+use crate::mime::{Content, Field, Fields, Header, MediaType, TransferEncoding};
 use crate::report::Refusal;
 use crate::span::{Lines, Span};
 
@@ -62,31 +62,9 @@ pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
     .any(|name| field.is(original, name))
 }
 
-/// Reads a part whose type is not that of a reference; none if its fields refer to nothing either.
-pub(super) fn read<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    part: PartId,
-    reading: &Reading,
-) -> Option<ExternalBody<'a>> {
-    let reader = Reader {
-        original,
-        tree,
-        part,
-        reading,
-    };
-    reader.read()
-}
-
-struct Reader<'a, 'r> {
-    original: &'a [u8],
-    tree: &'r Tree,
-    part: PartId,
-    reading: &'r Reading,
-}
-
 impl<'a> Reader<'a, '_> {
-    fn read(&self) -> Option<ExternalBody<'a>> {
+    /// Reads a part whose type is not that of a reference; none if its fields refer to nothing either.
+    pub(super) fn thunderbird(&self) -> Option<ExternalBody<'a>> {
         let own = self.tree.fields(self.part);
         let is_named = REFERENCE_FIELDS
             .iter()

@@ -7,7 +7,7 @@ use super::note::{Claim, Note};
 use super::scrubbed::Scrubbed;
 use crate::link::url::with_octets_escaped;
 use crate::mime::parameters::without_comments;
-use crate::mime::{Header, MediaType, PartId};
+use crate::mime::{Header, MediaType, PartId, Tree};
 use crate::report::{HostedFile, Refusal};
 
 /// The media type of external bodies.
@@ -51,6 +51,15 @@ pub struct Reading {
     pub forms: Followed,
     /// The form that is read because of where the message lies: it means files beside the mailbox.
     pub beside: Option<Follow>,
+}
+
+/// A part that may refer to its content, while it is read.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a, 'r> {
+    pub(super) original: &'a [u8],
+    pub(super) tree: &'r Tree,
+    pub(super) part: PartId,
+    pub(super) reading: &'r Reading,
 }
 
 /// One part that refers to its content.

@@ -8,11 +8,12 @@
 
 use std::borrow::Cow;
 
+use super::reference::Reader;
 use super::unusable::{bad_value, cut_off, missing_url};
 use super::url::read_url;
-use super::{ExternalBody, Follow, Form, Reading, Referent};
+use super::{ExternalBody, Follow, Form, Referent};
 use crate::link::url::with_octets_escaped;
-use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::mime::{Content, Header, MediaType};
 use crate::report::Refusal;
 
 /// The media types under which shortcuts are attached.
@@ -24,54 +25,38 @@ pub(crate) const ESSENCES: [&str; 2] = [
 /// Octets of a shortcut: it holds one URL and a few lines more. Content behind this is no shortcut.
 const LONGEST: usize = 64 << 10;
 
-/// A `message/external-body` whose body is a shortcut. One with an access type is none: its parameters
-/// say where the content is.
-pub(super) fn of_exchange<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    part: PartId,
-    media_type: &MediaType<'a>,
-    reading: &Reading,
-) -> Option<ExternalBody<'a>> {
-    if media_type.parameter("access-type").is_some() {
-        return None;
+impl<'a> Reader<'a, '_> {
+    /// A `message/external-body` whose body is a shortcut. One with an access type is none: its parameters
+    /// say where the content is.
+    pub(super) fn exchange(&self, media_type: &MediaType<'a>) -> Option<ExternalBody<'a>> {
+        match media_type.parameter("access-type") {
+            Some(_) => None,
+            None => self.shortcut(Form::Shortcut),
+        }
     }
-    read(original, tree, part, reading, Form::Shortcut)
-}
 
-/// An attached file, with `--follow shortcuts`.
-pub(super) fn of_file<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    part: PartId,
-    reading: &Reading,
-) -> Option<ExternalBody<'a>> {
-    let is_shortcut = ESSENCES.contains(&tree.part(part).essence.as_str());
-    if !is_shortcut || !reading.forms.contains(Follow::Shortcuts) {
-        return None;
+    /// An attached file, with `--follow shortcuts`.
+    pub(super) fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
+        let is_shortcut = ESSENCES.contains(&self.tree.part(self.part).essence.as_str());
+        let is_read = is_shortcut && self.reading.forms.contains(Follow::Shortcuts);
+        is_read.then(|| self.shortcut(Form::AttachedShortcut))?
     }
-    read(original, tree, part, reading, Form::AttachedShortcut)
-}
 
-fn read<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    part: PartId,
-    reading: &Reading,
-    form: Form,
-) -> Option<ExternalBody<'a>> {
-    let entity = tree.part(part);
-    let body = entity.body.of(original);
-    if entity.content != Content::Leaf || body.len() > LONGEST.min(reading.header_limit) {
-        return None;
+    fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
+        let entity = self.tree.part(self.part);
+        let body = entity.body.of(self.original);
+        if entity.content != Content::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {
+            return None;
+        }
+        let decoded = entity.encoding.decode(body)?;
+        let target = match target(&decoded)? {
+            Ok(_) if self.tree.is_cut_off(self.part) => Err(cut_off("URL")),
+            target => target,
+        };
+        let phantom = Header::none_at(entity.body.start);
+        let body = ExternalBody::with(self.original, self.part, form, target, phantom);
+        Some(body)
     }
-    let decoded = entity.encoding.decode(body)?;
-    let target = match target(&decoded)? {
-        Ok(_) if tree.is_cut_off(part) => Err(cut_off("URL")),
-        target => target,
-    };
-    let phantom = Header::none_at(entity.body.start);
-    Some(ExternalBody::with(original, part, form, target, phantom))
 }
 
 /// What a shortcut refers to; none if the text is no shortcut.

@@ -15,7 +15,7 @@ use std::iter;
 
 use super::codec::{CHUNK, Reply};
 use super::draft::{Incoming, Left};
-use crate::edit::{Edit, Edits, Moved, Spliced};
+use crate::edit::{Edit, Edits, Spliced, moved};
 use crate::mime::header::{Field, Header, SectionEnd};
 use crate::span::{Lines, Newline, Span};
 
@@ -140,12 +140,12 @@ type Change = (usize, Option<Field>, Option<Field>);
 impl Comparison<'_> {
     /// The changes in the order of the output.
     fn changes(&self) -> Result<Vec<Change>, Left> {
-        let mut moved = Moved::by(self.edits);
+        let mut place_of = moved(self.edits);
         let mut comes = fields(self.front, self.comes).peekable();
         let (mut changes, mut gap, mut new) = (Vec::new(), Vec::new(), Vec::new());
         let came = fields(&self.incoming.bytes, self.incoming.fields);
         for (number, field) in came.enumerate() {
-            let Some(at) = moved.place_of(field.whole) else {
+            let Some(at) = place_of(field.whole) else {
                 gap.push((number, field));
                 few(gap.len())?;
                 continue;

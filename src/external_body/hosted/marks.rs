@@ -16,6 +16,18 @@ pub struct Marked {
     pub expires: Option<String>,
 }
 
+impl Marked {
+    fn link(follow: Follow, link: String, name: Option<String>) -> Self {
+        Self {
+            follow,
+            link,
+            name,
+            size: None,
+            expires: None,
+        }
+    }
+}
+
 /// What marks an element that stands for files: an attribute, and its value; and whether the element is one file, and its
 /// first link the file's.
 const MARKS: [(Follow, &str, &str, bool); 4] = [
@@ -196,13 +208,7 @@ impl Reader<'_> {
         let said = Some(text_of(&text.octets)).filter(|said| !said.is_empty());
         let Some(scope) = &mut self.scope else {
             if self.quotes == 0 {
-                (self.see)(Marked {
-                    follow: Follow::Links,
-                    link: text.link,
-                    name: said,
-                    size: None,
-                    expires: None,
-                });
+                (self.see)(Marked::link(Follow::Links, text.link, said));
             }
             return;
         };
@@ -227,13 +233,7 @@ impl Reader<'_> {
             }
             (follow, Said::Link) => {
                 if !scope.is_quoted {
-                    (self.see)(Marked {
-                        follow,
-                        link: text.link,
-                        name,
-                        size: None,
-                        expires: None,
-                    });
+                    (self.see)(Marked::link(follow, text.link, name));
                 }
             }
         }

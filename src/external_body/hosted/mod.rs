@@ -16,7 +16,6 @@ use url::Url;
 
 use self::marks::{Marked, may_show, shown};
 use self::provider::{Located, known, shared};
-pub(super) use self::sympa::read as read_sympa;
 use super::mailman::{extension_of, file_name_in};
 use super::unusable::too_many_notes;
 use super::url::read_url;

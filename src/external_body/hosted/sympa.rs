@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 use super::super::mailman::{extension_of, file_name_in};
+use super::super::reference::Reader;
 use super::super::url::read_url;
-use super::super::{ExternalBody, Follow, Form, Reading};
+use super::super::{ExternalBody, Follow, Form};
 use crate::mime::entity::uri;
-use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::mime::{Content, Header, MediaType};
 use crate::report::HostedFile;
 
 /// Octets of such a part. A sentence and a URL have a few hundred.
@@ -23,43 +24,46 @@ const PATH: &str = "/attach/";
 /// What Sympa writes in English around the name, which may hold blanks.
 const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this message"];
 
-/// Reads a part; none if it is no such note.
-pub fn read<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    part: PartId,
-    reading: &Reading,
-) -> Option<ExternalBody<'a>> {
-    let entity = tree.part(part);
-    if !reading.forms.contains(Follow::Sympa)
-        || entity.essence != "text/plain"
-        || entity.content != Content::Leaf
-        || entity.body.len() > LONGEST
-        || !tree.is_under_multipart(part)
-        || !tree
-            .disposition(original, part)
-            .eq_ignore_ascii_case(b"inline")
-    {
-        return None;
+impl<'a> Reader<'a, '_> {
+    /// Reads a part; none if it is no such note.
+    pub(in crate::external_body) fn sympa(&self) -> Option<ExternalBody<'a>> {
+        let Self {
+            original,
+            tree,
+            part,
+            reading,
+        } = *self;
+        let entity = tree.part(part);
+        if !reading.forms.contains(Follow::Sympa)
+            || entity.essence != "text/plain"
+            || entity.content != Content::Leaf
+            || entity.body.len() > LONGEST
+            || !tree.is_under_multipart(part)
+            || !tree
+                .disposition(original, part)
+                .eq_ignore_ascii_case(b"inline")
+        {
+            return None;
+        }
+        let value = tree.value(original, part, "Content-Type")?;
+        let format = MediaType::parse(value).parameter("format")?;
+        if !format.eq_ignore_ascii_case(b"flowed") {
+            return None;
+        }
+        let text = entity.encoding.decode(entity.body.of(original))?;
+        let (name, url) = note(&String::from_utf8_lossy(&text))?;
+        let target = read_url(Cow::Owned(url.clone().into_bytes()));
+        let phantom = Header::none_at(entity.body.start);
+        let mut body = ExternalBody::with(original, part, Form::Sympa, target, phantom);
+        body.hosted = Some(Box::new(HostedFile {
+            provider: "sympa",
+            name: Some(name.clone()),
+            link: uri(&url),
+            expires: None,
+        }));
+        body.file_name = Some(name);
+        Some(body)
     }
-    let value = tree.value(original, part, "Content-Type")?;
-    let format = MediaType::parse(value).parameter("format")?;
-    if !format.eq_ignore_ascii_case(b"flowed") {
-        return None;
-    }
-    let text = entity.encoding.decode(entity.body.of(original))?;
-    let (name, url) = note(&String::from_utf8_lossy(&text))?;
-    let target = read_url(Cow::Owned(url.clone().into_bytes()));
-    let phantom = Header::none_at(entity.body.start);
-    let mut body = ExternalBody::with(original, part, Form::Sympa, target, phantom);
-    body.hosted = Some(Box::new(HostedFile {
-        provider: "sympa",
-        name: Some(name.clone()),
-        link: uri(&url),
-        expires: None,
-    }));
-    body.file_name = Some(name);
-    Some(body)
 }
 
 /// The name and the URL that a note holds, and nothing besides.
