@@ -48,28 +48,13 @@ impl Measure {
     }
 }
 
-/// What is counted of a body.
-#[derive(Clone, Copy)]
-struct Count {
-    body: usize,
-    /// The same of the line end behind it.
-    behind: usize,
-}
+/// What is counted of a body: without the line end behind it, and with that.
+type Counts = [usize; 2];
 
-impl Count {
-    /// Whether a field with these digits counts the line end as well; none if it is false.
-    fn told_by(self, digits: &[u8]) -> Option<bool> {
-        [false, true]
-            .into_iter()
-            .find(|&with_line_end| self.written(with_line_end).as_bytes() == digits)
-    }
-
-    fn written(self, with_line_end: bool) -> String {
-        match with_line_end {
-            true => (self.body + self.behind).to_string(),
-            false => self.body.to_string(),
-        }
-    }
+/// Which of the two a field with these digits says; none if it is false.
+fn told(counts: Counts, digits: &[u8]) -> Option<usize> {
+    let mut counts = counts.iter();
+    counts.position(|count| count.to_string().as_bytes() == digits)
 }
 
 pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
@@ -112,13 +97,9 @@ pub(crate) fn corrected(
         }
         correction.leave(part);
     }
-    let Correction {
-        group,
-        is_reversible,
-        ..
-    } = correction;
+    let is_reversible = correction.is_reversible;
     // Different fields do not overlap.
-    let fields = Edits::of(group).unwrap_or_default();
+    let fields = Edits::of(correction.group).unwrap_or_default();
     (edits.then(original.len(), fields), is_reversible)
 }
 
@@ -173,7 +154,7 @@ impl<'c> BodyCounts<'c> {
         }
     }
 
-    fn count(&self, part: PartId, measure: Measure) -> Count {
+    fn count(&self, part: PartId, measure: Measure) -> Counts {
         let Span { start, end } = self.tree.part(part).body;
         let behind = match self.bytes.get(end..).unwrap_or_default() {
             [b'\n', ..] => 1,
@@ -181,16 +162,11 @@ impl<'c> BodyCounts<'c> {
             _ => 0,
         };
         match measure {
-            Measure::Octets => Count {
-                body: end - start,
-                behind,
-            },
+            Measure::Octets => [end - start, end - start + behind],
             Measure::LineEnds => {
                 let before = |place| self.line_ends.get(&place).copied().unwrap_or_default();
-                Count {
-                    body: before(end) - before(start),
-                    behind: behind.min(1),
-                }
+                let body = before(end) - before(start);
+                [body, body + behind.min(1)]
             }
         }
     }
@@ -234,35 +210,28 @@ impl Correction<'_> {
         let value = trimmed(bytes, field.value);
         let says = value.of(bytes);
         let now = self.now(part, measure);
-        match self.before.count(before, measure).told_by(says) {
-            Some(with_line_end) => {
-                let written = now.written(with_line_end);
-                self.is_reversible &= now.told_by(written.as_bytes()) == Some(with_line_end);
+        match told(self.before.count(before, measure), says) {
+            Some(which) => {
+                let written = now[which].to_string();
+                self.is_reversible &= told(now, written.as_bytes()) == Some(which);
                 self.replace(part, value, written);
             }
             None if self.lengths == Lengths::Reversible => {
-                self.is_reversible &= now.told_by(says).is_none();
+                self.is_reversible &= told(now, says).is_none();
             }
             // It was of what is back.
-            None if now.told_by(says).is_some() => {}
+            None if told(now, says).is_some() => {}
             None if part == PartId::ROOT => {
-                self.replace(part, value, now.written(false));
+                self.replace(part, value, now[0].to_string());
             }
             None => self.replace(part, field.whole, String::new()),
         }
     }
 
-    fn now(&self, part: PartId, measure: Measure) -> Count {
-        let count = self.after.count(part, measure);
-        let [[octets, line_ends], _] = self.growth.get(&part).copied().unwrap_or_default();
-        let growth = match measure {
-            Measure::Octets => octets,
-            Measure::LineEnds => line_ends,
-        };
-        Count {
-            body: count.body.saturating_add_signed(growth),
-            ..count
-        }
+    fn now(&self, part: PartId, measure: Measure) -> Counts {
+        let [growth, _] = self.growth.get(&part).copied().unwrap_or_default();
+        let counts = self.after.count(part, measure);
+        counts.map(|count| count.saturating_add_signed(growth[measure as usize]))
     }
 
     fn replace(&mut self, part: PartId, span: Span, new: String) {

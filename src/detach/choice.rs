@@ -173,10 +173,7 @@ fn is_encrypted(essence: &str) -> bool {
 fn is_shown(original: &[u8], tree: &Tree, part: PartId) -> bool {
     let essence = tree.part(part).essence.as_str();
     let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
-    is_text
-        && !tree
-            .disposition(original, part)
-            .eq_ignore_ascii_case(b"attachment")
+    is_text && !tree.has_disposition(original, part, "attachment")
 }
 
 /// Why a part's header could not come back.

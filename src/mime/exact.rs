@@ -88,11 +88,9 @@ impl Wording {
             .chain(1..=LONGEST_LINE)
             .chain(any);
         lines.find_map(|line| {
-            let breaks = match line {
-                0 => 0,
-                line => symbols.div_ceil(line).saturating_sub(1),
-            };
-            let tail = ends.checked_sub(breaks).filter(|&tail| tail <= 1)?;
+            let tail = ends
+                .checked_sub(breaks(symbols, line))
+                .filter(|&tail| tail <= 1)?;
             Some(Self {
                 manner: Manner::Base64 { line },
                 newline,
@@ -117,12 +115,8 @@ impl Wording {
         match self.manner {
             Manner::Base64 { line } => {
                 let symbols = octets.len().div_ceil(3).saturating_mul(4);
-                let breaks = match line {
-                    0 => 0,
-                    line => symbols.div_ceil(line).saturating_sub(1),
-                };
                 symbols
-                    .saturating_add(breaks.saturating_mul(newline))
+                    .saturating_add(breaks(symbols, line).saturating_mul(newline))
                     .saturating_add(tail)
             }
             // An escape has three bytes, and a soft line break stands behind 73 columns at the earliest.
@@ -170,6 +164,14 @@ impl Wording {
             body.extend_from_slice(self.newline.bytes());
         }
         Some(body)
+    }
+}
+
+/// How many line ends stand between lines of base64 of so many columns; 0 is one line of any length.
+fn breaks(symbols: usize, line: usize) -> usize {
+    match line {
+        0 => 0,
+        line => symbols.div_ceil(line).saturating_sub(1),
     }
 }
 

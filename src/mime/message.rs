@@ -144,6 +144,12 @@ impl Tree {
         word.get(..end).unwrap_or_default()
     }
 
+    /// Whether that is this word.
+    pub fn has_disposition(&self, original: &[u8], id: PartId, word: &str) -> bool {
+        let own = self.disposition(original, id);
+        own.eq_ignore_ascii_case(word.as_bytes())
+    }
+
     /// Whether the input ends in this field: more of it may have followed.
     pub fn ends_in(&self, field: &Field) -> bool {
         field.whole.end == self.root().span.end

@@ -165,9 +165,8 @@ impl<'p> Documents<'p> {
     /// Whether a document is an attachment, and no part of an aggregate, where some programs call
     /// everything one.
     fn is_somebodys_file(&self, part: PartId) -> bool {
-        let word = self.tree.disposition(self.original, part);
         let parent = self.tree.part(part).parent;
-        word.eq_ignore_ascii_case(b"attachment")
+        self.tree.has_disposition(self.original, part, "attachment")
             && parent.is_none_or(|parent| self.tree.part(parent).essence != RELATED)
     }
 

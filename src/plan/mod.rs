@@ -14,18 +14,13 @@ mod protection;
 mod references;
 mod rivals;
 
-use std::rc::Rc;
-
 pub use self::bases::Bases;
 pub use self::item::{Item, Step};
 #[cfg(feature = "cli")]
 pub use self::opaque::opaque_details;
 pub use self::opaque::opaque_parts;
 pub use self::protection::protection;
-use crate::external_body::Reading;
-use crate::link::base::Base;
 use crate::mime::Tree;
-use crate::policy::Policy;
 
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
@@ -37,28 +32,7 @@ pub struct Plan<'a> {
     pub held: usize,
 }
 
-impl<'a> Plan<'a> {
-    /// Plans the references of one message, or of content that is to be put into one; `reading` says which forms there are.
-    /// `around` is the base that holds where the content is put. `room` bounds the bytes of the URLs that a base makes
-    /// absolute.
-    #[must_use]
-    pub fn of_references(
-        original: &'a [u8],
-        tree: &Tree,
-        policy: &Policy,
-        reading: &Reading,
-        around: Option<Rc<Base>>,
-        room: usize,
-    ) -> Self {
-        let (references, held) =
-            references::references(original, tree, policy, reading, around, room);
-        Self {
-            rivals: rivals::rivals(tree, &references),
-            references,
-            held,
-        }
-    }
-
+impl Plan<'_> {
     /// Takes out what stands in texts: of content that is to be put into a message they are none of its own.
     pub fn leave_notes(&mut self, tree: &Tree) {
         if self

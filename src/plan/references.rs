@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use super::Plan;
 use super::bases::Bases;
 use super::content_id::ContentIds;
 use super::item::{Item, Step, shown_url};
 use super::protection::protection;
+use super::rivals::rivals;
 use crate::external_body::{Claim, ExternalBody, Form, Reading, Referent, hosted, scrubbed};
 use crate::link::base::Base;
 use crate::link::url;
@@ -18,44 +20,53 @@ use crate::report::{Detail, Kind, Reason, Refusal, Setting};
 /// Characters of a `data:` URL in a report.
 const SHOWN_DATA: usize = 48;
 
-/// Plans the references of one message, and counts the bytes of the URLs that a base made absolute, of which there may
-/// be `room`.
-pub(super) fn references<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    policy: &Policy,
-    reading: &Reading,
-    around: Option<Rc<Base>>,
-    room: usize,
-) -> (Vec<Item<'a>>, usize) {
-    let mut bodies: Vec<ExternalBody<'a>> = tree
-        .ids()
-        .filter_map(|part| ExternalBody::read(original, tree, part, reading))
-        .collect();
-    let is_followed = |body: &&ExternalBody<'_>| {
-        let form = body.follow();
-        form.is_none_or(|form| policy.follow.contains(form))
-    };
-    let followed = bodies.iter().filter(is_followed);
-    let references: HashSet<PartId> = followed.map(|body| body.part).collect();
-    // A text with notes is content, and no reference.
-    let notes = scrubbed(original, tree, reading, &references);
-    let files = hosted(original, tree, reading, &references);
-    if !notes.is_empty() || !files.is_empty() {
-        bodies.extend(notes);
-        bodies.extend(files);
-        bodies.sort_by_key(|body| body.part);
+impl<'a> Plan<'a> {
+    /// Plans the references of one message, or of content that is to be put into one; `reading` says which forms there are.
+    /// `around` is the base that holds where the content is put. `room` bounds the bytes of the URLs that a base makes
+    /// absolute.
+    #[must_use]
+    pub fn of_references(
+        original: &'a [u8],
+        tree: &Tree,
+        policy: &Policy,
+        reading: &Reading,
+        around: Option<Rc<Base>>,
+        room: usize,
+    ) -> Self {
+        let mut bodies: Vec<ExternalBody<'a>> = tree
+            .ids()
+            .filter_map(|part| ExternalBody::read(original, tree, part, reading))
+            .collect();
+        let is_followed = |body: &&ExternalBody<'_>| {
+            let form = body.follow();
+            form.is_none_or(|form| policy.follow.contains(form))
+        };
+        let followed = bodies.iter().filter(is_followed);
+        let references: HashSet<PartId> = followed.map(|body| body.part).collect();
+        // A text with notes is content, and no reference.
+        let notes = scrubbed(original, tree, reading, &references);
+        let files = hosted(original, tree, reading, &references);
+        if !notes.is_empty() || !files.is_empty() {
+            bodies.extend(notes);
+            bodies.extend(files);
+            bodies.sort_by_key(|body| body.part);
+        }
+        let mut planner = Planner {
+            room,
+            bases: Bases::within(around),
+            original,
+            tree,
+            policy,
+            content_ids: ContentIds::read(original, tree, |part| references.contains(&part)),
+        };
+        let items = bodies.into_iter().map(|body| planner.item(body));
+        let references: Vec<Item<'a>> = items.collect();
+        Self {
+            rivals: rivals(tree, &references),
+            references,
+            held: room - planner.room,
+        }
     }
-    let mut planner = Planner {
-        room,
-        bases: Bases::within(around),
-        original,
-        tree,
-        policy,
-        content_ids: ContentIds::read(original, tree, |part| references.contains(&part)),
-    };
-    let items = bodies.into_iter().map(|body| planner.item(body)).collect();
-    (items, room - planner.room)
 }
 
 struct Planner<'p> {

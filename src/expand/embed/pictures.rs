@@ -99,12 +99,7 @@ impl<'p> Pictures<'p> {
         role: Role,
         policy: &Policy,
     ) -> Result<usize, Refusal> {
-        let url = spaces_kept(url);
-        let parsed = DataUrl::parse(url.as_bytes()).map_err(not_decoded)?;
-        let media_type = parsed.media_type();
-        let declared = media_type.essence().to_owned();
-        let label = label(media_type.parameter("charset"));
-        let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
+        let (octets, declared, label) = decoded(url, policy)?;
         let octets = Octets::shared(octets);
         let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
         let charset = charset(&kind, octets.bytes(), (&declared, label))?;
@@ -298,7 +293,7 @@ impl<'p> Pictures<'p> {
 
 /// The URL as a browser takes it: blanks within the data are data, other than in a folded parameter, for
 /// which [`DataUrl`] reads.
-pub(super) fn spaces_kept(url: &str) -> Cow<'_, str> {
+fn spaces_kept(url: &str) -> Cow<'_, str> {
     let trimmed = url.trim_matches(|symbol: char| symbol <= ' ');
     match trimmed.split_once(',') {
         Some((front, data)) if memchr::memchr(b' ', data.as_bytes()).is_some() => {
@@ -306,6 +301,19 @@ pub(super) fn spaces_kept(url: &str) -> Cow<'_, str> {
         }
         _ => Cow::Borrowed(url),
     }
+}
+
+/// What is in a `data:` URL: its octets, their type, and the label of their charset.
+pub(super) fn decoded(
+    url: &str,
+    policy: &Policy,
+) -> Result<(Vec<u8>, String, Option<String>), Refusal> {
+    let url = spaces_kept(url);
+    let parsed = DataUrl::parse(url.as_bytes()).map_err(not_decoded)?;
+    let media_type = parsed.media_type();
+    let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
+    let label = label(media_type.parameter("charset"));
+    Ok((octets, media_type.essence().to_owned(), label))
 }
 
 /// Whether a part of the mail holds these octets, for every reader.

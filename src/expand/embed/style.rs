@@ -6,11 +6,9 @@
 
 use std::borrow::Cow;
 
-use super::pictures::{self, Pictures, label, spaces_kept};
+use super::pictures::{self, Pictures, label};
 use super::wanted::SHEET;
 use crate::expand::answer::{Answer, Octets};
-use crate::expand::content::not_decoded;
-use crate::link::data::DataUrl;
 use crate::mime::picture::{self, FileType};
 use crate::plan::documents::sheet;
 use crate::policy::Policy;
@@ -21,12 +19,8 @@ pub(super) fn of_data(
     url: &str,
     policy: &Policy,
 ) -> Result<usize, Refusal> {
-    let url = spaces_kept(url);
-    let parsed = DataUrl::parse(url.as_bytes()).map_err(not_decoded)?;
-    let media_type = parsed.media_type();
-    let charset = label(media_type.parameter("charset"));
-    let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
-    admit(&octets, Some(media_type.essence()), policy)?;
+    let (octets, declared, charset) = pictures::decoded(url, policy)?;
+    admit(&octets, Some(&declared), policy)?;
     sheet::absolute(&octets, charset.as_deref(), None, policy.limits.body)?;
     Ok(pictures.add_text(Octets::shared(octets), (kind(), charset), None))
 }

@@ -110,9 +110,7 @@ fn is_document(original: &[u8], tree: &Tree, part: PartId) -> bool {
         entity.essence.as_str(),
         "text/html" | "application/xhtml+xml"
     ) && entity.content == Content::Leaf
-        && !tree
-            .disposition(original, part)
-            .eq_ignore_ascii_case(b"attachment")
+        && !tree.has_disposition(original, part, "attachment")
 }
 
 /// Where the file is, if the link is one that its mark may have.

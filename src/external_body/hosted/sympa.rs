@@ -39,9 +39,7 @@ impl<'a> Reader<'a, '_> {
             || entity.content != Content::Leaf
             || entity.body.len() > LONGEST
             || !tree.is_under_multipart(part)
-            || !tree
-                .disposition(original, part)
-                .eq_ignore_ascii_case(b"inline")
+            || !tree.has_disposition(original, part, "inline")
         {
             return None;
         }

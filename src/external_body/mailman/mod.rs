@@ -136,9 +136,7 @@ fn is_text(original: &[u8], tree: &Tree, part: PartId) -> bool {
     let entity = tree.part(part);
     entity.essence == "text/plain"
         && entity.content == Content::Leaf
-        && !tree
-            .disposition(original, part)
-            .eq_ignore_ascii_case(b"attachment")
+        && !tree.has_disposition(original, part, "attachment")
 }
 
 /// The text of a part in which notes are looked for. Of an encoded one it is what it says, with the line ends of the mail;

@@ -98,9 +98,7 @@ pub(crate) fn shown_inline(
     for &part in parts {
         let is_picture = tree.part(part).essence.starts_with("image/");
         if is_picture
-            && tree
-                .disposition(original, part)
-                .eq_ignore_ascii_case(b"inline")
+            && tree.has_disposition(original, part, "inline")
             && html.contains(&tree.message_of(part))
         {
             shown.entry(part).or_insert(Showing::Beside);
