@@ -16,6 +16,8 @@ pub(crate) mod sheet;
 mod shown;
 mod siblings;
 
+use std::collections::HashMap;
+
 pub(crate) use self::candidates::Fallbacks;
 pub(crate) use self::document::subtypes;
 use self::document::{Document, Language, unsupported};
@@ -25,9 +27,7 @@ use self::link_text::mentions_base;
 pub(crate) use self::referred::Showing;
 pub(crate) use self::referred::shown_inline;
 pub(crate) use self::shown::Shown;
-pub(crate) use self::siblings::Identity;
-pub(crate) use self::siblings::RELATED;
-use self::siblings::Siblings;
+use super::bases::Bases;
 use super::protection::protection;
 use crate::edit::{Edit, Group};
 use crate::ledger::Ledger;
@@ -40,6 +40,19 @@ use crate::report::{Reason, Refusal};
 /// Bytes of a link, at most: no server takes as many, and it would be held several times.
 const LONGEST: usize = 1 << 20;
 
+/// The type of an aggregate: a root and what it refers to (RFC 2387).
+pub(crate) const RELATED: &str = "multipart/related";
+
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) content_id: String,
+    /// Whether the part has none yet.
+    pub(crate) is_made: bool,
+}
+
+/// How many parts bear each Content-ID, by the message that they belong to.
+type Bearers = HashMap<(PartId, String), usize>;
+
 /// What was decided about a document, its edits, and a remark on its Content-MD5, if it has one.
 type Edited<T> = (T, Group, Option<&'static str>);
 
@@ -49,7 +62,19 @@ pub(crate) struct Documents<'p> {
     original: &'p [u8],
     tree: &'p Tree,
     policy: &'p Policy,
-    siblings: Siblings<'p>,
+    bases: Bases,
+    /// For every multipart/related that was looked at: whether any part of it can be meant, or why that is not known.
+    have_targets: HashMap<PartId, Result<bool, Refusal>>,
+    /// For every location: the part that has it in each multipart/related. A link may stand in 64 of them, and
+    /// a long URL is looked up once.
+    located: HashMap<String, HashMap<PartId, PartId>>,
+    /// Bytes of these locations: one long base may stand above ten thousand relative ones.
+    held: usize,
+    /// How many parts of one message bear one Content-ID; made when it is first asked for.
+    bearers: Option<Bearers>,
+    /// The Content-ID of every part that a link means: reading or making one for each link would
+    /// cost the part's size times their number.
+    identities: HashMap<PartId, Identity>,
 }
 
 impl<'p> Documents<'p> {
@@ -58,12 +83,13 @@ impl<'p> Documents<'p> {
             original,
             tree,
             policy,
-            siblings: Siblings::new(original, tree, policy),
+            bases: Bases::default(),
+            have_targets: HashMap::new(),
+            located: HashMap::new(),
+            held: 0,
+            bearers: None,
+            identities: HashMap::new(),
         }
-    }
-
-    pub(crate) fn identity(&mut self, part: PartId) -> &Identity {
-        self.siblings.identity(part)
     }
 
     /// Decodes and reads a document, and makes the changes that `decide` wants. None if the part is no document, or
@@ -83,8 +109,8 @@ impl<'p> Documents<'p> {
         let Some(language) = self.language(part) else {
             return Ok(None);
         };
-        let base = self.siblings.base_of(part);
-        let related = self.siblings.around(part, ledger)?;
+        let base = self.base_of(part);
+        let related = self.around(part, ledger)?;
         let is_hopeless = !always && base.is_none() && related.is_empty();
         let charset = match self.charset(part) {
             Err(_) if is_hopeless => return Ok(None),

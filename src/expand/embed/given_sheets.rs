@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::container::Container;
+use super::pictures::New;
 use super::places::{self, Meaning, Place, Places};
-use super::shape::New;
 use super::style;
 use super::wanted::Wanted;
 use super::{Given, Pending};
@@ -107,7 +107,6 @@ impl Pending<'_> {
         let Some((octets, charset)) = self.pictures.text(number) else {
             return;
         };
-        let policy = session.policy();
         places.most_nested = session.ledger.room_for_nested();
         let mut found = Vec::new();
         let from = (document, steps + 1, 0);
@@ -115,7 +114,7 @@ impl Pending<'_> {
             document,
             &mut session.ledger,
             (octets.bytes(), charset.as_deref()),
-            |shown| found.extend(places.place(shown, from, policy, &mut self.pictures)),
+            |shown| found.extend(places.place(shown, from, &mut self.pictures)),
         );
         found.extend(places.unseen(0));
         entry.insert(looked.map(|()| found));
@@ -205,18 +204,17 @@ impl Pending<'_> {
     ) -> Result<String, Refusal> {
         let (content_id, is_there) = self.pictures.identity(container, number);
         let url = format!("cid:{}", cid_escaped(&content_id));
-        if is_there || self.shapes.holds(container, number) || accepted.contains(&number) {
+        if is_there || self.holds(container, number) || accepted.contains(&number) {
             return Ok(url);
         }
         // Pictures that were accepted are no parts yet.
         let parts = session.policy().limits.parts;
-        self.shapes
-            .judge_parts(container, parts.saturating_sub(accepted.len()))?;
+        self.judge_parts(container, parts.saturating_sub(accepted.len()))?;
         // A sheet that does not fit may be referred to by thousands: to find that out is work as well.
         let octets = self.pictures.octets(number).len();
         session.ledger.work(octets * 3)?;
         let most = self.most(container, number)?;
-        let cost = self.shapes.cost(container, most) + OUR_URL;
+        let cost = self.cost(container, most) + OUR_URL;
         session.ledger.grow(cost as i64 - replaced as i64)?;
         accepted.insert(number);
         Ok(url)
@@ -265,7 +263,7 @@ impl Pending<'_> {
             // It was counted as more.
             session.ledger.lose(most as i64 - new.len() as i64);
         }
-        self.shapes.put(container, new);
+        self.put_part(container, new);
     }
 }
 

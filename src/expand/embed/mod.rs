@@ -21,9 +21,8 @@ mod wanted;
 use std::collections::{HashMap, HashSet};
 
 use self::container::Container;
-use self::pictures::Pictures;
+use self::pictures::{New, Pictures};
 use self::places::{Meaning, Place, Places};
-use self::shape::{New, Shapes};
 use self::wanted::SHEET;
 use super::answer::Answer;
 use super::part_edits::PartEdits;
@@ -58,8 +57,7 @@ impl Embedding {
 pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> Embedding {
     let mut pictures = Pictures::new(original, tree, session.policy());
     let mut documents = Documents::new(original, tree, session.policy());
-    let (with, mail) = ((session.policy(), &mut session.ledger), (original, tree));
-    let mut places = Places::find(with, mail, &mut documents, &mut pictures);
+    let mut places = Places::find(&mut session.ledger, &mut documents, &mut pictures);
     for (_, found) in &mut places.documents {
         if let Ok(found) = found {
             trackers::shown_as_well(found, &places.urls);
@@ -69,7 +67,10 @@ pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> 
         original,
         tree,
         documents,
-        shapes: Shapes::new(original, tree),
+        new: Vec::new(),
+        held: HashSet::new(),
+        wrapped: Vec::new(),
+        present: tree.ids().count(),
         answers: HashMap::new(),
         pictures,
         sheets: HashMap::new(),
@@ -126,7 +127,13 @@ struct Pending<'p> {
     original: &'p [u8],
     tree: &'p Tree,
     documents: Documents<'p>,
-    shapes: Shapes<'p>,
+    /// New parts of the document that is decided about, with what each costs.
+    new: Vec<(New, usize)>,
+    held: HashSet<(Container, usize)>,
+    /// Documents around which a multipart is made.
+    wrapped: Vec<PartId>,
+    /// How many parts the message has, with those that were made.
+    present: usize,
     /// The picture that came from each URL, by its number in [`Places::urls`].
     answers: HashMap<usize, Result<usize, Refusal>>,
     pictures: Pictures<'p>,
@@ -205,7 +212,7 @@ impl Pending<'_> {
         }
         places::point_options(found, &mut values, &mut fallbacks);
         if !values.is_empty() {
-            let new = self.shapes.octets();
+            let new = self.new_octets();
             session.ledger.restore_gained(gained);
             let (documents, ledger) = (&mut self.documents, &mut session.ledger);
             let rewritten = documents.embedded(part, ledger, &values, &fallbacks);
@@ -222,7 +229,7 @@ impl Pending<'_> {
             if let Err(refusal) = kept {
                 session.ledger.restore_gained(gained);
                 if let Some(container) = container {
-                    self.shapes.take_back(container);
+                    self.take_back(container);
                 }
                 let is_put_in =
                     |row: &&mut Row| !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch);
@@ -253,7 +260,7 @@ impl Pending<'_> {
         places: &Places,
     ) -> Result<(), Refusal> {
         let group = match container {
-            Some(container) => self.shapes.edits(container, group, &self.pictures),
+            Some(container) => self.with_parts(container, group),
             None => group,
         };
         let meant = kept.filter_map(|place| match place.meaning {
@@ -264,7 +271,7 @@ impl Pending<'_> {
         let named = named.filter_map(|part| Some((part, places.made.get(&part)?.as_str())));
         self.edits.change(group, named)?;
         if let Some(container) = container {
-            self.shapes.keep(container);
+            self.keep_parts(container);
         }
         Ok(())
     }
@@ -295,9 +302,9 @@ impl Pending<'_> {
             return self.give_sheet(session, within, (picture, place.octets), places);
         }
         let (content_id, is_there) = self.pictures.identity(container, picture);
-        if !is_there && !self.shapes.holds(container, picture) {
+        if !is_there && !self.holds(container, picture) {
             let parts = session.policy().limits.parts;
-            if let Err(refusal) = self.shapes.judge_parts(container, parts) {
+            if let Err(refusal) = self.judge_parts(container, parts) {
                 return Given::Refused(refusal);
             }
             // The old URL is counted off when the document is written.
@@ -310,13 +317,13 @@ impl Pending<'_> {
                 header: self.pictures.header(picture, &content_id, newline),
                 body: base64_length_with(octets, newline),
             };
-            let cost = self.shapes.cost(container, new.len());
+            let cost = self.cost(container, new.len());
             let longest = content_id.len() + "cid:%40".len();
             let growth = (cost + longest) as i64 - place.octets as i64;
             if let Err(refusal) = session.ledger.grow(growth) {
                 return Given::Refused(refusal);
             }
-            self.shapes.put(container, new);
+            self.put_part(container, new);
         }
         Given::Url(format!("cid:{}", cid_escaped(&content_id)))
     }
@@ -344,12 +351,12 @@ impl Pending<'_> {
             Some(Err(refusal)) => Err(refusal.clone()),
             Some(Ok(Some(answer))) => {
                 let answer: Answer = answer.clone();
-                let (pictures, policy) = (&mut self.pictures, session.policy());
+                let pictures = &mut self.pictures;
                 let urls = (wanted.url.as_str(), wanted.source.as_str());
                 match wanted.is_sheet {
-                    false => pictures.of_answer(&answer, urls, policy),
+                    false => pictures.of_answer(&answer, urls),
                     true => match session.ledger.work(answer.len() * 3) {
-                        Ok(()) => style::of_answer(pictures, &answer, urls, policy),
+                        Ok(()) => style::of_answer(pictures, &answer, urls),
                         Err(refusal) => Err(refusal),
                     },
                 }
@@ -460,7 +467,7 @@ impl Pending<'_> {
     }
 
     fn finish(mut self) -> Embedding {
-        for &document in &self.shapes.wrapped {
+        for &document in &self.wrapped {
             let number = self.tree.number(document);
             // A multipart that is alone in a message has the number of the message.
             let made = match self.tree.is_under_multipart(document) {

@@ -17,7 +17,7 @@ use crate::link::value::Role;
 use crate::mime::charset::Charset;
 use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::{self, FileType};
-use crate::mime::transfer::with_newlines;
+use crate::mime::transfer::{append_base64, with_newlines};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::protection;
 use crate::policy::{Policy, Target, Trackers};
@@ -66,9 +66,9 @@ struct Picture {
 }
 
 pub(super) struct Pictures<'p> {
-    original: &'p [u8],
-    tree: &'p Tree,
-    policy: &'p Policy,
+    pub(super) original: &'p [u8],
+    pub(super) tree: &'p Tree,
+    pub(super) policy: &'p Policy,
     pictures: Vec<Picture>,
     known: HashMap<(String, &'static str, Option<String>), usize>,
     blank: Option<usize>,
@@ -93,12 +93,8 @@ impl<'p> Pictures<'p> {
         self.pictures.len()
     }
 
-    pub(super) fn of_data(
-        &mut self,
-        url: &str,
-        role: Role,
-        policy: &Policy,
-    ) -> Result<usize, Refusal> {
+    pub(super) fn of_data(&mut self, url: &str, role: Role) -> Result<usize, Refusal> {
+        let policy = self.policy;
         let (octets, declared, label) = decoded(url, policy)?;
         let octets = Octets::shared(octets);
         let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
@@ -110,8 +106,8 @@ impl<'p> Pictures<'p> {
         &mut self,
         answer: &Answer,
         urls: (&str, &str),
-        policy: &Policy,
     ) -> Result<usize, Refusal> {
+        let policy = self.policy;
         let declared = answer.essence();
         let label = label(answer.charset().as_deref());
         let octets = answer.octets();
@@ -300,6 +296,27 @@ fn spaces_kept(url: &str) -> Cow<'_, str> {
             Cow::Owned(format!("{front},{}", data.replace(' ', "%20")))
         }
         _ => Cow::Borrowed(url),
+    }
+}
+
+/// A new part. Its body is only written where it is to stand.
+pub(super) struct New {
+    pub(super) content_id: String,
+    /// The number of what it stands for, and of the content that is in it: of a style sheet, one with other URLs.
+    pub(super) picture: usize,
+    pub(super) shown: usize,
+    pub(super) header: Vec<u8>,
+    pub(super) body: usize,
+}
+
+impl New {
+    pub(super) fn len(&self) -> usize {
+        self.header.len() + self.body
+    }
+
+    pub(super) fn append_to(&self, bytes: &mut Vec<u8>, pictures: &Pictures<'_>, newline: Newline) {
+        bytes.extend_from_slice(&self.header);
+        append_base64(pictures.octets(self.shown), newline, bytes);
     }
 }
 

@@ -90,11 +90,11 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn find(
-        (policy, ledger): (&Policy, &mut Ledger),
-        (original, tree): (&[u8], &Tree),
+        ledger: &mut Ledger,
         documents: &mut Documents<'_>,
         pictures: &mut Pictures<'_>,
     ) -> Self {
+        let (original, tree, policy) = (pictures.original, pictures.tree, pictures.policy);
         let mut places = Self {
             room: ledger.room_for_places(),
             ..Self::default()
@@ -117,7 +117,7 @@ impl Places {
             let mut tag = 0;
             let looked = documents.shown(part, ledger, |shown| {
                 tag += usize::from(shown.link.opens_tag);
-                found.extend(places.place(shown, (part, 1, tag), policy, pictures));
+                found.extend(places.place(shown, (part, 1, tag), pictures));
             });
             found.extend(places.unseen(tag));
             match looked {
@@ -148,9 +148,9 @@ impl Places {
         &mut self,
         shown: Shown<'_>,
         (document, steps, tag): (PartId, usize, usize),
-        policy: &Policy,
         pictures: &mut Pictures<'_>,
     ) -> Option<Place> {
+        let policy = pictures.policy;
         let known = (pictures.len(), self.urls.len());
         let link = shown.link;
         let is_wanted = is_wanted(policy.embed, link.role);
@@ -180,7 +180,7 @@ impl Places {
             let url = masked(&shown.absolute).into_owned();
             (Meaning::Refused(Box::new(refusal)), Some(shortened(&url)))
         } else {
-            self.meaning(&shown, steps, policy, pictures)
+            self.meaning(&shown, steps, pictures)
         };
         if is_sheet && matches!(meaning, Meaning::Picture(_) | Meaning::Url(_)) {
             self.sheets.push_back((meaning.clone(), document, steps));
@@ -233,9 +233,9 @@ impl Places {
         &mut self,
         shown: &Shown<'_>,
         steps: usize,
-        policy: &Policy,
         pictures: &mut Pictures<'_>,
     ) -> (Meaning, Option<String>) {
+        let policy = pictures.policy;
         let embed = policy.embed;
         let role = shown.link.role;
         // A place that was left is left by the next run, though the same picture was put in for another place.
@@ -277,8 +277,8 @@ impl Places {
                         "the data: URLs in style sheets would be more than the message has bytes";
                     Err(Refusal::lasting(Reason::TooMuchWork, detail))
                 }
-                Role::StyleSheet => style::of_data(pictures, &shown.absolute, policy),
-                _ => pictures.of_data(&shown.absolute, role, policy),
+                Role::StyleSheet => style::of_data(pictures, &shown.absolute),
+                _ => pictures.of_data(&shown.absolute, role),
             };
             let meaning = match content {
                 Ok(picture) => {

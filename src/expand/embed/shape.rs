@@ -3,17 +3,14 @@
 //! Only insertions, and Content-* fields that move inwards where a message is only HTML: all other
 //! octets stay.
 
-use std::collections::HashSet;
-
 use super::super::wrapped::{self, push_line};
+use super::Pending;
 use super::container::Container;
-use super::pictures::Pictures;
+use super::pictures::New;
 use crate::edit::{Edit, Group};
+use crate::mime::PartId;
 use crate::mime::entity::boundary;
-use crate::mime::transfer::append_base64;
-use crate::mime::{PartId, Tree};
 use crate::report::{Detail, Reason, Refusal, Setting};
-use crate::span::Newline;
 
 /// Bytes of a boundary line of ours and its line ends, at most.
 const BOUNDARY_LINE: usize = 80;
@@ -21,56 +18,12 @@ const BOUNDARY_LINE: usize = 80;
 /// Bytes of the fields and lines around a document, at most.
 const WRAPPING: usize = 300;
 
-/// A new part. Its body is only written where it is to stand.
-pub(super) struct New {
-    pub(super) content_id: String,
-    /// The number of what it stands for, and of the content that is in it: of a style sheet, one with other URLs.
-    pub(super) picture: usize,
-    pub(super) shown: usize,
-    pub(super) header: Vec<u8>,
-    pub(super) body: usize,
-}
-
-impl New {
-    pub(super) fn len(&self) -> usize {
-        self.header.len() + self.body
-    }
-
-    fn append_to(&self, bytes: &mut Vec<u8>, pictures: &Pictures<'_>, newline: Newline) {
-        bytes.extend_from_slice(&self.header);
-        append_base64(pictures.octets(self.shown), newline, bytes);
-    }
-}
-
-pub(super) struct Shapes<'p> {
-    original: &'p [u8],
-    tree: &'p Tree,
-    /// New parts of the document that is decided about, with what each costs.
-    new: Vec<(New, usize)>,
-    held: HashSet<(Container, usize)>,
-    /// Documents around which a multipart is made.
-    pub(super) wrapped: Vec<PartId>,
-    /// How many parts the message has, with those that were made.
-    present: usize,
-}
-
-impl<'p> Shapes<'p> {
-    pub(super) fn new(original: &'p [u8], tree: &'p Tree) -> Self {
-        Self {
-            original,
-            tree,
-            new: Vec::new(),
-            held: HashSet::new(),
-            wrapped: Vec::new(),
-            present: tree.ids().count(),
-        }
-    }
-
+impl Pending<'_> {
     pub(super) fn holds(&self, container: Container, picture: usize) -> bool {
         self.held.contains(&(container, picture))
     }
 
-    pub(super) fn put(&mut self, container: Container, new: New) {
+    pub(super) fn put_part(&mut self, container: Container, new: New) {
         let cost = self.cost(container, new.len());
         self.held.insert((container, new.picture));
         self.new.push((new, cost));
@@ -108,7 +61,7 @@ impl<'p> Shapes<'p> {
     }
 
     /// The costs of the document's new parts together.
-    pub(super) fn octets(&self) -> i64 {
+    pub(super) fn new_octets(&self) -> i64 {
         let octets: usize = self.new.iter().map(|(_, cost)| cost).sum();
         octets as i64
     }
@@ -121,7 +74,7 @@ impl<'p> Shapes<'p> {
     }
 
     /// The document is changed, and its parts stay.
-    pub(super) fn keep(&mut self, container: Container) {
+    pub(super) fn keep_parts(&mut self, container: Container) {
         if let Container::Wrapped(document) = container
             && !self.new.is_empty()
         {
@@ -133,64 +86,59 @@ impl<'p> Shapes<'p> {
     }
 
     /// The edits of the document and of its new parts. Fields move in their changed form.
-    pub(super) fn edits(&self, container: Container, own: Group, pictures: &Pictures<'_>) -> Group {
+    pub(super) fn with_parts(&self, container: Container, own: Group) -> Group {
         match container {
             _ if self.new.is_empty() => own,
-            Container::Extended { related, end } => self.extended((related, end), own, pictures),
+            Container::Extended { related, end } => self.extended((related, end), own),
             Container::Wrapped(document) if self.tree.is_message(document) => {
-                self.wrapped_message(document, own, pictures)
+                self.wrapped_message(document, own)
             }
-            Container::Wrapped(document) => self.wrapped(document, own, pictures),
+            Container::Wrapped(document) => self.wrapped_part(document, own),
         }
     }
 
-    fn extended(
-        &self,
-        (related, end): (PartId, usize),
-        mut group: Group,
-        pictures: &Pictures<'_>,
-    ) -> Group {
+    fn extended(&self, (related, end): (PartId, usize), mut group: Group) -> Group {
         let boundary = self.tree.part(related).content.boundary();
         let boundary = boundary.unwrap_or_default();
-        group.extend(self.parts(end, boundary, false, pictures));
+        group.extend(self.new_parts(end, boundary, false));
         group
     }
 
     /// The edits by which the new parts of the document come in.
-    fn parts(&self, at: usize, boundary: &[u8], is_made: bool, pictures: &Pictures<'_>) -> Group {
+    fn new_parts(&self, at: usize, boundary: &[u8], is_made: bool) -> Group {
         let newline = self.tree.newline;
         let new = self.new.iter().map(|(part, _)| {
-            let write = |bytes: &mut Vec<u8>| part.append_to(bytes, pictures, newline);
+            let write = |bytes: &mut Vec<u8>| part.append_to(bytes, &self.pictures, newline);
             (part.len(), write)
         });
         wrapped::parts(at, boundary, newline, is_made, new)
     }
 
-    fn wrapped(&self, document: PartId, mut group: Group, pictures: &Pictures<'_>) -> Group {
+    fn wrapped_part(&self, document: PartId, mut group: Group) -> Group {
         let newline = self.tree.newline.bytes();
         let entity = self.tree.part(document);
         let boundary = self.boundary(document);
-        let mut front = self.fields(document, &boundary);
+        let mut front = self.related_fields(document, &boundary);
         front.extend_from_slice(newline);
         push_line(&mut front, &[b"--", boundary.as_bytes()], newline);
         let abuts = self.tree.abuts_boundary(self.original, document);
         group.push(Edit::insert(entity.span.start, front));
-        self.put_behind(document, &boundary, pictures, abuts, &mut group);
+        self.put_behind(document, &boundary, abuts, &mut group);
         group
     }
 
     /// A message that is only HTML: its Content-* fields, as they are to be, move into the new part.
-    fn wrapped_message(&self, document: PartId, own: Group, pictures: &Pictures<'_>) -> Group {
+    fn wrapped_message(&self, document: PartId, own: Group) -> Group {
         let boundary = self.boundary(document);
-        let fields = self.fields(document, &boundary);
+        let fields = self.related_fields(document, &boundary);
         let mut group =
             wrapped::message((self.original, self.tree), document, own, fields, &boundary);
         let ends_line = wrapped::ends_line(self.original, self.tree, document);
-        self.put_behind(document, &boundary, pictures, ends_line, &mut group);
+        self.put_behind(document, &boundary, ends_line, &mut group);
         group
     }
 
-    fn fields(&self, document: PartId, boundary: &str) -> Vec<u8> {
+    fn related_fields(&self, document: PartId, boundary: &str) -> Vec<u8> {
         let newline = self.tree.newline.bytes();
         let entity = self.tree.part(document);
         let mut fields = Vec::new();
@@ -214,16 +162,9 @@ impl<'p> Shapes<'p> {
 
     /// Puts the new parts behind a document, and the line that closes its multipart. That line has an end of its own
     /// where none follows.
-    fn put_behind(
-        &self,
-        document: PartId,
-        boundary: &str,
-        pictures: &Pictures<'_>,
-        ends_line: bool,
-        group: &mut Group,
-    ) {
+    fn put_behind(&self, document: PartId, boundary: &str, ends_line: bool, group: &mut Group) {
         let end = self.tree.part(document).span.end;
-        group.extend(self.parts(end, boundary.as_bytes(), true, pictures));
+        group.extend(self.new_parts(end, boundary.as_bytes(), true));
         let close = wrapped::close(boundary, ends_line, self.tree.newline);
         group.push(Edit::insert(end, close));
     }

@@ -14,11 +14,8 @@ use crate::plan::documents::sheet;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
-pub(super) fn of_data(
-    pictures: &mut Pictures<'_>,
-    url: &str,
-    policy: &Policy,
-) -> Result<usize, Refusal> {
+pub(super) fn of_data(pictures: &mut Pictures<'_>, url: &str) -> Result<usize, Refusal> {
+    let policy = pictures.policy;
     let (octets, declared, charset) = pictures::decoded(url, policy)?;
     admit(&octets, Some(&declared), policy)?;
     sheet::absolute(&octets, charset.as_deref(), None, policy.limits.body)?;
@@ -31,8 +28,8 @@ pub(super) fn of_answer(
     pictures: &mut Pictures<'_>,
     answer: &Answer,
     (url, source): (&str, &str),
-    policy: &Policy,
 ) -> Result<usize, Refusal> {
+    let policy = pictures.policy;
     let octets = answer.octets();
     admit(octets.bytes(), answer.essence().as_deref(), policy)?;
     let charset = label(answer.charset().as_deref());

@@ -234,9 +234,7 @@ impl Documents<'_> {
         }
         let fragment = absolute.get(without_fragment(&absolute).len()..);
         let fragment = fragment.unwrap_or_default();
-        let sibling = self
-            .siblings
-            .meant(document.part, &document.related, &absolute);
+        let sibling = self.meant(document.part, &document.related, &absolute);
         let essence = sibling.map_or("", |sibling| self.tree.part(sibling).essence.as_str());
         // Browsers find no `cid:` URL with a fragment. Of an SVG it may mean one picture of several, of others
         // nothing.
@@ -249,8 +247,8 @@ impl Documents<'_> {
         let new = match resolved.part {
             Some(sibling) => {
                 // Parts in one another are hashed anew for each of them that is meant.
-                ledger.work(self.siblings.cost_of_identity(sibling))?;
-                let content_id = cid_escaped(&self.siblings.identity(sibling).content_id);
+                ledger.work(self.cost_of_identity(sibling))?;
+                let content_id = cid_escaped(&self.identity(sibling).content_id);
                 format!("cid:{content_id}{fragment}")
             }
             None if is_within_message => return Ok(resolved),

@@ -171,7 +171,7 @@ impl Documents<'_> {
             if let Some(value) = self.tree.value(self.original, part, "Content-ID") {
                 names.ids.entry(folded(value)).or_default().push(part);
             }
-            let Some(url) = self.siblings.location_of(part) else {
+            let Some(url) = self.location_of(part) else {
                 continue;
             };
             if ledger.work(url.len()).is_err() || url.len() > ledger.room_for_urls() {
@@ -202,7 +202,7 @@ impl Documents<'_> {
             return None;
         }
         let document = Document::read(part, language, &octets, charset);
-        let base = document.base_within(self.siblings.base_of(part));
+        let base = document.base_within(self.base_of(part));
         let base_url = base_url(base.as_deref());
         let scheme = scheme(&base_url);
         let mut is_whole = document.refusal(entity.encoding).is_none();

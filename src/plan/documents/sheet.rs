@@ -114,7 +114,7 @@ impl Documents<'_> {
     ) -> Result<(), Refusal> {
         ledger.work(octets.len() * 3)?;
         let document = read(octets, label)?;
-        let related = self.siblings.around(beside, ledger)?;
+        let related = self.around(beside, ledger)?;
         for (ordinal, link) in document.links.iter().enumerate() {
             let Some(value) = document.value(&link) else {
                 continue;
@@ -128,10 +128,10 @@ impl Documents<'_> {
             }
             let sibling = match is_data(&absolute) {
                 true => None,
-                false => self.siblings.located(beside, &related, &absolute).next(),
+                false => self.located(beside, &related, &absolute).next(),
             };
             if let Some(part) = sibling {
-                ledger.work(self.siblings.cost_of_identity(part))?;
+                ledger.work(self.cost_of_identity(part))?;
             }
             show(self.shown_as((ordinal, link), None, absolute, sibling));
         }

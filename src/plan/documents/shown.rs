@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::Documents;
 use super::candidates::{self, Fallbacks};
 use super::document::Language;
 use super::link_text::{base_url, holds_carried, raw, readable, scheme};
-use super::siblings::Identity;
+use super::{Documents, Identity};
 use crate::edit::Group;
 use crate::ledger::Ledger;
 use crate::link::base::Base;
@@ -98,13 +97,10 @@ impl Documents<'_> {
                     // It holds its content, and may be long.
                     true => None,
                     false if value.is_none() => None,
-                    false => {
-                        let siblings = &documents.siblings;
-                        siblings.meant(document.part, &document.related, &absolute)
-                    }
+                    false => documents.meant(document.part, &document.related, &absolute),
                 };
                 if let Some(part) = sibling {
-                    let cost = documents.siblings.cost_of_identity(part);
+                    let cost = documents.cost_of_identity(part);
                     ledger.work(cost)?;
                 }
                 let relative = (relation != Relation::Absolute).then_some(has_base);
@@ -137,7 +133,7 @@ impl Documents<'_> {
             }
         };
         let sibling = meant.filter(is_fit);
-        let sibling = sibling.map(|part| (part, self.siblings.identity(part).clone()));
+        let sibling = sibling.map(|part| (part, self.identity(part).clone()));
         Shown {
             ordinal,
             link,

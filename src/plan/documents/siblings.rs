@@ -4,68 +4,20 @@
 //! holds its content and its Content-ID is its own: a reader that is asked for a reference, or for one of
 //! two parts with one id, shows nothing or the wrong thing.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use md5::{Digest as _, Md5};
 
-use super::super::bases::Bases;
 use super::super::protection::protection;
+use super::{Bearers, Documents, Identity, RELATED};
 use crate::external_body::{ExternalBody, holds_blank, identifier};
 use crate::ledger::Ledger;
 use crate::link::base::{Base, location};
 use crate::link::url::{equivalence_key, without_fragment};
 use crate::mime::{Content, PartId, Tree};
-use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
-/// The type of an aggregate: a root and what it refers to (RFC 2387).
-pub(crate) const RELATED: &str = "multipart/related";
-
-pub(super) struct Siblings<'p> {
-    original: &'p [u8],
-    tree: &'p Tree,
-    policy: &'p Policy,
-    bases: Bases,
-    /// For every multipart/related that was looked at: whether any part of it can be meant, or why that is not known.
-    have_targets: HashMap<PartId, Result<bool, Refusal>>,
-    /// For every location: the part that has it in each multipart/related. A link may stand in 64 of them, and
-    /// a long URL is looked up once.
-    located: HashMap<String, HashMap<PartId, PartId>>,
-    /// Bytes of these locations: one long base may stand above ten thousand relative ones.
-    held: usize,
-    /// How many parts of one message bear one Content-ID; made when it is first asked for.
-    bearers: Option<Bearers>,
-    /// The Content-ID of every part that a link means: reading or making one for each link would
-    /// cost the part's size times their number.
-    identities: HashMap<PartId, Identity>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    pub(crate) content_id: String,
-    /// Whether the part has none yet.
-    pub(crate) is_made: bool,
-}
-
-/// How many parts bear each Content-ID, by the message that they belong to.
-type Bearers = HashMap<(PartId, String), usize>;
-
-impl<'p> Siblings<'p> {
-    pub(super) fn new(original: &'p [u8], tree: &'p Tree, policy: &'p Policy) -> Self {
-        Self {
-            original,
-            tree,
-            policy,
-            bases: Bases::default(),
-            have_targets: HashMap::new(),
-            located: HashMap::new(),
-            held: 0,
-            bearers: None,
-            identities: HashMap::new(),
-        }
-    }
-
+impl Documents<'_> {
     pub(super) fn base_of(&mut self, part: PartId) -> Option<Rc<Base>> {
         self.bases.of(self.original, self.tree, part)
     }
@@ -126,7 +78,7 @@ impl<'p> Siblings<'p> {
             .filter(move |&part| !self.tree.are_alternatives(document, part))
     }
 
-    /// Bytes that [`Siblings::identity`] looks at: all of a part is hashed once.
+    /// Bytes that [`Documents::identity`] looks at: all of a part is hashed once.
     pub(super) fn cost_of_identity(&self, part: PartId) -> usize {
         match self.identities.contains_key(&part) {
             true => 0,
@@ -134,7 +86,7 @@ impl<'p> Siblings<'p> {
         }
     }
 
-    pub(super) fn identity(&mut self, part: PartId) -> &Identity {
+    pub(crate) fn identity(&mut self, part: PartId) -> &Identity {
         let identity = match self.identities.remove(&part) {
             Some(known) => known,
             None => {
