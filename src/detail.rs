@@ -98,10 +98,12 @@ impl fmt::Display for Setting {
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Detail {
     text: String,
-    /// The settings that it speaks of, in the order of the text; where the words of each stand in that; and what it allows
-    /// and what was found.
-    named: Vec<(Setting, usize, Option<(u64, u64)>)>,
+    /// In the order of the text.
+    named: Vec<Mention>,
 }
+
+/// A setting that a sentence speaks of, where its words stand in the text, and what it allows and what was found.
+type Mention = (Setting, usize, Option<(u64, u64)>);
 
 impl Detail {
     /// The settings that it speaks of.

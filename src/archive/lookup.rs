@@ -55,8 +55,12 @@ struct Captured {
     answer: Answer,
 }
 
-/// The nearest capture; or why it is not what is wanted, and what it is, if it has content all the same.
-type Nearest = Result<Captured, (Detail, Option<Captured>)>;
+/// What came of asking for the nearest capture.
+enum Nearest {
+    Wanted(Captured),
+    /// It is not what is wanted: why, and what it is, if it has content all the same.
+    Other(Detail, Option<Captured>),
+}
 
 /// What is asked for, and until when.
 struct Wish<'w> {
@@ -108,8 +112,8 @@ impl Archive {
             allowance: Allowance::until(request.deadline),
         };
         let (why, instead) = match self.nearest(&wish, original.clone(), wish.date)? {
-            Ok(found) => return Ok(found),
-            Err(other) => other,
+            Nearest::Wanted(found) => return Ok(found),
+            Nearest::Other(why, instead) => (why, instead),
         };
         let Some(index) = &self.index else {
             return instead.ok_or_else(|| not_archived(why));
@@ -120,7 +124,7 @@ impl Archive {
             None => Ok(None),
         });
         match (better, instead) {
-            (Ok(Some(Ok(found))), _) | (Ok(_), Some(found)) => Ok(found),
+            (Ok(Some(Nearest::Wanted(found))), _) | (Ok(_), Some(found)) => Ok(found),
             (Ok(_), None) => Err(not_archived(why)),
             (Err(refusal), _) => Err(Refusal {
                 detail: why.then(", and of another: ").then(refusal.detail),
@@ -174,7 +178,7 @@ impl Archive {
                 (status, Some(at)) => {
                     let when = time::words(at);
                     let why = format!("its nearest capture, of {when}, is a {status}");
-                    return Ok(Err((why.into(), None)));
+                    return Ok(Nearest::Other(why.into(), None));
                 }
                 (200, None) => {
                     return Err(not_archived(
@@ -229,14 +233,14 @@ impl Archive {
         if !self.window.holds(wish.date, found.at) {
             let why = Detail::from(format!("its nearest capture, of {when}, is outside "))
                 .naming(Setting::ArchiveWindow);
-            return Err((why, None));
+            return Nearest::Other(why, None);
         }
         let named = text(&found.answer.headers, &header::CONTENT_TYPE);
         match agrees(wish.accept, named.as_deref()) {
-            true => Ok(found),
+            true => Nearest::Wanted(found),
             false => {
                 let why = format!("its nearest capture, of {when}, has another type");
-                Err((why.into(), Some(found)))
+                Nearest::Other(why.into(), Some(found))
             }
         }
     }
