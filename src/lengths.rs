@@ -48,11 +48,9 @@ impl Measure {
     }
 }
 
-/// What is counted of a body: without the line end behind it, and with that.
-type Counts = [usize; 2];
-
-/// Which of the two a field with these digits says; none if it is false.
-fn told(counts: Counts, digits: &[u8]) -> Option<usize> {
+/// Which of the two a field with these digits says, a count without the line end behind a body or with that; none if it is
+/// false.
+fn told(counts: [usize; 2], digits: &[u8]) -> Option<usize> {
     let mut counts = counts.iter();
     counts.position(|count| count.to_string().as_bytes() == digits)
 }
@@ -154,7 +152,7 @@ impl<'c> BodyCounts<'c> {
         }
     }
 
-    fn count(&self, part: PartId, measure: Measure) -> Counts {
+    fn count(&self, part: PartId, measure: Measure) -> [usize; 2] {
         let Span { start, end } = self.tree.part(part).body;
         let behind = match self.bytes.get(end..).unwrap_or_default() {
             [b'\n', ..] => 1,
@@ -228,7 +226,7 @@ impl Correction<'_> {
         }
     }
 
-    fn now(&self, part: PartId, measure: Measure) -> Counts {
+    fn now(&self, part: PartId, measure: Measure) -> [usize; 2] {
         let [growth, _] = self.growth.get(&part).copied().unwrap_or_default();
         let counts = self.after.count(part, measure);
         counts.map(|count| count.saturating_add_signed(growth[measure as usize]))

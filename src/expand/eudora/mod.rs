@@ -77,12 +77,12 @@ impl Session<'_> {
         let flattened = &flattened;
         let boundaries = [flattened.boundary.as_bytes(), flattened.inner.as_bytes()];
         let in_body = flattened.notes().count() - flattened.named.len();
-        let mut shown = Referred::default();
+        let mut shown: Option<Referred> = None;
         let mut found: Vec<Option<File>> = Vec::new();
         for (index, note) in flattened.notes().enumerate() {
             let mut row = of_note(note);
-            if note.is_embedded && !shown.is_read {
-                shown = Referred::of(flattened);
+            if note.is_embedded {
+                shown.get_or_insert_with(|| shown::links(flattened));
             }
             let claimed = files.claim(note, (number, index));
             let file = claimed.and_then(|named| {
@@ -90,7 +90,7 @@ impl Session<'_> {
                     &files,
                     &named,
                     note,
-                    &mut shown,
+                    shown.as_mut().filter(|_| note.is_embedded),
                     (flattened.newline, &boundaries),
                     &mut row,
                 )
@@ -154,7 +154,7 @@ impl Session<'_> {
         files: &EudoraFiles,
         named: &Named,
         note: &EudoraNote,
-        shown: &mut Referred,
+        shown: Option<&mut Referred>,
         (newline, boundaries): (Newline, &[&[u8]]),
         row: &mut Row,
     ) -> Result<File, Refusal> {
@@ -184,10 +184,7 @@ impl Session<'_> {
         };
         row.media_type = Some(obtained.essence.clone());
         policy.judge_type(&obtained.essence)?;
-        let link = match note.is_embedded {
-            true => shown.take(note.hashes),
-            false => None,
-        };
+        let link = shown.and_then(|links| shown::take(links, note.hashes));
         let is_text = obtained.essence.starts_with("text/");
         let octets = obtained.octets.bytes();
         let encoded = match is_text.then(|| lines_of(octets)).flatten() {
