@@ -452,13 +452,11 @@ impl<S: Send> AccountRun<'_, S> {
             if let Some(fate) = run.resumed.take() {
                 return Ok(fate);
             }
-            if let Some(turn) = &turn {
-                turn.wait(run.job.stop)?;
-            }
-            let least = run.least;
+            let (least, stop) = (run.least, run.job.stop);
             let none = ImapFailure::Protocol("no journal");
             let mut replacing = run.replacing()?.ok_or(none)?;
-            let appended = replacing.append(metadata, content, new, least);
+            let wait = || turn.as_ref().map_or(Ok(()), |turn| turn.wait(stop));
+            let appended = replacing.append(metadata, content, new, least, wait);
             turn = None;
             match appended? {
                 ControlFlow::Break(fate) => Ok(fate),

@@ -72,7 +72,7 @@ fn no_copy<T>(
 
 impl Replacing<'_> {
     /// Appends `new`, which is to be in the place of a message, for [`Self::verified`]; `least` is the smallest UID that a new
-    /// message of the folder may get. A fate says that there is no copy to verify.
+    /// message of the folder may get. `turn` waits until it may be appended. A fate says that there is no copy to verify.
     ///
     /// # Errors
     /// What ends the session, or the run. Then the journal says how far this one came.
@@ -82,6 +82,7 @@ impl Replacing<'_> {
         original: &[u8],
         new: &[u8],
         least: u32,
+        turn: impl FnOnce() -> Result<(), ImapFailure>,
     ) -> Result<ControlFlow<Fate, Copied>, ImapFailure> {
         if let Some(flag) = self.cannot_hold(&old.flags) {
             let detail = format!("the folder takes no new keyword, and not {flag}");
@@ -99,6 +100,7 @@ impl Replacing<'_> {
             step: ReplacementStep::Begun,
         };
         let id = self.journal.begin(replacement.clone())?;
+        turn()?;
         let folder = &self.selected.folder;
         let appended = self
             .session
