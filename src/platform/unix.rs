@@ -310,14 +310,13 @@ pub fn is_character_device(found: &Metadata) -> bool {
     found.file_type().is_char_device()
 }
 
-/// A standard stream as a file, under a descriptor of its own.
-///
-/// # Errors
-/// What the system says; it is closed.
+/// A standard stream as a file, under a descriptor of its own. One that is closed is an error.
 pub fn stream(of: impl AsFd) -> io::Result<File> {
     let descriptor = of.as_fd().try_clone_to_owned()?;
     match is_stand_in(&descriptor) {
-        true => Err(io::Error::other("it is closed")),
+        true => Err(io::Error::other(
+            "it is closed, or /dev/null opened for reading and writing, which looks the same: open /dev/null one way",
+        )),
         false => Ok(File::from(descriptor)),
     }
 }
