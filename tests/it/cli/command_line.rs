@@ -454,7 +454,10 @@ fn a_closed_output_is_no_success_of_other_commands_either() {
         // Python's `subprocess.DEVNULL` is opened both ways: what to do is in the message.
         let output = shell(&format!("\"$1\" {command} 1<>/dev/null"), &expanding());
         assert_eq!(output.status.code(), Some(1), "{command}");
-        assert!(stderr(&output).contains("open /dev/null one way"), "{command}");
+        assert!(
+            stderr(&output).contains("open /dev/null one way"),
+            "{command}"
+        );
     }
     if Path::new("/dev/full").exists() {
         let output = shell("\"$1\" filter --help >/dev/full", b"");
