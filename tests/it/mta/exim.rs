@@ -13,7 +13,7 @@ const ONE_SECOND: (&str, &str) = (
     "transport_filter_timeout = 1s",
 );
 
-/// Where .ci/run unpacks it.
+/// Where .ci/programs unpacks it.
 const UNPACKED: &str = "/opt/embody-tests/exim/usr/sbin/exim4";
 
 /// Another Exim can be named by EMBODY_EXIM.
