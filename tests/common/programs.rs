@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -99,8 +99,8 @@ pub fn false_clock(test: &str) -> Option<PathBuf> {
     found
 }
 
-/// A port of 127.0.0.1 on which nobody listens, a new one each time. It is below those that the kernel gives to who
-/// connects and to who asks for any: no other test takes it before the server of this one does, or where nobody is to be.
+/// A port of 127.0.0.1 on which nobody listens, a new one each time. The kernel gives none of these to a client, or to a server
+/// that asks for any: no other test takes it before the server of this one does, or where nobody is to be.
 pub fn free_port() -> u16 {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     for _ in 0..12_000 {
@@ -108,11 +108,21 @@ pub fn free_port() -> u16 {
         // Several test programs may run at once.
         let number = std::process::id().wrapping_mul(101).wrapping_add(number);
         let port = u16::try_from(20_000 + number % 12_000).unwrap();
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if is_free(port) {
             return port;
         }
     }
     panic!("no port from 20000 to 31999 is free");
+}
+
+/// The socket is bound and does not listen: a program that another test is starting holds a copy of it until its exec, and one
+/// that listened would answer [`wait_for`] before the server does.
+fn is_free(port: u16) -> bool {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+    let kind = (AddressFamily::INET, SocketType::STREAM);
+    let socket = socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None).unwrap();
+    sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+    bind(&socket, &SocketAddr::from(([127, 0, 0, 1], port))).is_ok()
 }
 
 pub fn wait_for(port: u16, child: &mut Child, log: &Path) {
