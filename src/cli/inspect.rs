@@ -27,7 +27,7 @@ use super::say::{self, harmless, harmless_within};
 #[cfg(all(unix, feature = "imap"))]
 use super::signals::Signals;
 use super::survey::{Looked, NamedSource, SourceKind, Surveying, as_json, lines, page, write_page};
-use super::totals::Totals;
+use super::totals::{Totals, read};
 use super::verb::{Expanding, Work};
 use super::wording;
 use crate::detach::Choice;
@@ -354,9 +354,8 @@ impl Inspection {
             String::new()
         };
         let text = format!(
-            "{heading}{} mailboxes, {} messages, {} bytes\n{}{}",
-            summary.mailboxes,
-            summary.messages,
+            "{heading}{}, {} bytes\n{}{}",
+            read(&summary),
             summary.bytes_in,
             totals.table(false),
             forecast

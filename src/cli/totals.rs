@@ -195,6 +195,18 @@ fn outcome(row: &Row) -> String {
     }
 }
 
+/// `1 mailbox, 8 messages`.
+pub(super) fn read(summary: &Summary) -> String {
+    let (mailboxes, messages) = (summary.mailboxes, summary.messages);
+    let mailbox = if mailboxes == 1 {
+        "mailbox"
+    } else {
+        "mailboxes"
+    };
+    let message = if messages == 1 { "message" } else { "messages" };
+    format!("{mailboxes} {mailbox}, {messages} {message}")
+}
+
 pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, seconds: f64) -> String {
     let (would, moved, restored) = match effect {
         Effect::Write => (
@@ -209,9 +221,8 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
         ),
     };
     let mut text = format!(
-        "{} mailboxes, {} messages, {} {would}changed; {} {would}expanded, {} left, {} links; {} -> {} bytes in {seconds:.1} s\n",
-        summary.mailboxes,
-        summary.messages,
+        "{}, {} {would}changed; {} {would}expanded, {} left, {} links; {} -> {} bytes in {seconds:.1} s\n",
+        read(summary),
         summary.changed,
         totals.expanded,
         totals.left,

@@ -180,7 +180,7 @@ fn inspect_is_told_what_its_sources_are_as_convert_is() {
         assert_eq!(output.status.code(), Some(0), "{line}: {said}");
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(count("inspect two.mbox").contains("1 mailboxes, 2 messages"));
+    assert!(count("inspect two.mbox").contains("1 mailbox, 2 messages"));
     assert!(!count("inspect --format eml two.mbox").contains("mailboxes"));
     for line in [
         "inspect --format mbox plain.eml",

@@ -80,7 +80,7 @@ fn what_bears_the_name_of_standard_input_is_not_looked_at() {
             let output = fed(&mut command, mailbox().as_bytes());
             let (status, stdout, said) = seen(&output);
             assert_eq!(status, 0, "{said}");
-            assert!(stdout.contains("1 mailboxes, 2 messages"), "{stdout}");
+            assert!(stdout.contains("1 mailbox, 2 messages"), "{stdout}");
         }
     }
 }

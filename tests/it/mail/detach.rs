@@ -326,7 +326,7 @@ fn a_dry_run_writes_nothing_and_says_what_would_be_saved() {
     fs::write(work.path("mbox"), &before).unwrap();
     let said = work.succeeds("detach --store store --larger-than 1k --dry-run mbox");
     assert!(
-        said.contains("dry run, nothing written: 1 mailboxes, 10 messages, 10 would be changed"),
+        said.contains("dry run, nothing written: 1 mailbox, 10 messages, 10 would be changed"),
         "{said}"
     );
     assert!(

@@ -142,7 +142,7 @@ fn the_mboxes_of_every_archive_come_out_as_one_and_no_name_becomes_a_path() {
         assert!(said.contains("2 "), "{said}");
         let shown = embody_in(path, &["inspect", "archive"]);
         assert!(
-            text(&shown).starts_with("1 mailboxes, 5 messages"),
+            text(&shown).starts_with("1 mailbox, 5 messages"),
             "{name}: {}",
             text(&shown)
         );

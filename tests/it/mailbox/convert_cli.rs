@@ -230,7 +230,7 @@ fn inspect_counts_what_is_in_a_mailbox_and_touches_nothing() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(status(&output), 0);
     for line in [
-        "1 mailboxes, 4 messages",
+        "1 mailbox, 4 messages",
         "external-body",
         "www.example.org",
         "would-fetch",
@@ -317,7 +317,7 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     // One column stays free.
     assert_eq!(shown[1].len(), 79, "{sent:?}");
     assert!(
-        shown[2].starts_with("embody: 1 mailboxes, 4 messages, "),
+        shown[2].starts_with("embody: 1 mailbox, 4 messages, "),
         "{sent:?}"
     );
 
@@ -455,7 +455,7 @@ fn a_folder_of_a_maildir_and_a_message_in_one_are_converted_as_the_maildir_is() 
         );
         assert_eq!(status(&output), 0, "{source}: {}", stderr(&output));
         assert!(
-            stderr(&output).contains("1 messages, 1 changed"),
+            stderr(&output).contains("1 message, 1 changed"),
             "{}",
             stderr(&output)
         );

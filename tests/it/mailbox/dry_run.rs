@@ -109,7 +109,7 @@ fn without_probe_nobody_is_asked() {
     assert_eq!(words(&dry), ["would-fetch", "would-expand"]);
     assert!(said.contains("nothing retrieved"), "{said}");
     assert!(
-        said.contains("1 messages, 1 would be changed; 1 would be expanded"),
+        said.contains("1 message, 1 would be changed; 1 would be expanded"),
         "{said}"
     );
     assert_eq!(

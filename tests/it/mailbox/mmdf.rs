@@ -176,8 +176,8 @@ fn the_program_reads_it_from_a_file_a_folder_and_a_stream() {
         );
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(run(&["inspect", "box"]).starts_with("1 mailboxes, 2 messages"));
-    assert!(run(&["inspect", "."]).starts_with("1 mailboxes, 2 messages"));
+    assert!(run(&["inspect", "box"]).starts_with("1 mailbox, 2 messages"));
+    assert!(run(&["inspect", "."]).starts_with("1 mailbox, 2 messages"));
     assert_eq!(run(&["convert", "box", "--output", "-"]), text);
     run(&["convert", "--format", "mmdf", "box", "--output", "out.gz"]);
     run(&["convert", "out.gz", "--output", "back"]);

@@ -1015,7 +1015,7 @@ fn a_run_that_is_stopped_leaves_nothing_and_what_another_is_filling_is_no_mail()
     fs::write(at.join("1.eml"), "Subject: x\nFrom: a@b\n\nb\n").unwrap();
     let copied = embody_in(at, &["convert", ".", "--output", "../copied", "--dry-run"]);
     assert!(
-        done(&copied, 0).contains(" 1 messages"),
+        done(&copied, 0).contains(" 1 message"),
         "{}",
         stderr(&copied)
     );

@@ -90,7 +90,7 @@ fn messages_behind_one_that_a_file_seems_to_be_alone_are_not_taken_along() {
         let before = message(&others);
         let (after, said) = converted(before.as_bytes());
         assert_eq!(text(&after), before, "{said}");
-        assert!(said.contains("1 messages, 0 changed"), "{front:?}: {said}");
+        assert!(said.contains("1 message, 0 changed"), "{front:?}: {said}");
         let output = fed(
             embody().args(["convert", "-", "--output", "-"]),
             before.as_bytes(),

@@ -152,7 +152,7 @@ fn a_cache_among_the_mail_is_no_mail() {
         let said = done(&embody_in(place, &convert), 0);
         let named = "mail/cache: skipped: a cache of embody\n";
         assert_eq!(said.matches(named).count(), 1, "{said}");
-        assert!(said.contains("1 messages"), "{said}");
+        assert!(said.contains("1 message"), "{said}");
     }
     assert_eq!(fs::read_to_string(body).unwrap(), TO_DO);
 }
@@ -225,7 +225,7 @@ fn mail_that_somebody_put_into_a_store_is_mail() {
         let said = done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
         assert_ne!(fs::read_to_string(mail).unwrap(), TO_DO, "{file}: {said}");
         assert_eq!(fs::read_to_string(object).unwrap(), TO_DO, "{file}");
-        assert!(said.contains("1 messages"), "{file}: {said}");
+        assert!(said.contains("1 message"), "{file}: {said}");
         let named = "mail: skipped: 1 objects of a store of detached attachments\n";
         assert!(said.contains(named), "{file}: {said}");
     }
@@ -299,7 +299,7 @@ fn objects_are_known_by_their_content_where_no_lock_is() {
     fs::remove_dir_all(place.join("mail/copy/.tmp")).unwrap();
     write(&place.join("mail/1.eml"), TO_DO.as_bytes());
     let said = done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
-    assert!(said.contains("1 messages, 1 changed"), "{said}");
+    assert!(said.contains("1 message, 1 changed"), "{said}");
     let named = "mail/copy: skipped: 1 objects of a store of detached attachments\n";
     assert!(said.contains(named), "{said}");
     assert_eq!(fs::read_to_string(object).unwrap(), TO_DO);
