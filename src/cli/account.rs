@@ -17,7 +17,6 @@ use crate::mailbox::{Effect, Observer as _, Options, Stop, Summary, Transform};
 use crate::policy::{Follow, Policy};
 use crate::report::Detail;
 
-/// Runs a verb over an account.
 pub(super) fn in_place(
     account: &Account,
     candidates: &Candidates,
@@ -62,7 +61,6 @@ pub(super) fn in_place(
     Ok(done.summary)
 }
 
-/// What an expander of this policy may change in an account.
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
     let is_seen = |form: &Follow| {
         // Notes of other forms may stand in any text. Apple's and Eudora's are of mail that lies in their folders.

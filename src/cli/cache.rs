@@ -36,9 +36,7 @@ pub(super) struct Cache {
     /// Why a cache that was named is not open.
     trouble: Option<String>,
     archive: ArchiveArgs,
-    /// What is told of all that is asked and answered.
     pub(super) recorder: Option<WarcRecorder>,
-    /// The archive, if it stands in files.
     files: Option<Arc<CaptureFiles>>,
 }
 
@@ -99,14 +97,11 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The same behind the cache of one run, if there is one.
     pub(super) fn behind(mut self, run: Option<&RunFolder>) -> Self {
         self.of_run = run.map(|run| Arc::clone(&run.cache));
         self
     }
 
-    /// The fetcher of a policy: this cache, the archive, servers at this pace. Once the run is to stop, nothing is
-    /// asked for any more.
     pub(super) fn fetcher(
         &self,
         policy: &Arc<Policy>,
@@ -185,7 +180,6 @@ impl Cache {
         }
     }
 
-    /// What went wrong, and what became of it.
     pub(super) fn troubles(&self) -> Vec<String> {
         let of_folder = match &self.folder {
             Some(folder) => folder.trouble(),

@@ -96,7 +96,6 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     }
 }
 
-/// A run over mailboxes.
 pub(super) struct Walk<'w> {
     pub(super) sources: &'w [PathBuf],
     pub(super) args: &'w WalkArgs,
@@ -104,7 +103,6 @@ pub(super) struct Walk<'w> {
     pub(super) output: Option<&'w Path>,
     pub(super) saying: &'w SayingArgs,
     pub(super) options: Options,
-    /// Which messages of an account the transform might change.
     #[cfg(all(unix, feature = "imap"))]
     pub(super) candidates: Candidates,
     /// The start of the sum of a dry run.

@@ -80,7 +80,6 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
     })
 }
 
-/// The transform, and the store that gets objects, if one does.
 fn detacher(
     args: &DetachArgs,
     policy: &Policy,

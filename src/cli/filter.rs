@@ -69,7 +69,6 @@ pub(super) struct Job<'j> {
     file: Option<&'j Path>,
     saying: &'j SayingArgs,
     command: &'static str,
-    /// The way to do it with a mailbox.
     mailboxes: &'static str,
     start: Option<Start>,
     is_pending: Arc<AtomicBool>,

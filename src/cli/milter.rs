@@ -39,7 +39,6 @@ const DRAINING: Duration = Duration::from_secs(15);
 /// Connections at a time, unless said otherwise: Postfix has 100 processes that may have one.
 const CONNECTIONS: usize = 128;
 
-/// Permissions of the socket's file, unless said otherwise.
 const SOCKET_MODE: u32 = 0o660;
 
 const AGE: Duration = Duration::from_secs(300);

@@ -28,15 +28,11 @@ const LONGEST_PASSWORD: usize = 4096;
 /// How long a server may say nothing, if --timeout says nothing else: a search takes its time.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// Whether a source is an account.
 pub(super) fn is_remote(source: &Path) -> bool {
     source.to_str().is_some_and(is_url)
 }
 
 /// Whether all sources are accounts, or none is.
-///
-/// # Errors
-/// [`Error::Usage`] for options of accounts if none is a source.
 pub(super) fn are_remote(sources: &[PathBuf], args: &ImapArgs) -> Result<bool, Error> {
     let count = sources.iter().filter(|source| is_remote(source)).count();
     let what = match count {
@@ -51,10 +47,6 @@ pub(super) fn are_remote(sources: &[PathBuf], args: &ImapArgs) -> Result<bool, E
     Err(Error::Usage(what.into()))
 }
 
-/// The account that a source is; none if it is none.
-///
-/// # Errors
-/// [`Error::Usage`].
 pub(super) fn account(
     source: &Path,
     args: &ImapArgs,
@@ -90,9 +82,6 @@ pub(super) fn account(
 }
 
 /// Whether a source that is to be one mail is no account.
-///
-/// # Errors
-/// [`Error::Usage`], which says what to type.
 pub(super) fn check_file(source: &Path) -> Result<(), Error> {
     if !is_remote(source) {
         return Ok(());
@@ -163,7 +152,6 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
     Err(Error::Usage(what.into()))
 }
 
-/// All of an account into Maildirs.
 pub(super) fn download(
     account: &Account,
     target: &Path,
@@ -184,10 +172,7 @@ pub(super) fn download(
     done.map_err(|why| why.into_error(&account.url("")))
 }
 
-/// What `embody inspect` says of an account: sizes and structure alone, nothing is downloaded.
-///
-/// # Errors
-/// What keeps the account from being read; false if a folder could not be.
+/// Sizes and structure alone, nothing is downloaded. False if a folder could not be read.
 pub(super) fn overview(
     account: &Account,
     larger_than: u64,

@@ -10,9 +10,6 @@ use crate::mailbox::find::Kind;
 use crate::mailbox::{Format, Method, Options, Stop, result_of};
 
 /// Where each source goes: one source becomes DEST itself, several become DEST/name.
-///
-/// # Errors
-/// [`Error::Usage`] for a source without a name, for two that would have the same, and for what is not written.
 pub(super) fn of(
     sources: &[PathBuf],
     output: &Path,

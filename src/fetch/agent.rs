@@ -46,7 +46,6 @@ pub(super) fn agent(
     Agent::with_parts(config(proxy(policy).ok().flatten()), connector, resolver)
 }
 
-/// The certificates that the system trusts.
 pub(super) fn system_roots() -> Vec<Certificate<'static>> {
     let system = rustls_native_certs::load_native_certs().certs;
     system
@@ -55,7 +54,6 @@ pub(super) fn system_roots() -> Vec<Certificate<'static>> {
         .collect()
 }
 
-/// Those of `--ca-file`.
 pub(super) fn certificates(path: &PathBuf) -> Result<Vec<Certificate<'static>>, Error> {
     let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
     let file = format!("the CA file {}", path.display());
@@ -72,7 +70,6 @@ pub(super) fn certificates(path: &PathBuf) -> Result<Vec<Certificate<'static>>, 
     Ok(found)
 }
 
-/// The proxy, as ureq wants it.
 pub(super) fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
     policy
         .proxy
@@ -82,7 +79,6 @@ pub(super) fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
         .map_err(|_| Error::Usage("the proxy is not one that can be used".into()))
 }
 
-/// Whether a connection ended under us.
 pub(super) fn broke(why: &io::Error) -> bool {
     matches!(
         why.kind(),

@@ -36,7 +36,6 @@ impl Allowance {
         }
     }
 
-    /// The sooner of this, and so long from now.
     pub(crate) fn at_most(self, timeout: Duration) -> Self {
         let sooner = Self::starting_now(timeout, self.until);
         match sooner.reason {
@@ -45,7 +44,6 @@ impl Allowance {
         }
     }
 
-    /// All the time that a message has.
     pub(crate) fn until(deadline: Instant) -> Self {
         Self {
             until: deadline,

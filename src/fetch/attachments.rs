@@ -28,10 +28,6 @@ pub(crate) struct Attachments {
 }
 
 impl Attachments {
-    /// Opens the folders of the policy.
-    ///
-    /// # Errors
-    /// [`Error::Read`] for one that cannot be opened.
     pub(crate) fn open(policy: &Arc<Policy>, others: Arc<dyn Fetch>) -> Result<Self, Error> {
         Ok(Self {
             roots: Roots::open(&policy.attachments)?,
@@ -82,7 +78,6 @@ impl Attachments {
         Ok(Some(Retrieved::of_file(&path, body, begun)))
     }
 
-    /// The same request of others, if the policy allows them to be asked.
     fn elsewhere(&self, request: &Request, url: &str) -> Result<Request, Refusal> {
         self.policy.judge_url(url).map_err(|refusal| Refusal {
             detail: Detail::from("it is not in ")

@@ -20,7 +20,6 @@ use crate::external_body::Follow;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
-/// A folder, open.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -39,15 +38,11 @@ impl Folder {
         }
     }
 
-    /// How it was named.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A folder in it, none if there is none of this name.
-    ///
-    /// # Errors
-    /// [`Reason::NotARegularFile`] for a link, and whatever else is no folder.
+    /// None if there is none of this name; a link is refused, as whatever else is no folder.
     pub(crate) fn folder(&self, name: &OsStr) -> Result<Option<Self>, Refusal> {
         let path = self.path.join(name);
         match self.handle.symlink_metadata(name) {
@@ -62,10 +57,7 @@ impl Folder {
         Ok(Some(Self { path, handle }))
     }
 
-    /// The names of what is in it and no folder, sorted, but for what Macs note beside files.
-    ///
-    /// # Errors
-    /// [`Reason::FileNotReadable`].
+    /// Sorted, without folders, and without what Macs note beside files.
     pub(crate) fn names(&self) -> Result<Vec<OsString>, Refusal> {
         let read = || {
             let mut names = Vec::new();
@@ -85,10 +77,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Octets of a file in it.
-    ///
-    /// # Errors
-    /// [`Reason::NotARegularFile`] for a link, and whatever else is no file; [`Reason::FileNotReadable`].
+    /// In octets; a link is refused, as whatever else is no file.
     pub(crate) fn length(&self, name: &OsStr) -> Result<u64, Refusal> {
         let path = self.path.join(name);
         let metadata = self.handle.symlink_metadata(name);
@@ -97,10 +86,6 @@ impl Folder {
         Ok(metadata.len())
     }
 
-    /// The whole of a file in it.
-    ///
-    /// # Errors
-    /// As [`length`](Self::length); [`Reason::TooLarge`].
     pub(crate) fn read(
         &self,
         name: &OsStr,
@@ -113,10 +98,8 @@ impl Folder {
     }
 }
 
-/// What lies beside a message.
 #[derive(Debug)]
 pub(crate) struct Sidecars {
-    /// The form of the references that it fills.
     form: Follow,
     /// The folder in which folders of attachments are.
     path: PathBuf,
@@ -143,7 +126,6 @@ impl Sidecars {
         is_of_eudora.then(|| self.number.parse().ok()).flatten()
     }
 
-    /// Of a file of Apple's Mail.
     pub(crate) fn of_apple_mail(source: &Path) -> Option<Self> {
         let name = source.file_name()?.to_str()?;
         let digits = name.split('.').next()?;
@@ -178,7 +160,6 @@ impl Sidecars {
         }
     }
 
-    /// The file that is meant by what stands in this part, and may have this name.
     fn find(&self, part: &str, name: Option<&str>) -> Result<(Folder, OsString), Refusal> {
         let missing = || {
             let path = Path::new("Attachments").join(&self.number).join(part);
@@ -204,9 +185,6 @@ impl Sidecars {
     }
 
     /// Whether a file is there that [`read`](Self::read) would read.
-    ///
-    /// # Errors
-    /// As that.
     pub(crate) fn look(
         &self,
         part: &str,
@@ -217,11 +195,6 @@ impl Sidecars {
         policy.judge_size(folder.length(&name)?)
     }
 
-    /// The whole file of a part.
-    ///
-    /// # Errors
-    /// [`Reason::FileNotReadable`] where there is none, [`Reason::AmbiguousFile`] where several may be meant,
-    /// [`Reason::NotARegularFile`] for links and the like, [`Reason::TooLarge`].
     pub(crate) fn read(
         &self,
         part: &str,

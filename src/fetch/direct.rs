@@ -25,20 +25,15 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
 }
 
-/// Why there is none.
 #[derive(Debug)]
 pub(crate) enum NoReply {
-    /// The answer has more octets than were allowed.
     TooLarge,
     /// Whatever else, in words that name no URL; and whether trying again may help.
     Failed(String, bool),
 }
 
 impl Direct {
-    /// A client with the policy's proxy, certificates and time-out, which is for each time that nothing comes.
-    ///
-    /// # Errors
-    /// [`Error::Read`] and [`Error::Usage`] for the CA file and the proxy.
+    /// The policy's time-out is for each time that nothing comes.
     pub(crate) fn new(policy: &Policy) -> Result<Self, Error> {
         super::agent::proxy(policy)?;
         let mut roots = system_roots();
@@ -56,7 +51,6 @@ impl Direct {
         })
     }
 
-    /// The answer to a request, whole.
     pub(crate) fn send(
         &self,
         method: &str,

@@ -32,15 +32,12 @@ pub(crate) type Named = (usize, OsString);
 /// The mailbox that is at work, and its files; none before one is.
 pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
 
-/// The files.
 #[derive(Debug)]
 pub(crate) struct EudoraFiles {
     folders: Vec<Listing>,
-    /// Whom each file belongs to that was named.
     claims: Mutex<HashMap<Named, Place>>,
 }
 
-/// A folder, and what is in it.
 #[derive(Debug)]
 struct Listing {
     folder: Folder,
@@ -92,10 +89,6 @@ impl EudoraFiles {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file that a note means.
-    ///
-    /// # Errors
-    /// [`Reason::FileNotReadable`] if there is none, [`Reason::AmbiguousFile`].
     pub(crate) fn find(&self, note: &EudoraNote) -> Result<Named, Refusal> {
         if !is_file_name(&note.name) {
             let what = format!("'{}' is not the name of a file", note.name);
@@ -160,9 +153,6 @@ impl EudoraFiles {
     }
 
     /// The file that a note means belongs to it, unless it belongs to another one.
-    ///
-    /// # Errors
-    /// As [`find`](Self::find), and [`Reason::FileTaken`].
     pub(crate) fn claim(&self, note: &EudoraNote, by: Place) -> Result<Named, Refusal> {
         let named = self.find(note)?;
         let owner = match self.claims().entry(named.clone()) {
@@ -184,19 +174,11 @@ impl EudoraFiles {
         Err(Refusal::lasting(Reason::FileTaken, what))
     }
 
-    /// Octets of a file.
-    ///
-    /// # Errors
-    /// [`Reason::NotARegularFile`], [`Reason::FileNotReadable`], [`Reason::TooLarge`].
     pub(crate) fn length(&self, named: &Named, policy: &Policy) -> Result<u64, Refusal> {
         let length = self.folder(named)?.length(&named.1)?;
         policy.judge_size(length).map(|()| length)
     }
 
-    /// The whole of a file.
-    ///
-    /// # Errors
-    /// As [`length`](Self::length).
     pub(crate) fn read(
         &self,
         named: &Named,
@@ -233,7 +215,6 @@ impl Listing {
     }
 }
 
-/// The folders of Eudora in a folder.
 fn listings(path: &Path) -> Vec<Listing> {
     let (Ok(entries), Ok(around)) = (fs::read_dir(path), Folder::open(path.to_owned())) else {
         return Vec::new();

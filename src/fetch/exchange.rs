@@ -17,7 +17,6 @@ use crate::mime::date;
 use crate::policy::{Host, Target, TypePattern};
 use crate::report::{Provenance, Reason, Refusal};
 
-/// One request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     /// What is asked for; judged.
@@ -26,15 +25,12 @@ pub(crate) struct Asked<'a> {
     pub(crate) accept: &'a str,
     pub(crate) how: How,
     pub(crate) whose: Whose,
-    /// Header fields besides.
     pub(crate) more: &'a [(HeaderName, HeaderValue)],
     /// Whether a URL with a user name or password led here: the answer is not everybody's.
     pub(crate) is_personal: bool,
-    /// How long it may take.
     pub(crate) allowance: Allowance,
 }
 
-/// Which kind of server is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Whose {
     /// The one that the mail names.
@@ -52,7 +48,6 @@ pub(crate) enum How {
     Whole,
     /// GET; none of it.
     Unread,
-    /// HEAD.
     Head,
 }
 
@@ -64,12 +59,10 @@ pub(crate) struct Answer {
     /// The content of a 200 that was asked for with [`How::Whole`], decompressed; empty otherwise.
     pub(crate) body: Bytes,
     pub(crate) source: Source,
-    /// Where it is recorded, if anything is.
     pub(crate) recorded: Option<Recorded>,
 }
 
 impl Answer {
-    /// Its content as that of a URL.
     pub(crate) fn retrieved(self, target: &Target) -> Retrieved {
         let media_type = text(&self.headers, &header::CONTENT_TYPE);
         let mut retrieved = Retrieved::new(target.public_url(), media_type, self.body);
@@ -107,7 +100,6 @@ pub(crate) enum Source {
     Kept { at: u64, first: u64 },
 }
 
-/// Where an answer is recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     /// `urn:uuid:...`.
@@ -119,7 +111,6 @@ pub(crate) struct Recorded {
     pub(crate) payload: String,
 }
 
-/// Why there is no answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
     pub(crate) refusal: Refusal,
@@ -127,7 +118,6 @@ pub(crate) struct Failed {
     pub(crate) nobody: Option<Nobody>,
 }
 
-/// What does not answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Nobody {
     /// The name has no address.
@@ -143,7 +133,6 @@ pub(super) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
 }
 
 impl Failed {
-    /// The refusal, which says whether somebody may be there later.
     pub(super) fn into_refusal(self) -> Refusal {
         let is_gone = match self.nobody {
             Some(Nobody::Host) => true,
@@ -168,12 +157,10 @@ impl From<Refusal> for Failed {
     }
 }
 
-/// Whether an answer of this status leads to another URL.
 pub(crate) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Whether an answer of this status may be another one later.
 pub(crate) fn is_temporary(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
 }
@@ -187,7 +174,6 @@ pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
     date::seconds(value.as_bytes()).filter(|seconds| *seconds > 0)
 }
 
-/// An archive may ask for no longer pause.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The pause that Retry-After asks for (RFC 9110 §10.2.3): seconds, or a date.

@@ -44,7 +44,6 @@ pub struct Fetcher {
     source: Arc<dyn Fetch>,
 }
 
-/// Is told of a retrieval.
 pub(crate) type Observer = Arc<dyn Fn(&Result<Retrieved, Refusal>) + Send + Sync>;
 
 impl Fetch for Fetcher {
@@ -154,14 +153,12 @@ impl Fetcher {
         self
     }
 
-    /// Whether nothing is to be retrieved. A CA file that is named is read all the same, so that a mistake shows before it
-    /// matters.
+    /// A CA file that is named is read all the same, so that a mistake shows before it matters.
     pub(crate) fn is_idle(policy: &Policy) -> bool {
         policy.fetch.is_empty() && policy.ca_file.is_none() && policy.resolver.is_empty()
     }
 
-    /// Asks the source and the archive in their order. The source is asked without a date, so that messages of
-    /// different dates share what it says.
+    /// The source is asked without a date, so that messages of different dates share what it says.
     fn either<T>(
         &self,
         request: &Request,
@@ -189,7 +186,6 @@ impl Fetcher {
     }
 }
 
-/// The refusal of what would be retrieved.
 fn answered(probed: &Probed) -> Refusal {
     let reason = match probed.method {
         "archive" => Reason::InArchive,
@@ -206,10 +202,6 @@ impl fmt::Debug for Fetcher {
 
 #[cfg(feature = "http")]
 impl Fetcher {
-    /// A fetcher over servers that something stands in front of.
-    ///
-    /// # Errors
-    /// [`Error::Read`] for a file root that cannot be opened.
     pub(crate) fn over(policy: Arc<Policy>, servers: Arc<Servers>) -> Result<Self, Error> {
         let system = System::new(
             policy,
@@ -223,26 +215,22 @@ impl Fetcher {
 
 #[cfg(feature = "cli")]
 impl Fetcher {
-    /// Asks nothing more once the run is to stop.
     pub(crate) fn stop(mut self, is_stopped: super::IsStopped) -> Self {
         self.gate.is_stopped = is_stopped;
         self
     }
 
-    /// Tells of each retrieval.
     #[cfg(feature = "milter")]
     pub(crate) fn observed(mut self, observer: Observer) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Asks an archive, too.
     pub(crate) fn archive(mut self, archive_first: bool, archive: impl Fetch + 'static) -> Self {
         self.archive = Some((archive_first, Arc::new(archive)));
         self
     }
 
-    /// Asks the archive for what mails without a date refer to, by this one.
     pub(crate) fn undated(mut self, date: SystemTime) -> Self {
         self.undated = Some(date);
         self

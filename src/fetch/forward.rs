@@ -83,7 +83,6 @@ fn origin(uri: &Uri) -> String {
     format!("http://{authority}")
 }
 
-/// The header field for the proxy, if its URL has a user name or a password.
 fn authorization(proxy: &Proxy) -> Option<String> {
     let (user, password) = (proxy.username(), proxy.password());
     user.or(password)?;
@@ -99,7 +98,6 @@ fn authorization(proxy: &Proxy) -> Option<String> {
 /// A connection to a proxy, on which each request gets its absolute form.
 struct AbsoluteForm<T> {
     transport: T,
-    /// Stands in front of the path.
     origin: String,
     /// Stands behind the first line.
     authorization: Option<String>,

@@ -7,7 +7,6 @@ use std::time::Instant;
 use super::waiting::{late, locked};
 use crate::report::{Reason, Refusal};
 
-/// Whether the run is to stop.
 pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Lets so many requests in at the same time, of all messages. Requests are served in the order in which they come, so that no
@@ -22,9 +21,7 @@ pub(super) struct Gate {
 }
 
 struct Queue {
-    /// How many more may be let in now.
     free: usize,
-    /// The requests that wait, in the order in which they came.
     waiting: VecDeque<u64>,
     next_number: u64,
 }

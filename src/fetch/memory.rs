@@ -43,7 +43,6 @@ impl Memory {
         }
     }
 
-    /// The answer that is known, or that this gives.
     pub(super) fn answer(&self, request: &Request, ask: impl FnOnce() -> Answer) -> Answer {
         let url = request
             .url
@@ -109,7 +108,6 @@ fn answers(octets: usize) -> Answers {
     }
 }
 
-/// Weighs an answer in octets.
 #[derive(Clone)]
 struct ByWeight;
 
@@ -125,7 +123,6 @@ fn is_temporary(answer: &Answer) -> bool {
     answer.as_ref().is_err_and(is_temporary)
 }
 
-/// Whether a message ran out of time.
 fn is_late(answer: &Answer) -> bool {
     let is_late = |refusal: &Refusal| refusal.reason == Reason::Deadline;
     answer.as_ref().is_err_and(is_late)

@@ -23,7 +23,6 @@ pub trait Names: Debug + Send + Sync + 'static {
     fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Refusal>;
 }
 
-/// The system's resolver.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct SystemNames;
 

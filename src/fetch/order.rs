@@ -28,7 +28,6 @@ pub(super) fn either<T>(
     }
 }
 
-/// Why an archive is not asked for what a mail without a date refers to.
 pub(crate) fn undated() -> Refusal {
     Refusal::lasting(
         Reason::NotArchived,
@@ -36,12 +35,10 @@ pub(crate) fn undated() -> Refusal {
     )
 }
 
-/// Whether the archive may be asked for what the source did not give.
 fn may_be_archived(refusal: &Refusal) -> bool {
     refusal.is_gone || refusal.reason == Reason::Offline
 }
 
-/// Why neither gave it.
 fn both(source: Refusal, archive: Refusal) -> Refusal {
     let is_later = [source.retry, archive.retry].contains(&Retry::Later);
     let retry = match is_later {

@@ -14,7 +14,6 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 /// A run that is to stop does so after this time.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
-/// How often, and how long not.
 #[derive(Clone, Copy, Debug)]
 struct Rates {
     /// Between two requests: eight a second.
@@ -52,14 +51,12 @@ pub(crate) struct Pace {
 struct State {
     next: Instant,
     next_question: Instant,
-    /// Until when no archive is asked, and why.
     paused: Option<(Instant, &'static str)>,
     strikes: u32,
     /// When the last of too many strikes is forgotten, if ever.
     ended: Option<Instant>,
 }
 
-/// Why there is a pause.
 const TOO_MANY: &str = "the archive asked for a pause (429)";
 const UNAVAILABLE: &str = "the archive asked for a pause (503)";
 const UNREACHABLE: &str = "the archive could not be reached a moment ago";
@@ -94,7 +91,6 @@ impl Pace {
         }
     }
 
-    /// Waits for a turn, no longer than allowed, and not when the run is to stop.
     pub(super) fn turn(
         &self,
         whose: Whose,
@@ -148,7 +144,6 @@ impl Pace {
         }
     }
 
-    /// Heeds what an archive answered: the pause that it asks for, and that nobody is there.
     pub(super) fn heed(&self, given: &Result<Answer, Failed>) {
         match given {
             Err(failed) if failed.nobody.is_some() => self.pause(UNREACHABLE, None),

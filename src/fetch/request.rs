@@ -83,7 +83,6 @@ impl Retrieved {
         }
     }
 
-    /// A file that lies here, read since `begun`.
     #[cfg(feature = "file")]
     pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Self {
         let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);

@@ -80,7 +80,6 @@ pub fn fetch_all(
 }
 
 struct Several {
-    /// The first request that no thread took yet.
     next: usize,
     /// How many answers from the front are there, and were judged.
     settled: usize,

@@ -23,9 +23,7 @@ use crate::report::Reason;
 /// The longest pause between two pieces of content that is read for the record alone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Keeps what was asked and answered.
 pub(crate) trait Recorder: Send + Sync + fmt::Debug {
-    /// Begins with one request.
     fn begin(&self, asked: &Asked<'_>) -> Box<dyn Recording>;
 
     /// Notes an answer that a cache gave.
@@ -63,7 +61,6 @@ struct Current {
     lingers: Option<Instant>,
 }
 
-/// What the next connection is called.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 fn with_current<T>(act: impl FnOnce(&mut Current) -> T) -> Option<T> {
@@ -203,7 +200,6 @@ where
     }
 }
 
-/// A connection that tells what goes over it.
 struct Tapped {
     transport: Box<dyn Transport>,
     connection: u64,

@@ -29,7 +29,6 @@ pub struct Draft {
     body_start: Option<usize>,
     /// The body so far ends with a CR that is not in the message: what follows says whether it ends a line.
     holds_return: bool,
-    /// Why nothing will be done to the message, whatever comes.
     pub(super) left: Option<Left>,
 }
 

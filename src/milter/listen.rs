@@ -152,7 +152,6 @@ impl Listener {
         Ok(Stream { socket, is_tcp })
     }
 
-    /// So that [`Listener::accept`] does not wait.
     pub(super) fn set_nonblocking(&self) -> io::Result<()> {
         Ok(rustix::io::ioctl_fionbio(&self.socket, true)?)
     }

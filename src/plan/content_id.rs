@@ -11,7 +11,6 @@ use crate::mime::media_type::is_composite;
 use crate::mime::{PartId, Tree};
 use crate::report::{Reason, Refusal};
 
-/// The parts of one message that bear one Content-ID.
 #[derive(Clone, Copy, Default, Debug)]
 struct Bearers {
     /// The first part that holds content, and how many there are.

@@ -83,7 +83,6 @@ impl Item<'_> {
     }
 }
 
-/// A file of a cloud, for a person.
 fn in_words(hosted: &HostedFile, size: Option<u64>) -> String {
     let name = hosted.name.as_deref().unwrap_or("a file");
     let size = size.map(|size| format!(", {size} bytes"));

@@ -103,7 +103,6 @@ impl Planner<'_> {
         }
     }
 
-    /// Why nothing is done, whatever the reference leads to.
     fn obstacle(&self, body: &ExternalBody<'_>) -> Option<Refusal> {
         if let Some(refusal) = protection(self.tree, body.part, self.policy) {
             return Some(refusal);

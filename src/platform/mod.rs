@@ -24,9 +24,6 @@ pub const BEFORE_FLAGS: [u8; 3] = *b":;!";
 
 /// Which of [`BEFORE_FLAGS`] names in this folder may have: the colon, unless the file system refuses it (FAT), or takes it
 /// for the name of a stream within the file (NTFS on Windows).
-///
-/// # Errors
-/// Nothing can be made there.
 pub fn before_flags(folder: &Path) -> io::Result<char> {
     if cfg!(windows) {
         return Ok(';');
@@ -49,10 +46,6 @@ pub fn folded(name: &OsStr) -> String {
     name.to_string_lossy().to_lowercase()
 }
 
-/// Whether names in this folder that differ only in case are those of one file.
-///
-/// # Errors
-/// Nothing can be made there.
 pub fn folds_case(folder: &Path) -> io::Result<bool> {
     let name = format!(".embody-case-{}", std::process::id());
     let path = folder.join(&name);
@@ -83,9 +76,6 @@ pub fn taken_for(path: &Path) -> Option<OsString> {
 }
 
 /// Makes all files in a new folder, and their names, durable, one after the other.
-///
-/// # Errors
-/// What the system says of one.
 #[cfg_attr(any(target_os = "linux", target_os = "android"), allow(dead_code))]
 fn sync_each(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {

@@ -14,10 +14,8 @@ use rustix::io::Errno;
 pub use std::os::unix::ffi::{OsStrExt, OsStringExt};
 pub use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};
 
-/// A user and a group.
 pub type Owner = (Uid, Gid);
 
-/// This machine's name.
 pub fn host() -> std::ffi::OsString {
     std::ffi::OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
 }
@@ -29,12 +27,10 @@ pub fn is_gone(digits: &[u8]) -> bool {
     process.is_some_and(|it| rustix::process::test_kill_process(it) == Err(Errno::SRCH))
 }
 
-/// The number of the user as whom this process works.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether this user made it.
 pub fn is_ours(found: &Metadata) -> bool {
     found.uid() == user()
 }
@@ -45,7 +41,6 @@ pub fn owner_of_results(like: Option<&Metadata>) -> Option<Owner> {
     Some((Uid::from_raw(like.uid()), Gid::from_raw(like.gid())))
 }
 
-/// Gives a file away.
 pub fn own(file: impl AsFd, (user, group): Owner) -> io::Result<()> {
     Ok(rustix::fs::fchown(file, Some(user), Some(group))?)
 }
@@ -56,33 +51,24 @@ pub fn own_folder(path: &Path, owner: Owner) -> io::Result<()> {
     own(rustix::fs::open(path, flags, Mode::empty())?, owner)
 }
 
-/// A file that others may neither read nor write.
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// A new folder that is closed to others.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Closes a folder to others.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
-/// Whether this process may write to a file.
-///
-/// # Errors
-/// It may not.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
-/// Whether the lock of this handle (flock) is ours now. It goes with the handle, and copies of that share it.
-///
-/// # Errors
-/// The file system has no such locks, or the like.
+/// Whether the lock of this handle (flock) is ours now; an error where the file system has no such locks. It goes with
+/// the handle, and copies of that share it.
 pub fn try_lock_handle(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -91,18 +77,11 @@ pub fn try_lock_handle(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Gives that lock back.
-///
-/// # Errors
-/// As [`try_lock_handle`].
 pub fn unlock_handle(file: &File) -> io::Result<()> {
     Ok(rustix::fs::flock(file, FlockOperation::Unlock)?)
 }
 
 /// Whether the fcntl lock of the whole file is ours now; a file system without such locks has none to wait for.
-///
-/// # Errors
-/// What the system says.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -112,10 +91,6 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Gives the fcntl lock up.
-///
-/// # Errors
-/// What the system says.
 pub fn unlock(file: &File) -> io::Result<()> {
     match rustix::fs::fcntl_lock(file, FlockOperation::Unlock) {
         Err(why) if why == Errno::NOLCK || is_unsupported(why) => Ok(()),
@@ -128,26 +103,19 @@ fn is_unsupported(why: Errno) -> bool {
     [Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&why)
 }
 
-/// Two files change their names. FreeBSD has no such call: who cannot exchange checks, and renames.
-///
-/// # Errors
-/// What the system says; then nothing was done.
+/// Two files change their names, or nothing is done. FreeBSD has no such call: the caller checks, and renames then.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     use rustix::fs::{RenameFlags, renameat_with};
     Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
 }
 
-/// See the other one.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 pub fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
     Err(Errno::NOSYS.into())
 }
 
-/// Gives a file a name that no other one has.
-///
-/// # Errors
-/// Another has it ([`io::ErrorKind::AlreadyExists`]), or what the system says.
+/// [`io::ErrorKind::AlreadyExists`] if another file has the name.
 pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
     match name_anew(CWD, old, CWD, new)? {
         true => Ok(()),
@@ -156,18 +124,12 @@ pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
 }
 
 /// Gives a new folder its name; an empty folder that has it goes.
-///
-/// # Errors
-/// Another has it, or what the system says.
 pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     fs::rename(old, new)
 }
 
 /// [`rename_to_new`] in open folders. Returns whether the old name is gone: where the system or file system (NFS, FreeBSD) only has
 /// links, the file has two names then.
-///
-/// # Errors
-/// As [`rename_to_new`].
 pub fn name_anew(
     from: impl AsFd,
     old: impl rustix::path::Arg + Copy,
@@ -196,9 +158,6 @@ fn link_anew(
 
 /// Makes the content of a file, or the names in a folder, durable: on macOS past the drive's own cache (F_FULLFSYNC), as
 /// fsync does elsewhere.
-///
-/// # Errors
-/// What the system says.
 pub fn sync(of: impl AsFd) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]
     match rustix::fs::fcntl_fullfsync(&of) {
@@ -213,26 +172,15 @@ pub fn sync(of: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// [`sync`] of a file.
-///
-/// # Errors
-/// As there.
 pub fn sync_file(file: &File) -> io::Result<()> {
     sync(file)
 }
 
-/// [`sync`] of a folder.
-///
-/// # Errors
-/// As there.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     sync(File::open(folder)?)
 }
 
 /// Makes all that is in a new folder durable: where the system can, by one call for thousands of files.
-///
-/// # Errors
-/// What the system says.
 pub fn sync_tree(folder: &Path) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return Ok(rustix::fs::syncfs(File::open(folder)?)?);
@@ -240,10 +188,8 @@ pub fn sync_tree(folder: &Path) -> io::Result<()> {
     super::sync_each(folder)
 }
 
-/// Gives `new` the owner, mode and extended attributes of `like`; no access lists but those of Linux, which are attributes.
-///
-/// # Errors
-/// One that matters cannot be given.
+/// Gives `new` the owner, mode and extended attributes of `like`, and fails only for one that matters; no access lists
+/// but those of Linux, which are attributes.
 pub fn dress(new: &File, like: &File) -> io::Result<()> {
     let wanted = like.metadata()?;
     let has = new.metadata()?;
@@ -288,9 +234,6 @@ fn copy_attributes(_new: &File, _like: &File) -> io::Result<()> {
 
 /// Opens a file to append to, and makes it; a pipe that nobody reads is an error that [`is_unread_pipe`] knows, and a full
 /// one does not wait.
-///
-/// # Errors
-/// What the system says.
 pub fn append_without_waiting(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits();
     OpenOptions::new()
@@ -300,12 +243,10 @@ pub fn append_without_waiting(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether a pipe could not be opened for want of a reader.
 pub fn is_unread_pipe(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
 }
 
-/// Whether that is a terminal, the null device or the like.
 pub fn is_character_device(found: &Metadata) -> bool {
     found.file_type().is_char_device()
 }
@@ -335,9 +276,6 @@ fn is_stand_in(descriptor: impl AsFd) -> bool {
 }
 
 /// Bytes that are free for us where a folder is.
-///
-/// # Errors
-/// What the system says.
 pub fn free_space(folder: &Path) -> io::Result<u64> {
     let disk = rustix::fs::statvfs(folder)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
@@ -347,7 +285,6 @@ pub fn free_space(folder: &Path) -> io::Result<u64> {
 /// instead: [`no_signals`].
 #[cfg(all(feature = "milter", not(target_vendor = "apple")))]
 pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::NOSIGNAL;
-/// See the other one.
 #[cfg(all(feature = "milter", target_vendor = "apple"))]
 pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::empty();
 
@@ -361,9 +298,6 @@ pub fn acknowledge_at_once(socket: impl AsFd) {
 }
 
 /// Writes to this connection raise no SIGPIPE, where that is said of the connection; [`NO_SIGNAL`] says it of the write.
-///
-/// # Errors
-/// What the system says.
 #[cfg(feature = "milter")]
 pub fn no_signals(socket: impl AsFd) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]

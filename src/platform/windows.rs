@@ -11,7 +11,6 @@ use std::time::UNIX_EPOCH;
 
 /// Names as bytes: UTF-8, and beside it what the standard library writes for UTF-16 that is not valid.
 pub trait OsStrExt {
-    /// All bytes of the name.
     fn as_bytes(&self) -> &[u8];
     /// The name of these bytes; of what is no UTF-8, a name that nothing has.
     fn from_bytes(bytes: &[u8]) -> &Self;
@@ -27,9 +26,7 @@ impl OsStrExt for OsStr {
     }
 }
 
-/// See [`OsStrExt`].
 pub trait OsStringExt {
-    /// The name of these bytes, as [`OsStrExt::from_bytes`] has it.
     fn from_vec(bytes: Vec<u8>) -> Self;
 }
 
@@ -41,11 +38,8 @@ impl OsStringExt for OsString {
 
 /// Reading and writing at an offset. It moves the place at which the handle goes on, so nobody uses both.
 pub trait FileExt {
-    /// Reads some bytes from there; none at the end.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Reads as many as there is room for.
     fn read_exact_at(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Writes all of them there.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 }
 
@@ -92,13 +86,11 @@ pub trait MetadataExt {
     fn nlink(&self) -> u64;
     /// Seconds since 1970.
     fn mtime(&self) -> i64;
-    /// And nanoseconds.
     fn mtime_nsec(&self) -> i64;
     /// When anything of it was changed: as far as is known, when it was written.
     fn ctime(&self) -> i64 {
         self.mtime()
     }
-    /// And nanoseconds.
     fn ctime_nsec(&self) -> i64 {
         self.mtime_nsec()
     }
@@ -133,9 +125,7 @@ impl MetadataExt for Metadata {
     }
 }
 
-/// See [`MetadataExt::ino`].
 pub trait DirEntryExt {
-    /// That of the metadata.
     fn ino(&self) -> u64;
 }
 
@@ -149,7 +139,6 @@ impl DirEntryExt for DirEntry {
 #[derive(Clone, Copy, Debug)]
 pub enum Owner {}
 
-/// This machine's name.
 pub fn host() -> OsString {
     std::env::var_os("COMPUTERNAME").unwrap_or_default()
 }
@@ -169,7 +158,6 @@ pub fn is_ours(_found: &Metadata) -> bool {
     true
 }
 
-/// None.
 pub fn owner_of_results(_like: Option<&Metadata>) -> Option<Owner> {
     None
 }
@@ -179,7 +167,6 @@ pub fn own(_file: &File, owner: Owner) -> io::Result<()> {
     match owner {}
 }
 
-/// Never called: there is no [`Owner`].
 pub fn own_folder(_path: &Path, owner: Owner) -> io::Result<()> {
     match owner {}
 }
@@ -199,10 +186,6 @@ pub fn make_private(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file is not marked as one that is only read.
-///
-/// # Errors
-/// It is.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     match fs::metadata(path)?.permissions().readonly() {
         true => Err(io::ErrorKind::PermissionDenied.into()),
@@ -210,59 +193,34 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// There are no such locks.
-///
-/// # Errors
-/// Always: no file is shared.
+/// There are no such locks: no file is shared.
 pub fn try_lock_handle(_file: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// There are no such locks.
-///
-/// # Errors
-/// Never.
 pub fn unlock_handle(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// There are no such locks.
-///
-/// # Errors
-/// Always: nothing is changed in place.
+/// There are no such locks: nothing is changed in place.
 pub fn try_lock(_file: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// There are no such locks.
-///
-/// # Errors
-/// Never.
 pub fn unlock(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
 /// There is no such call.
-///
-/// # Errors
-/// Always.
 pub fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Gives a file a name that no other one has.
-///
-/// # Errors
-/// Another has it ([`io::ErrorKind::AlreadyExists`]), or what the system says.
 pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
     fs::hard_link(old, new)?;
     fs::remove_file(old)
 }
 
-/// Gives a new folder its name; an empty folder that has it goes.
-///
-/// # Errors
-/// Another has it, or what the system says.
 pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     // Nothing but an empty folder is removed so.
     if let Err(error) = fs::remove_dir(new)
@@ -273,42 +231,24 @@ pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     fs::rename(old, new)
 }
 
-/// Makes the content of a file durable.
-///
-/// # Errors
-/// What the system says.
 pub fn sync_file(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
 /// There is no such call: NTFS keeps a journal of names.
-///
-/// # Errors
-/// Never.
 pub fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes all that is in a new folder durable.
-///
-/// # Errors
-/// What the system says.
 pub fn sync_tree(folder: &Path) -> io::Result<()> {
     super::sync_each(folder)
 }
 
 /// A new file has the access lists that its folder gives it.
-///
-/// # Errors
-/// Never.
 pub fn dress(_new: &File, _like: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file to append to, and makes it.
-///
-/// # Errors
-/// What the system says.
 pub fn append_without_waiting(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
@@ -318,23 +258,15 @@ pub fn is_unread_pipe(_error: &io::Error) -> bool {
     false
 }
 
-/// Whether that is neither a file nor a folder.
 pub fn is_character_device(found: &Metadata) -> bool {
     !found.is_file() && !found.is_dir()
 }
 
-/// A standard stream as a file, under a handle of its own.
-///
-/// # Errors
-/// What the system says.
 pub fn stream(of: impl AsHandle) -> io::Result<File> {
     Ok(File::from(of.as_handle().try_clone_to_owned()?))
 }
 
 /// Nobody tells.
-///
-/// # Errors
-/// Always.
 pub fn free_space(_folder: &Path) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }

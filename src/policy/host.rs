@@ -123,7 +123,6 @@ pub struct HostPattern {
 }
 
 impl HostPattern {
-    /// The pattern of a host itself, as [`HostPattern::settled`] gives it.
     pub(super) fn exactly(host: &Host) -> Self {
         Self {
             host: match host {
@@ -134,7 +133,6 @@ impl HostPattern {
         }
     }
 
-    /// The pattern of the hosts beneath a name.
     pub(super) fn beneath(name: &str) -> Self {
         Self {
             host: Host::Name(name.to_owned()),

@@ -19,7 +19,6 @@ impl HostPatterns {
         self.patterns.is_empty()
     }
 
-    /// Whether the host falls under one of them.
     #[must_use]
     pub(crate) fn matches(&self, host: &Host) -> bool {
         if self.patterns.contains(&HostPattern::exactly(host)) {

@@ -335,7 +335,6 @@ impl Policy {
         Err(Refusal::lasting(Reason::TypeNotAllowed, detail))
     }
 
-    /// How parts are read that may refer elsewhere.
     pub(crate) fn reading(&self) -> Reading {
         Reading {
             header_limit: self.limits.header,
@@ -355,10 +354,6 @@ impl Policy {
         Reading { forms, ..reading }
     }
 
-    /// Whether references of this form are followed.
-    ///
-    /// # Errors
-    /// [`Reason::NotFollowed`].
     pub(crate) fn judge_form(&self, form: Follow) -> Result<(), Refusal> {
         if self.follow.contains(form) {
             return Ok(());

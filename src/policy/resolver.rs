@@ -40,9 +40,6 @@ pub(crate) fn question_of(url: &str) -> Option<(&str, Option<String>, &str)> {
 }
 
 /// The words of a command line: those with blanks stand in quotes, `'` or `"`, which no sign undoes. There is no shell.
-///
-/// # Errors
-/// [`Error::Usage`] for a quote that is not closed, and where there is no word.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
     let wrong = |what: &str| Error::Usage(what.into());
@@ -76,7 +73,6 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
     Ok(words)
 }
 
-/// Whether a URL is a question to the resolver.
 #[must_use]
 pub(crate) fn is_question(url: &str) -> bool {
     url.starts_with(SCHEME)

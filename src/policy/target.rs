@@ -222,13 +222,11 @@ fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
     })
 }
 
-/// Whether a path has a `..` in it.
 pub(super) fn climbs(path: &Path) -> bool {
     path.components()
         .any(|component| component == Component::ParentDir)
 }
 
-/// Scheme and the rest after the colon.
 pub(super) fn split_scheme(url: &str) -> Result<(&str, &str), Refusal> {
     scheme_and_rest(url).ok_or_else(|| bad("it has no scheme"))
 }

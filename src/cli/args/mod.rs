@@ -432,13 +432,11 @@ pub(super) enum StoreAction {
     Gc,
 }
 
-/// How sources that the policy allows are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asking {
     Nobody,
     /// `--probe`.
     WhetherThereIsAnAnswer,
-    /// The content itself.
     ForContent,
 }
 

@@ -43,7 +43,6 @@ impl Looked<'_> {
         lines
     }
 
-    /// A command that only reads all sources.
     pub(super) fn reading(&self, command: &str) -> Vec<String> {
         let mut words = vec![command.to_owned()];
         words.extend(
@@ -76,7 +75,6 @@ impl Looked<'_> {
     }
 }
 
-/// The name of a result in the folder where the command runs, none of those `taken`.
 fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> String {
     let mut path = Path::new(&source.name);
     while let (Some(stem), Some(ending)) = (path.file_stem(), path.extension())

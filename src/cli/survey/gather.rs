@@ -30,7 +30,6 @@ const LONGEST_FROM: usize = 4 << 10;
 /// Looks at every message, besides what a forecast says of it.
 pub struct Surveying {
     pub expanding: Expanding,
-    /// What `detach` would do, with the bounds that it has.
     detacher: Detacher,
     /// What the run takes for now: dates behind it are in the future.
     now: SystemTime,
@@ -286,7 +285,6 @@ impl Survey {
     }
 }
 
-/// What asking for something said.
 fn answer(reason: Option<Reason>) -> Probe {
     use Reason as R;
     let none = Probe::default();
@@ -371,7 +369,6 @@ fn plain_sender(value: &[u8]) -> Option<&str> {
     (is_name && is_word(local) && is_word(domain)).then_some(domain)
 }
 
-/// The host that a row's URL names.
 fn host_of(row: &Row) -> Option<String> {
     let reference = Reference::split(row.url.as_deref()?);
     reference.scheme?;

@@ -94,7 +94,6 @@ fn probe(survey: &Survey, looked: &Looked<'_>) -> Result<Fields> {
         .with_some("lost", told(probe.lost))
 }
 
-/// The groups that were asked for.
 fn by(survey: &Survey, groups: &[Group]) -> Result<Fields> {
     let wants = |group| groups.contains(&group);
     let of = |group, fields: &dyn Fn() -> Result<Fields>| wants(group).then(fields).transpose();

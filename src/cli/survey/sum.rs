@@ -166,7 +166,6 @@ fn time(seconds: i64) -> String {
     DateTime::from_timestamp(seconds).to_rfc3339()
 }
 
-/// The day of it.
 pub(super) fn day(seconds: i64) -> String {
     time(seconds).chars().take(10).collect()
 }

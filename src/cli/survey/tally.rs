@@ -33,7 +33,6 @@ impl Counts for u64 {
     }
 }
 
-/// A struct of counts.
 macro_rules! counts {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $field:ident,)* }) => {
         $(#[$about])*

@@ -19,7 +19,6 @@ use crate::fetch::allowance::Allowance;
 use crate::policy::Policy;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// The open roots.
 #[derive(Debug)]
 pub(in crate::fetch) struct Roots(Vec<(PathBuf, Dir)>);
 
@@ -37,7 +36,6 @@ impl Roots {
             .map(Self)
     }
 
-    /// Whether there is a file of this name, beneath its root.
     pub(in crate::fetch) fn holds_file(&self, path: &Path) -> bool {
         let found = self
             .beneath(path)

@@ -29,7 +29,6 @@ use crate::report::{Reason, Refusal};
 /// What an anonymous server is told as user and password (RFC 1635 §3).
 const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");
 
-/// The whole file from a server that was connected to, or why not.
 pub(super) fn retrieve(
     policy: &Policy,
     target: &Target,
@@ -278,7 +277,6 @@ impl Watchdog {
         })
     }
 
-    /// Whether the time was over before now.
     fn has_bitten(&self) -> bool {
         self.bitten.load(Ordering::SeqCst)
     }

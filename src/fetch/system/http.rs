@@ -20,7 +20,6 @@ use crate::fetch::{Probed, Request, Retrieved};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// One retrieval.
 pub(super) struct Http<'r> {
     pub(super) policy: &'r Policy,
     pub(super) servers: &'r Servers,

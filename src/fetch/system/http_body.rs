@@ -99,7 +99,6 @@ pub(super) fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
     }
 }
 
-/// Why a body did not come whole.
 fn cut(why: io::Error, allowance: Allowance) -> Refusal {
     if allowance.is_over() {
         return allowance.overrun();

@@ -60,10 +60,6 @@ pub(super) struct System {
 }
 
 impl System {
-    /// Opens the file roots.
-    ///
-    /// # Errors
-    /// [`Error::Read`] for one that cannot be opened.
     pub(super) fn new(
         policy: Arc<Policy>,
         #[cfg(feature = "ftp")] names: Arc<dyn Names>,

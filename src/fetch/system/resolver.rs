@@ -25,10 +25,6 @@ const INTERVAL: Duration = Duration::from_millis(5);
 /// A temporary failure, as mail systems say it (sysexits.h).
 const TEMPORARY: i32 = 75;
 
-/// The file that the resolver gives.
-///
-/// # Errors
-/// [`Reason::ResolverFailed`] with what it says, [`Reason::TooLarge`], [`Reason::Timeout`] and [`Reason::Deadline`].
 pub(super) fn ask(
     policy: &Policy,
     (provider, name, url): (&str, Option<String>, &str),

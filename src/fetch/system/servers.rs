@@ -12,10 +12,8 @@ use crate::fetch::tap::Recorder;
 use crate::policy::{Host, Policy};
 use crate::report::Refusal;
 
-/// The servers of a policy, and what stands in front of them.
 pub(crate) struct Servers {
     disk: Option<Box<dyn Disk>>,
-    /// How often archives are asked, and whether the run is to stop.
     pace: (Pace, IsStopped),
     wire: Wire,
 }
@@ -30,7 +28,6 @@ impl Servers {
         })
     }
 
-    /// The same behind a disk, and archives at a pace.
     pub(crate) fn behind(
         self,
         disk: Option<Box<dyn Disk>>,
@@ -44,7 +41,6 @@ impl Servers {
         }
     }
 
-    /// The same, and tells this of all that is answered.
     #[cfg(feature = "cli")]
     pub(crate) fn recorded(mut self, recorder: Option<Arc<dyn Recorder>>) -> Self {
         self.wire.recorder = recorder;
@@ -67,7 +63,6 @@ impl Servers {
         Ok(answer)
     }
 
-    /// Asks the server; an archive when its turn has come.
     fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
         if asked.whose != Whose::Source {
             let (pace, is_stopped) = &self.pace;
@@ -84,7 +79,6 @@ impl Servers {
         self.wire.exchange(asked)
     }
 
-    /// Whether another protocol may ask a server now.
     pub(super) fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
         if let Some(disk) = &self.disk {
             return disk.may_ask(host, port);
@@ -92,7 +86,6 @@ impl Servers {
         Ok(())
     }
 
-    /// Tells that another protocol found nobody there.
     pub(super) fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
         if let Some(disk) = &self.disk {
             disk.found_nobody(host, port, failed);

@@ -54,7 +54,6 @@ const MOST_ADDRESSES: usize = 65;
 /// How many octets of a redirect or an error are read for the record alone, and for how long.
 const LINGERING: (u64, Duration) = (1 << 20, Duration::from_secs(5));
 
-/// The addresses of the hosts that were connected to.
 type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
 
 /// Connections, made when they are first needed: reading the system's certificates costs
@@ -90,7 +89,6 @@ impl Wire {
         })
     }
 
-    /// The answer to one request; a redirect is one, and is not followed.
     pub(super) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
         let (response, listening) = self.ask(asked)?;
         let status = response.status().as_u16();
@@ -135,7 +133,6 @@ impl Wire {
         })
     }
 
-    /// One request, one answer's head.
     fn ask(&self, asked: &Asked<'_>) -> Result<(Response<Body>, Listening), Failed> {
         let (target, allowance) = (asked.target, asked.allowance);
         let agent = self.agent(target.scheme());
@@ -335,7 +332,6 @@ fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
     failed
 }
 
-/// The same in a word that users know.
 fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
     use ureq::Error as Trouble;
     let detail = error.to_string();

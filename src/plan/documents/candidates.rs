@@ -55,7 +55,6 @@ pub(super) fn replacements(
     }
 }
 
-/// Whether a link is a further candidate, or a further option, beside one in front of it.
 fn belongs_to(first: &LinkValue, next: &LinkValue) -> bool {
     match first.grammar {
         Grammar::Srcset => next.grammar == Grammar::Srcset && !next.opens_tag,

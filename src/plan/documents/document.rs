@@ -123,7 +123,6 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// The charset that the document shows or names itself.
     fn own_charset(&self) -> Option<Charset> {
         if self.octets.starts_with(b"\xef\xbb\xbf") {
             return Some(Charset::Superset);
@@ -134,7 +133,6 @@ impl<'d> Document<'d> {
         named.or_else(|| shifts().then_some(Charset::Other))
     }
 
-    /// The base of its links, where `around` holds around it.
     pub(super) fn base_within(&self, around: Option<Rc<Base>>) -> Option<Rc<Base>> {
         let Some(href) = &self.base_href else {
             return around;

@@ -6,7 +6,6 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use crate::link::base::Base;
 use crate::link::url::all_but;
 
-/// Whether `<base` stands anywhere, in any case.
 pub(super) fn mentions_base(document: &[u8]) -> bool {
     memchr::memchr_iter(b'<', document).any(|at| {
         document
@@ -45,7 +44,6 @@ pub(super) fn holds_carried(text: &str) -> bool {
             .any(|symbol| carried.contains(&u32::from(symbol)))
 }
 
-/// The bytes of a text made by [`readable`].
 pub(super) fn raw(text: String) -> Vec<u8> {
     // What the private area begins with in UTF-8.
     if memchr::memchr(0xef, text.as_bytes()).is_none() {

@@ -23,7 +23,6 @@ pub(crate) struct NewLinks {
     /// Relative links that are left, because a byte of them may be half a character.
     pub(crate) unclear: u64,
     pub(crate) base: Option<Rc<Base>>,
-    /// Parts that links are pointed at.
     pub(crate) named: BTreeSet<PartId>,
     /// A remark on the document's Content-MD5, if it has one.
     pub(crate) digest: Option<&'static str>,
@@ -33,7 +32,6 @@ pub(crate) struct NewLinks {
 #[derive(Clone)]
 struct Resolved {
     wrapping: (Markup, Grammar),
-    /// Whether it was resolved against the base.
     is_relative: bool,
     replacement: Option<Vec<u8>>,
     part: Option<PartId>,

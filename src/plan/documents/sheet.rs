@@ -90,7 +90,6 @@ pub(crate) fn with_urls(
     written
 }
 
-/// A style sheet whose links may be touched.
 fn read<'s>(octets: &'s [u8], label: Option<&str>) -> Result<Document<'s>, Refusal> {
     let named = label.map(str::as_bytes).and_then(Charset::of_label);
     if let (Some(Charset::Other), Some(label)) = (named, label) {

@@ -24,9 +24,6 @@ impl Documents<'_> {
 
     /// Every multipart/related around a part that has targets, nearest first. None is outside of the
     /// message that the part stands in.
-    ///
-    /// # Errors
-    /// [`Reason::TooMuchWork`] if the locations of the parts are too long together.
     pub(super) fn around(
         &mut self,
         part: PartId,
