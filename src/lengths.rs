@@ -62,24 +62,23 @@ pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
 /// The edits of one pass, which made the output of `original`, with the fields made true; and whether `lengths` can
 /// be reversible: a false value must not have become true by chance, or the way back would change it.
 pub(crate) fn corrected(
-    original: &[u8],
-    tree: &Tree,
+    tree: &Tree<'_>,
     edits: Edits,
     lengths: Lengths,
     limits: &ScanLimits,
 ) -> (Edits, bool) {
     let told = match edits.is_empty() {
         true => Vec::new(),
-        false => told_fields(original, tree, &edits),
+        false => told_fields(tree, &edits),
     };
     if told.is_empty() {
         return (edits, true);
     }
-    let (output, edits) = edits.put_together(original);
+    let (output, edits) = edits.put_together(tree.original);
     let after = mime::scan(&output, limits);
     let mut correction = Correction {
-        before: BodyCounts::new(original, tree),
-        after: BodyCounts::new(&output, &after),
+        before: BodyCounts::new(tree),
+        after: BodyCounts::new(&after),
         edits: &edits,
         lengths,
         growth: HashMap::new(),
@@ -98,19 +97,19 @@ pub(crate) fn corrected(
     let is_reversible = correction.is_reversible;
     // Different fields do not overlap.
     let fields = Edits::of(correction.group).unwrap_or_default();
-    (edits.then(original.len(), fields), is_reversible)
+    (edits.then(tree.original.len(), fields), is_reversible)
 }
 
 /// The fields that no edit touches, and that may not be true any more: where each stands in the output, and in which part
 /// of the original.
-fn told_fields(original: &[u8], tree: &Tree, edits: &Edits) -> Vec<(usize, PartId)> {
+fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
     let mut all = Vec::new();
     let mut place_of = moved(edits);
     for part in tree.ids() {
         // The digest of a document is known to what changes it.
         let is_around = tree.part(part).content != Content::Leaf;
-        let fields = tree.fields(part).iter(original).filter(|field| {
-            is_length(original, field) || (is_around && field.is(original, "Content-MD5"))
+        let fields = tree.fields(part).iter(tree.original).filter(|field| {
+            is_length(tree.original, field) || (is_around && field.is(tree.original, "Content-MD5"))
         });
         let places = fields.filter_map(|field| place_of(field.whole));
         let room = MOST - all.len();
@@ -121,18 +120,17 @@ fn told_fields(original: &[u8], tree: &Tree, edits: &Edits) -> Vec<(usize, PartI
 
 /// A message of whose bodies something is counted.
 struct BodyCounts<'c> {
-    bytes: &'c [u8],
-    tree: &'c Tree,
+    tree: &'c Tree<'c>,
     /// How many line ends stand in front of where bodies start and end.
     line_ends: BTreeMap<usize, usize>,
 }
 
 impl<'c> BodyCounts<'c> {
     /// Each octet is looked at once, however many bodies it is in.
-    fn new(bytes: &'c [u8], tree: &'c Tree) -> Self {
+    fn new(tree: &'c Tree<'c>) -> Self {
         let has_lines = |part: &PartId| {
-            let mut fields = tree.fields(*part).iter(bytes);
-            fields.any(|field| Measure::of(field.name.of(bytes)) == Some(Measure::LineEnds))
+            let mut fields = tree.fields(*part).iter(tree.original);
+            fields.any(|field| Measure::of(field.name.of(tree.original)) == Some(Measure::LineEnds))
         };
         let bodies = tree
             .ids()
@@ -142,19 +140,15 @@ impl<'c> BodyCounts<'c> {
         let mut line_ends: BTreeMap<usize, usize> = places.collect();
         let (mut at, mut count) = (0, 0);
         for (&place, before) in &mut line_ends {
-            count += line_ends_of(Span::new(at, place).of(bytes));
+            count += line_ends_of(Span::new(at, place).of(tree.original));
             (at, *before) = (place, count);
         }
-        Self {
-            bytes,
-            tree,
-            line_ends,
-        }
+        Self { tree, line_ends }
     }
 
     fn count(&self, part: PartId, measure: Measure) -> [usize; 2] {
         let Span { start, end } = self.tree.part(part).body;
-        let behind = match self.bytes.get(end..).unwrap_or_default() {
+        let behind = match self.tree.original.get(end..).unwrap_or_default() {
             [b'\n', ..] => 1,
             [b'\r', b'\n', ..] => 2,
             _ => 0,
@@ -197,7 +191,7 @@ impl Correction<'_> {
         if was.len() == self.after.tree.part(part).body.len() && !self.edits.meets(was) {
             return;
         }
-        let bytes = self.after.bytes;
+        let bytes = self.after.tree.original;
         let Some(measure) = Measure::of(field.name.of(bytes)) else {
             // RFC 1864 §2 knows no digest of a message or a multipart.
             if self.lengths == Lengths::Corrected {
@@ -233,7 +227,7 @@ impl Correction<'_> {
     }
 
     fn replace(&mut self, part: PartId, span: Span, new: String) {
-        let old = span.of(self.after.bytes);
+        let old = span.of(self.after.tree.original);
         if old == new.as_bytes() {
             return;
         }

@@ -400,7 +400,7 @@ impl Inspection {
             }
             let policy = self.policy();
             let tree = scan(message, &policy.limits.scan());
-            text.extend(outline(message, &tree, &said.report, policy).bytes());
+            text.extend(outline(&tree, &said.report, policy).bytes());
             if self.tells_embeds {
                 text.extend(totals.forecast.lines(policy, false).bytes());
             }

@@ -11,7 +11,7 @@ use crate::policy::Policy;
 use crate::report::Kind as RowKind;
 use crate::report::{Outcome, Report, Row};
 
-pub(super) fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> String {
+pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
     // There may be as many rows as parts.
@@ -24,7 +24,7 @@ pub(super) fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Pol
         let indent = "  ".repeat(part.depth);
         let number = tree.number(id);
         let label = match id {
-            PartId::ROOT if number.is_empty() => "message".to_owned(),
+            PartId::ROOT if number.is_empty() => "tree.original".to_owned(),
             _ if number.is_empty() => "-".to_owned(),
             _ => number.clone(),
         };
@@ -32,14 +32,14 @@ pub(super) fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Pol
             Content::Leaf | Content::Opaque(_) => {
                 format!("{}, {} bytes", part.encoding.as_str(), part.body.len())
             }
-            Content::Message => "a message".to_owned(),
+            Content::Message => "a tree.original".to_owned(),
             Content::Multipart(_) => format!("{} parts", part.children.len()),
         };
         text.push_str(&format!(
             "{indent}{label}  {}  ({size})\n",
             harmless(&part.essence)
         ));
-        if let Some(base) = bases.of(message, tree, id) {
+        if let Some(base) = bases.of(tree, id) {
             text.push_str(&format!(
                 "{indent}    base {} ({})\n",
                 harmless(&masked(&base.url)),

@@ -92,8 +92,7 @@ impl Choice {
     /// the default one, whatever the options: it protects parts.
     pub(super) fn judge(
         &self,
-        original: &[u8],
-        tree: &Tree,
+        tree: &Tree<'_>,
         part: PartId,
         policy: &Policy,
         limits: &ScanLimits,
@@ -104,7 +103,7 @@ impl Choice {
         if (entity.body.len() as u64) < self.larger_than
             || entity.body.len() < LEAST
             || !is_chosen
-            || !is_leaf(original, tree, part)
+            || !is_leaf(tree, part)
         {
             return None;
         }
@@ -112,13 +111,13 @@ impl Choice {
             let detail = format!("it is {essence}");
             return Some(Err(Refusal::lasting(Reason::Encrypted, detail)));
         }
-        if is_reference(original, tree, part, limits) {
+        if is_reference(tree, part, limits) {
             return None;
         }
         if let Some(refusal) = protection(tree, part, policy) {
             return Some(Err(refusal));
         }
-        Some(match obstacle(original, tree, part) {
+        Some(match obstacle(tree, part) {
             Some(detail) => Err(Refusal::lasting(Reason::NotRestorable, detail)),
             None => Ok(()),
         })
@@ -127,24 +126,17 @@ impl Choice {
 
 /// Whether a part is an attachment, of any size: it holds its content, and no reader shows it as text of the mail.
 #[cfg(feature = "cli")]
-pub(crate) fn is_attachment(
-    original: &[u8],
-    tree: &Tree,
-    part: PartId,
-    limits: &ScanLimits,
-) -> bool {
-    is_leaf(original, tree, part) && !is_reference(original, tree, part, limits)
+pub(crate) fn is_attachment(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {
+    is_leaf(tree, part) && !is_reference(tree, part, limits)
 }
 
-fn is_leaf(original: &[u8], tree: &Tree, part: PartId) -> bool {
+fn is_leaf(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
-    entity.content == Content::Leaf
-        && !is_composite(&entity.essence)
-        && !is_shown(original, tree, part)
+    entity.content == Content::Leaf && !is_composite(&entity.essence) && !is_shown(tree, part)
 }
 
-fn is_reference(original: &[u8], tree: &Tree, part: PartId, limits: &ScanLimits) -> bool {
-    ExternalBody::read(original, tree, part, &reading(limits)).is_some()
+fn is_reference(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {
+    ExternalBody::read(tree, part, &reading(limits)).is_some()
 }
 
 /// References as a restorer reads them: in no form that an option adds.
@@ -170,29 +162,32 @@ fn is_encrypted(essence: &str) -> bool {
     )
 }
 
-fn is_shown(original: &[u8], tree: &Tree, part: PartId) -> bool {
+fn is_shown(tree: &Tree<'_>, part: PartId) -> bool {
     let essence = tree.part(part).essence.as_str();
     let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
-    is_text && !tree.has_disposition(original, part, "attachment")
+    is_text && !tree.has_disposition(part, "attachment")
 }
 
 /// Why a part's header could not come back.
-fn obstacle(original: &[u8], tree: &Tree, part: PartId) -> Option<&'static str> {
+fn obstacle(tree: &Tree<'_>, part: PartId) -> Option<&'static str> {
     let entity = tree.part(part);
     let fields = tree.fields(part);
     let count = |name| {
         fields
-            .iter(original)
-            .filter(|field| field.is(original, name))
+            .iter(tree.original)
+            .filter(|field| field.is(tree.original, name))
             .count()
     };
     if entity.separator.is_empty() {
         return Some("no empty line ends its header");
     }
-    if fields.iter(original).any(|field| field.name.is_empty()) {
+    if fields
+        .iter(tree.original)
+        .any(|field| field.name.is_empty())
+    {
         return Some("its header begins with a line that continues no field");
     }
-    if fields.first(original, NOTE_FIELD).is_some() {
+    if fields.first(tree.original, NOTE_FIELD).is_some() {
         return Some("its header has a field of the name that embody's note has");
     }
     if count("Content-Transfer-Encoding") > 1
@@ -201,16 +196,16 @@ fn obstacle(original: &[u8], tree: &Tree, part: PartId) -> Option<&'static str> 
     {
         return Some("its header has a field twice that should stand there once");
     }
-    if has_control_character(entity.header.of(original)) {
+    if has_control_character(entity.header.of(tree.original)) {
         return Some("its header holds a bare CR or a NUL");
     }
     // Some readers go by another type than we do where a field is damaged.
-    let value = tree.value(original, part, "Content-Type");
+    let value = tree.value(part, "Content-Type");
     if value.is_some_and(|value| MediaType::parse(value).essence == DEFAULT_TYPE)
         && entity.essence != DEFAULT_TYPE
     {
         return Some("its Content-Type cannot be read");
     }
-    tree.abuts_boundary(original, part)
+    tree.abuts_boundary(part)
         .then_some("no line break stands in front of the boundary line behind it")
 }

@@ -9,7 +9,7 @@ use super::part::{content_of, edits};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
 use crate::expand::refusal_of;
-use crate::external_body::{ExternalBody, Scanned, relisted, restored};
+use crate::external_body::{ExternalBody, relisted, restored};
 use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::documents::shown_inline;
@@ -119,7 +119,6 @@ impl Detacher {
         let tree = mime::scan(message, &self.limits);
         let mut run = Run {
             detacher: self,
-            message,
             tree: &tree,
             name,
             detachment: Detachment::default(),
@@ -169,8 +168,7 @@ impl fmt::Debug for Detacher {
 
 struct Run<'r> {
     detacher: &'r Detacher,
-    message: &'r [u8],
-    tree: &'r Tree,
+    tree: &'r Tree<'r>,
     name: &'r str,
     detachment: Detachment,
     left: Vec<Left>,
@@ -190,7 +188,7 @@ impl Run<'_> {
         let choice = &settings.choice;
         let mut verdicts = Vec::new();
         for part in self.tree.ids() {
-            let verdict = choice.judge(self.message, self.tree, part, policy, limits);
+            let verdict = choice.judge(self.tree, part, policy, limits);
             verdicts.extend(verdict.map(|verdict| (part, verdict)));
         }
         let leaving: Vec<PartId> = verdicts
@@ -198,7 +196,7 @@ impl Run<'_> {
             .filter(|(_, verdict)| verdict.is_ok() && !choice.takes_shown)
             .map(|&(part, _)| part)
             .collect();
-        let mut shown = shown_inline(self.message, self.tree, policy, &leaving);
+        let mut shown = shown_inline(self.tree, policy, &leaving);
         for (part, verdict) in verdicts {
             let decided = match (verdict, shown.remove(&part)) {
                 (Err(refusal), _) => Err(refusal),
@@ -245,7 +243,7 @@ impl Run<'_> {
                 let is_shown = refusal.reason == Reason::ShownInline;
                 refuse(&mut row, refusal, &mut self.temporary);
                 if is_shown {
-                    let content = entity.encoding.decode(entity.body.of(self.message));
+                    let content = entity.encoding.decode(entity.body.of(self.tree.original));
                     row.bytes = content.map(|octets| octets.len() as u64);
                 }
             }
@@ -254,11 +252,11 @@ impl Run<'_> {
     }
 
     fn leave(&self, part: PartId) -> Result<(Key, usize, Group), Refusal> {
-        let content = content_of(self.message, self.tree, part).map_err(not_restorable)?;
+        let content = content_of(self.tree, part).map_err(not_restorable)?;
         let (octets, _) = &content;
         let key = self.detacher.put(octets)?;
         let settings = &self.detacher.settings;
-        let group = edits(settings, self.message, self.tree, part, &key, &content);
+        let group = edits(settings, self.tree, part, &key, &content);
         Ok((key, octets.len(), group.map_err(not_restorable)?))
     }
 
@@ -272,10 +270,10 @@ impl Run<'_> {
         let keys: Vec<Key> = left.iter().map(|left| left.key).collect();
         let parts: Vec<(PartId, usize)> = left.iter().map(|left| (left.part, left.row)).collect();
         let made = self.joined(left).and_then(|edits| {
-            let output = edits.splice(self.message).into_bytes();
+            let output = edits.splice(self.tree.original).into_bytes();
             let text = self.judge(&output, parts.iter().map(|&(part, _)| part))?;
             drop(output);
-            let edits = self.counted(edits.then(self.message.len(), text))?;
+            let edits = self.counted(edits.then(self.tree.original.len(), text))?;
             if let Some(store) = &self.detacher.settings.store {
                 store.flush(&keys).map_err(|error| refusal_of(&error))?;
             }
@@ -311,7 +309,7 @@ impl Run<'_> {
     /// The edits with those of Content-Length and Lines, which become true if they were.
     fn counted(&self, edits: Edits) -> Result<Edits, Refusal> {
         let limits = &self.detacher.limits;
-        match corrected(self.message, self.tree, edits, Lengths::Reversible, limits) {
+        match corrected(self.tree, edits, Lengths::Reversible, limits) {
             (edits, true) => Ok(edits),
             (_, false) => {
                 let detail = "a wrong Content-Length or Lines would become right by chance";
@@ -331,24 +329,22 @@ impl Run<'_> {
             return Err(not_restorable("the message would have other parts"));
         }
         for part in parts {
-            let body = ExternalBody::read(output, &tree, part, &reading);
+            let body = ExternalBody::read(&tree, part, &reading);
             let note = body.as_ref().and_then(|body| Some((body, body.note()?)));
             let Some((body, note)) = note else {
                 return Err(not_restorable("a part would not be read as detached"));
             };
-            let edits = restored(output, &tree, body, note, Vec::new()).map_err(not_restorable)?;
+            let edits = restored(&tree, body, note, Vec::new()).map_err(not_restorable)?;
             let before = self.tree.part(part);
-            let before = Span::new(before.header.start, before.body.start).of(self.message);
-            if header_after(output, &tree, part, edits) != Some(before.to_vec()) {
+            let before = Span::new(before.header.start, before.body.start).of(self.tree.original);
+            if header_after(&tree, part, edits) != Some(before.to_vec()) {
                 return Err(not_restorable(
                     "the header of a part would not be what it was",
                 ));
             }
         }
-        let [before, after] = [(self.message, self.tree), (output, &tree)]
-            .map(|(original, tree)| Scanned { original, tree });
         let new = self.detacher.settings.text;
-        Ok(Edits::from(relisted(before, after, &reading, new)))
+        Ok(Edits::from(relisted(self.tree, &tree, &reading, new)))
     }
 }
 
@@ -366,10 +362,10 @@ fn not_restorable(detail: &str) -> Refusal {
 }
 
 /// A part's header and the empty line behind it, with the edits made; the part's body is edited away.
-fn header_after(original: &[u8], tree: &Tree, part: PartId, group: Group) -> Option<Vec<u8>> {
+fn header_after(tree: &Tree<'_>, part: PartId, group: Group) -> Option<Vec<u8>> {
     let part = tree.part(part);
     let front = part.header.start;
-    let within = Span::new(front, part.body.end).of(original);
+    let within = Span::new(front, part.body.end).of(tree.original);
     let mut edits = Edits::new();
     let shifted = group.into_iter().map(|edit| {
         let span = edit.span;

@@ -28,13 +28,12 @@ const WORD: usize = 40;
 /// # Errors
 /// Why the part could not come back as it is.
 pub(super) fn content_of(
-    original: &[u8],
-    tree: &Tree,
+    tree: &Tree<'_>,
     part: PartId,
 ) -> Result<(Vec<u8>, Wording), &'static str> {
     let entity = tree.part(part);
-    let body = entity.body.of(original);
-    let newline = newline_of(original, tree, part);
+    let body = entity.body.of(tree.original);
+    let newline = newline_of(tree, part);
     let (octets, wording) = Wording::read(body, entity.encoding, newline)
         .ok_or("encoding its content again does not give the same body")?;
     let is_plain = !matches!(wording.manner, Manner::Base64 { .. });
@@ -51,19 +50,18 @@ pub(super) fn content_of(
 /// Why the part could not come back as it is.
 pub(super) fn edits(
     settings: &Settings,
-    original: &[u8],
-    tree: &Tree,
+    tree: &Tree<'_>,
     part: PartId,
     key: &Key,
     (octets, wording): &(Vec<u8>, Wording),
 ) -> Result<Group, &'static str> {
-    let newline = newline_of(original, tree, part);
+    let newline = newline_of(tree, part);
     let url = settings.url_of(key);
     let is_message = tree.is_message(part);
     let mut moved: Vec<(Field, usize)> = Vec::new();
     let mut stays = 0;
-    for field in tree.fields(part).iter(original) {
-        if is_of_content(original, &field, is_message) {
+    for field in tree.fields(part).iter(tree.original) {
+        if is_of_content(tree.original, &field, is_message) {
             moved.push((field, stays));
         } else {
             stays += 1;
@@ -72,7 +70,7 @@ pub(super) fn edits(
     // The reference stands where the type stood, and the places of the other fields are counted from there.
     let anchor = moved
         .iter()
-        .position(|(field, _)| field.is(original, "Content-Type"))
+        .position(|(field, _)| field.is(tree.original, "Content-Type"))
         .unwrap_or(0);
     let Some(&(anchor, anchor_place)) = moved.get(anchor) else {
         return Err("its header has no field that could name a reference");
@@ -82,10 +80,10 @@ pub(super) fn edits(
         .map(|&(_, place)| i32::try_from(place as i64 - anchor_place as i64).unwrap_or(i32::MAX))
         .collect();
     let fields: Vec<Field> = moved.iter().map(|&(field, _)| field).collect();
-    let of = |name| fields.iter().find(|field| field.is(original, name));
+    let of = |name| fields.iter().find(|field| field.is(tree.original, name));
     let encoding = of("Content-Transfer-Encoding");
     let encoding = match settings.form {
-        Stub::ExternalBody => noted_encoding_field(original, encoding, wording, newline)
+        Stub::ExternalBody => noted_encoding_field(tree.original, encoding, wording, newline)
             .ok_or("its Content-Transfer-Encoding field cannot be noted")?,
         // The quotation has the field as it was.
         Stub::Thunderbird => usual_encoding_field(wording.manner),
@@ -117,25 +115,25 @@ pub(super) fn edits(
             let digest = digest_added.then(|| Md5::digest(hashed).into());
             (
                 front,
-                phantom_header(original, &fields, digest, &note, newline),
+                phantom_header(tree.original, &fields, digest, &note, newline),
             )
         }
         Stub::Thunderbird => (
             front_of_thunderbird(
-                original,
+                tree.original,
                 &url,
                 of("Content-Type"),
                 of("Content-Disposition"),
                 &note,
                 newline,
             ),
-            quotation(original, &fields, newline),
+            quotation(tree.original, &fields, newline),
         ),
     };
     if front.len() > LONGEST_FIELD && settings.form == Stub::ExternalBody {
         return Err("the URL of its content is too long for a header field");
     }
-    finish(&mut body, original, tree, part, newline);
+    finish(&mut body, tree, part, newline);
     let mut group = Group::new();
     for field in &fields {
         match field.whole == anchor.whole {
@@ -150,11 +148,11 @@ pub(super) fn edits(
 /// Ends the new body as the old one ended. A mailbox takes an empty line at a message's end for its own, and
 /// adds a line end that is missing: so at the end of the message there is no empty line, and a line end only
 /// where one was.
-fn finish(body: &mut Vec<u8>, original: &[u8], tree: &Tree, part: PartId, newline: Newline) {
+fn finish(body: &mut Vec<u8>, tree: &Tree<'_>, part: PartId, newline: Newline) {
     let part = tree.part(part);
     if part.body.end < tree.root().span.end {
         body.extend_from_slice(newline.bytes());
-    } else if !part.body.of(original).ends_with(b"\n") {
+    } else if !part.body.of(tree.original).ends_with(b"\n") {
         body.truncate(body.len() - newline.bytes().len());
     }
 }

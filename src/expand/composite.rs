@@ -17,7 +17,7 @@ pub(super) fn refused(detail: &str) -> Refusal {
 /// A composite body as it will stand in the place of a part. `header` is what makes a multipart's body an entity, and empty
 /// for a message.
 pub(super) fn fit(
-    tree: &Tree,
+    tree: &Tree<'_>,
     part: PartId,
     header: &[u8],
     body: Vec<u8>,

@@ -132,7 +132,7 @@ fn named_parameters(
 ///
 /// # Errors
 /// [`Reason::UndecodableBody`], and [`Reason::HeaderTooLarge`] where the body's start is unknown.
-pub(super) fn decoded(original: &[u8], tree: &Tree, part: PartId) -> Result<Rc<Octets>, Refusal> {
+pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Rc<Octets>, Refusal> {
     let source = tree.part(part);
     let refuse = |reason, what| {
         let detail = format!("part {} {what}", tree.number(part));
@@ -141,7 +141,7 @@ pub(super) fn decoded(original: &[u8], tree: &Tree, part: PartId) -> Result<Rc<O
     if source.content == Content::Opaque(Limit::HeaderTooLarge) {
         return refuse(Reason::HeaderTooLarge, "has too large a header");
     }
-    match source.encoding.decode(source.body.of(original)) {
+    match source.encoding.decode(source.body.of(tree.original)) {
         // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5): its octets
         // must not depend on how this machine stores mail.
         Some(octets)
@@ -159,9 +159,9 @@ pub(super) fn decoded(original: &[u8], tree: &Tree, part: PartId) -> Result<Rc<O
 }
 
 /// Another part's content, decoded before.
-pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId, octets: Rc<Octets>) -> Obtained {
+pub(super) fn copy(tree: &Tree<'_>, part: PartId, octets: Rc<Octets>) -> Obtained {
     let source = tree.part(part);
-    let field = tree.value(original, part, "Content-Type");
+    let field = tree.value(part, "Content-Type");
     let parameters = field.map(|value| all_parameters(&MediaType::parse(value)));
     Obtained {
         source_type: field.map(|_| source.essence.clone()),

@@ -21,18 +21,17 @@ pub(super) fn assert_each_names_a_part(
     written: &HashSet<String>,
 ) {
     let before = crate::mime::scan(original, limits);
-    let before =
-        documents(original, &before).flat_map(|(_, octets)| urls(&octets).collect::<Vec<_>>());
+    let before = documents(&before).flat_map(|(_, octets)| urls(&octets).collect::<Vec<_>>());
     let before: HashSet<String> = before.collect();
     let tree = crate::mime::scan(message, limits);
     let mut bearers: HashMap<(PartId, String), Vec<PartId>> = HashMap::new();
     for part in tree.ids() {
-        if let Some(value) = tree.value(message, part, "Content-ID") {
+        if let Some(value) = tree.value(part, "Content-ID") {
             let key = (tree.message_of(part), identifier(value));
             bearers.entry(key).or_default().push(part);
         }
     }
-    for (document, octets) in documents(message, &tree) {
+    for (document, octets) in documents(&tree) {
         for url in urls(&octets) {
             if !written.contains(&url) || before.contains(&url) {
                 continue;
@@ -53,10 +52,7 @@ pub(super) fn assert_each_names_a_part(
 }
 
 /// The HTML and CSS of a message, decoded.
-fn documents<'m>(
-    message: &'m [u8],
-    tree: &'m Tree,
-) -> impl Iterator<Item = (PartId, Cow<'m, [u8]>)> {
+fn documents<'m>(tree: &'m Tree<'m>) -> impl Iterator<Item = (PartId, Cow<'m, [u8]>)> {
     let is_document = |part: &PartId| {
         let entity = tree.part(*part);
         let mut ends = ["html", "css"].into_iter();
@@ -64,13 +60,13 @@ fn documents<'m>(
     };
     tree.ids().filter(is_document).map(|part| {
         let entity = tree.part(part);
-        let octets = entity.encoding.decode(entity.body.of(message));
+        let octets = entity.encoding.decode(entity.body.of(tree.original));
         (part, octets.unwrap_or_default())
     })
 }
 
 /// Whether a part stands in a multipart/related around a document, and in no other branch of an alternative.
-fn is_found(tree: &Tree, document: PartId, part: PartId) -> bool {
+fn is_found(tree: &Tree<'_>, document: PartId, part: PartId) -> bool {
     let related = |part: &PartId| tree.part(*part).essence == "multipart/related";
     let nearest = tree.ancestors(part).find(related);
     nearest.is_some_and(|nearest| tree.ancestors(document).any(|above| above == nearest))

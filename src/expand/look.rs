@@ -33,13 +33,12 @@ impl Expander {
     /// somebody's files and do not count; and of those not read, or not to the end: a charset, a damaged encoding, too much work.
     pub(crate) fn look(
         &self,
-        message: &[u8],
-        tree: &Tree,
+        tree: &Tree<'_>,
         mut see: impl FnMut(&Shown<'_>, Target<'_>),
     ) -> (u64, u64) {
         let mut unread = 0;
-        let mut ledger = Ledger::new(&self.policy().limits, message.len());
-        let mut documents = Documents::new(message, tree, self.policy());
+        let mut ledger = Ledger::new(&self.policy().limits, tree.original.len());
+        let mut documents = Documents::new(tree, self.policy());
         let parts: Vec<PartId> = tree
             .ids()
             .filter(|&part| documents.is_document(part))

@@ -7,14 +7,14 @@ use crate::mime::{PartId, Tree};
 use crate::report::{Reason, Refusal};
 
 pub(super) struct PartEdits<'t> {
-    tree: &'t Tree,
+    tree: &'t Tree<'t>,
     edits: Edits,
     /// Parts that get a Content-ID.
     named: HashSet<PartId>,
 }
 
 impl<'t> PartEdits<'t> {
-    pub(super) fn new(tree: &'t Tree) -> Self {
+    pub(super) fn new(tree: &'t Tree<'t>) -> Self {
         Self {
             tree,
             edits: Edits::new(),

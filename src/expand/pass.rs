@@ -147,7 +147,7 @@ impl Session<'_> {
             ..told
         };
         let base = place.base.clone();
-        let mut plan = Plan::of_references(entity, &tree, policy, &reading, base, room);
+        let mut plan = Plan::of_references(&tree, policy, &reading, base, room);
         // One base may make the URLs of ten thousand parts long: that was bounded, and is counted.
         self.ledger.spend(plan.held);
         self.ledger.hold_urls(plan.held);
@@ -184,11 +184,10 @@ impl Session<'_> {
         self.retrieve(&first);
         self.resolve(&first);
         let mut pending = Pending {
-            entity,
             tree: &tree,
             plan: &plan,
             place,
-            contents: Contents::new(entity, &tree, &plan),
+            contents: Contents::new(&tree, &plan),
             bases: Bases::within(place.base.clone()),
             pass: Pass::default(),
             edits: PartEdits::new(&tree),
@@ -220,8 +219,7 @@ impl Session<'_> {
 }
 
 struct Pending<'p> {
-    entity: &'p [u8],
-    tree: &'p Tree,
+    tree: &'p Tree<'p>,
     plan: &'p Plan<'p>,
     place: &'p Place,
     contents: Contents<'p>,
@@ -324,7 +322,7 @@ impl Pending<'_> {
         let least = obtained.octets.least_body(is_exact) as i64 - part.span.len() as i64;
         session.ledger.would_fit(least)?;
         session.ledger.work(octets)?;
-        let mut substitute = Substitute::prepare(self.entity, self.tree, &item.body, obtained)?;
+        let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
         told.waits |= substitute.may_be_reference();
         let (body, inside) = match substitute.is_composite() {
             true => self.composite(session, item, &mut substitute)?,
@@ -431,7 +429,7 @@ impl Pending<'_> {
             self.pass.report.rows.push(row);
             return;
         }
-        let removal = removal(self.entity, self.tree, item.body.part, self.removed_to);
+        let removal = removal(self.tree, item.body.part, self.removed_to);
         match self.edits.change(vec![Edit::remove(removal)], []) {
             Ok(()) => {
                 self.removed_to = removal.end;
@@ -455,10 +453,10 @@ impl Pending<'_> {
         if self.place.prefix.is_empty() && self.pass.report.rows.iter().any(is_restored) {
             edits = self.relisted(session, edits);
         }
-        let (entity, tree, limits) = (self.entity, self.tree, &self.place.limits);
-        self.pass.edits = corrected(entity, tree, edits, self.lengths, limits).0;
+        let (tree, limits) = (self.tree, &self.place.limits);
+        self.pass.edits = corrected(tree, edits, self.lengths, limits).0;
         let prefilter = &session.settings.prefilter;
-        let unseen = unseen::rows(self.entity, self.tree, self.plan, prefilter, session.name);
+        let unseen = unseen::rows(self.tree, self.plan, prefilter, session.name);
         self.pass
             .report
             .rows

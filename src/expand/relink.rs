@@ -10,12 +10,8 @@ use crate::report::{Kind, Outcome, Row};
 
 /// The edits of all links that change, and a row for each document in which something would change, or may not. A document
 /// is changed as a whole or left with a reason: what fits is done, in the order of the documents.
-pub(super) fn resolved(
-    session: &mut Session<'_>,
-    original: &[u8],
-    tree: &Tree,
-) -> (Edits, Vec<Row>) {
-    let mut documents = Documents::new(original, tree, session.policy());
+pub(super) fn resolved(session: &mut Session<'_>, tree: &Tree<'_>) -> (Edits, Vec<Row>) {
+    let mut documents = Documents::new(tree, session.policy());
     let mut edits = PartEdits::new(tree);
     let mut rows = Vec::new();
     for part in tree.ids() {

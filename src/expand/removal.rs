@@ -5,7 +5,7 @@ use crate::span::Span;
 
 /// What goes when a part goes: the part and the boundary line in front of it, as far as it has not
 /// gone with the part before (`removed_to`).
-pub(super) fn removal(current: &[u8], tree: &Tree, part: PartId, removed_to: usize) -> Span {
+pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span {
     let ordinal = tree.part(part).ordinal;
     let end = tree.part(part).span.end;
     let delimiters = tree
@@ -18,7 +18,7 @@ pub(super) fn removal(current: &[u8], tree: &Tree, part: PartId, removed_to: usi
     let Some(delimiter) = multipart.delimiters.get(ordinal) else {
         return Span::empty_at(end);
     };
-    let free_break = |at: usize| match current.get(at..) {
+    let free_break = |at: usize| match tree.original.get(at..) {
         Some([b'\r', b'\n', ..]) => 2,
         Some([b'\n', ..]) => 1,
         _ => 0,
@@ -32,7 +32,7 @@ pub(super) fn removal(current: &[u8], tree: &Tree, part: PartId, removed_to: usi
     } else {
         0
     };
-    if own_break > 0 && tree.abuts_boundary(current, part) {
+    if own_break > 0 && tree.abuts_boundary(part) {
         return Span::new(start + own_break, end);
     }
     let behind = if own_break > 0 { 0 } else { free_break(end) };

@@ -21,8 +21,7 @@ use crate::report::{Detail, Reason, Refusal};
 
 /// Content of the items of one entity, got when it is asked for.
 pub(super) struct Contents<'g> {
-    current: &'g [u8],
-    tree: &'g Tree,
+    tree: &'g Tree<'g>,
     plan: &'g Plan<'g>,
     item_of: HashMap<PartId, usize>,
     /// Parts whose content other references name.
@@ -34,10 +33,9 @@ pub(super) struct Contents<'g> {
 }
 
 impl<'g> Contents<'g> {
-    pub(super) fn new(current: &'g [u8], tree: &'g Tree, plan: &'g Plan<'g>) -> Self {
+    pub(super) fn new(tree: &'g Tree<'g>, plan: &'g Plan<'g>) -> Self {
         let items = plan.references.iter().enumerate();
         Self {
-            current,
             tree,
             plan,
             // A text with notes is content itself.
@@ -123,7 +121,7 @@ impl<'g> Contents<'g> {
                 // Thousands of parts may refer to one answer: each reads what names it anew.
                 session.ledger.work(answer.names_length())?;
                 let fields = &item.body.phantom.fields;
-                let encoding = fields.value(self.current, "Content-Transfer-Encoding");
+                let encoding = fields.value(self.tree.original, "Content-Transfer-Encoding");
                 let encoding = TransferEncoding::of(encoding);
                 // And each decodes it anew, which makes digests and line ends its own, too.
                 if content::is_decoded(&item.body, encoding) {
@@ -142,12 +140,12 @@ impl<'g> Contents<'g> {
                 Some(beside) => session.read(beside, folder, name.as_deref()),
             },
             Step::Copy(part) => {
-                let (current, tree) = (self.current, self.tree);
+                let tree = self.tree;
                 let ledger = &mut session.ledger;
                 let copy = self.copies.entry(*part).or_insert_with(|| {
                     ledger.work(tree.part(*part).body.len())?;
-                    let octets = content::decoded(current, tree, *part)?;
-                    Ok(content::copy(current, tree, *part, octets))
+                    let octets = content::decoded(tree, *part)?;
+                    Ok(content::copy(tree, *part, octets))
                 });
                 let copy = copy.clone()?;
                 // Each reference writes, encodes and folds what the fields say anew.

@@ -155,12 +155,12 @@ impl Session<'_> {
         }
         let limits = self.policy().limits.scan();
         let tree = mime::scan(&output, &limits);
-        let mut made = embed::embed(self, &output, &tree);
+        let mut made = embed::embed(self, &tree);
         outcomes.report.rows.append(&mut made.rows);
         let temporary = outcomes.temporary.take();
         outcomes.temporary = temporary.or(made.temporary.take());
         let edits = std::mem::take(&mut made.edits);
-        let edits = corrected(&output, &tree, edits, Lengths::Corrected, &limits).0;
+        let edits = corrected(&tree, edits, Lengths::Corrected, &limits).0;
         outcomes.edits = outcomes.take_edits().then(message.len(), edits);
         made
     }
@@ -179,12 +179,12 @@ impl Session<'_> {
         }
         let limits = self.policy().limits.scan();
         let tree = mime::scan(&output, &limits);
-        let (links, mut rows) = relink::resolved(self, &output, &tree);
+        let (links, mut rows) = relink::resolved(self, &tree);
         for row in &mut rows {
             row.part = embedding.number_before(&row.part).to_owned();
         }
         outcomes.report.rows.append(&mut rows);
-        let links = corrected(&output, &tree, links, Lengths::Corrected, &limits).0;
+        let links = corrected(&tree, links, Lengths::Corrected, &limits).0;
         outcomes.edits = outcomes.take_edits().then(message.len(), links);
     }
 }

@@ -35,8 +35,7 @@ use crate::span::{Newline, Span};
 
 /// Content on its way into the place of a reference.
 pub(super) struct Substitute<'p> {
-    original: &'p [u8],
-    tree: &'p Tree,
+    tree: &'p Tree<'p>,
     body: &'p ExternalBody<'p>,
     newline: Newline,
     /// What the part's names have behind the content's.
@@ -53,8 +52,7 @@ impl<'p> Substitute<'p> {
     /// [`Reason::ControlCharacter`] for a phantom header that other readers see more fields in,
     /// [`Reason::UnfitComposite`] for an external body as content.
     pub(super) fn prepare(
-        original: &'p [u8],
-        tree: &'p Tree,
+        tree: &'p Tree<'p>,
         body: &'p ExternalBody<'p>,
         obtained: Obtained,
     ) -> Result<Self, Refusal> {
@@ -62,7 +60,6 @@ impl<'p> Substitute<'p> {
             return Err(composite::refused("it is an external body itself"));
         }
         let mut substitute = Self {
-            original,
             tree,
             body,
             newline: tree.newline,
@@ -74,7 +71,7 @@ impl<'p> Substitute<'p> {
             obtained,
         };
         let mut taken = substitute.taken();
-        if taken.any(|field| has_control_character(field.whole.of(original))) {
+        if taken.any(|field| has_control_character(field.whole.of(tree.original))) {
             let detail = "a field of the phantom header holds a bare CR or a NUL";
             return Err(Refusal::lasting(Reason::ControlCharacter, detail));
         }
@@ -113,8 +110,8 @@ impl<'p> Substitute<'p> {
 
     /// The value of a field that the new part will have: the phantom header's, else the outer one's.
     fn new_value(&self, name: &str) -> Option<&'p [u8]> {
-        let phantom = self.body.phantom.fields.value(self.original, name);
-        phantom.or_else(|| self.tree.value(self.original, self.body.part, name))
+        let phantom = self.body.phantom.fields.value(self.tree.original, name);
+        phantom.or_else(|| self.tree.value(self.body.part, name))
     }
 
     /// The number under which readers count what is inside the new part: that of a multipart without
@@ -167,7 +164,7 @@ impl<'p> Substitute<'p> {
         let last_stays = self
             .tree
             .fields(self.body.part)
-            .last(self.original)
+            .last(self.tree.original)
             .is_some_and(|last| !group.iter().any(|edit| edit.span.contains(last.whole)));
         group.extend(self.body_edits(encoded, last_stays, &homeless));
         Ok(group)
@@ -210,12 +207,12 @@ impl<'p> Substitute<'p> {
     /// What the phantom header says of the encoding.
     fn declared_encoding(&self) -> TransferEncoding {
         let fields = &self.body.phantom.fields;
-        TransferEncoding::of(fields.value(self.original, "Content-Transfer-Encoding"))
+        TransferEncoding::of(fields.value(self.tree.original, "Content-Transfer-Encoding"))
     }
 
     /// The fields of the phantom header that the new part takes over.
     fn taken(&self) -> impl Iterator<Item = Field> + use<'p> {
-        let original = self.original;
+        let original = self.tree.original;
         let is_message = self.tree.is_message(self.body.part);
         let has_source = self.obtained.source_field.is_some();
         let fields = &self.body.phantom.fields;
@@ -231,7 +228,7 @@ impl<'p> Substitute<'p> {
 
     /// Edits of the outer header; and the new fields, if there is no field in whose place they come.
     fn header_edits(&self, encoded: &Encoded, location: Option<&str>) -> (Group, Vec<u8>) {
-        let original = self.original;
+        let original = self.tree.original;
         let outer = self.tree.fields(self.body.part);
         let names = field_names(original, self.taken());
         let mut homeless = Some(self.new_fields(encoded, location));
@@ -265,7 +262,7 @@ impl<'p> Substitute<'p> {
     }
 
     fn new_fields(&self, encoded: &Encoded, location: Option<&str>) -> Vec<u8> {
-        let original = self.original;
+        let original = self.tree.original;
         let outer = self.tree.fields(self.body.part);
         let newline = self.newline.bytes();
         let mut transfer_encoding = Vec::new();
@@ -355,14 +352,14 @@ impl<'p> Substitute<'p> {
         let newline = self.newline.bytes();
         let mut front = Vec::with_capacity(fields.len() + 2 * newline.len());
         // A kept last line without an end needs one before the empty line.
-        if last_stays && !part.header.of(self.original).ends_with(b"\n") {
+        if last_stays && !part.header.of(self.tree.original).ends_with(b"\n") {
             front.extend_from_slice(newline);
         }
         front.extend_from_slice(fields);
         front.extend_from_slice(newline);
         let mut body = encoded.body;
-        let is_last = part.span.end >= self.original.len();
-        let abuts = self.tree.abuts_boundary(self.original, self.body.part);
+        let is_last = part.span.end >= self.tree.original.len();
+        let abuts = self.tree.abuts_boundary(self.body.part);
         let is_base64 = encoded.encoding == TransferEncoding::Base64;
         if !body.is_empty() && (abuts || (is_last && is_base64)) {
             body.extend_from_slice(newline);

@@ -10,8 +10,7 @@ use crate::report::{Kind, Outcome, Row};
 
 /// One row for each such part that the plan has no item for.
 pub(super) fn rows(
-    original: &[u8],
-    tree: &Tree,
+    tree: &Tree<'_>,
     plan: &Plan<'_>,
     prefilter: &Prefilter,
     name: &str,
@@ -23,7 +22,7 @@ pub(super) fn rows(
     let known: HashSet<PartId> = plan.references.iter().map(|item| item.body.part).collect();
     opaque
         .filter(|(part, span, _)| {
-            !known.contains(part) && prefilter.external_bodies(span.of(original))
+            !known.contains(part) && prefilter.external_bodies(span.of(tree.original))
         })
         .map(|(part, span, refusal)| {
             let number = tree.number(part);

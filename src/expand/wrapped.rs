@@ -9,7 +9,7 @@ use crate::span::{Newline, Span};
 /// The edits that make a message the first part of a multipart with these fields. `own` are those of the message: what
 /// moves is what it was changed to.
 pub(super) fn message(
-    (original, tree): (&[u8], &Tree),
+    tree: &Tree<'_>,
     message: PartId,
     own: Group,
     mut fields: Vec<u8>,
@@ -17,9 +17,10 @@ pub(super) fn message(
 ) -> Group {
     let newline = tree.newline.bytes();
     let entity = tree.part(message);
-    let is_content = |field: &Field| field.is_content(original) && !is_length(original, field);
+    let is_content =
+        |field: &Field| field.is_content(tree.original) && !is_length(tree.original, field);
     let old = tree.fields(message);
-    if old.first(original, "MIME-Version").is_none() {
+    if old.first(tree.original, "MIME-Version").is_none() {
         fields.splice(..0, [b"MIME-Version: 1.0", newline].concat());
     }
     let mut new = Some(fields);
@@ -29,7 +30,7 @@ pub(super) fn message(
     let (mut of_header, mut group): (Group, Group) = own.into_iter().partition(is_of_header);
     of_header.sort_by_key(|edit| (edit.span.start, edit.span.end));
     let mut of_header = of_header.into_iter().peekable();
-    for field in old.iter(original).filter(is_content) {
+    for field in old.iter(tree.original).filter(is_content) {
         let mut at = field.whole.start;
         while let Some(edit) = of_header.next_if(|edit| edit.span.start < field.whole.end) {
             if edit.span.start < at {
@@ -37,11 +38,11 @@ pub(super) fn message(
                 group.push(edit);
                 continue;
             }
-            inner.extend_from_slice(Span::new(at, edit.span.start).of(original));
+            inner.extend_from_slice(Span::new(at, edit.span.start).of(tree.original));
             inner.extend_from_slice(&edit.replacement);
             at = edit.span.end;
         }
-        inner.extend_from_slice(Span::new(at, field.whole.end).of(original));
+        inner.extend_from_slice(Span::new(at, field.whole.end).of(tree.original));
         group.push(Edit::replace(field.whole, new.take().unwrap_or_default()));
     }
     // A message that says nothing of itself.
@@ -53,7 +54,7 @@ pub(super) fn message(
 }
 
 /// The field by which a multipart says how what is in it is encoded (RFC 2045 §6.4).
-pub(super) fn encoding_field(tree: &Tree, part: PartId) -> Vec<u8> {
+pub(super) fn encoding_field(tree: &Tree<'_>, part: PartId) -> Vec<u8> {
     let encoding = match tree.part(part).encoding {
         TransferEncoding::EightBit => "8bit",
         TransferEncoding::Binary => "binary",
@@ -111,9 +112,9 @@ pub(super) fn close(boundary: &str, ends_line: bool, newline: Newline) -> Vec<u8
 }
 
 /// Whether the last line of a message has to end itself.
-pub(super) fn ends_line(original: &[u8], tree: &Tree, message: PartId) -> bool {
-    let is_last = tree.part(message).span.end >= original.len();
-    is_last || tree.abuts_boundary(original, message)
+pub(super) fn ends_line(tree: &Tree<'_>, message: PartId) -> bool {
+    let is_last = tree.part(message).span.end >= tree.original.len();
+    is_last || tree.abuts_boundary(message)
 }
 
 pub(super) fn push_line(bytes: &mut Vec<u8>, pieces: &[&[u8]], newline: &[u8]) {

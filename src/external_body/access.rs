@@ -49,7 +49,7 @@ impl<'a> Reader<'a, '_> {
 
     /// RFC 1873: the outer part's id is the reference. Some writers put it into the phantom header.
     fn content_id_target(&self, phantom_id: Option<&str>) -> Result<Referent<'a>, Refusal> {
-        let outer = self.tree.value(self.original, self.part, "Content-ID");
+        let outer = self.tree.value(self.part, "Content-ID");
         let outer = outer.map(identifier).filter(|id| !id.is_empty());
         match outer.or_else(|| phantom_id.map(str::to_owned)) {
             Some(content_id) => Ok(Referent::ContentId {

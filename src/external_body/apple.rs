@@ -23,7 +23,6 @@ impl<'a> Reader<'a, '_> {
     /// Reads a part; none if its content is in it, or if the message does not lie in a folder of Mail.
     pub(super) fn apple(&self) -> Option<ExternalBody<'a>> {
         let Self {
-            original,
             tree,
             part,
             reading,
@@ -32,14 +31,14 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         let fields = tree.fields(part);
-        fields.first(original, LENGTH_FIELD)?;
-        if !is_empty(original, tree, part) {
+        fields.first(tree.original, LENGTH_FIELD)?;
+        if !is_empty(tree, part) {
             return None;
         }
         let target = match tree.part(part).content {
             Content::Leaf | Content::Message => Ok(Referent::Beside {
                 folder: tree.number(part),
-                name: name_of(original, fields),
+                name: name_of(tree.original, fields),
             }),
             _ => Err(own_content("the part would hold parts of its own")),
         };
@@ -51,7 +50,7 @@ impl<'a> Reader<'a, '_> {
             end: SectionEnd::Regular,
             ..Header::none_at(entity.header.start)
         };
-        let mut body = ExternalBody::with(original, part, Form::Apple, target, phantom);
+        let mut body = ExternalBody::with(tree.original, part, Form::Apple, target, phantom);
         // RFC 2045 §5.2, as for any part. What it is called by stays what it is called by, and makes it no rival of another.
         body.declared
             .get_or_insert_with(|| MediaType::parse(b"text/plain"));
@@ -61,15 +60,14 @@ impl<'a> Reader<'a, '_> {
 }
 
 /// Whether a part has no body, or nothing but a torn delimiter in it.
-fn is_empty(original: &[u8], tree: &Tree, part: PartId) -> bool {
-    let text = tree.part(part).body.of(original).trim_ascii();
-    text.is_empty()
-        || torn_delimiter(original, tree, part).is_some_and(|torn| torn.of(original) == text)
+fn is_empty(tree: &Tree<'_>, part: PartId) -> bool {
+    let text = tree.part(part).body.of(tree.original).trim_ascii();
+    text.is_empty() || torn_delimiter(tree, part).is_some_and(|torn| torn.of(tree.original) == text)
 }
 
 /// Where a close delimiter without its last `-` stands at the end of the last part of a multipart.
 #[must_use]
-pub fn torn_delimiter(original: &[u8], tree: &Tree, part: PartId) -> Option<Span> {
+pub fn torn_delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
     let above = tree.part(tree.part(part).parent?);
     let Content::Multipart(multipart) = &above.content else {
         return None;
@@ -78,7 +76,7 @@ pub fn torn_delimiter(original: &[u8], tree: &Tree, part: PartId) -> Option<Span
         return None;
     }
     let body = tree.part(part).body;
-    let text = body.of(original).trim_ascii_end();
+    let text = body.of(tree.original).trim_ascii_end();
     let line = text
         .strip_suffix(b"-")?
         .strip_suffix(multipart.boundary.as_slice())?;

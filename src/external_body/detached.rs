@@ -68,7 +68,7 @@ impl<'a> Reader<'a, '_> {
         let own = self.tree.fields(self.part);
         let is_named = REFERENCE_FIELDS
             .iter()
-            .any(|name| own.first(self.original, name).is_some());
+            .any(|name| own.first(self.tree.original, name).is_some());
         let is_deleted = self.tree.part(self.part).essence == DELETED_ESSENCE;
         if !is_named && !is_deleted && !self.starts_like_a_header() {
             return None;
@@ -76,10 +76,11 @@ impl<'a> Reader<'a, '_> {
         let quotation = self.quotation();
         let strays = quotation.as_ref().map(|(strays, ..)| strays);
         let field = |name| {
-            let find = |fields: &Fields| fields.first(self.original, name);
+            let find = |fields: &Fields| fields.first(self.tree.original, name);
             find(own).or_else(|| strays.and_then(find))
         };
-        let altered = field(ALTERED_FIELD).map(|field| first_word(field.value.of(self.original)));
+        let altered =
+            field(ALTERED_FIELD).map(|field| first_word(field.value.of(self.tree.original)));
         let is = |word: &str| {
             altered.is_some_and(|altered| altered.eq_ignore_ascii_case(word.as_bytes()))
         };
@@ -93,7 +94,7 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         if let Some(url) = field(URL_FIELD) {
-            let target = self.unless_cut_off(&url, url_of_field(url.value.of(self.original)));
+            let target = self.unless_cut_off(&url, url_of_field(url.value.of(self.tree.original)));
             return Some(match quotation {
                 Some((_, quoted, is_all)) => self.detached(target, quoted, is_all),
                 None => self.beside_a_note(Form::Enclosure, target),
@@ -104,7 +105,7 @@ impl<'a> Reader<'a, '_> {
         }
         // A draft also has this field, with another first word, for a file that is not sent yet.
         let cloud_field = field(CLOUD_FIELD)?;
-        let cloud = cloud_field.value.of(self.original);
+        let cloud = cloud_field.value.of(self.tree.original);
         if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {
             return None;
         }
@@ -145,10 +146,16 @@ impl<'a> Reader<'a, '_> {
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => target,
         };
-        let mut body = ExternalBody::with(self.original, self.part, Form::Detached, target, quoted);
+        let mut body = ExternalBody::with(
+            self.tree.original,
+            self.part,
+            Form::Detached,
+            target,
+            quoted,
+        );
         if body.declared.is_none() {
             // RFC 2045 §5.2, as for any part.
-            let own = self.tree.value(self.original, self.part, "Content-Type");
+            let own = self.tree.value(self.part, "Content-Type");
             body.declared = Some(MediaType::parse(own.unwrap_or_default()));
         }
         body
@@ -160,7 +167,7 @@ impl<'a> Reader<'a, '_> {
         let own_type = self.content_type();
         let disposition = self
             .tree
-            .value(self.original, self.part, "Content-Disposition")
+            .value(self.part, "Content-Disposition")
             .map(first_word);
         let is_page = form == Form::CloudFile
             && entity.essence == "text/html"
@@ -170,7 +177,7 @@ impl<'a> Reader<'a, '_> {
             Err(own_content("it is a whole message"))
         } else if entity.content != Content::Leaf {
             Err(own_content("the part holds parts or a message"))
-        } else if !fits && !is_page && !entity.body.of(self.original).trim_ascii().is_empty() {
+        } else if !fits && !is_page && !entity.body.of(self.tree.original).trim_ascii().is_empty() {
             Err(own_content("the part's body is more than a note"))
         } else {
             target
@@ -178,21 +185,27 @@ impl<'a> Reader<'a, '_> {
         // The type of a page does not tell the type of the file.
         let field = own_type.filter(|_| !is_page);
         let size =
-            field.and_then(|field| size_of(&MediaType::parse(field.value.of(self.original))));
+            field.and_then(|field| size_of(&MediaType::parse(field.value.of(self.tree.original))));
         let phantom = self.phantom(self.only(field), SectionEnd::Regular);
-        let mut body = ExternalBody::with(self.original, self.part, form, target, phantom);
+        let mut body = ExternalBody::with(self.tree.original, self.part, form, target, phantom);
         body.size = size;
         body
     }
 
     fn unusable(&self, why: Refusal) -> ExternalBody<'a> {
         let phantom = self.phantom(self.only(self.content_type()), SectionEnd::Regular);
-        ExternalBody::with(self.original, self.part, Form::Detached, Err(why), phantom)
+        ExternalBody::with(
+            self.tree.original,
+            self.part,
+            Form::Detached,
+            Err(why),
+            phantom,
+        )
     }
 
     fn content_type(&self) -> Option<Field> {
         let fields = self.tree.fields(self.part);
-        fields.first(self.original, "Content-Type")
+        fields.first(self.tree.original, "Content-Type")
     }
 
     fn only(&self, field: Option<Field>) -> Fields {
@@ -203,7 +216,7 @@ impl<'a> Reader<'a, '_> {
     fn phantom(&self, fields: Fields, end: SectionEnd) -> Header {
         let at = self.tree.part(self.part).body.start;
         let start = fields.wholes().next().map_or(at, |whole| whole.start);
-        let last = fields.last(self.original);
+        let last = fields.last(self.tree.original);
         let until = last.map_or(at, |field| field.whole.end);
         Header {
             span: Span::new(start, until),
@@ -215,7 +228,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn starts_like_a_header(&self) -> bool {
-        let body = self.tree.part(self.part).body.of(self.original);
+        let body = self.tree.part(self.part).body.of(self.tree.original);
         let start = body.get(..body.len().min(16)).unwrap_or_default();
         let start = start.trim_ascii_start().to_ascii_lowercase();
         start.starts_with(b"content-") || start.starts_with(b"x-mozilla-")
@@ -244,12 +257,12 @@ impl<'a> Reader<'a, '_> {
     /// Fields that Thunderbird writes into a detached part's header, up to an empty line.
     fn block(&self, at: usize, end: usize) -> Option<Header> {
         let known = |field: Field| {
-            let name = field.name.of(self.original).to_ascii_lowercase();
+            let name = field.name.of(self.tree.original).to_ascii_lowercase();
             name.starts_with(b"content-") || name.starts_with(b"x-mozilla-")
         };
         let block = self.header(at, end);
         let is_closed = block.end == SectionEnd::Regular && !block.separator.is_empty();
-        (is_closed && !block.fields.is_empty() && block.fields.iter(self.original).all(known))
+        (is_closed && !block.fields.is_empty() && block.fields.iter(self.tree.original).all(known))
             .then_some(block)
     }
 
@@ -263,7 +276,7 @@ impl<'a> Reader<'a, '_> {
             last = block.end;
             // A continuation line that an empty line cut off has no field to continue.
             let is_named = |field: Field| !field.name.is_empty();
-            let is_whole = block.fields.iter(self.original).all(is_named);
+            let is_whole = block.fields.iter(self.tree.original).all(is_named);
             if block.end != SectionEnd::Regular || !is_whole {
                 break;
             }
@@ -284,18 +297,18 @@ impl<'a> Reader<'a, '_> {
     fn header(&self, at: usize, end: usize) -> Header {
         let within = Span::new(at, end);
         let limit = self.reading.header_limit;
-        Header::read(self.original, within, limit)
+        Header::read(self.tree.original, within, limit)
     }
 
     fn behind_empty_lines(&self, at: usize, end: usize) -> usize {
-        Lines::new(self.original, Span::new(at, end))
-            .find(|line| !line.content.of(self.original).trim_ascii().is_empty())
+        Lines::new(self.tree.original, Span::new(at, end))
+            .find(|line| !line.content.of(self.tree.original).trim_ascii().is_empty())
             .map_or(end, |line| line.whole.start)
     }
 
     fn behind_sentence(&self, at: usize, end: usize) -> Option<usize> {
-        let line = Lines::new(self.original, Span::new(at, end)).next()?;
-        (line.content.of(self.original).trim_ascii_end() == SENTENCE).then_some(line.whole.end)
+        let line = Lines::new(self.tree.original, Span::new(at, end)).next()?;
+        (line.content.of(self.tree.original).trim_ascii_end() == SENTENCE).then_some(line.whole.end)
     }
 }
 

@@ -18,27 +18,27 @@ pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
 
 /// What ends the lines of a part's header.
 #[must_use]
-pub fn newline_of(original: &[u8], tree: &Tree, part: PartId) -> Newline {
-    Newline::of_first_line(tree.part(part).separator.of(original))
+pub fn newline_of(tree: &Tree<'_>, part: PartId) -> Newline {
+    Newline::of_first_line(tree.part(part).separator.of(tree.original))
 }
 
 /// What a part says of having been detached.
-pub(super) fn claim_of(original: &[u8], tree: &Tree, body: &ExternalBody<'_>) -> Claim {
+pub(super) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
     let fields = match body.form {
         Form::ExternalBody => &body.phantom.fields,
         Form::Detached => tree.fields(body.part),
         _ => return Claim::None,
     };
-    let Some(field) = fields.first(original, NOTE_FIELD) else {
+    let Some(field) = fields.first(tree.original, NOTE_FIELD) else {
         return Claim::None;
     };
-    let newline = newline_of(original, tree, body.part);
-    let Some(mut note) = Note::read(field.value.of(original), newline) else {
+    let newline = newline_of(tree, body.part);
+    let Some(mut note) = Note::read(field.value.of(tree.original), newline) else {
         return Claim::Unreadable;
     };
     // A system that converts line ends does so in the header as in text. The digest tells the octets of all else.
     let header = tree.part(body.part).header;
-    let is_uniform = |span: Span| newline.is_throughout(span.of(original));
+    let is_uniform = |span: Span| newline.is_throughout(span.of(tree.original));
     if !is_text(body) || !is_uniform(header) || !is_uniform(body.phantom.span) {
         note.wording.keep_line_ends();
     }
@@ -56,8 +56,7 @@ fn is_text(body: &ExternalBody<'_>) -> bool {
 /// # Errors
 /// What of the part is not as [`Note`] says, or may not stand in a header.
 pub fn restored(
-    original: &[u8],
-    tree: &Tree,
+    tree: &Tree<'_>,
     body: &ExternalBody<'_>,
     note: &Note,
     content: Vec<u8>,
@@ -66,19 +65,19 @@ pub fn restored(
     if part.separator.is_empty() {
         return Err("no empty line ends the part's header");
     }
-    let behind = Span::new(body.phantom.body_start(), part.body.end).of(original);
+    let behind = Span::new(body.phantom.body_start(), part.body.end).of(tree.original);
     if !behind.iter().all(|byte| matches!(byte, b'\r' | b'\n')) && body.form == Form::ExternalBody {
         return Err("there is text behind the phantom header");
     }
-    let fields = returning(original, tree, body, note)?;
+    let fields = returning(tree, body, note)?;
     let is_ours = |field: &Field| match body.form {
-        Form::Detached => detached::is_written(original, field),
-        _ => field.is(original, "Content-Type"),
+        Form::Detached => detached::is_written(tree.original, field),
+        _ => field.is(tree.original, "Content-Type"),
     };
     let mut ours: Vec<Field> = Vec::new();
     let mut stays: Vec<Field> = Vec::new();
     let mut in_front = 0;
-    for field in tree.fields(body.part).iter(original) {
+    for field in tree.fields(body.part).iter(tree.original) {
         if is_ours(&field) {
             if ours.is_empty() {
                 in_front = stays.len();
@@ -127,29 +126,28 @@ pub fn restored(
 
 /// The fields that come back, in their order.
 fn returning(
-    original: &[u8],
-    tree: &Tree,
+    tree: &Tree<'_>,
     body: &ExternalBody<'_>,
     note: &Note,
 ) -> Result<Vec<Vec<u8>>, &'static str> {
-    let newline = newline_of(original, tree, body.part);
+    let newline = newline_of(tree, body.part);
     let is_message = tree.is_message(body.part);
     let is_phantom = body.form == Form::ExternalBody;
     let (mut notes, mut encodings, mut digests) = (0, 0, 0);
     let mut fields = Vec::new();
-    for field in body.phantom.fields.iter(original) {
-        let is = |name| field.is(original, name);
+    for field in body.phantom.fields.iter(tree.original) {
+        let is = |name| field.is(tree.original, name);
         if is(NOTE_FIELD) {
             notes += 1;
             continue;
         }
         if field.name.is_empty()
-            || is_reference_field(original, &field)
-            || !is_of_content(original, &field, is_message)
+            || is_reference_field(tree.original, &field)
+            || !is_of_content(tree.original, &field, is_message)
         {
             return Err("the phantom header holds a field that was not in it");
         }
-        let mut bytes = field.whole.of(original).to_vec();
+        let mut bytes = field.whole.of(tree.original).to_vec();
         if !bytes.ends_with(b"\n") {
             bytes.extend_from_slice(newline.bytes());
         }
@@ -162,7 +160,7 @@ fn returning(
                 fields.extend(note.encoding_field(newline));
                 continue;
             }
-            let encoding = TransferEncoding::of(Some(field.value.of(original)));
+            let encoding = TransferEncoding::of(Some(field.value.of(tree.original)));
             if !note.wording.is_of(encoding) {
                 return Err("the note names another encoding than the header");
             }

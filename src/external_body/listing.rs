@@ -22,126 +22,105 @@ const LISTING: &str = "listing";
 /// Characters of a file's name that are shown.
 const LONGEST_NAME: usize = 100;
 
-/// A message and its parts.
-#[derive(Clone, Copy, Debug)]
-pub struct Scanned<'s> {
-    /// The message.
-    pub original: &'s [u8],
-    /// Its parts.
-    pub tree: &'s Tree,
-}
-
 /// The edit of `after` that makes its text name what is detached there; none if there is nothing to do. `before` is what
 /// it was made of: its text is embody's only if it names what was detached there. Where there is no text, one is put in
 /// only if it is `new`.
 #[must_use]
-pub fn relisted(
-    before: Scanned<'_>,
-    after: Scanned<'_>,
-    reading: &Reading,
-    new: bool,
-) -> Option<Edit> {
-    let written = after.written(reading);
-    let Some(part) = before.listing() else {
-        return after.inserted(&written.filter(|_| new)?);
+pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: bool) -> Option<Edit> {
+    let written = written(after, reading);
+    let Some(part) = listing(before) else {
+        return inserted(after, &written.filter(|_| new)?);
     };
-    let bytes = before.bytes_of(part);
-    if before.written(reading).as_deref() != Some(bytes) {
+    let bytes = bytes_of(before, part);
+    if self::written(before, reading).as_deref() != Some(bytes) {
         return None;
     }
-    let part = after
-        .listing()
-        .filter(|&part| after.bytes_of(part) == bytes)?;
-    let place = after.span_of(part);
+    let part = listing(after).filter(|&part| bytes_of(after, part) == bytes)?;
+    let place = span_of(after, part);
     match written {
         Some(written) if written == bytes => None,
         Some(written) => Some(Edit::replace(place, written)),
         None => {
-            let delimiter = after.delimiter(part)?;
+            let delimiter = delimiter(after, part)?;
             Some(Edit::remove(Span::new(delimiter.start, place.end)))
         }
     }
 }
 
-impl Scanned<'_> {
-    /// The part that says it is the text, if there is one.
-    #[must_use]
-    pub fn listing(self) -> Option<PartId> {
-        let children = self.tree.root().children.iter().rev().copied();
-        children.into_iter().find(|&part| {
-            let value = self.tree.value(self.original, part, NOTE_FIELD);
-            value.is_some_and(|value| value.trim_ascii() == LISTING.as_bytes())
-        })
-    }
+/// The part that says it is the text, if there is one.
+#[must_use]
+pub fn listing(tree: &Tree<'_>) -> Option<PartId> {
+    let children = tree.root().children.iter().rev().copied();
+    children.into_iter().find(|&part| {
+        let value = tree.value(part, NOTE_FIELD);
+        value.is_some_and(|value| value.trim_ascii() == LISTING.as_bytes())
+    })
+}
 
-    fn span_of(self, part: PartId) -> Span {
-        let part = self.tree.part(part);
-        Span::new(part.header.start, part.body.end)
-    }
+fn span_of(tree: &Tree<'_>, part: PartId) -> Span {
+    let part = tree.part(part);
+    Span::new(part.header.start, part.body.end)
+}
 
-    fn bytes_of(&self, part: PartId) -> &[u8] {
-        self.span_of(part).of(self.original)
-    }
+fn bytes_of<'a>(tree: &Tree<'a>, part: PartId) -> &'a [u8] {
+    span_of(tree, part).of(tree.original)
+}
 
-    fn delimiter(self, part: PartId) -> Option<Span> {
-        let Content::Multipart(multipart) = &self.tree.root().content else {
-            return None;
-        };
-        multipart
-            .delimiters
-            .get(self.tree.part(part).ordinal)
-            .copied()
-    }
+fn delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
+    let Content::Multipart(multipart) = &tree.root().content else {
+        return None;
+    };
+    multipart.delimiters.get(tree.part(part).ordinal).copied()
+}
 
-    /// The part with the text, as it is to be; none if nothing is detached.
-    fn written(self, reading: &Reading) -> Option<Vec<u8>> {
-        let mut text = String::new();
-        for part in self.tree.ids() {
-            let body = ExternalBody::read(self.original, self.tree, part, reading);
-            if let Some(body) = body.filter(|body| body.note().is_some()) {
-                text.push_str(&line(self.original, &body));
-            }
+/// The part with the text, as it is to be; none if nothing is detached.
+fn written(tree: &Tree<'_>, reading: &Reading) -> Option<Vec<u8>> {
+    let mut text = String::new();
+    for part in tree.ids() {
+        let body = ExternalBody::read(tree, part, reading);
+        if let Some(body) = body.filter(|body| body.note().is_some()) {
+            text.push_str(&line(tree.original, &body));
         }
-        if text.is_empty() {
-            return None;
-        }
-        let newline = self.tree.newline;
-        let text = format!("Attachments of this message were moved to:\n{text}");
-        let encoded = encode_text(text.into_bytes(), newline, &[]);
-        let mut part = Vec::new();
-        for (name, value) in [
-            ("Content-Type", "text/plain; charset=utf-8"),
-            ("Content-Disposition", "inline"),
-            (NOTE_FIELD, LISTING),
-            ("Content-Transfer-Encoding", encoded.encoding.as_str()),
-        ] {
-            push_field(&mut part, name, value, newline);
-        }
-        part.extend_from_slice(newline.bytes());
-        part.extend_from_slice(&encoded.body);
-        Some(part)
     }
+    if text.is_empty() {
+        return None;
+    }
+    let newline = tree.newline;
+    let text = format!("Attachments of this message were moved to:\n{text}");
+    let encoded = encode_text(text.into_bytes(), newline, &[]);
+    let mut part = Vec::new();
+    for (name, value) in [
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Content-Disposition", "inline"),
+        (NOTE_FIELD, LISTING),
+        ("Content-Transfer-Encoding", encoded.encoding.as_str()),
+    ] {
+        push_field(&mut part, name, value, newline);
+    }
+    part.extend_from_slice(newline.bytes());
+    part.extend_from_slice(&encoded.body);
+    Some(part)
+}
 
-    /// The part behind the others of the message's multipart/mixed, if that is closed.
-    fn inserted(self, part: &[u8]) -> Option<Edit> {
-        let root = self.tree.root();
-        let Content::Multipart(multipart) = &root.content else {
-            return None;
-        };
-        let close = multipart
-            .close
-            .filter(|_| root.essence == "multipart/mixed")?;
-        let newline: Newline = self.tree.newline;
-        if !close.of(self.original).starts_with(newline.bytes()) || root.children.is_empty() {
-            return None;
-        }
-        let mut bytes = newline.bytes().to_vec();
-        bytes.extend_from_slice(b"--");
-        bytes.extend_from_slice(&multipart.boundary);
-        bytes.extend_from_slice(newline.bytes());
-        bytes.extend_from_slice(part);
-        Some(Edit::insert(close.start, bytes))
+/// The part behind the others of the message's multipart/mixed, if that is closed.
+fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
+    let root = tree.root();
+    let Content::Multipart(multipart) = &root.content else {
+        return None;
+    };
+    let close = multipart
+        .close
+        .filter(|_| root.essence == "multipart/mixed")?;
+    let newline: Newline = tree.newline;
+    if !close.of(tree.original).starts_with(newline.bytes()) || root.children.is_empty() {
+        return None;
     }
+    let mut bytes = newline.bytes().to_vec();
+    bytes.extend_from_slice(b"--");
+    bytes.extend_from_slice(&multipart.boundary);
+    bytes.extend_from_slice(newline.bytes());
+    bytes.extend_from_slice(part);
+    Some(Edit::insert(close.start, bytes))
 }
 
 /// What an attachment with these header fields is called, without control characters, and not too long.

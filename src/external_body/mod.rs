@@ -49,7 +49,7 @@ pub use self::follow::{Follow, Followed};
 pub use self::hosted::{hosted, may_hold_hosted};
 #[cfg(feature = "cli")]
 pub(crate) use self::listing::file_name;
-pub use self::listing::{Scanned, relisted};
+pub use self::listing::{listing, relisted};
 pub use self::mailman::{divided, holds_notes, scrubbed, text_of_part, unescaped};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::note::{

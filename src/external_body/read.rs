@@ -8,25 +8,24 @@ use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 impl<'a> ExternalBody<'a> {
     /// Reads a part; none if it does not refer elsewhere.
     #[must_use]
-    pub fn read(original: &'a [u8], tree: &Tree, part: PartId, reading: &Reading) -> Option<Self> {
+    pub fn read(tree: &Tree<'a>, part: PartId, reading: &Reading) -> Option<Self> {
         let reader = Reader {
-            original,
             tree,
             part,
             reading,
         };
         if tree.part(part).essence == ESSENCE {
-            let content_type = tree.fields(part).first(original, "Content-Type");
-            let value = content_type.map(|field| field.value.of(original));
+            let content_type = tree.fields(part).first(tree.original, "Content-Type");
+            let value = content_type.map(|field| field.value.of(tree.original));
             let mut media_type = MediaType::parse(value.unwrap_or_default());
             if content_type.is_some_and(|field| tree.ends_in(&field)) {
                 media_type = media_type.open_ended();
             }
             let body = reader.exchange(&media_type);
             let body = body.unwrap_or_else(|| reader.document(&media_type));
-            return Some(body.claimed(original, tree));
+            return Some(body.claimed(tree));
         }
-        let thunderbird = || Some(reader.thunderbird()?.claimed(original, tree));
+        let thunderbird = || Some(reader.thunderbird()?.claimed(tree));
         reader
             .apple()
             .or_else(thunderbird)
@@ -34,8 +33,8 @@ impl<'a> ExternalBody<'a> {
             .or_else(|| reader.sympa())
     }
 
-    fn claimed(mut self, original: &[u8], tree: &Tree) -> Self {
-        self.claim = exact::claim_of(original, tree, &self);
+    fn claimed(mut self, tree: &Tree<'_>) -> Self {
+        self.claim = exact::claim_of(tree, &self);
         self
     }
 }
@@ -44,15 +43,15 @@ impl<'a> Reader<'a, '_> {
     /// A `message/external-body` as RFC 2046 has it.
     fn document(&self, media_type: &MediaType<'a>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
-        let phantom = Header::read(self.original, entity.body, self.reading.header_limit);
-        let phantom_id = phantom.fields.value(self.original, "Content-ID");
+        let phantom = Header::read(self.tree.original, entity.body, self.reading.header_limit);
+        let phantom_id = phantom.fields.value(self.tree.original, "Content-ID");
         let phantom_id = phantom_id.map(identifier).filter(|id| !id.is_empty());
         let target = match entity.encoding {
             TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => self.target(media_type, phantom_id.as_deref()),
         };
         let form = Form::ExternalBody;
-        let mut body = ExternalBody::with(self.original, self.part, form, target, phantom);
+        let mut body = ExternalBody::with(self.tree.original, self.part, form, target, phantom);
         body.size = size_of(media_type);
         body.expiration = media_type
             .parameter("expiration")

@@ -56,8 +56,7 @@ pub struct Reading {
 /// A part that may refer to its content, while it is read.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a, 'r> {
-    pub(super) original: &'a [u8],
-    pub(super) tree: &'r Tree,
+    pub(super) tree: &'r Tree<'a>,
     pub(super) part: PartId,
     pub(super) reading: &'r Reading,
 }

@@ -44,7 +44,7 @@ impl<'a> Reader<'a, '_> {
 
     fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
         let entity = self.tree.part(self.part);
-        let body = entity.body.of(self.original);
+        let body = entity.body.of(self.tree.original);
         if entity.content != Content::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {
             return None;
         }
@@ -54,7 +54,7 @@ impl<'a> Reader<'a, '_> {
             target => target,
         };
         let phantom = Header::none_at(entity.body.start);
-        let body = ExternalBody::with(self.original, self.part, form, target, phantom);
+        let body = ExternalBody::with(self.tree.original, self.part, form, target, phantom);
         Some(body)
     }
 }

@@ -157,11 +157,11 @@ mod tests {
     use crate::{Expander, edit::Edits};
 
     /// What a server says of the parts that our scanner finds.
-    fn structure(original: &[u8], tree: &Tree, id: PartId) -> BodyPart {
+    fn structure(tree: &Tree<'_>, id: PartId) -> BodyPart {
         let part = tree.part(id);
-        let encoding = tree.value(original, id, "Content-Transfer-Encoding");
+        let encoding = tree.value(id, "Content-Transfer-Encoding");
         let encoding = String::from_utf8_lossy(encoding.unwrap_or(b"7bit"));
-        let disposition = String::from_utf8_lossy(tree.disposition(original, id)).into_owned();
+        let disposition = String::from_utf8_lossy(tree.disposition(id)).into_owned();
         let is_multipart = part.essence.starts_with("multipart/");
         BodyPart {
             media_type: part.essence.clone(),
@@ -175,7 +175,7 @@ mod tests {
             children: part
                 .children
                 .iter()
-                .map(|id| structure(original, tree, *id))
+                .map(|id| structure(tree, *id))
                 .collect(),
             ..BodyPart::default()
         }
@@ -184,7 +184,7 @@ mod tests {
     fn of(message: &[u8]) -> BodyPart {
         let tree = mime::scan(message, &Policy::default().limits.scan());
         let root = tree.ids().next().unwrap();
-        structure(message, &tree, root)
+        structure(&tree, root)
     }
 
     /// Whether a server finds a message by its own Content-Type, and the fields that a search names.

@@ -106,13 +106,15 @@ pub struct Part {
 }
 
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct Tree<'a> {
+    /// What the spans are of.
+    pub original: &'a [u8],
     pub(super) parts: Vec<Part>,
     /// The terminator of the message's first line.
     pub newline: Newline,
 }
 
-impl Tree {
+impl<'a> Tree<'a> {
     pub fn part(&self, id: PartId) -> &Part {
         // Ids are only made by `scan`, one for each element.
         &self.parts[id.0 as usize]
@@ -131,13 +133,13 @@ impl Tree {
     }
 
     /// The value of the first field of that name: folded, with its blanks, as it came.
-    pub fn value<'a>(&self, original: &'a [u8], id: PartId, name: &str) -> Option<&'a [u8]> {
-        self.fields(id).value(original, name)
+    pub fn value(&self, id: PartId, name: &str) -> Option<&'a [u8]> {
+        self.fields(id).value(self.original, name)
     }
 
     /// The first word of a part's Content-Disposition, in any case; empty if it has none.
-    pub fn disposition<'a>(&self, original: &'a [u8], id: PartId) -> &'a [u8] {
-        let value = self.value(original, id, "Content-Disposition");
+    pub fn disposition(&self, id: PartId) -> &'a [u8] {
+        let value = self.value(id, "Content-Disposition");
         let word = value.unwrap_or_default().trim_ascii();
         let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b'(');
         let end = word.iter().position(ends).unwrap_or(word.len());
@@ -145,8 +147,8 @@ impl Tree {
     }
 
     /// Whether that is this word.
-    pub fn has_disposition(&self, original: &[u8], id: PartId, word: &str) -> bool {
-        let own = self.disposition(original, id);
+    pub fn has_disposition(&self, id: PartId, word: &str) -> bool {
+        let own = self.disposition(id);
         own.eq_ignore_ascii_case(word.as_bytes())
     }
 
@@ -232,9 +234,9 @@ impl Tree {
 
     /// Whether a boundary line follows the part directly, so that content put there must end its
     /// last line itself.
-    pub fn abuts_boundary(&self, original: &[u8], id: PartId) -> bool {
+    pub fn abuts_boundary(&self, id: PartId) -> bool {
         let end = self.part(id).span.end;
-        original
+        self.original
             .get(end)
             .is_some_and(|&byte| byte != b'\n' && byte != b'\r')
     }

@@ -27,7 +27,7 @@ use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
 
 /// Scans a whole message. Never fails: any bytes give a tree.
-pub fn scan(original: &[u8], limits: &ScanLimits) -> Tree {
+pub fn scan<'a>(original: &'a [u8], limits: &ScanLimits) -> Tree<'a> {
     let mut scanner = Scanner {
         original,
         limits,
@@ -38,6 +38,7 @@ pub fn scan(original: &[u8], limits: &ScanLimits) -> Tree {
     };
     scanner.run();
     Tree {
+        original,
         parts: scanner.parts,
         newline: Newline::of_first_line(original),
     }

@@ -27,7 +27,7 @@ impl Bases {
 
     /// The base that holds for a part: its own Content-Base or Content-Location, else that of what
     /// it stands in, outwards (the draft, 5.1.2 and 5.1.3).
-    pub fn of(&mut self, original: &[u8], tree: &Tree, part: PartId) -> Option<Rc<Base>> {
+    pub fn of(&mut self, tree: &Tree<'_>, part: PartId) -> Option<Rc<Base>> {
         let mut wanted: Vec<PartId> = std::iter::once(part).chain(tree.ancestors(part)).collect();
         wanted.reverse();
         let known = self.chain.iter().zip(&wanted);
@@ -36,8 +36,8 @@ impl Bases {
         self.chain.truncate(known);
         for entity in wanted.into_iter().skip(known) {
             let enclosing = self.innermost();
-            let content_base = tree.value(original, entity, "Content-Base");
-            let content_location = tree.value(original, entity, "Content-Location");
+            let content_base = tree.value(entity, "Content-Base");
+            let content_location = tree.value(entity, "Content-Location");
             let base = if content_base.is_none() && content_location.is_none() {
                 enclosing
             } else {

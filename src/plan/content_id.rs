@@ -41,17 +41,13 @@ pub(super) struct ContentIds {
 }
 
 impl ContentIds {
-    pub(super) fn read(
-        original: &[u8],
-        tree: &Tree,
-        is_reference: impl Fn(PartId) -> bool,
-    ) -> Self {
+    pub(super) fn read(tree: &Tree<'_>, is_reference: impl Fn(PartId) -> bool) -> Self {
         let mut read = Self {
             bearers: HashMap::new(),
             message_ids: None,
         };
         for part in tree.ids() {
-            if let Some(value) = tree.value(original, part, "Content-ID") {
+            if let Some(value) = tree.value(part, "Content-ID") {
                 let bearers = read.bearers.entry(tree.message_of(part)).or_default();
                 let bearers = bearers.entry(identifier(value)).or_default();
                 bearers.add(part, is_reference(part));
@@ -65,8 +61,7 @@ impl ContentIds {
     /// as RFC 1873 has it.
     pub(super) fn target(
         &mut self,
-        original: &[u8],
-        tree: &Tree,
+        tree: &Tree<'_>,
         part: PartId,
         content_id: &str,
         message_id: Option<&str>,
@@ -76,9 +71,7 @@ impl ContentIds {
         let found = match message_id {
             None => messages.find_map(|message| self.bearer(message, part, content_id)),
             Some(wanted) => {
-                let message_ids = self
-                    .message_ids
-                    .get_or_insert_with(|| message_ids(original, tree));
+                let message_ids = self.message_ids.get_or_insert_with(|| message_ids(tree));
                 let is_named = |message: &PartId| {
                     let message_id = message_ids.get(message).map(String::as_str);
                     message_id == Some(wanted)
@@ -145,17 +138,17 @@ impl ContentIds {
         }
     }
 
-    fn bears(&self, tree: &Tree, part: PartId, content_id: &str) -> bool {
+    fn bears(&self, tree: &Tree<'_>, part: PartId, content_id: &str) -> bool {
         let of_message = self.bearers.get(&tree.message_of(part));
         let bearers = of_message.and_then(|ids| ids.get(content_id));
         bearers.is_some_and(|bearers| bearers.references[0] == Some(part))
     }
 }
 
-fn message_ids(original: &[u8], tree: &Tree) -> HashMap<PartId, String> {
+fn message_ids(tree: &Tree<'_>) -> HashMap<PartId, String> {
     let messages = tree.ids().filter(|part| tree.is_message(*part));
     let read = |message| {
-        let value = tree.value(original, message, "Message-ID")?;
+        let value = tree.value(message, "Message-ID")?;
         Some((message, identifier(value)))
     };
     messages.filter_map(read).collect()

@@ -59,8 +59,7 @@ type Edited<T> = (T, Group, Option<&'static str>);
 /// The documents of a message, looked at one after the other. Facts that they share, such as which part has which
 /// Content-Location, are gathered once: there may be ten thousand of them.
 pub(crate) struct Documents<'p> {
-    original: &'p [u8],
-    tree: &'p Tree,
+    tree: &'p Tree<'p>,
     policy: &'p Policy,
     bases: Bases,
     /// For every multipart/related that was looked at: whether any part of it can be meant, or why that is not known.
@@ -78,9 +77,8 @@ pub(crate) struct Documents<'p> {
 }
 
 impl<'p> Documents<'p> {
-    pub(crate) fn new(original: &'p [u8], tree: &'p Tree, policy: &'p Policy) -> Self {
+    pub(crate) fn new(tree: &'p Tree<'p>, policy: &'p Policy) -> Self {
         Self {
-            original,
             tree,
             policy,
             bases: Bases::default(),
@@ -121,7 +119,7 @@ impl<'p> Documents<'p> {
         // Without a base around, only <base href> in the document or a sibling can help; most
         // documents are done with here.
         if is_hopeless {
-            let decoded = || encoding.decode(body.of(self.original));
+            let decoded = || encoding.decode(body.of(self.tree.original));
             let may_help =
                 language != Language::Css && decoded().is_some_and(|octets| mentions_base(&octets));
             if !may_help {
@@ -130,7 +128,7 @@ impl<'p> Documents<'p> {
         }
         // Decoded, searched, and looked at again where the charset is only known then.
         ledger.work(body.len() * 3)?;
-        let Some(mapped) = MappedBody::decode(self.original, body, encoding) else {
+        let Some(mapped) = MappedBody::decode(self.tree.original, body, encoding) else {
             if is_hopeless {
                 return Ok(None);
             }
@@ -158,7 +156,7 @@ impl<'p> Documents<'p> {
                 ),
             ));
         };
-        let digest = digest::renewed(self.original, self.tree, part, document.octets, |piece| {
+        let digest = digest::renewed(self.tree, part, document.octets, |piece| {
             mapped.changed(&changes, piece);
         });
         // The text is no longer needed, and may be a copy of the document.
@@ -192,13 +190,13 @@ impl<'p> Documents<'p> {
     /// everything one.
     fn is_somebodys_file(&self, part: PartId) -> bool {
         let parent = self.tree.part(part).parent;
-        self.tree.has_disposition(self.original, part, "attachment")
+        self.tree.has_disposition(part, "attachment")
             && parent.is_none_or(|parent| self.tree.part(parent).essence != RELATED)
     }
 
     /// None also for US-ASCII, which programs write that know no charset.
     fn charset(&self, part: PartId) -> Result<Option<Charset>, Refusal> {
-        let value = self.tree.value(self.original, part, "Content-Type");
+        let value = self.tree.value(part, "Content-Type");
         let label = value.and_then(|value| MediaType::parse(value).parameter("charset"));
         let Some(label) = label.filter(|label| !is_ascii(label)) else {
             return Ok(None);

@@ -34,7 +34,7 @@ pub struct Plan<'a> {
 
 impl Plan<'_> {
     /// Takes out what stands in texts: of content that is to be put into a message they are none of its own.
-    pub fn leave_notes(&mut self, tree: &Tree) {
+    pub fn leave_notes(&mut self, tree: &Tree<'_>) {
         if self
             .references
             .iter()

@@ -6,7 +6,7 @@ use crate::span::Span;
 
 /// In words, with the number of the part.
 #[cfg(feature = "cli")]
-pub fn opaque_details(tree: &Tree) -> impl Iterator<Item = Detail> {
+pub fn opaque_details(tree: &Tree<'_>) -> impl Iterator<Item = Detail> {
     opaque_parts(tree).map(|(id, _, refusal)| {
         let number = tree.number(id);
         let place = match number.as_str() {
@@ -18,7 +18,7 @@ pub fn opaque_details(tree: &Tree) -> impl Iterator<Item = Detail> {
 }
 
 /// The parts that were not looked into, or not to their end, because of a bound; and their bytes that were not.
-pub fn opaque_parts(tree: &Tree) -> impl Iterator<Item = (PartId, Span, Refusal)> {
+pub fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refusal)> {
     tree.ids().filter_map(|id| {
         let part = tree.part(id);
         let (limit, span) = match &part.content {

@@ -6,7 +6,7 @@ use crate::report::{Reason, Refusal};
 
 /// Why a part may not be touched, whatever the policy says of its URL.
 #[must_use]
-pub fn protection(tree: &Tree, part: PartId, policy: &Policy) -> Option<Refusal> {
+pub fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refusal> {
     tree.ancestors(part).find_map(|above| {
         let essence = tree.part(above).essence.as_str();
         let refuse = |reason| {

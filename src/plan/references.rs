@@ -26,8 +26,7 @@ impl<'a> Plan<'a> {
     /// absolute.
     #[must_use]
     pub fn of_references(
-        original: &'a [u8],
-        tree: &Tree,
+        tree: &Tree<'a>,
         policy: &Policy,
         reading: &Reading,
         around: Option<Rc<Base>>,
@@ -35,7 +34,7 @@ impl<'a> Plan<'a> {
     ) -> Self {
         let mut bodies: Vec<ExternalBody<'a>> = tree
             .ids()
-            .filter_map(|part| ExternalBody::read(original, tree, part, reading))
+            .filter_map(|part| ExternalBody::read(tree, part, reading))
             .collect();
         let is_followed = |body: &&ExternalBody<'_>| {
             let form = body.follow();
@@ -44,8 +43,8 @@ impl<'a> Plan<'a> {
         let followed = bodies.iter().filter(is_followed);
         let references: HashSet<PartId> = followed.map(|body| body.part).collect();
         // A text with notes is content, and no reference.
-        let notes = scrubbed(original, tree, reading, &references);
-        let files = hosted(original, tree, reading, &references);
+        let notes = scrubbed(tree, reading, &references);
+        let files = hosted(tree, reading, &references);
         if !notes.is_empty() || !files.is_empty() {
             bodies.extend(notes);
             bodies.extend(files);
@@ -54,10 +53,9 @@ impl<'a> Plan<'a> {
         let mut planner = Planner {
             room,
             bases: Bases::within(around),
-            original,
             tree,
             policy,
-            content_ids: ContentIds::read(original, tree, |part| references.contains(&part)),
+            content_ids: ContentIds::read(tree, |part| references.contains(&part)),
         };
         let items = bodies.into_iter().map(|body| planner.item(body));
         let references: Vec<Item<'a>> = items.collect();
@@ -71,8 +69,7 @@ impl<'a> Plan<'a> {
 
 struct Planner<'p> {
     bases: Bases,
-    original: &'p [u8],
-    tree: &'p Tree,
+    tree: &'p Tree<'p>,
     policy: &'p Policy,
     content_ids: ContentIds,
     /// Bytes that further URLs may have: one long base may stand above ten thousand relative references.
@@ -147,7 +144,6 @@ impl Planner<'_> {
                 format!("cid:{content_id}"),
                 self.content_ids
                     .target(
-                        self.original,
                         self.tree,
                         body.part,
                         content_id,
@@ -206,7 +202,7 @@ impl Planner<'_> {
         if !url::Reference::split(reference).is_relative() {
             return Ok(reference.to_owned());
         }
-        let base = self.bases.of(self.original, self.tree, part);
+        let base = self.bases.of(self.tree, part);
         let Some(base) = base.filter(|base| !base.is_within_message()) else {
             return Err(Refusal::lasting(
                 Reason::NoBase,

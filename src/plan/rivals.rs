@@ -12,7 +12,7 @@ use crate::external_body::{Claim, ESSENCE, Form, Scheme};
 use crate::mime::{PartId, Tree};
 
 /// Items (by their position) that offer one object, in the order in which they are tried.
-pub(super) fn rivals(tree: &Tree, items: &[Item<'_>]) -> Vec<Vec<usize>> {
+pub(super) fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let mut is_choice: HashMap<PartId, bool> = HashMap::new();
     // The first item with a Content-ID or a Content-MD5, which cannot be taken for one another.
     let mut bearers: HashMap<(PartId, &str, &[u8]), usize> = HashMap::new();
@@ -64,7 +64,7 @@ fn first_of(earlier: &mut [usize], mut index: usize) -> usize {
     index
 }
 
-fn offers_one_of_many(tree: &Tree, part: PartId) -> bool {
+fn offers_one_of_many(tree: &Tree<'_>, part: PartId) -> bool {
     let alternative = tree.part(part);
     let is_external = |&child: &PartId| tree.part(child).essence == ESSENCE;
     alternative.essence == "multipart/alternative" && alternative.children.iter().all(is_external)

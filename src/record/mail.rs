@@ -122,10 +122,16 @@ fn texts(mail: &[u8], limits: &ScanLimits) -> Vec<MailText> {
     }
 }
 
-fn texts_of(tree: &Tree, mail: &[u8], essence: &str, suffix: &str, most: usize) -> Vec<MailText> {
+fn texts_of(
+    tree: &Tree<'_>,
+    mail: &[u8],
+    essence: &str,
+    suffix: &str,
+    most: usize,
+) -> Vec<MailText> {
     let leaves = tree.ids().filter(|id| {
         let part = tree.part(*id);
-        let disposition = tree.disposition(mail, *id).trim_ascii();
+        let disposition = tree.disposition(*id).trim_ascii();
         part.content == Content::Leaf
             && part.essence == essence
             && !disposition.to_ascii_lowercase().starts_with(b"attachment")
@@ -135,7 +141,7 @@ fn texts_of(tree: &Tree, mail: &[u8], essence: &str, suffix: &str, most: usize) 
             let part = tree.part(id);
             let octets = part.encoding.decode(part.body.of(mail))?.into_owned();
             let number = tree.number(id);
-            let named = tree.value(mail, id, "Content-Type").unwrap_or_default();
+            let named = tree.value(id, "Content-Type").unwrap_or_default();
             let charset = MediaType::parse(named).parameter("charset");
             let charset = charset.and_then(|it| String::from_utf8(it.into_owned()).ok());
             let is_name = |name: &String| {

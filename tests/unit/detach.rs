@@ -568,7 +568,7 @@ fn lengths_of_what_is_around_an_attachment_are_true_while_it_is_away_if_they_wer
                         |part| !matches!(essence(part), "message/external-body" | "image/png");
                     for (part, is_lines, value, _) in all.iter().filter(|told| around(told.0)) {
                         let wanted = if says == Says::More { says } else { Says::Body };
-                        let count = number(&detached, &tree, *part, *is_lines, wanted);
+                        let count = number(&tree, *part, *is_lines, wanted);
                         let is_true = *value == count.to_string();
                         assert_eq!(is_true, says != Says::Wrong, "{says:?}, {value}");
                     }
@@ -588,7 +588,7 @@ fn nothing_leaves_where_a_wrong_length_of_a_message_in_a_message_would_become_ri
     for (index, says) in [(2, Says::Body), (4, Says::Body), (2, Says::More)] {
         let (part, is_lines, ..) = all[index];
         // As many digits as there were: nothing around is longer.
-        let count = number(&detached, &tree, part, is_lines, says);
+        let count = number(&tree, part, is_lines, says);
         let (_, _, value, span) = &before[index];
         let count = format!("{count:>width$}", width = value.len());
         let mut mail = mail.clone();

@@ -76,7 +76,7 @@ pub(crate) fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let tree = mime::scan(output, &ScanLimits::default());
     tree.ids()
         .filter_map(|part| {
-            let id = tree.value(output, part, "Content-ID")?;
+            let id = tree.value(part, "Content-ID")?;
             let id = String::from_utf8_lossy(id)
                 .trim()
                 .trim_matches(['<', '>'])

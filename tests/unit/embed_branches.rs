@@ -43,14 +43,14 @@ fn mail(part: &str) -> String {
     format!("From: a@b\nMIME-Version: 1.0\n{part}")
 }
 
-fn decoded(output: &[u8], tree: &Tree, part: PartId) -> Vec<u8> {
+fn decoded(tree: &Tree<'_>, part: PartId) -> Vec<u8> {
     let entity = tree.part(part);
-    let octets = entity.encoding.decode(entity.body.of(output));
+    let octets = entity.encoding.decode(entity.body.of(tree.original));
     octets.unwrap().into_owned()
 }
 
-fn id_of<'o>(output: &'o [u8], tree: &Tree, part: PartId) -> Option<&'o str> {
-    let value = tree.value(output, part, "Content-ID")?;
+fn id_of<'o>(tree: &Tree<'o>, part: PartId) -> Option<&'o str> {
+    let value = tree.value(part, "Content-ID")?;
     Some(
         std::str::from_utf8(value)
             .unwrap()
@@ -62,17 +62,17 @@ fn id_of<'o>(output: &'o [u8], tree: &Tree, part: PartId) -> Option<&'o str> {
 /// The parts that a document shows, as readers find them: of all parts with a Content-ID those whose multipart/related
 /// is around the document, inside of its branch of an alternative.
 #[track_caller]
-fn shown(output: &[u8], tree: &Tree, document: PartId) -> Vec<PartId> {
+fn shown(tree: &Tree<'_>, document: PartId) -> Vec<PartId> {
     let related_of = |part: PartId| {
         let mut around = tree.ancestors(part);
         around.find(|above| tree.part(*above).essence == "multipart/related")
     };
-    let text = String::from_utf8(decoded(output, tree, document)).unwrap();
+    let text = String::from_utf8(decoded(tree, document)).unwrap();
     let named = |id: &str| {
-        let bears = |part: &PartId| id_of(output, tree, *part) == Some(id);
+        let bears = |part: &PartId| id_of(tree, *part) == Some(id);
         let of_message = |part: &PartId| tree.message_of(*part) == tree.message_of(document);
         let bearers: Vec<PartId> = tree.ids().filter(bears).filter(of_message).collect();
-        let whole = output.escape_ascii();
+        let whole = tree.original.escape_ascii();
         assert_eq!(
             bearers.len(),
             1,
@@ -107,13 +107,13 @@ fn embedded(policy: &Policy, mail: &str) -> (Vec<Vec<Vec<u8>>>, String, Report) 
         let tree = mime::scan(output, &ScanLimits::default());
         let is_html = |part: &PartId| tree.part(*part).essence == "text/html";
         let of_document = |document: PartId| -> Vec<Vec<u8>> {
-            let parts = shown(output, &tree, document);
+            let parts = shown(&tree, document);
             let sheets = parts
                 .iter()
                 .filter(|part| tree.part(**part).essence == "text/css")
-                .flat_map(|sheet| shown(output, &tree, *sheet));
+                .flat_map(|sheet| shown(&tree, *sheet));
             let parts = parts.clone().into_iter().chain(sheets);
-            parts.map(|part| decoded(output, &tree, part)).collect()
+            parts.map(|part| decoded(&tree, part)).collect()
         };
         tree.ids()
             .filter(is_html)

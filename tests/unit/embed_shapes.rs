@@ -279,7 +279,7 @@ fn python_shows(message: &[u8]) -> Option<Shown> {
 }
 
 /// The decoded documents of a type, in order.
-fn documents(tree: &Tree, message: &[u8], essence: &str) -> Vec<(PartId, Vec<u8>)> {
+fn documents(tree: &Tree<'_>, message: &[u8], essence: &str) -> Vec<(PartId, Vec<u8>)> {
     let found = tree
         .ids()
         .filter(|part| tree.part(*part).essence == essence);
@@ -312,7 +312,7 @@ fn tokens(document: &[u8]) -> Vec<String> {
 
 /// Whether an edit is one of those that are meant: something inserted, a value of a document, or a field that
 /// moves into the part that is made of a message which is only HTML.
-fn is_meant(edit: &Edit, tree: &Tree, message: &[u8]) -> bool {
+fn is_meant(edit: &Edit, tree: &Tree<'_>, message: &[u8]) -> bool {
     let span = edit.span;
     let within = |part: PartId, body: bool| {
         let entity = tree.part(part);
@@ -432,8 +432,8 @@ fn check(mail: &[u8]) -> Result<(), TestCaseError> {
 
 /// A digest is true, or stands beside what did not change.
 fn check_digests(
-    (mail, before): (&[u8], &Tree),
-    (output, after): (&[u8], &Tree),
+    (mail, before): (&[u8], &Tree<'_>),
+    (output, after): (&[u8], &Tree<'_>),
 ) -> Result<(), TestCaseError> {
     let had: Vec<Vec<u8>> = documents(before, mail, "text/html")
         .into_iter()
@@ -441,7 +441,7 @@ fn check_digests(
         .collect();
     for part in after.ids() {
         let entity = after.part(part);
-        let Some(value) = after.value(output, part, "Content-MD5") else {
+        let Some(value) = after.value(part, "Content-MD5") else {
             continue;
         };
         if entity.content != Content::Leaf {

@@ -58,9 +58,9 @@ pub(crate) enum Says {
 }
 
 /// The number that a field is to have. Of a body behind which no line ends, there are no two ways.
-pub(crate) fn number(mail: &[u8], tree: &Tree, part: PartId, is_lines: bool, says: Says) -> usize {
+pub(crate) fn number(tree: &Tree<'_>, part: PartId, is_lines: bool, says: Says) -> usize {
     let body = tree.part(part).body;
-    let behind = match mail.get(body.end..).unwrap_or_default() {
+    let behind = match tree.original.get(body.end..).unwrap_or_default() {
         [b'\n', ..] => 1,
         [b'\r', b'\n', ..] => 2,
         _ => 0,
@@ -69,7 +69,7 @@ pub(crate) fn number(mail: &[u8], tree: &Tree, part: PartId, is_lines: bool, say
         Says::More => body.end + behind,
         _ => body.end,
     };
-    let bytes = &mail[body.start..end];
+    let bytes = &tree.original[body.start..end];
     let count = match is_lines {
         true => bytes.iter().filter(|&&byte| byte == b'\n').count(),
         false => bytes.len(),
@@ -78,7 +78,7 @@ pub(crate) fn number(mail: &[u8], tree: &Tree, part: PartId, is_lines: bool, say
 }
 
 /// Each field with the part that it tells of, whether it is Lines, and its value.
-pub(crate) fn fields(mail: &[u8]) -> (Tree, Vec<(PartId, bool, String, embody::Span)>) {
+pub(crate) fn fields(mail: &[u8]) -> (Tree<'_>, Vec<(PartId, bool, String, embody::Span)>) {
     let tree = mime::scan(mail, &ScanLimits::default());
     let mut all = Vec::new();
     for part in tree.ids() {
@@ -98,10 +98,10 @@ pub(crate) fn filled(mail: &[u8], says: Says) -> Vec<u8> {
     let mut mail = mail.to_vec();
     // Those inside are part of what those around count.
     for _ in 0..20 {
-        let (tree, all) = fields(&mail);
         let before = mail.clone();
+        let (tree, all) = fields(&before);
         for (part, is_lines, _, value) in all.iter().rev() {
-            let count = number(&before, &tree, *part, *is_lines, says);
+            let count = number(&tree, *part, *is_lines, says);
             mail.splice(value.start..value.end, format!(" {count}").into_bytes());
         }
         if mail == before {
@@ -253,7 +253,7 @@ fn lengths_of_what_changes_are_true_in_the_way_they_were_or_go() {
                         _ if name == "a message that comes" && !of_message => continue,
                         says => says,
                     };
-                    let count = number(&output, &tree_after, *part, *is_lines, wanted);
+                    let count = number(&tree_after, *part, *is_lines, wanted);
                     assert_eq!(*value, count.to_string(), "{name}, {says:?}: {text}");
                 }
                 assert!(tree.ids().count() <= tree_after.ids().count());
@@ -307,7 +307,7 @@ fn lengths_in_what_was_brought_are_true_behind_its_links_and_its_references() {
     let (tree, all) = fields(&output);
     assert_eq!(all.len(), 5, "{text}");
     for (part, is_lines, value, _) in all {
-        let count = number(&output, &tree, part, is_lines, Says::Body);
+        let count = number(&tree, part, is_lines, Says::Body);
         assert_eq!(value, count.to_string(), "{text}");
     }
 }

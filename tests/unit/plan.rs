@@ -32,7 +32,7 @@ fn planned(message: &[u8]) -> Vec<Row> {
     let policy = policy();
     let tree = mime::scan(message, &ScanLimits::default());
     let room = Ledger::new(&policy.limits, message.len()).room_for_urls();
-    let plan = Plan::of_references(message, &tree, &policy, &policy.reading(), None, room);
+    let plan = Plan::of_references(&tree, &policy, &policy.reading(), None, room);
     let rows = plan.references.iter().map(|item| would(item.row("1")));
     by_part(rows.collect())
 }

@@ -236,7 +236,7 @@ fn links(message: &[u8]) -> Vec<String> {
         let bearers: Vec<String> = tree
             .ids()
             .filter(|&part| {
-                let value = tree.value(message, part, "Content-ID");
+                let value = tree.value(part, "Content-ID");
                 value.is_some_and(|value| value.trim_ascii() == id.as_bytes())
             })
             .map(|part| tree.number(part))

@@ -5,7 +5,7 @@ use super::common::mail;
 use embody::mime::{self, Content, Limit, PartId, ScanLimits, Tree};
 use proptest::prelude::*;
 
-fn scan(message: &[u8]) -> Tree {
+fn scan(message: &[u8]) -> Tree<'_> {
     mime::scan(message, &ScanLimits::default())
 }
 

@@ -52,22 +52,22 @@ pub struct Copies {
 
 impl Copies {
     /// One message, without what its mailbox wrote into its header.
-    pub fn of(message: &[u8], tree: &Tree) -> Self {
+    pub fn of(tree: &Tree<'_>) -> Self {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
         for whole in tree.fields(PartId::ROOT).wholes() {
             // Two pieces have another hash than both as one.
-            let before = Span::new(from, whole.start.max(from)).of(message);
+            let before = Span::new(from, whole.start.max(from)).of(tree.original);
             if !before.is_empty() {
                 hash.write(before);
             }
-            if !is_of_mailbox(message, whole) {
-                hash.write(whole.of(message));
+            if !is_of_mailbox(tree.original, whole) {
+                hash.write(whole.of(tree.original));
             }
             from = whole.end;
         }
-        hash.write(Span::new(from, message.len()).of(message));
-        let octets = u32::try_from(message.len()).unwrap_or(u32::MAX);
+        hash.write(Span::new(from, tree.original.len()).of(tree.original));
+        let octets = u32::try_from(tree.original.len()).unwrap_or(u32::MAX);
         Self {
             alone: Some((hash.finish(), octets)),
             ..Self::default()

@@ -84,9 +84,9 @@ impl Surveying {
         let expander = &self.expanding.expander;
         let limits = expander.policy().limits.scan();
         let tree = scan(message, &limits);
-        let is_attachment = |part: &PartId| is_attachment(message, &tree, *part, &limits);
+        let is_attachment = |part: &PartId| is_attachment(&tree, *part, &limits);
         let attachments: Vec<PartId> = tree.ids().filter(is_attachment).collect();
-        let shown = shown_inline(message, &tree, expander.policy(), &attachments);
+        let shown = shown_inline(&tree, expander.policy(), &attachments);
         for &id in &attachments {
             let part = tree.part(id);
             let is_shown = shown.contains_key(&id);
@@ -96,17 +96,17 @@ impl Surveying {
         let mut listed = Vec::new();
         if self.lists {
             let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
-            let of = |part: &PartId| Listed::of(message, &tree, *part, known(part));
+            let of = |part: &PartId| Listed::of(&tree, *part, known(part));
             listed.extend(attachments.iter().map(of));
         }
         (survey.links.documents, survey.links.unread) =
-            expander.look(message, &tree, |shown, target| survey.link(shown, &target));
+            expander.look(&tree, |shown, target| survey.link(shown, &target));
         for row in &report.rows {
             survey.row(row, matches!(self.expanding.work, Work::Probe { .. }));
         }
-        survey.copies = Copies::of(message, &tree);
-        survey.sender = Some(sender(message, &tree).into());
-        self.date(message, &tree, &mut survey);
+        survey.copies = Copies::of(&tree);
+        survey.sender = Some(sender(&tree).into());
+        self.date(&tree, &mut survey);
         Ok((edits, survey, listed))
     }
 
@@ -146,9 +146,9 @@ impl Surveying {
         Ok((detachment.edits, keys))
     }
 
-    fn date(&self, message: &[u8], tree: &Tree, survey: &mut Survey) {
+    fn date(&self, tree: &Tree<'_>, survey: &mut Survey) {
         let dates = &mut survey.dates;
-        match tree.value(message, PartId::ROOT, "Date") {
+        match tree.value(PartId::ROOT, "Date") {
             None => dates.missing += 1,
             Some(value) => match date::sane(value, self.now) {
                 Some(date) => dates.count(date),
@@ -328,10 +328,8 @@ fn answer(reason: Option<Reason>) -> Probe {
 }
 
 /// The domain that a message says it is from; `none` where it says nothing that can be one.
-fn sender(message: &[u8], tree: &Tree) -> String {
-    let value = tree
-        .value(message, PartId::ROOT, "From")
-        .unwrap_or_default();
+fn sender(tree: &Tree<'_>) -> String {
+    let value = tree.value(PartId::ROOT, "From").unwrap_or_default();
     let domain = match plain_sender(value) {
         Some(domain) => countable(domain),
         // Archives on the web write ` at `.

@@ -28,24 +28,23 @@ pub struct Listed {
 impl Listed {
     /// What is known of a part: why the mail shows it, if it does, and its hash.
     pub fn of(
-        original: &[u8],
-        tree: &Tree,
+        tree: &Tree<'_>,
         part: PartId,
         (shown, key): (Option<Showing>, Option<&Key>),
     ) -> Self {
         let entity = tree.part(part);
-        let octets = entity.encoding.decode(entity.body.of(original));
+        let octets = entity.encoding.decode(entity.body.of(tree.original));
         let key = match (key, &octets) {
             (Some(known), Some(_)) => Some(*known),
             (_, octets) => octets.as_deref().map(Key::of),
         };
-        let disposition = String::from_utf8_lossy(tree.disposition(original, part));
+        let disposition = String::from_utf8_lossy(tree.disposition(part));
         Self {
             message: String::new(),
             part: tree.number(part),
             kind: "part",
             media_type: entity.essence.clone(),
-            name: file_name(original, tree.fields(part)),
+            name: file_name(tree.original, tree.fields(part)),
             bytes: octets.map(|octets| octets.len() as u64),
             sha256: key.map(|key| key.to_string()),
             disposition: (!disposition.is_empty()).then(|| disposition.to_ascii_lowercase()),

@@ -16,7 +16,7 @@ pub(super) enum Container {
 impl Container {
     /// Where the parts of a document go: into the nearest multipart/related around it that is not outside
     /// of the alternative, or the message, that the document is a branch of.
-    pub(super) fn of(original: &[u8], tree: &Tree, document: PartId) -> Result<Self, Refusal> {
+    pub(super) fn of(tree: &Tree<'_>, document: PartId) -> Result<Self, Refusal> {
         let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
         for above in tree.ancestors(document) {
             let entity = tree.part(above);
@@ -30,7 +30,7 @@ impl Container {
                 };
                 return Ok(Self::Extended {
                     related: above,
-                    end: before_close(original, close),
+                    end: before_close(tree.original, close),
                 });
             }
             if entity.essence == "multipart/alternative" {

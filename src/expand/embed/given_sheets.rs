@@ -98,7 +98,7 @@ impl Pending<'_> {
         (document, steps): (PartId, usize),
         number: usize,
     ) {
-        let Ok(container) = Container::of(self.original, self.tree, document) else {
+        let Ok(container) = Container::of(self.tree, document) else {
             return;
         };
         let Entry::Vacant(entry) = self.sheets.entry((container, number)) else {

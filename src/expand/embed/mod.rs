@@ -54,9 +54,9 @@ impl Embedding {
     }
 }
 
-pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> Embedding {
-    let mut pictures = Pictures::new(original, tree, session.policy());
-    let mut documents = Documents::new(original, tree, session.policy());
+pub(super) fn embed(session: &mut Session<'_>, tree: &Tree<'_>) -> Embedding {
+    let mut pictures = Pictures::new(tree, session.policy());
+    let mut documents = Documents::new(tree, session.policy());
     let mut places = Places::find(&mut session.ledger, &mut documents, &mut pictures);
     for (_, found) in &mut places.documents {
         if let Ok(found) = found {
@@ -64,7 +64,6 @@ pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> 
         }
     }
     let mut pending = Pending {
-        original,
         tree,
         documents,
         new: Vec::new(),
@@ -124,8 +123,7 @@ impl Given {
 }
 
 struct Pending<'p> {
-    original: &'p [u8],
-    tree: &'p Tree,
+    tree: &'p Tree<'p>,
     documents: Documents<'p>,
     /// New parts of the document that is decided about, with what each costs.
     new: Vec<(New, usize)>,
@@ -161,7 +159,7 @@ impl Pending<'_> {
         let mut rows: Vec<Row> = Vec::new();
         // One row for each thing that is shown, however often.
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
-        let container = Container::of(self.original, self.tree, part);
+        let container = Container::of(self.tree, part);
         self.inner_named.clear();
         let mut values: HashMap<usize, String> = HashMap::new();
         let mut fallbacks = Fallbacks::new();

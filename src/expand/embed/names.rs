@@ -23,14 +23,14 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(original: &[u8], tree: &Tree) -> Self {
+    pub(super) fn of(tree: &Tree<'_>) -> Self {
         let mut names = Self {
             bearers: HashMap::new(),
             ours: HashMap::new(),
             made: HashMap::new(),
         };
         for part in tree.ids() {
-            let Some(value) = tree.value(original, part, "Content-ID") else {
+            let Some(value) = tree.value(part, "Content-ID") else {
                 continue;
             };
             let content_id = identifier(value);

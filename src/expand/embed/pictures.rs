@@ -66,8 +66,7 @@ struct Picture {
 }
 
 pub(super) struct Pictures<'p> {
-    pub(super) original: &'p [u8],
-    pub(super) tree: &'p Tree,
+    pub(super) tree: &'p Tree<'p>,
     pub(super) policy: &'p Policy,
     pictures: Vec<Picture>,
     known: HashMap<(String, &'static str, Option<String>), usize>,
@@ -77,9 +76,8 @@ pub(super) struct Pictures<'p> {
 }
 
 impl<'p> Pictures<'p> {
-    pub(super) fn new(original: &'p [u8], tree: &'p Tree, policy: &'p Policy) -> Self {
+    pub(super) fn new(tree: &'p Tree<'p>, policy: &'p Policy) -> Self {
         Self {
-            original,
             tree,
             policy,
             pictures: Vec::new(),
@@ -246,14 +244,14 @@ impl<'p> Pictures<'p> {
     /// octets and its type are equal, and else another id is made. So it is where a new part of another type, or
     /// one that stands elsewhere, has it.
     pub(super) fn identity(&mut self, container: Container, number: usize) -> (String, bool) {
-        let (original, tree, policy) = (self.original, self.tree, self.policy);
+        let (tree, policy) = (self.tree, self.policy);
         let Some(picture) = self.pictures.get_mut(number) else {
             return (String::new(), false);
         };
         if let Some(known) = picture.content_ids.get(&container) {
             return known.clone();
         }
-        let names = self.names.get_or_insert_with(|| Names::of(original, tree));
+        let names = self.names.get_or_insert_with(|| Names::of(tree));
         let digits = picture.identity.get(..DIGITS).unwrap_or_default();
         let (place, related) = match container {
             Container::Extended { related, .. } => (related, Some(related)),
@@ -264,8 +262,7 @@ impl<'p> Pictures<'p> {
             let mut known = names.of_ours((message, related), digits);
             let octets = picture.octets.bytes();
             known.find(|&(part, _)| {
-                tree.part(part).essence == picture.kind.essence
-                    && holds(original, tree, policy, part, octets)
+                tree.part(part).essence == picture.kind.essence && holds(tree, policy, part, octets)
             })
         });
         let known = match held {
@@ -334,13 +331,13 @@ pub(super) fn decoded(
 }
 
 /// Whether a part of the mail holds these octets, for every reader.
-fn holds(original: &[u8], tree: &Tree, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
+fn holds(tree: &Tree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
     let entity = tree.part(part);
     protection(tree, part, policy).is_none()
-        && ExternalBody::read(original, tree, part, &policy.reading()).is_none()
+        && ExternalBody::read(tree, part, &policy.reading()).is_none()
         && entity
             .encoding
-            .decode(entity.body.of(original))
+            .decode(entity.body.of(tree.original))
             .is_some_and(|held| *held == *octets)
 }
 

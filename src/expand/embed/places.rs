@@ -94,7 +94,7 @@ impl Places {
         documents: &mut Documents<'_>,
         pictures: &mut Pictures<'_>,
     ) -> Self {
-        let (original, tree, policy) = (pictures.original, pictures.tree, pictures.policy);
+        let (tree, policy) = (pictures.tree, pictures.policy);
         let mut places = Self {
             room: ledger.room_for_places(),
             ..Self::default()
@@ -111,7 +111,7 @@ impl Places {
             }
             let protected = protection(tree, part, policy);
             places.is_protected = protected.is_some();
-            places.refused = protected.or_else(|| Container::of(original, tree, part).err());
+            places.refused = protected.or_else(|| Container::of(tree, part).err());
             let (urls, sheets) = (places.urls.len(), places.sheets.len());
             let mut found: Vec<Place> = Vec::new();
             let mut tag = 0;
@@ -132,7 +132,7 @@ impl Places {
                     }
                     places.sheets.truncate(sheets);
                     // Documents that the prefilter passes over have no row: the same mail has the same rows everywhere.
-                    if !policy.embed.is_only_data() || may_hold_data(original, tree, part) {
+                    if !policy.embed.is_only_data() || may_hold_data(tree, part) {
                         places.documents.push((part, Err(refusal)));
                     }
                 }
@@ -386,9 +386,9 @@ pub(super) fn point<'f>(
 }
 
 /// Whether a document may show something from a `data:` URL, by its octets.
-fn may_hold_data(original: &[u8], tree: &Tree, part: PartId) -> bool {
+fn may_hold_data(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
-    let octets = entity.encoding.decode(entity.body.of(original));
+    let octets = entity.encoding.decode(entity.body.of(tree.original));
     octets.is_none_or(|octets| may_show_data(&octets))
 }
 

@@ -121,7 +121,7 @@ impl Pending<'_> {
         let mut front = self.related_fields(document, &boundary);
         front.extend_from_slice(newline);
         push_line(&mut front, &[b"--", boundary.as_bytes()], newline);
-        let abuts = self.tree.abuts_boundary(self.original, document);
+        let abuts = self.tree.abuts_boundary(document);
         group.push(Edit::insert(entity.span.start, front));
         self.put_behind(document, &boundary, abuts, &mut group);
         group
@@ -131,9 +131,8 @@ impl Pending<'_> {
     fn wrapped_message(&self, document: PartId, own: Group) -> Group {
         let boundary = self.boundary(document);
         let fields = self.related_fields(document, &boundary);
-        let mut group =
-            wrapped::message((self.original, self.tree), document, own, fields, &boundary);
-        let ends_line = wrapped::ends_line(self.original, self.tree, document);
+        let mut group = wrapped::message(self.tree, document, own, fields, &boundary);
+        let ends_line = wrapped::ends_line(self.tree, document);
         self.put_behind(document, &boundary, ends_line, &mut group);
         group
     }
@@ -178,7 +177,7 @@ impl Pending<'_> {
         let around = self.tree.boundaries_around(document);
         boundary(
             &seed,
-            self.tree.part(document).span.of(self.original),
+            self.tree.part(document).span.of(self.tree.original),
             &around,
         )
     }

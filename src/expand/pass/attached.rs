@@ -86,7 +86,7 @@ impl Pending<'_> {
             && entity.essence == "multipart/mixed"
             && let Some(close) = multipart.close
         {
-            let at = wrapped::before_close(self.entity, close);
+            let at = wrapped::before_close(self.tree.original, close);
             return wrapped::parts(at, &multipart.boundary, self.tree.newline, false, new);
         }
         let mut seed = self.tree.number(message).into_bytes();
@@ -94,17 +94,16 @@ impl Pending<'_> {
             seed.extend_from_slice(&part.fields);
         }
         let around = self.tree.boundaries_around(message);
-        let boundary = boundary(&seed, entity.span.of(self.entity), &around);
+        let boundary = boundary(&seed, entity.span.of(self.tree.original), &around);
         let value = [("boundary".to_owned(), boundary.clone())];
         let field = media_type::write("multipart/mixed", &value);
         let mut fields = with_newlines(field, self.tree.newline);
         fields.extend(wrapped::encoding_field(self.tree, message));
-        let mail = (self.entity, self.tree);
-        let mut group = wrapped::message(mail, message, Group::new(), fields, &boundary);
+        let mut group = wrapped::message(self.tree, message, Group::new(), fields, &boundary);
         let end = entity.span.end;
         let made = boundary.as_bytes();
         group.extend(wrapped::parts(end, made, self.tree.newline, true, new));
-        let ends_line = wrapped::ends_line(self.entity, self.tree, message);
+        let ends_line = wrapped::ends_line(self.tree, message);
         let close = wrapped::close(&boundary, ends_line, self.tree.newline);
         group.push(Edit::insert(end, close));
         group

@@ -18,7 +18,7 @@ impl Pending<'_> {
         substitute: &mut Substitute<'_>,
     ) -> Result<(Vec<u8>, Pass), Stop> {
         let mut trail = self.place.trail.clone();
-        let mut base = self.bases.of(self.entity, self.tree, item.body.part);
+        let mut base = self.bases.of(self.tree, item.body.part);
         let is_scrubbed = item.body.scrubbed.is_some();
         let mut led_to = None;
         if let Step::Retrieve { url, .. } = &item.step {
@@ -107,7 +107,7 @@ impl Pending<'_> {
         }
         let above: Vec<PartId> = self.tree.ancestors(item.body.part).collect();
         for above in above {
-            let Some(base) = self.bases.of(self.entity, self.tree, above) else {
+            let Some(base) = self.bases.of(self.tree, above) else {
                 continue;
             };
             session.ledger.work(base.url.len())?;

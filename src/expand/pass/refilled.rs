@@ -48,7 +48,7 @@ impl Pending<'_> {
         let (id, newline) = (item.body.part, self.tree.newline);
         let declared = self.tree.part(id).encoding;
         let octets = obtained.octets.bytes();
-        let noted = self.tree.value(self.entity, id, LENGTH_FIELD);
+        let noted = self.tree.value(id, LENGTH_FIELD);
         let noted =
             noted.and_then(|value| std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok());
         let in_base64 = || {
@@ -93,7 +93,7 @@ impl Pending<'_> {
 
     /// The edits that put a body into a part without one.
     fn with_body(&self, id: PartId, encoded: Encoded) -> Group {
-        let (original, newline) = (self.entity, self.tree.newline.bytes());
+        let newline = self.tree.newline.bytes();
         let part = self.tree.part(id);
         let mut group = Group::new();
         let field = format!("Content-Transfer-Encoding: {}", encoded.encoding.as_str());
@@ -101,12 +101,12 @@ impl Pending<'_> {
         // Without the field a body is 7bit.
         let mut is_said = allows(part.encoding, encoded.encoding);
         let mut ends_line = true;
-        for own in self.tree.fields(id).iter(original) {
-            let is_encoding = own.is(original, "Content-Transfer-Encoding");
+        for own in self.tree.fields(id).iter(self.tree.original) {
+            let is_encoding = own.is(self.tree.original, "Content-Transfer-Encoding");
             let edit = match is_encoding && !allows(part.encoding, encoded.encoding) {
                 true if !is_said => Edit::replace(own.whole, field.clone()),
-                false if !own.is(original, LENGTH_FIELD) => {
-                    ends_line = own.whole.of(original).ends_with(b"\n");
+                false if !own.is(self.tree.original, LENGTH_FIELD) => {
+                    ends_line = own.whole.of(self.tree.original).ends_with(b"\n");
                     continue;
                 }
                 _ => Edit::remove(own.whole),
@@ -121,25 +121,25 @@ impl Pending<'_> {
         if !is_said {
             front.extend_from_slice(&field);
         }
-        match part.separator.of(original) {
+        match part.separator.of(self.tree.original) {
             [] => front.extend_from_slice(newline),
             separator => front.extend_from_slice(separator),
         }
         let mut body = encoded.body;
-        let torn = torn_delimiter(original, self.tree, id);
-        let is_last = part.span.end >= original.len();
+        let torn = torn_delimiter(self.tree, id);
+        let is_last = part.span.end >= self.tree.original.len();
         let wants_end = match torn {
             Some(_) => true,
             None if is_last => !body.ends_with(b"\n"),
-            None => self.tree.abuts_boundary(original, id),
+            None => self.tree.abuts_boundary(id),
         };
         if !body.is_empty() && wants_end {
             body.extend_from_slice(newline);
         }
         if let Some(torn) = torn {
-            body.extend_from_slice(torn.of(original));
+            body.extend_from_slice(torn.of(self.tree.original));
             body.push(b'-');
-            body.extend_from_slice(Span::new(torn.end, part.body.end).of(original));
+            body.extend_from_slice(Span::new(torn.end, part.body.end).of(self.tree.original));
         }
         group.push(Edit::insert(part.header.end, front));
         group.push(Edit::replace(

@@ -4,7 +4,7 @@ use super::{Change, Pending, Put};
 use crate::edit::Edits;
 use crate::expand::content::Obtained;
 use crate::expand::session::Session;
-use crate::external_body::{Note, Scanned, relisted, restored};
+use crate::external_body::{Note, listing, relisted, restored};
 use crate::mime;
 use crate::mime::exact::Manner;
 use crate::mime::transfer::has_boundary;
@@ -40,7 +40,7 @@ impl Pending<'_> {
             let detail = "the content holds a line that is a boundary of the message";
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
-        let group = restored(self.entity, self.tree, &item.body, note, body).map_err(refuse)?;
+        let group = restored(self.tree, &item.body, note, body).map_err(refuse)?;
         let mut told = self.told(session, item, obtained, false);
         told.waits = session.may_refer(obtained);
         Ok((Change::Edits(group), told))
@@ -48,22 +48,14 @@ impl Pending<'_> {
 
     /// The edits, and that of the text which names what was detached, now that some of it is back.
     pub(super) fn relisted(&self, session: &Session<'_>, edits: Edits) -> Edits {
-        let before = Scanned {
-            original: self.entity,
-            tree: self.tree,
-        };
         // Edits are put together only where there is something to take out.
-        if before.listing().is_none() {
+        if listing(self.tree).is_none() {
             return edits;
         }
-        let output = edits.splice(self.entity).into_bytes();
+        let output = edits.splice(self.tree.original).into_bytes();
         let tree = mime::scan(&output, &self.place.limits);
-        let after = Scanned {
-            original: &output,
-            tree: &tree,
-        };
         let reading = session.policy().reading();
-        let text = Edits::from(relisted(before, after, &reading, false));
-        edits.then(self.entity.len(), text)
+        let text = Edits::from(relisted(self.tree, &tree, &reading, false));
+        edits.then(self.tree.original.len(), text)
     }
 }

@@ -48,8 +48,7 @@ impl Pending<'_> {
             false => Default::default(),
             true => {
                 let obtained = stored.obtained.clone();
-                let mut substitute =
-                    Substitute::prepare(self.entity, self.tree, &item.body, obtained)?;
+                let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
                 self.composite(session, item, &mut substitute)?
             }
         };
@@ -66,7 +65,10 @@ impl Pending<'_> {
             true => composite::fit(self.tree, part, &[], body, &boundaries)?,
             false => {
                 let behind = text.behind.get(&number).copied();
-                let end = text.place(self.entity, self.tree.part(part).body).1.end;
+                let end = text
+                    .place(self.tree.original, self.tree.part(part).body)
+                    .1
+                    .end;
                 // Empty lines behind it stay: behind base64 they change nothing.
                 let is_followed = behind.is_some_and(|behind| {
                     !behind.is_empty() && (text.is_whole || !text.is_nested || behind.end != end)
@@ -74,7 +76,7 @@ impl Pending<'_> {
                 let octets = stored.obtained.octets.bytes();
                 let is_noted = !stored.is_attached()
                     && stored.obtained.essence == "text/plain"
-                    && holds_notes(self.entity, self.tree, octets);
+                    && holds_notes(self.tree, octets);
                 if is_noted {
                     // A later run would take them for those of the mail.
                     stored.attach(scrubbed);
@@ -114,7 +116,7 @@ impl Pending<'_> {
             .iter()
             .map(|scrubbed| (scrubbed.note, scrubbed.scrap != Scrap::Removed))
             .collect();
-        let decoded = match text_of_part(self.entity, self.tree, part) {
+        let decoded = match text_of_part(self.tree, part) {
             Some(Cow::Owned(decoded)) => Some(decoded),
             _ => None,
         };
@@ -128,7 +130,7 @@ impl Pending<'_> {
             is_whole: false,
             overhead: 0,
         };
-        let (octets, within) = text.place(self.entity, entity.body);
+        let (octets, within) = text.place(self.tree.original, entity.body);
         let pieces = divided(octets, within, &all);
         let most = self.place.limits.parts;
         if self.tree.ids().count() + pieces.len() > most {
@@ -161,7 +163,7 @@ impl Pending<'_> {
     }
 
     fn content_type(&self, part: PartId) -> Option<&[u8]> {
-        self.tree.value(self.entity, part, "Content-Type")
+        self.tree.value(part, "Content-Type")
     }
 
     /// Makes the edits of all messages that get attachments, and of all texts.
@@ -221,7 +223,7 @@ impl Pending<'_> {
 
     /// The edits of its header, and those of the text, which are edits of the body where that is not encoded.
     fn divided(&self, text: &Text, parts: &Filled) -> (Group, Group) {
-        let (source, part) = text.place(self.entity, self.tree.part(text.part).body);
+        let (source, part) = text.place(self.tree.original, self.tree.part(text.part).body);
         let newline = self.tree.newline.bytes();
         let filled = parts.iter().map(|(new, _)| (new.number, new));
         let filled: HashMap<usize, &NewPart> = filled.collect();
@@ -237,8 +239,8 @@ impl Pending<'_> {
             let mut body = [&new.body, behind.of(source)].concat();
             // Text that has no line end gets none.
             let has_end = body.is_empty() || body.ends_with(b"\n");
-            let wants_end = new.is_base64 && ends_line(self.entity, self.tree, text.part);
-            if !has_end && (wants_end || self.tree.abuts_boundary(self.entity, text.part)) {
+            let wants_end = new.is_base64 && ends_line(self.tree, text.part);
+            if !has_end && (wants_end || self.tree.abuts_boundary(text.part)) {
                 body.extend_from_slice(newline);
             }
             let group = self.header_edits(text.part, new.fields.clone());
@@ -254,7 +256,7 @@ impl Pending<'_> {
             Some(_) => None,
             None => {
                 let name = "Content-Transfer-Encoding";
-                self.tree.value(self.entity, text.part, name)
+                self.tree.value(text.part, name)
             }
         };
         let fields_of = |octets: &[u8]| {
@@ -327,7 +329,7 @@ impl Pending<'_> {
         if text.is_nested {
             new.extend_from_slice(delimiter.strip_suffix(newline).unwrap_or_default());
             new.extend_from_slice(b"--");
-            if !epilogue.is_empty() || ends_line(self.entity, self.tree, text.part) {
+            if !epilogue.is_empty() || ends_line(self.tree, text.part) {
                 new.extend_from_slice(newline);
             }
             new.extend_from_slice(epilogue.of(source));
@@ -339,7 +341,7 @@ impl Pending<'_> {
                 fields.extend_from_slice(newline);
             }
             group.extend(self.header_edits(text.part, fields));
-        } else if at < part.end && self.tree.abuts_boundary(self.entity, text.part) {
+        } else if at < part.end && self.tree.abuts_boundary(text.part) {
             new.extend_from_slice(newline);
         }
         in_body.push(Edit::replace(Span::new(at, part.end), new));
@@ -352,15 +354,15 @@ impl Pending<'_> {
         let newline = self.tree.newline.bytes();
         let own = self.tree.fields(part);
         let mut new = Vec::new();
-        if self.tree.is_message(part) && own.first(self.entity, "MIME-Version").is_none() {
+        if self.tree.is_message(part) && own.first(self.tree.original, "MIME-Version").is_none() {
             new.extend_from_slice(b"MIME-Version: 1.0");
             new.extend_from_slice(newline);
         }
         new.extend_from_slice(&fields);
         let mut new = Some(new);
         let mut group = Group::new();
-        for field in own.iter(self.entity) {
-            let is = |name| field.is(self.entity, name);
+        for field in own.iter(self.tree.original) {
+            let is = |name| field.is(self.tree.original, name);
             if is("Content-Type")
                 && let Some(new) = new.take()
             {

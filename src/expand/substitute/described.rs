@@ -14,7 +14,7 @@ use crate::span::Span;
 impl Substitute<'_> {
     pub(super) fn content_type_field(&self) -> Vec<u8> {
         let obtained = &self.obtained;
-        let find = |fields: &Fields| fields.first(self.original, "Content-Type");
+        let find = |fields: &Fields| fields.first(self.tree.original, "Content-Type");
         let phantom = find(&self.body.phantom.fields);
         let is_detached = self.body.form == Form::Detached;
         let own = || find(self.tree.fields(self.body.part)).filter(|_| is_detached);
@@ -25,7 +25,7 @@ impl Substitute<'_> {
                 _ => self.written_type(obtained),
             };
         };
-        let declared = MediaType::parse(field.value.of(self.original));
+        let declared = MediaType::parse(field.value.of(self.tree.original));
         let is_multipart = declared.main() == "multipart";
         let source_boundary = named(&obtained.parameters, "boundary");
         if is_multipart
@@ -50,16 +50,17 @@ impl Substitute<'_> {
             })
             .cloned()
             .collect();
-        let value_end = field.value.start + field.value.of(self.original).trim_ascii_end().len();
+        let value_end =
+            field.value.start + field.value.of(self.tree.original).trim_ascii_end().len();
         let mut written = Span::new(field.whole.start, value_end)
-            .of(self.original)
+            .of(self.tree.original)
             .to_vec();
         if written.ends_with(b";") && !more.is_empty() {
             written.pop();
         }
         if more.is_empty() {
             written = Span::new(field.whole.start, field.value.end)
-                .of(self.original)
+                .of(self.tree.original)
                 .to_vec();
         } else {
             written.extend_from_slice(&with_newlines(media_type::write_more(&more), self.newline));
@@ -84,7 +85,7 @@ impl Substitute<'_> {
     /// The part's own name for its file, without what it has behind the content's.
     fn own_name(&self, field: &str, parameter: &str) -> Option<String> {
         let suffix = self.suffix?;
-        let value = self.tree.value(self.original, self.body.part, field)?;
+        let value = self.tree.value(self.body.part, field)?;
         let value = MediaType::parse(value).parameter(parameter)?.into_owned();
         let name = decoded_words(&header::unfold(&value));
         let stem = name.len().checked_sub(suffix.len());
@@ -101,10 +102,10 @@ impl Substitute<'_> {
     /// parameters, sizes and dates, described those.
     pub(super) fn written_disposition(&self, field: &Field) -> Option<Vec<u8>> {
         let name = self.own_name("Content-Disposition", "filename")?;
-        let value = field.value.of(self.original);
+        let value = field.value.of(self.tree.original);
         let end = memchr::memchr(b';', value)?;
         let mut written = Span::new(field.whole.start, field.value.start + end)
-            .of(self.original)
+            .of(self.tree.original)
             .to_vec();
         let more = media_type::write_more(&[("filename".to_owned(), name)]);
         written.extend_from_slice(&with_newlines(more, self.newline));

@@ -26,8 +26,7 @@ use crate::report::{HostedFile, rfc3339};
 
 /// The files that the documents of a message show, in order; none of parts that refer elsewhere themselves.
 pub fn hosted<'a>(
-    original: &'a [u8],
-    tree: &Tree,
+    tree: &Tree<'a>,
     reading: &Reading,
     known: &HashSet<PartId>,
 ) -> Vec<ExternalBody<'a>> {
@@ -39,11 +38,11 @@ pub fn hosted<'a>(
     // Each file once a message, by the URL that gives it.
     let mut found: HashMap<(PartId, String), usize> = HashMap::new();
     for part in tree.ids().filter(|part| !known.contains(part)) {
-        if !is_document(original, tree, part) {
+        if !is_document(tree, part) {
             continue;
         }
         let entity = tree.part(part);
-        let Some(document) = entity.encoding.decode(entity.body.of(original)) else {
+        let Some(document) = entity.encoding.decode(entity.body.of(tree.original)) else {
             continue;
         };
         if !may_show(&document, reading.forms) {
@@ -88,7 +87,7 @@ pub fn hosted<'a>(
         last.target = Err(too_many_notes());
     }
     if !bodies.is_empty() {
-        let there = locations(original, tree);
+        let there = locations(tree);
         bodies.retain(|body| {
             let link = body.hosted.as_ref().map(|hosted| hosted.link.as_bytes());
             !link.is_some_and(|link| there.contains(&(tree.message_of(body.part), link.to_vec())))
@@ -104,13 +103,13 @@ pub fn may_hold_hosted(content: &[u8], reading: &Reading) -> bool {
 }
 
 /// Whether a document is the mail's own text: an attached page is somebody's file.
-fn is_document(original: &[u8], tree: &Tree, part: PartId) -> bool {
+fn is_document(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
     matches!(
         entity.essence.as_str(),
         "text/html" | "application/xhtml+xml"
     ) && entity.content == Content::Leaf
-        && !tree.has_disposition(original, part, "attachment")
+        && !tree.has_disposition(part, "attachment")
 }
 
 /// Where the file is, if the link is one that its mark may have.
@@ -176,9 +175,9 @@ fn body<'a>(
 }
 
 /// What parts say of where they came from, by the message that they belong to.
-fn locations(original: &[u8], tree: &Tree) -> HashSet<(PartId, Vec<u8>)> {
+fn locations(tree: &Tree<'_>) -> HashSet<(PartId, Vec<u8>)> {
     let located = tree.ids().filter_map(|part| {
-        let value = tree.value(original, part, "Content-Location")?;
+        let value = tree.value(part, "Content-Location")?;
         let value = value.iter().copied();
         let url: Vec<u8> = value.filter(|byte| !byte.is_ascii_whitespace()).collect();
         Some((tree.message_of(part), url))

@@ -28,7 +28,6 @@ impl<'a> Reader<'a, '_> {
     /// Reads a part; none if it is no such note.
     pub(in crate::external_body) fn sympa(&self) -> Option<ExternalBody<'a>> {
         let Self {
-            original,
             tree,
             part,
             reading,
@@ -39,20 +38,20 @@ impl<'a> Reader<'a, '_> {
             || entity.content != Content::Leaf
             || entity.body.len() > LONGEST
             || !tree.is_under_multipart(part)
-            || !tree.has_disposition(original, part, "inline")
+            || !tree.has_disposition(part, "inline")
         {
             return None;
         }
-        let value = tree.value(original, part, "Content-Type")?;
+        let value = tree.value(part, "Content-Type")?;
         let format = MediaType::parse(value).parameter("format")?;
         if !format.eq_ignore_ascii_case(b"flowed") {
             return None;
         }
-        let text = entity.encoding.decode(entity.body.of(original))?;
+        let text = entity.encoding.decode(entity.body.of(tree.original))?;
         let (name, url) = note(&String::from_utf8_lossy(&text))?;
         let target = read_url(Cow::Owned(url.clone().into_bytes()));
         let phantom = Header::none_at(entity.body.start);
-        let mut body = ExternalBody::with(original, part, Form::Sympa, target, phantom);
+        let mut body = ExternalBody::with(tree.original, part, Form::Sympa, target, phantom);
         body.hosted = Some(Box::new(HostedFile {
             provider: "sympa",
             name: Some(name.clone()),

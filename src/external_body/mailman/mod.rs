@@ -41,8 +41,7 @@ pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
 
 /// The notes in the texts of a message, in order; none of parts that refer elsewhere themselves.
 pub fn scrubbed<'a>(
-    original: &'a [u8],
-    tree: &Tree,
+    tree: &Tree<'a>,
     reading: &Reading,
     known: &HashSet<PartId>,
 ) -> Vec<ExternalBody<'a>> {
@@ -50,15 +49,13 @@ pub fn scrubbed<'a>(
     if !forms.iter().any(|form| reading.forms.contains(*form)) {
         return Vec::new();
     }
-    let own = own_hashes(original, tree);
+    let own = own_hashes(tree);
     let texts = tree.ids().filter(|&part| {
-        !known.contains(&part)
-            && is_text(original, tree, part)
-            && tree.message_of(part) == PartId::ROOT
+        !known.contains(&part) && is_text(tree, part) && tree.message_of(part) == PartId::ROOT
     });
     let mut bodies = Vec::new();
     for part in texts {
-        let Some(text) = text_of_part(original, tree, part) else {
+        let Some(text) = text_of_part(tree, part) else {
             continue;
         };
         let text = &*text;
@@ -91,7 +88,7 @@ pub fn scrubbed<'a>(
             .map(|note| {
                 let is_in_digest = !is_own(&note.hash);
                 let body = ExternalBody::with(
-                    original,
+                    tree.original,
                     part,
                     Form::Scrubbed,
                     Ok(Referent::Url(note.url.clone())),
@@ -101,7 +98,7 @@ pub fn scrubbed<'a>(
             })
             .chain(removed.into_iter().map(|line| {
                 let phantom = Header::none_at(start);
-                lost(original, part, phantom, line.shifted(origin))
+                lost(tree.original, part, phantom, line.shifted(origin))
             }))
             .collect();
         of_part.sort_by_key(|body| body.scrubbed.as_ref().map(|scrubbed| scrubbed.note.start));
@@ -118,32 +115,32 @@ pub fn scrubbed<'a>(
 
 /// Whether a text that comes into a message would hold notes of it.
 #[must_use]
-pub fn holds_notes(original: &[u8], tree: &Tree, text: &[u8]) -> bool {
-    let own = own_hashes(original, tree);
+pub fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
+    let own = own_hashes(tree);
     let blocks = blocks(text);
     let is_of_block = |hash: &str| blocks.iter().any(|(_, block)| proves(block, hash));
     let proves = |_: usize, hash: &str| proves(&own, hash) || is_of_block(hash);
     !shape::notes(text, 1, proves).is_empty() || !removed(text).is_empty()
 }
 
-fn own_hashes(original: &[u8], tree: &Tree) -> Vec<u32> {
-    let id = tree.value(original, PartId::ROOT, "Message-ID");
+fn own_hashes(tree: &Tree<'_>) -> Vec<u32> {
+    let id = tree.value(PartId::ROOT, "Message-ID");
     hashes(id.unwrap_or_default())
 }
 
 /// Whether notes in a part are looked for: what is attached is no text that Mailman made.
-fn is_text(original: &[u8], tree: &Tree, part: PartId) -> bool {
+fn is_text(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
     entity.essence == "text/plain"
         && entity.content == Content::Leaf
-        && !tree.has_disposition(original, part, "attachment")
+        && !tree.has_disposition(part, "attachment")
 }
 
 /// The text of a part in which notes are looked for. Of an encoded one it is what it says, with the line ends of the mail;
 /// none if that could not stand in a mail as it is (RFC 2045 §2.8), or would end the part.
-pub fn text_of_part<'a>(original: &'a [u8], tree: &Tree, part: PartId) -> Option<Cow<'a, [u8]>> {
+pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
     let entity = tree.part(part);
-    let body = entity.body.of(original);
+    let body = entity.body.of(tree.original);
     if !entity.encoding.is_encoded() {
         return Some(Cow::Borrowed(body));
     }

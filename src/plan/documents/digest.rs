@@ -35,17 +35,16 @@ fn md5(is_text: bool, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
 
 /// The new digest of a part whose bytes change, as a remark for its row and as edits; none if it has none.
 pub(super) fn renewed(
-    original: &[u8],
-    tree: &Tree,
+    tree: &Tree<'_>,
     part: PartId,
     before: &[u8],
     after: impl FnOnce(&mut dyn FnMut(&[u8])),
 ) -> Option<(&'static str, Group)> {
-    let fields: Vec<Field> = fields(original, tree, part).collect();
+    let fields: Vec<Field> = fields(tree, part).collect();
     let (first, others) = fields.split_first()?;
     let is_text = tree.part(part).essence.starts_with("text/");
-    let value = value_of(original, first);
-    let mut written = value.of(original).to_vec();
+    let value = value_of(tree.original, first);
+    let mut written = value.of(tree.original).to_vec();
     written.retain(|byte| !byte.is_ascii_whitespace());
     // The canonical form is the right one; many programs hash the bytes as they are.
     let was_right = [false, is_text]
@@ -60,14 +59,10 @@ pub(super) fn renewed(
     Some(("Content-MD5 was computed anew", group))
 }
 
-fn fields<'t>(
-    original: &'t [u8],
-    tree: &'t Tree,
-    part: PartId,
-) -> impl Iterator<Item = Field> + 't {
+fn fields<'t>(tree: &'t Tree<'t>, part: PartId) -> impl Iterator<Item = Field> + 't {
     tree.fields(part)
-        .iter(original)
-        .filter(move |field| field.is(original, FIELD))
+        .iter(tree.original)
+        .filter(move |field| field.is(tree.original, FIELD))
 }
 
 fn removed(fields: &[Field]) -> Group {

@@ -36,7 +36,7 @@ pub(crate) enum Showing {
 }
 
 impl Showing {
-    pub(crate) fn words(self, tree: &Tree) -> String {
+    pub(crate) fn words(self, tree: &Tree<'_>) -> String {
         match self {
             Self::By(document) => format!("part {} refers to it", tree.number(document)),
             Self::PerhapsBy(document) => {
@@ -51,14 +51,13 @@ impl Showing {
 
 /// Why parts belong to what the mail shows, for those of `parts` that do. Each document is read once.
 pub(crate) fn shown_inline(
-    original: &[u8],
-    tree: &Tree,
+    tree: &Tree<'_>,
     policy: &Policy,
     parts: &[PartId],
 ) -> HashMap<PartId, Showing> {
     let mut shown = HashMap::new();
-    let mut ledger = Ledger::new(&policy.limits, original.len());
-    let mut documents = Documents::new(original, tree, policy);
+    let mut ledger = Ledger::new(&policy.limits, tree.original.len());
+    let mut documents = Documents::new(tree, policy);
     let is_document = |part: &PartId| documents.language(*part).is_some();
     let all: Vec<PartId> = match parts {
         [] => Vec::new(),
@@ -98,7 +97,7 @@ pub(crate) fn shown_inline(
     for &part in parts {
         let is_picture = tree.part(part).essence.starts_with("image/");
         if is_picture
-            && tree.has_disposition(original, part, "inline")
+            && tree.has_disposition(part, "inline")
             && html.contains(&tree.message_of(part))
         {
             shown.entry(part).or_insert(Showing::Beside);
@@ -168,7 +167,7 @@ impl Documents<'_> {
     ) -> Unreferred {
         let mut names = Unreferred::default();
         for &part in parts {
-            if let Some(value) = self.tree.value(self.original, part, "Content-ID") {
+            if let Some(value) = self.tree.value(part, "Content-ID") {
                 names.ids.entry(folded(value)).or_default().push(part);
             }
             let Some(url) = self.location_of(part) else {
@@ -197,7 +196,7 @@ impl Documents<'_> {
         let entity = self.tree.part(part);
         // As for links that are changed.
         ledger.work(entity.body.len() * 3).ok()?;
-        let octets = entity.encoding.decode(entity.body.of(self.original))?;
+        let octets = entity.encoding.decode(entity.body.of(self.tree.original))?;
         if is_wide(&octets) {
             return None;
         }

@@ -19,7 +19,7 @@ use crate::report::{Reason, Refusal};
 
 impl Documents<'_> {
     pub(super) fn base_of(&mut self, part: PartId) -> Option<Rc<Base>> {
-        self.bases.of(self.original, self.tree, part)
+        self.bases.of(self.tree, part)
     }
 
     /// Every multipart/related around a part that has targets, nearest first. None is outside of the
@@ -140,17 +140,17 @@ impl Documents<'_> {
 
     fn holds_content(&self, part: PartId) -> bool {
         let reading = self.policy.reading();
-        ExternalBody::read(self.original, self.tree, part, &reading).is_none()
+        ExternalBody::read(self.tree, part, &reading).is_none()
     }
 
     /// Against its own Content-Base, else against the base of the entity around it, else within the message.
     pub(super) fn location_of(&mut self, part: PartId) -> Option<String> {
-        let value = self.tree.value(self.original, part, "Content-Location")?;
+        let value = self.tree.value(part, "Content-Location")?;
         let parent = self.tree.part(part).parent;
         let around = parent.and_then(|parent| self.base_of(parent));
         let own = Base::of_entity(
             around.as_deref(),
-            self.tree.value(self.original, part, "Content-Base"),
+            self.tree.value(part, "Content-Base"),
             None,
             "",
         );
@@ -158,12 +158,12 @@ impl Documents<'_> {
     }
 
     fn content_id(&self, part: PartId) -> Option<String> {
-        content_id(self.original, self.tree, part)
+        content_id(self.tree, part)
     }
 
     /// Whether the part has a Content-ID of its own, or a header that can take one.
     fn can_be_named(&mut self, part: PartId) -> bool {
-        let written = self.tree.value(self.original, part, "Content-ID");
+        let written = self.tree.value(part, "Content-ID");
         if written.is_some_and(holds_blank) {
             return false;
         }
@@ -172,12 +172,12 @@ impl Documents<'_> {
             return self.bearers().get(&key) == Some(&1);
         }
         let entity = self.tree.part(part);
-        written.is_none() && entity.header.of(self.original).ends_with(b"\n")
+        written.is_none() && entity.header.of(self.tree.original).ends_with(b"\n")
     }
 
     fn bearers(&mut self) -> &Bearers {
-        let (original, tree) = (self.original, self.tree);
-        self.bearers.get_or_insert_with(|| bearers(original, tree))
+        let tree = self.tree;
+        self.bearers.get_or_insert_with(|| bearers(tree))
     }
 
     /// A Content-ID made from the part's bytes: the same message always gets the same one, with LF
@@ -186,7 +186,7 @@ impl Documents<'_> {
         let mut digest = Md5::new();
         digest.update(self.tree.number(part));
         digest.update([0]);
-        let mut rest = self.tree.part(part).span.of(self.original);
+        let mut rest = self.tree.part(part).span.of(self.tree.original);
         while let Some(at) = memchr::memmem::find(rest, b"\r\n") {
             let (line, behind) = rest.split_at(at);
             digest.update(line);
@@ -211,10 +211,10 @@ impl Documents<'_> {
     }
 }
 
-fn bearers(original: &[u8], tree: &Tree) -> Bearers {
+fn bearers(tree: &Tree<'_>) -> Bearers {
     let mut bearers = Bearers::new();
     for part in tree.ids() {
-        if let Some(content_id) = content_id(original, tree, part) {
+        if let Some(content_id) = content_id(tree, part) {
             let key = (tree.message_of(part), content_id);
             *bearers.entry(key).or_default() += 1;
         }
@@ -222,7 +222,7 @@ fn bearers(original: &[u8], tree: &Tree) -> Bearers {
     bearers
 }
 
-fn content_id(original: &[u8], tree: &Tree, part: PartId) -> Option<String> {
-    let value = tree.value(original, part, "Content-ID")?;
+fn content_id(tree: &Tree<'_>, part: PartId) -> Option<String> {
+    let value = tree.value(part, "Content-ID")?;
     Some(identifier(value)).filter(|id| !id.is_empty())
 }

@@ -48,13 +48,13 @@ pub fn check(data: &[u8]) {
             forms: Followed::all(),
             beside: Some(Follow::Apple),
         };
-        let _ = ExternalBody::read(message, &tree, id, &reading);
+        let _ = ExternalBody::read(&tree, id, &reading);
     }
     assert!(parts <= limits.parts.max(1), "{parts} parts");
 }
 
 /// Every byte lies under exactly one span.
-pub fn tiles(tree: &Tree, message: &[u8]) {
+pub fn tiles(tree: &Tree<'_>, message: &[u8]) {
     let mut at = 0;
     for tile in tree.tiles() {
         assert_eq!(tile.start, at);
