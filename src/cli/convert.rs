@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-#[cfg(all(unix, feature = "imap"))]
-use super::account;
 use super::args::{Asking, ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::Cache;
 use super::exit::Status;
@@ -31,7 +29,7 @@ use crate::error::Error;
 use crate::expand::{Expander, Mark};
 use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
 #[cfg(all(unix, feature = "imap"))]
-use crate::imap::candidates::Candidates;
+use crate::imap::{candidates::Candidates, download::Download};
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, look_at, not_in_place};
 use crate::mailbox::{
@@ -52,7 +50,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         saying: &common.saying,
         options: args.options(&policy)?,
         #[cfg(all(unix, feature = "imap"))]
-        candidates: account::candidates(&policy, common.mark != Mark::Off),
+        candidates: remote::candidates(&policy, common.mark != Mark::Off),
         word: match args.asking() {
             _ if policy.fetch.is_empty() => "dry run, nothing written: ",
             Asking::Nobody => "dry run, nothing written, nothing retrieved: ",
@@ -171,10 +169,7 @@ impl Walk<'_> {
                 let place = Some(place.as_path()).filter(|place| !is_standard(place));
                 store.puts_from(user(place));
             }
-            let result = match target {
-                Some(target) => self.convert_source(source, target, transform, &reporter),
-                None => self.convert_in_place(source, transform, &reporter),
-            };
+            let result = self.convert_source(source, target, transform, &reporter);
             match &result {
                 Ok(_) => done += 1,
                 // Another run would find no mailbox there, either.
@@ -284,36 +279,37 @@ impl Walk<'_> {
         })
     }
 
-    fn convert_in_place(
-        &self,
-        source: &Path,
-        transform: &dyn Transform<Said>,
-        reporter: &Reporter<'_>,
-    ) -> Result<Summary, Error> {
-        let (options, stop) = (&self.options, &self.signals.stop);
-        #[cfg(all(unix, feature = "imap"))]
-        if let Some(account) = remote::account(source, &self.args.imap, self.policy)? {
-            let replacing = &self.args.replacing;
-            let candidates = &self.candidates;
-            return account::in_place(
-                &account, candidates, replacing, options, transform, reporter, stop,
-            );
-        }
-        convert_in_place(source, options, transform, reporter, stop)
-    }
-
+    /// Without a target it is changed in place.
     fn convert_source(
         &self,
         source: &Path,
-        target: &Path,
+        target: Option<&PathBuf>,
         transform: &dyn Transform<Said>,
         reporter: &Reporter<'_>,
     ) -> Result<Summary, Error> {
         let (options, stop) = (&self.options, &self.signals.stop);
         #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = remote::account(source, &self.args.imap, self.policy)? {
-            return remote::download(&account, target, options, transform, reporter, stop);
+            let Some(output) = target else {
+                let (candidates, replacing) = (&self.candidates, &self.args.replacing);
+                return remote::in_place(
+                    &account, candidates, replacing, options, transform, reporter, stop,
+                );
+            };
+            let download = Download {
+                account: &account,
+                output,
+                options,
+                transform,
+                observer: reporter,
+                stop,
+            };
+            let done = download.run();
+            return done.map_err(|why| why.into_error(&account.url("")));
         }
+        let Some(target) = target else {
+            return convert_in_place(source, options, transform, reporter, stop);
+        };
         if is_standard(target) && is_folder(source) {
             let to = output::open()?;
             return convert_folder_open(source, to, options, transform, reporter, stop);
@@ -349,7 +345,15 @@ impl Walk<'_> {
             let are_remote = remote::are_remote(self.sources, &self.args.imap)?;
             self.args.check_replacing(are_remote)?;
             if are_remote {
-                return self.check_remote();
+                // Their folders are not looked for yet.
+                for source in self.sources {
+                    remote::account(source, &self.args.imap, self.policy)?;
+                }
+                let targets = self.targets()?;
+                for target in &targets {
+                    remote::check(&self.options, target)?;
+                }
+                return report_file::check(self.saying.report.as_deref(), self.sources, &targets);
             }
         }
         self.check_in_place()?;
@@ -359,19 +363,6 @@ impl Walk<'_> {
                 let target = Some(target.as_path()).filter(|target| !is_standard(target));
                 check_early(source, target, &self.options, &self.signals.stop)?;
             }
-        }
-        report_file::check(self.saying.report.as_deref(), self.sources, &targets)
-    }
-
-    /// The same of accounts: their folders are not looked for yet.
-    #[cfg(all(unix, feature = "imap"))]
-    fn check_remote(&self) -> Result<(), Error> {
-        for source in self.sources {
-            remote::account(source, &self.args.imap, self.policy)?;
-        }
-        let targets = self.targets()?;
-        for target in &targets {
-            remote::check(&self.options, target)?;
         }
         report_file::check(self.saying.report.as_deref(), self.sources, &targets)
     }

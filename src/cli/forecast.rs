@@ -57,8 +57,7 @@ impl Forecast {
                     url.split('#').next().hash(&mut hasher);
                     self.remember(hasher.finish());
                     self.growth += AROUND + LOCATION * url.len() as u64;
-                    let site = reference.site();
-                    if let Some(host) = site.and_then(|site| countable(site.host)) {
+                    if let Some(host) = reference.site().and_then(|it| countable(it.host)) {
                         *self.hosts.of(&host) += 1;
                     }
                 }
@@ -95,20 +94,20 @@ impl Forecast {
     /// For the last line of `inspect --json`, of all sources together. The messages would gain `growth` bytes at most by what is
     /// in them; `growth_at_most` with everything retrieved: pictures as large as `--max-body`; where something else would be
     /// retrieved the message gains what `--max-growth` allows, too.
-    pub(super) fn embed(&self, policy: &Policy) -> serde_json::Result<Fields> {
+    pub(super) fn embed(&self, policy: &Policy) -> Fields {
         let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
         let others = self.open.saturating_mul(policy.limits.growth);
         let most = self.growth.saturating_add(pictures).saturating_add(others);
         Fields::default()
-            .with("remote", &self.remote)?
-            .with("distinct", &self.urls.len())?
-            .with("hosts", &self.hosts)?
-            .with_some("other_hosts", self.hosts.others())?
-            .with("trackers", &self.trackers)?
-            .with("data", &self.data)?
-            .with("data_octets", &self.data_octets)?
-            .with("growth", &self.growth)?
-            .with("growth_at_most", &most)?
+            .with("remote", &self.remote)
+            .with("distinct", &self.urls.len())
+            .with("hosts", &self.hosts)
+            .with_some("other_hosts", self.hosts.others())
+            .with("trackers", &self.trackers)
+            .with("data", &self.data)
+            .with("data_octets", &self.data_octets)
+            .with("growth", &self.growth)
+            .with("growth_at_most", &most)
             .with("max_growth", &policy.limits.growth)
     }
 
@@ -140,23 +139,17 @@ impl Forecast {
             true => ("the messages", ", for each message"),
             false => ("the message", ""),
         };
-        let each = in_base64(limits.body);
-        let _ = match self.remote {
-            0 if self.open == 0 => {
-                writeln!(text, "{whose} would grow by at most {} bytes", self.growth)
-            }
-            0 => writeln!(
-                text,
-                "{whose} would grow by at most {} bytes and what is retrieved, which is not known, at most {} by --max-growth{per}",
-                self.growth, limits.growth
+        let (growth, most, each) = (self.growth, limits.growth, in_base64(limits.body));
+        let retrieved = match self.remote {
+            0 if self.open == 0 => String::new(),
+            0 => format!(
+                " and what is retrieved, which is not known, at most {most} by --max-growth{per}"
             ),
-            remote => writeln!(
-                text,
-                "{whose} would grow by at most {} bytes and what is retrieved, which is not known: {remote} times at most {each} bytes by --max-body, all together at most {} by --max-growth{per}",
-                self.growth, limits.growth
+            remote => format!(
+                " and what is retrieved, which is not known: {remote} times at most {each} bytes by --max-body, all together at most {most} by --max-growth{per}"
             ),
         };
-        text
+        text + &format!("{whose} would grow by at most {growth} bytes{retrieved}\n")
     }
 
     fn time(&self, limits: &Limits) -> String {

@@ -23,7 +23,7 @@ use super::record;
 use super::remote;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
-use super::say::{self, harmless, harmless_within};
+use super::say::{self, harmless_within};
 #[cfg(all(unix, feature = "imap"))]
 use super::signals::Signals;
 use super::survey::{Looked, NamedSource, SourceKind, Surveying, as_json, lines, page, write_page};
@@ -106,7 +106,10 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             (false, false) => Says::Text,
         },
         tells_embeds,
-        verbose: args.verbose,
+        volume: match args.verbose {
+            true => Volume::Verbose,
+            false => Volume::Normal,
+        },
         named: sources.len() > 1,
         options: args.compressed.added_to(Options {
             format: args.format,
@@ -132,13 +135,11 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     if record::tell_trouble(&cache) || inspection.trouble.get() {
         status = Status::Trouble;
     }
-    let named: Vec<NamedSource> = sources
-        .iter()
-        .map(|source| NamedSource {
-            name: source.display().to_string(),
-            kind: source_kind(source, args.format),
-        })
-        .collect();
+    let named = sources.iter().map(|source| NamedSource {
+        name: source.display().to_string(),
+        kind: source_kind(source, args.format),
+    });
+    let named: Vec<NamedSource> = named.collect();
     let looked = Looked {
         larger_than,
         base_url: &base_url,
@@ -147,10 +148,10 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         by: &args.by,
         sources: &named,
         store: args.policy.store(),
-        format: (args.format != Format::Auto)
-            .then(|| args.format.to_possible_value())
-            .flatten()
-            .map(|word| word.get_name().to_owned()),
+        format: match args.format.to_possible_value() {
+            Some(word) if args.format != Format::Auto => format!(" --format {}", word.get_name()),
+            _ => String::new(),
+        },
         start: &inspection.start.time,
     };
     // One message is told by its outline or its rows; with --by it is counted as well.
@@ -158,11 +159,8 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     match inspection.says {
         Says::Rows if is_told || tells_embeds => {
             let embed = tells_embeds.then(|| sum.forecast.embed(&policy));
-            let line = embed.transpose();
-            let line = line.and_then(|embed| as_json(&sum.survey, &looked, embed));
-            let line = line.map_err(io::Error::from);
-            let line = line.and_then(|line| json(&line)).map_err(write_error)?;
-            print(&line)?;
+            let line = as_json(&sum.survey, &looked, embed);
+            print(&json(&line).map_err(write_error)?)?;
         }
         Says::Text if is_told => print(lines(&sum.survey, &looked).as_bytes())?,
         _ => {}
@@ -235,7 +233,7 @@ struct Inspection {
     asking: Asking,
     says: Says,
     tells_embeds: bool,
-    verbose: bool,
+    volume: Volume,
     named: bool,
     options: Options,
     is_of_mailbox: Cell<bool>,
@@ -309,10 +307,7 @@ impl Inspection {
         let stop = Stop::default();
         let reporter = Reporter {
             display: Display::new(ProgressOption::Never, 0),
-            volume: match self.verbose {
-                true => Volume::Verbose,
-                false => Volume::Normal,
-            },
+            volume: self.volume,
             says_rows: false,
             policy: self.policy(),
             start: &self.start,
@@ -344,24 +339,19 @@ impl Inspection {
         if self.says != Says::Text {
             return Ok(totals);
         }
-        let forecast = match self.tells_embeds {
-            true => totals.forecast.lines(self.policy(), true),
-            false => String::new(),
-        };
-        let heading = if self.named {
-            format!("{}:\n", say::shown(source))
-        } else {
-            String::new()
-        };
-        let text = format!(
-            "{heading}{}, {} bytes\n{}{}",
-            read(&summary),
-            summary.bytes_in,
-            totals.table(false),
-            forecast
-        );
+        let mut text = self.heading(source);
+        text += &format!("{}, {} bytes\n", read(&summary), summary.bytes_in);
+        text += &totals.table(false);
+        if self.tells_embeds {
+            text += &totals.forecast.lines(self.policy(), true);
+        }
         print(text.as_bytes())?;
         Ok(totals)
+    }
+
+    fn heading(&self, source: &Path) -> String {
+        let heading = self.named.then(|| format!("{}:\n", say::shown(source)));
+        heading.unwrap_or_default()
     }
 
     fn damaged(&self, source: &Path, why: &str) {
@@ -375,7 +365,6 @@ impl Inspection {
         message: &[u8],
         beside: Option<Program>,
     ) -> Result<Totals, Error> {
-        let name = source.display().to_string();
         let (_, mut said) = self.surveying.transform(&Message {
             number: 1,
             source,
@@ -383,29 +372,26 @@ impl Inspection {
             quoting: Quoting::None,
             beside,
         })?;
-        said.name(&name);
+        said.name(&source.display().to_string());
         let mut totals = Totals::default();
         totals.survey = said.survey.take().map(|survey| *survey).unwrap_or_default();
         totals.survey.mailboxes = 1;
         totals.forecast.count(&said.report);
-        let mut text = Vec::new();
         if let (Says::Rows, Some(origin)) = (self.says, &said.origin) {
             ReportFile::Stdout
                 .write(&self.start, origin, wording::rows(&said.report.rows))
                 .and_then(|()| ReportFile::Stdout.write(&self.start, origin, &said.listed))
                 .map_err(write_error)?;
         } else if self.says == Says::Text {
-            if self.named {
-                text.extend(format!("{}:\n", harmless(&name)).bytes());
-            }
             let policy = self.policy();
             let tree = scan(message, &policy.limits.scan());
-            text.extend(outline(&tree, &said.report, policy).bytes());
+            let mut text = self.heading(source);
+            text += &outline(&tree, &said.report, policy);
             if self.tells_embeds {
-                text.extend(totals.forecast.lines(policy, false).bytes());
+                text += &totals.forecast.lines(policy, false);
             }
+            print(text.as_bytes())?;
         }
-        print(&text)?;
         Ok(totals)
     }
 }

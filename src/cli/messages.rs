@@ -4,7 +4,7 @@
 //! next one. The exit status says whether all of them came.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::args::InspectArgs;
@@ -44,10 +44,10 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             // The names are those of rows, so that a row and its message can be put together.
             let head = Fields::default()
                 .with("source", &message.source.to_string_lossy())
-                .and_then(|head| head.with("index", &message.number))
-                .and_then(|head| head.with("bytes", &content.len()));
-            let written = head.map_err(io::Error::from).and_then(|head| {
-                output.write_all(&json(&head)?)?;
+                .with("index", &message.number)
+                .with("bytes", &content.len());
+            let written = json(&head).and_then(|head| {
+                output.write_all(&head)?;
                 output.write_all(&content)?;
                 output.write_all(b"\n")
             });

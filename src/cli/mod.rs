@@ -11,8 +11,6 @@
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
 //! whether there is anything to read from and to write to.
 
-#[cfg(all(unix, feature = "imap"))]
-mod account;
 mod args;
 mod cache;
 mod config;

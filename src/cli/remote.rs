@@ -1,4 +1,4 @@
-//! Sources that are accounts on servers of IMAP.
+//! Sources that are accounts on servers of IMAP, and those of them that are changed in place.
 
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal as _, Read as _, Write as _};
@@ -8,18 +8,25 @@ use std::time::Duration;
 use rustix::process::{self, Signal};
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
-use super::args::ImapArgs;
-use super::output::print;
+use super::args::{ImapArgs, ReplacingArgs, Volume};
+use super::input::is_standard;
+use super::output::{print, write_error};
+use super::report_file::json;
 use super::reporter::Reporter;
 use super::say;
+use super::survey::in_units;
 use super::verb::Said;
 use crate::error::Error;
 use crate::imap::account::{Account, Location, is_url, masked};
-use crate::imap::download::Download;
+use crate::imap::candidates::Candidates;
+use crate::imap::in_place::{InPlace, InPlaceObserver};
 use crate::imap::overview::{FolderOverview, Overview};
+use crate::imap::place::MessagePlace;
+use crate::imap::replace::Fate;
 use crate::imap::secret::{Secret, SecretFrom};
-use crate::mailbox::{Format, Options, Stop, Summary, Transform};
-use crate::policy::{Limits, Policy};
+use crate::mailbox::{Effect, Format, Observer as _, Options, Stop, Summary, Transform};
+use crate::policy::{Follow, Limits, Policy};
+use crate::report::Detail;
 
 /// Names the file with the password. No option has the password itself, which others would see in the list of processes.
 const PASSWORD_FILE: &str = "EMBODY_IMAP_PASSWORD_FILE";
@@ -135,7 +142,7 @@ fn typed(terminal: &File) -> io::Result<String> {
 /// Options that mean nothing for mail on a server which becomes Maildirs.
 pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
     let what = match options.output_format {
-        _ if super::input::is_standard(target) => {
+        _ if is_standard(target) => {
             "mail on a server becomes a folder of Maildirs; name one as --output"
         }
         Format::Auto | Format::Maildir
@@ -152,24 +159,90 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
     Err(Error::Usage(what.into()))
 }
 
-pub(super) fn download(
+pub(super) fn in_place(
     account: &Account,
-    target: &Path,
+    candidates: &Candidates,
+    replacing: &ReplacingArgs,
     options: &Options,
     transform: &dyn Transform<Said>,
     reporter: &Reporter<'_>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    let download = Download {
+    let state = match options.effect {
+        Effect::Write => replacing.state()?,
+        Effect::DryRun => Default::default(),
+    };
+    let in_place = InPlace {
         account,
-        output: target,
-        options,
+        candidates,
+        effect: options.effect,
+        trash: replacing.trash.as_deref(),
+        by_replace: replacing.replace,
+        state: &state,
+        jobs: options.max_in_flight.max(options.jobs),
+        max_message: options.max_message,
         transform,
         observer: reporter,
         stop,
     };
-    let done = download.run();
-    done.map_err(|why| why.into_error(&account.url("")))
+    let done = in_place
+        .run()
+        .map_err(|failure| failure.into_error(&account.url("")))?;
+    if reporter.volume >= Volume::Normal
+        && options.effect == Effect::Write
+        && let Some((before, after)) = done.quota
+    {
+        let more = if after > before { "more" } else { "less" };
+        let (now, change) = (in_units(after), in_units(after.abs_diff(before)));
+        reporter.display.say(&format!(
+            "the account takes {now} of its quota now, {change} {more} than before"
+        ));
+    }
+    Ok(done.summary)
+}
+
+pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
+    let is_seen = |form: &Follow| {
+        // Notes of other forms may stand in any text. Apple's and Eudora's are of mail that lies in their folders.
+        matches!(
+            form,
+            Follow::Thunderbird | Follow::Exchange | Follow::Apple | Follow::Eudora
+        )
+    };
+    let mut others = Follow::ALL.iter().filter(|form| !is_seen(form));
+    match is_marked || others.any(|form| policy.follow.contains(*form)) {
+        true => Candidates::All,
+        false => Candidates::Documents,
+    }
+}
+
+impl InPlaceObserver<Said> for Reporter<'_> {
+    fn message_at(&self, mut said: Said, place: MessagePlace, fate: Option<Fate>) {
+        match fate {
+            Some(Fate::Left(reason, why)) => said.leave(reason, &Detail::from(why)),
+            Some(Fate::Replaced(_, Some(remark))) => {
+                for row in &mut said.report.rows {
+                    row.detail.push(format!("; {remark}"));
+                }
+            }
+            Some(Fate::Replaced(_, None)) | None => {}
+        }
+        if let Some(origin) = &mut said.origin {
+            origin.place = Some(place);
+        }
+        self.message(said, false);
+    }
+
+    fn resumed(&self, folder: &Path, uid: u32, fate: &Fate) {
+        let what = match fate {
+            Fate::Replaced(new, _) => format!("finished, it is {new} now"),
+            Fate::Left(_, why) => say::harmless(why).into_owned(),
+        };
+        let folder = say::shown(folder);
+        self.display.say(&format!(
+            "{folder}, UID {uid}: an earlier run was stopped while it replaced it; {what}"
+        ));
+    }
 }
 
 /// Sizes and structure alone, nothing is downloaded. False if a folder could not be read.
@@ -184,9 +257,8 @@ pub(super) fn overview(
         larger_than,
         stop,
     };
-    let failed = |why: crate::imap::failure::ImapFailure| why.into_error(&account.url(""));
     let whole = overview.run(&mut |folder| tell(folder, as_json).map_err(Into::into));
-    let whole = whole.map_err(failed)?;
+    let whole = whole.map_err(|why| why.into_error(&account.url("")))?;
     if !as_json {
         let mut text = line(&whole.sum, "sum");
         if let Some((used, most)) = whole.quota {
@@ -205,10 +277,7 @@ pub(super) fn overview(
 
 fn tell(folder: &FolderOverview, as_json: bool) -> Result<(), Error> {
     match as_json {
-        true => {
-            let text = super::report_file::json(folder).map_err(super::output::write_error)?;
-            print(&text)
-        }
+        true => print(&json(folder).map_err(write_error)?),
         false => print(line(folder, &say::harmless(&folder.folder)).as_bytes()),
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use serde::ser::{Error as _, SerializeMap as _};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -250,32 +251,28 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
 
 /// A JSON object: its fields in the order in which they were put.
 #[derive(Default)]
-pub(super) struct Fields(Vec<(&'static str, Box<RawValue>)>);
+pub(super) struct Fields(Vec<(&'static str, serde_json::Result<Box<RawValue>>)>);
 
 impl Fields {
-    pub(super) fn with(
-        mut self,
-        name: &'static str,
-        value: &impl Serialize,
-    ) -> serde_json::Result<Self> {
-        self.0.push((name, to_raw_value(value)?));
-        Ok(self)
+    pub(super) fn with(mut self, name: &'static str, value: &impl Serialize) -> Self {
+        self.0.push((name, to_raw_value(value)));
+        self
     }
 
-    pub(super) fn with_some(
-        self,
-        name: &'static str,
-        value: Option<impl Serialize>,
-    ) -> serde_json::Result<Self> {
+    pub(super) fn with_some(self, name: &'static str, value: Option<impl Serialize>) -> Self {
         match value {
             Some(value) => self.with(name, &value),
-            None => Ok(self),
+            None => self,
         }
     }
 }
 
 impl Serialize for Fields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value.as_ref().map_err(S::Error::custom)?)?;
+        }
+        map.end()
     }
 }

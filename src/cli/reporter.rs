@@ -33,9 +33,10 @@ pub(super) struct Reporter<'r> {
     pub(super) counts: Mutex<Counts>,
 }
 
+#[derive(Default)]
 pub(super) struct Counts {
     mailbox: PathBuf,
-    rows: io::Result<Option<ReportFile>>,
+    rows: Option<io::Result<ReportFile>>,
     of_mailbox: Totals,
     /// Of the mailboxes that are done: one that an error or a stop ended does not count.
     settled: (Summary, Totals),
@@ -44,10 +45,8 @@ pub(super) struct Counts {
 impl Counts {
     pub(super) fn new(rows: Option<ReportFile>) -> Mutex<Self> {
         Mutex::new(Self {
-            mailbox: PathBuf::new(),
-            rows: Ok(rows),
-            of_mailbox: Totals::default(),
-            settled: Default::default(),
+            rows: rows.map(Ok),
+            ..Self::default()
         })
     }
 }
@@ -58,7 +57,7 @@ impl Reporter<'_> {
         let counts = self.counts.into_inner();
         let counts = counts.unwrap_or_else(PoisonError::into_inner);
         let (summary, totals) = counts.settled;
-        (summary, totals, counts.rows.err())
+        (summary, totals, counts.rows.and_then(Result::err))
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -136,7 +135,7 @@ impl Observer<Said> for Reporter<'_> {
         if self.says_rows && self.volume == Volume::Verbose {
             self.say_rows(&origin, rows);
         }
-        if let Ok(Some(file)) = &mut counts.rows
+        if let Some(Ok(file)) = &mut counts.rows
             && let Err(error) = file
                 .write(self.start, &origin, wording::rows(rows))
                 .and_then(|()| file.write(self.start, &origin, &said.listed))
@@ -146,7 +145,7 @@ impl Observer<Said> for Reporter<'_> {
                     "cannot write the report: {error}; the mail goes on without it"
                 ));
             }
-            counts.rows = Err(error);
+            counts.rows = Some(Err(error));
         }
     }
 

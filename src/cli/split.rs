@@ -106,20 +106,18 @@ fn lines(
             0 => Some("it is empty"),
             _ => piece.whole,
         };
+        let origin = Origin::new(name, 1, &piece.header);
         let line = Fields::default()
-            .with("path", &name)?
-            .with("from", &piece.range.start)?
-            .with("to", &piece.range.end)?
-            .with_some("messages", piece.messages)?
-            .with(
-                "message_id",
-                &Origin::new(name, 1, &piece.header).message_id,
-            )?
-            .with("length", &metadata.len())?
-            .with("mtime", &modified)?
-            .with("kind", &kind)?
-            .with_some("quoting", quoting)?
-            .with_some("whole", whole)?;
+            .with("path", &name)
+            .with("from", &piece.range.start)
+            .with("to", &piece.range.end)
+            .with_some("messages", piece.messages)
+            .with("message_id", &origin.message_id)
+            .with("length", &metadata.len())
+            .with("mtime", &modified)
+            .with("kind", &kind)
+            .with_some("quoting", quoting)
+            .with_some("whole", whole);
         text.extend(json(&line)?);
         Ok(())
     };

@@ -60,12 +60,8 @@ impl Totals {
                     self.expanded += 1;
                     self.embedded += u64::from(row.kind == Kind::Embed);
                 }
-                Outcome::Detached | Outcome::WouldDetach => {
-                    self.detached += 1;
-                }
-                Outcome::Restored | Outcome::WouldRestore => {
-                    self.restored += 1;
-                }
+                Outcome::Detached | Outcome::WouldDetach => self.detached += 1,
+                Outcome::Restored | Outcome::WouldRestore => self.restored += 1,
                 _ => {}
             }
             if row.reason == Some(Reason::ShownInline) {
@@ -78,11 +74,8 @@ impl Totals {
                 self.tally("kept by", hosted.provider, 1);
             }
             let told = outcome(row);
-            let told = match follow(row) {
-                Some(option) => format!("{told} ({option})"),
-                None => told,
-            };
-            self.tally("outcome", told, 1);
+            let option = follow(row).map(|option| format!(" ({option})"));
+            self.tally("outcome", told + &option.unwrap_or_default(), 1);
             let Some(url) = row.url.as_deref().filter(|_| row.kind != Kind::Link) else {
                 continue;
             };
@@ -90,9 +83,7 @@ impl Totals {
             if let Some(scheme) = reference.scheme {
                 self.tally("scheme", scheme.to_ascii_lowercase(), 1);
             }
-            let site = reference.site();
-            if let Some(host) = site.and_then(|site| countable(site.host)) {
-                let host = host.to_ascii_lowercase();
+            if let Some(host) = reference.site().and_then(|it| countable(it.host)) {
                 self.tally("host", host.as_str(), 1);
                 if row.outcome == Outcome::Left {
                     self.tally("left at", host, 1);
@@ -208,17 +199,9 @@ pub(super) fn read(summary: &Summary) -> String {
 }
 
 pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, seconds: f64) -> String {
-    let (would, moved, restored) = match effect {
-        Effect::Write => (
-            "",
-            "attachments moved into the store",
-            "attachments put back from the store",
-        ),
-        Effect::DryRun => (
-            "would be ",
-            "attachments would be moved into the store",
-            "attachments would be put back from the store",
-        ),
+    let would = match effect {
+        Effect::Write => "",
+        Effect::DryRun => "would be ",
     };
     let mut text = format!(
         "{}, {} {would}changed; {} {would}expanded, {} left, {} links; {} -> {} bytes in {seconds:.1} s\n",
@@ -230,18 +213,22 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
         summary.bytes_in,
         summary.bytes_out,
     );
-    if totals.detached > 0 {
-        let _ = writeln!(text, "{} {moved}", totals.detached);
-    }
-    if totals.shown_inline.0 > 0 {
-        let (count, octets) = totals.shown_inline;
-        let _ = writeln!(
-            text,
-            "{count} attachments of {octets} bytes are shown by the mail and stay; --inline moves them as well"
-        );
-    }
+    let (shown, octets) = totals.shown_inline;
     for (count, what) in [
-        (totals.restored, restored),
+        (
+            totals.detached,
+            &*format!("attachments {would}moved into the store"),
+        ),
+        (
+            shown,
+            &format!(
+                "attachments of {octets} bytes are shown by the mail and stay; --inline moves them as well"
+            ),
+        ),
+        (
+            totals.restored,
+            &format!("attachments {would}put back from the store"),
+        ),
         (
             summary.oversized,
             "messages were too large to be worked on and stay unchanged",

@@ -16,10 +16,7 @@ impl Looked<'_> {
     /// What one would type to have this done to all sources, a line for each that is written beside: a command up to the
     /// sources, and what becomes of them, in a word.
     pub(super) fn commands(&self, command: &str, purpose: &str) -> Vec<String> {
-        let command = match &self.format {
-            Some(format) => format!("{command} --format {format}"),
-            None => command.to_owned(),
-        };
+        let command = format!("{command}{}", self.format);
         let in_place = format!("{command} --in-place --backup .before-{purpose}");
         let Some(sources) = self.named() else {
             return vec![format!("{in_place} MAILBOX...")];
@@ -28,33 +25,23 @@ impl Looked<'_> {
             sources.iter().partition(|it| it.kind == SourceKind::File);
         let mut lines = Vec::new();
         if !files.is_empty() {
-            let names: Vec<String> = files.iter().map(|it| quoted(&it.name)).collect();
-            lines.push(format!("{in_place} {}", names.join(" ")));
+            lines.push(format!("{in_place} {}", all_quoted(files)));
         }
         let mut taken = HashSet::new();
         for source in others {
-            let name = result(source, purpose, &mut taken);
+            let name = quoted(&result(source, purpose, &mut taken));
             lines.push(format!(
-                "{command} {} --output {}",
-                quoted(&source.name),
-                quoted(&name)
+                "{command} {} --output {name}",
+                quoted(&source.name)
             ));
         }
         lines
     }
 
     pub(super) fn reading(&self, command: &str) -> Vec<String> {
-        let mut words = vec![command.to_owned()];
-        words.extend(
-            self.format
-                .iter()
-                .map(|format| format!("--format {format}")),
-        );
-        match self.named() {
-            Some(sources) => words.extend(sources.iter().map(|it| quoted(&it.name))),
-            None => words.push("MAILBOX...".to_owned()),
-        }
-        vec![words.join(" ")]
+        let sources = self.named().map(all_quoted);
+        let sources = sources.unwrap_or_else(|| "MAILBOX...".to_owned());
+        vec![format!("{command}{} {sources}", self.format)]
     }
 
     /// `--store` with a value, for detach: without one, a folder beside the results, which it makes.
@@ -93,10 +80,13 @@ fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> S
         1 => format!("{name}-{purpose}{ending}"),
         _ => format!("{name}-{purpose}-{number}{ending}"),
     };
-    let free = (1..).map(number).find(|name| !taken.contains(name));
-    let free = free.unwrap_or_default();
-    taken.insert(free.clone());
-    free
+    let free = (1..).map(number).find(|name| taken.insert(name.clone()));
+    free.unwrap_or_default()
+}
+
+fn all_quoted<'s>(sources: impl IntoIterator<Item = &'s NamedSource>) -> String {
+    let names = sources.into_iter().map(|it| quoted(&it.name));
+    names.collect::<Vec<String>>().join(" ")
 }
 
 /// A file name as a shell takes it, and as no option.

@@ -2,7 +2,7 @@
 
 use super::plot::{Bar, escaped, grouped, lying};
 use super::sheet::Page;
-use super::tally::{Counts, Host, Named};
+use super::tally::{Counts, Host, Named, Type};
 use super::text::{class, option_size, size};
 
 /// Bars of a plot, at most.
@@ -23,18 +23,16 @@ impl Page<'_> {
             grouped(detach.large.count), size(detach.large.octets)
         ));
         let classes = survey.sizes.iter().zip(&survey.inline).enumerate();
-        let sizes: Vec<Bar> = classes
-            .map(|(number, (all, inline))| {
-                let octets = all.octets.saturating_sub(inline.octets);
-                let count = grouped(all.count.saturating_sub(inline.count));
-                Bar {
-                    name: class(number),
-                    value: octets,
-                    said: format!("{} in {count}", size(octets)),
-                }
-            })
-            .collect();
-        self.add(&lying("Attachments by size", &sizes));
+        let sizes = classes.map(|(number, (all, inline))| {
+            let octets = all.octets.saturating_sub(inline.octets);
+            let count = grouped(all.count.saturating_sub(inline.count));
+            Bar {
+                name: class(number),
+                value: octets,
+                said: format!("{} in {count}", size(octets)),
+            }
+        });
+        self.add(&lying("Attachments by size", &sizes.collect::<Vec<Bar>>()));
         if detach.leave.count > 0 {
             let (objects, duplicates) = (detach.objects(), detach.duplicates());
             let saves = u64::try_from(detach.saves).unwrap_or(0);
@@ -62,48 +60,32 @@ impl Page<'_> {
             ));
         }
         if !detach.stay.is_empty() {
-            let stay: Vec<String> = detach
-                .stay
-                .iter()
+            let stay = detach.stay.iter();
+            let stay: Vec<String> = stay
                 .map(|(why, count)| format!("{} <code>{}</code>", grouped(*count), escaped(why)))
                 .collect();
             self.add(&format!("<p>The others stay in the mail: {}. docs/reasons.md says what these words mean.</p>", stay.join(", ")));
         }
-        let bars = bars(
-            &survey.types,
-            |it| it.octets.saturating_sub(it.inline_octets),
-            |it| size(it.octets.saturating_sub(it.inline_octets)),
-        );
+        let apart = |it: &Type| it.octets.saturating_sub(it.inline_octets);
+        let bars = bars(&survey.types, apart, |it| size(apart(it)));
         if !bars.is_empty() {
             self.add("<h2>Attachments by type</h2>");
             self.add("<p>By what the mail calls them. With <code>--type</code>, <code>detach</code> takes only some: <code>--type 'video/*'</code>.</p>");
             self.add(&lying("Attachments by type", &bars));
         }
-        self.table(
-            &[
-                "type",
-                "attachments",
-                "size",
-                "of these shown by the mail",
-                "their size",
-                "large ones",
-                "their size",
-                "would leave",
-            ],
-            &survey.types.heaviest(|it| it.octets),
-            survey.types.others(),
-            |it| {
-                vec![
-                    grouped(it.attachments),
-                    size(it.octets),
-                    grouped(it.inline),
-                    size(it.inline_octets),
-                    grouped(it.large),
-                    size(it.large_octets),
-                    grouped(it.leave),
-                ]
-            },
-        );
+        let heads = "type, attachments, size, of these shown by the mail, their size, large ones, their size, would leave";
+        let row = |it: &Type| {
+            vec![
+                grouped(it.attachments),
+                size(it.octets),
+                grouped(it.inline),
+                size(it.inline_octets),
+                grouped(it.large),
+                size(it.large_octets),
+                grouped(it.leave),
+            ]
+        };
+        self.table(heads, &survey.types, |it| it.octets, row);
     }
 
     pub(super) fn pictures(&mut self) {
@@ -142,20 +124,16 @@ impl Page<'_> {
                 self.add(&lying("Pictures by host", &bars));
             }
         }
-        let mut head = vec!["host", "pictures", "trackers", "references"];
+        let mut heads = "host, pictures, trackers, references".to_owned();
         if self.looked.is_probed {
-            head.extend(["alive", "dead", "refused"]);
+            heads += ", alive, dead, refused";
             if self.looked.has_archive {
-                head.extend(["in the archive", "lost"]);
+                heads += ", in the archive, lost";
             }
         }
-        let columns = head.len() - 1;
-        self.table(
-            &head,
-            &survey.hosts.heaviest(Host::weight),
-            survey.hosts.others(),
-            |it| it.probed().into_iter().take(columns).map(grouped).collect(),
-        );
+        let columns = heads.matches(", ").count();
+        let row = |it: &Host| it.probed().into_iter().take(columns).map(grouped).collect();
+        self.table(&heads, &survey.hosts, Host::weight, row);
     }
 }
 

@@ -5,22 +5,24 @@ use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
 use crate::error::Error;
+use crate::mailbox::folder_of;
 
 /// What the pages begin with: only what does may be replaced.
 pub const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
 
 /// Writes a page beside and renames it over an earlier one. Another file of that name, a mailbox say, stays.
 pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
-    let failed = Error::cannot_write(path.display());
-    let refused = |why: &str| Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, why)));
+    replace(path, page).map_err(Error::cannot_write(path.display()))
+}
+
+fn replace(path: &Path, page: &str) -> io::Result<()> {
+    let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     match fs::metadata(path) {
         // A pipe would be waited for.
         Ok(metadata) if !metadata.is_file() => return refused("it is no file"),
         Ok(_) => {
-            let mut begin = Vec::new();
-            let file = File::open(path).map_err(&failed)?;
-            let most = BEGIN.len() as u64;
-            file.take(most).read_to_end(&mut begin).map_err(&failed)?;
+            let (file, mut begin) = (File::open(path)?, Vec::new());
+            file.take(BEGIN.len() as u64).read_to_end(&mut begin)?;
             if begin != BEGIN.as_bytes() {
                 return refused(
                     "it is there, and not a page of embody inspect: --html does not replace it",
@@ -28,29 +30,20 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(error),
     }
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let beside = beside_in(folder).map_err(&failed)?;
-    beside
-        .as_file()
-        .write_all(page.as_bytes())
-        .map_err(&failed)?;
-    beside.as_file().sync_all().map_err(&failed)?;
-    match beside.persist(path) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(failed(error.error)),
-    }
-}
-
-/// A file that others may read as any that the user makes.
-fn beside_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    // An error of `tempfile_in` would name this file, and people know the page.
-    builder.prefix(".embody-survey-").make_in(folder, |path| {
-        File::options().write(true).create_new(true).open(path)
-    })
+    // Others may read it as any file that the user makes. An error of `tempfile_in`, or of writing to what it gives,
+    // would name this file, and people know the page.
+    let beside = builder
+        .prefix(".embody-survey-")
+        .make_in(folder_of(path), |path| {
+            File::options().write(true).create_new(true).open(path)
+        })?;
+    beside.as_file().write_all(page.as_bytes())?;
+    beside.as_file().sync_all()?;
+    beside.persist(path)?;
+    Ok(())
 }
 
 #[cfg(test)]

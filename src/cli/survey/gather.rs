@@ -106,7 +106,12 @@ impl Surveying {
         }
         survey.copies = Copies::of(&tree);
         survey.sender = Some(sender(&tree).into());
-        self.date(&tree, &mut survey);
+        let date = tree.value(PartId::ROOT, "Date");
+        match date.map(|date| date::sane(date, self.now)) {
+            None => survey.dates.missing += 1,
+            Some(None) => survey.dates.insane += 1,
+            Some(Some(date)) => survey.dates.count(date),
+        }
         Ok((edits, survey, listed))
     }
 
@@ -145,17 +150,6 @@ impl Surveying {
         survey.detach.saves = -detachment.report.gained;
         Ok((detachment.edits, keys))
     }
-
-    fn date(&self, tree: &Tree<'_>, survey: &mut Survey) {
-        let dates = &mut survey.dates;
-        match tree.value(PartId::ROOT, "Date") {
-            None => dates.missing += 1,
-            Some(value) => match date::sane(value, self.now) {
-                Some(date) => dates.count(date),
-                None => dates.insane += 1,
-            },
-        }
-    }
 }
 
 impl Transform<Said> for Surveying {
@@ -166,11 +160,6 @@ impl Transform<Said> for Surveying {
     /// Every message counts.
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         (!bytes.is_empty()).then_some(0)
-    }
-
-    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        let is_there = !bytes.is_empty();
-        (0..ends.len()).filter(|_| is_there).collect()
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
@@ -206,14 +195,11 @@ impl Survey {
             of_type.inline += 1;
             of_type.inline_octets += octets;
         }
-        let class = SIZES.iter().rposition(|&from| octets >= from);
-        for classes in [
-            Some(&mut self.sizes),
-            Some(&mut self.inline).filter(|_| is_shown),
-        ] {
-            let class = classes.zip(class).and_then(|(it, class)| it.get_mut(class));
-            if let Some(class) = class {
-                class.count(octets);
+        let classes = self.sizes.iter_mut().zip(&mut self.inline).zip(SIZES);
+        if let Some(((all, inline), _)) = classes.rev().find(|(_, from)| octets >= *from) {
+            all.count(octets);
+            if is_shown {
+                inline.count(octets);
             }
         }
     }
@@ -259,29 +245,26 @@ impl Survey {
 
     fn row(&mut self, row: &Row, is_probed: bool) {
         *self.outcomes.entry(row.outcome_and_reason()).or_default() += 1;
+        let reference = Reference::split(row.url.as_deref().unwrap_or_default());
         let host = host_of(row);
         if !matches!(row.kind, Kind::Link | Kind::Embed) {
             self.references += 1;
-            let url = row.url.as_deref().unwrap_or_default();
-            let scheme = Reference::split(url).scheme.unwrap_or("none");
+            let scheme = reference.scheme.unwrap_or("none");
             *self.kinds.entry(row.kind.as_str()).or_default().of(scheme) += 1;
             if let Some(host) = &host {
                 self.hosts.of(host).references += 1;
             }
         }
-        if is_probed && row.kind != Kind::Link {
-            self.probed(row, host);
+        // Somebody would be asked: a server, or the file system.
+        let mut schemes = ["http", "https", "ftp", "file"].into_iter();
+        let is_asked_for = host.is_some() || schemes.any(|scheme| reference.has_scheme(scheme));
+        if is_probed && row.kind != Kind::Link && is_asked_for {
+            let answer = answer(row.reason);
+            self.probe.add(&answer);
+            if let Some(host) = &host {
+                self.hosts.of(host).answered(&answer);
+            }
         }
-    }
-
-    fn probed(&mut self, row: &Row, host: Option<String>) {
-        let answer = answer(row.reason);
-        match host {
-            Some(host) => self.hosts.of(&host).answered(&answer),
-            None if is_asked_for(row) => {}
-            None => return,
-        }
-        self.probe.add(&answer);
     }
 }
 
@@ -371,13 +354,6 @@ fn host_of(row: &Row) -> Option<String> {
     let reference = Reference::split(row.url.as_deref()?);
     reference.scheme?;
     countable(reference.site()?.host)
-}
-
-/// Whether somebody would be asked for what a row's URL names: a server, or the file system.
-fn is_asked_for(row: &Row) -> bool {
-    let reference = Reference::split(row.url.as_deref().unwrap_or_default());
-    let mut schemes = ["http", "https", "ftp", "file"].into_iter();
-    schemes.any(|scheme| reference.has_scheme(scheme))
 }
 
 fn role(role: Role) -> &'static str {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Result;
 
 use super::super::report_file::Fields;
 use super::looked::{Group, Looked};
@@ -11,103 +10,98 @@ use super::sum::{SIZES, Survey};
 use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
 
 /// What `inspect --json` says last, of all sources together.
-pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> Result<Fields> {
+pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> Fields {
     let hosts = survey.hosts.names();
     let hosts = hosts.map(|(name, host)| (name, host.pictures));
     let hosts: BTreeMap<&str, u64> = hosts.filter(|(_, pictures)| *pictures > 0).collect();
     let others = survey.hosts.others();
-    let pictures = with_all(Fields::default(), &survey.pictures)?
-        .with("hosts", &hosts)?
-        .with_some("other_hosts", others.map(|others| others.pictures))?;
-    let links = with_all(Fields::default(), &survey.links)?
-        .with("schemes", &survey.link_schemes)?
-        .with_some("other_schemes", survey.link_schemes.others())?
-        .with("roles", &survey.link_roles)?;
-    let probed = looked
-        .is_probed
-        .then(|| probe(survey, looked))
-        .transpose()?;
-    let by = (!looked.by.is_empty())
-        .then(|| by(survey, looked.by))
-        .transpose()?;
+    let pictures = with_all(Fields::default(), &survey.pictures)
+        .with("hosts", &hosts)
+        .with_some("other_hosts", others.map(|others| others.pictures));
+    let links = with_all(Fields::default(), &survey.links)
+        .with("schemes", &survey.link_schemes)
+        .with_some("other_schemes", survey.link_schemes.others())
+        .with("roles", &survey.link_roles);
     let references = Fields::default()
-        .with("count", &survey.references)?
-        .with("kinds", &survey.kinds)?;
+        .with("count", &survey.references)
+        .with("kinds", &survey.kinds);
     let whole = Fields::default()
-        .with("mailboxes", &survey.mailboxes)?
-        .with("messages", &survey.messages)?
-        .with("octets", &survey.octets)?
-        .with("oversized", &survey.oversized)?
-        .with("dates", &survey.dates)?
-        .with("attachments", &attachments(survey)?)?
-        .with("detach", &detach(survey, looked)?)?
-        .with("pictures", &pictures)?
-        .with("links", &links)?
-        .with("references", &references)?
-        .with("repeated", &survey.copies)?
-        .with("outcomes", &survey.outcomes)?
-        .with_some("probe", probed)?
-        .with_some("by", by)?
-        .with_some("embed", embed)?;
+        .with("mailboxes", &survey.mailboxes)
+        .with("messages", &survey.messages)
+        .with("octets", &survey.octets)
+        .with("oversized", &survey.oversized)
+        .with("dates", &survey.dates)
+        .with("attachments", &attachments(survey))
+        .with("detach", &detach(survey, looked))
+        .with("pictures", &pictures)
+        .with("links", &links)
+        .with("references", &references)
+        .with("repeated", &survey.copies)
+        .with("outcomes", &survey.outcomes)
+        .with_some("probe", looked.is_probed.then(|| probe(survey, looked)))
+        .with_some("by", (!looked.by.is_empty()).then(|| by(survey, looked.by)))
+        .with_some("embed", embed);
     Fields::default().with("survey", &whole)
 }
 
-fn with_all<C: Counts>(fields: Fields, counts: &C) -> Result<Fields> {
-    let mut columns = C::NAMES.iter().zip(counts.columns());
-    columns.try_fold(fields, |fields, (name, count)| fields.with(name, &count))
+fn with_all<C: Counts>(fields: Fields, counts: &C) -> Fields {
+    let columns = C::NAMES.iter().zip(counts.columns());
+    columns.fold(fields, |fields, (name, count)| fields.with(name, &count))
 }
 
-fn attachments(survey: &Survey) -> Result<Fields> {
+fn attachments(survey: &Survey) -> Fields {
     let sizes = SIZES.iter().zip(&survey.sizes);
-    let sizes = sizes.map(|(from, size)| with_all(Fields::default().with("from", from)?, size));
-    with_all(Fields::default(), &survey.attachments)?
-        .with("inline", &survey.shown())?
-        .with("sizes", &sizes.collect::<Result<Vec<Fields>>>()?)
+    let sizes = sizes.map(|(from, size)| with_all(Fields::default().with("from", from), size));
+    with_all(Fields::default(), &survey.attachments)
+        .with("inline", &survey.shown())
+        .with("sizes", &sizes.collect::<Vec<Fields>>())
 }
 
-fn detach(survey: &Survey, looked: &Looked<'_>) -> Result<Fields> {
+fn detach(survey: &Survey, looked: &Looked<'_>) -> Fields {
     let detach = &survey.detach;
     let fields = Fields::default()
-        .with("larger_than", &looked.larger_than)?
-        .with("base_url", &looked.base_url)?;
-    with_all(fields, &detach.large)?
-        .with("leave", &detach.leave)?
-        .with("shown_inline", &detach.shown_inline)?
-        .with("stay", &detach.stay)?
-        .with("content_octets", &detach.content_octets)?
-        .with("objects", &detach.objects())?
-        .with("duplicates", &detach.duplicates())?
-        .with("uncompared", &detach.uncompared)?
+        .with("larger_than", &looked.larger_than)
+        .with("base_url", &looked.base_url);
+    with_all(fields, &detach.large)
+        .with("leave", &detach.leave)
+        .with("shown_inline", &detach.shown_inline)
+        .with("stay", &detach.stay)
+        .with("content_octets", &detach.content_octets)
+        .with("objects", &detach.objects())
+        .with("duplicates", &detach.duplicates())
+        .with("uncompared", &detach.uncompared)
         .with("saves", &detach.saves)
 }
 
-fn probe(survey: &Survey, looked: &Looked<'_>) -> Result<Fields> {
+fn probe(survey: &Survey, looked: &Looked<'_>) -> Fields {
     let probe = &survey.probe;
     // These two where an archive was asked.
     let told = |count: u64| looked.has_archive.then_some(count);
     Fields::default()
-        .with("alive", &probe.alive)?
-        .with("dead", &probe.dead)?
-        .with("refused", &probe.refused)?
-        .with("unasked", &probe.unasked)?
-        .with_some("archived", told(probe.archived))?
+        .with("alive", &probe.alive)
+        .with("dead", &probe.dead)
+        .with("refused", &probe.refused)
+        .with("unasked", &probe.unasked)
+        .with_some("archived", told(probe.archived))
         .with_some("lost", told(probe.lost))
 }
 
-fn by(survey: &Survey, groups: &[Group]) -> Result<Fields> {
+fn by(survey: &Survey, groups: &[Group]) -> Fields {
     let wants = |group| groups.contains(&group);
-    let of = |group, fields: &dyn Fn() -> Result<Fields>| wants(group).then(fields).transpose();
     Fields::default()
-        .with_some("host", of(Group::Host, &|| group(&survey.hosts))?)?
-        .with_some("type", of(Group::Type, &|| group(&survey.types))?)?
-        .with_some("year", of(Group::Year, &|| group(&survey.years))?)?
-        .with_some("sender", of(Group::Sender, &|| group(&survey.senders))?)?
+        .with_some("host", wants(Group::Host).then(|| group(&survey.hosts)))
+        .with_some("type", wants(Group::Type).then(|| group(&survey.types)))
+        .with_some("year", wants(Group::Year).then(|| group(&survey.years)))
+        .with_some(
+            "sender",
+            wants(Group::Sender).then(|| group(&survey.senders)),
+        )
         .with_some("outcome", wants(Group::Outcome).then_some(&survey.outcomes))
 }
 
 /// A group; what is beyond the bound is one sum.
-fn group(named: &Named<impl Counts + Serialize>) -> Result<Fields> {
-    let fields = Fields::default().with("names", named)?;
+fn group(named: &Named<impl Counts + Serialize>) -> Fields {
+    let fields = Fields::default().with("names", named);
     fields.with_some("others", named.others())
 }
 

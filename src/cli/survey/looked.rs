@@ -18,14 +18,12 @@ pub enum Group {
 }
 
 /// A source, and what can be done with it.
-#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedSource {
     pub name: String,
     pub kind: SourceKind,
 }
 
-/// What can be done with a source.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SourceKind {
     /// A file, which `--in-place` replaces, and `--backup` keeps.
     File,
@@ -45,14 +43,11 @@ pub struct Looked<'l> {
     pub is_probed: bool,
     /// Whether an archive was asked for what is dead.
     pub has_archive: bool,
-    /// The groups that are told.
     pub by: &'l [Group],
-    /// The sources, as they were named.
     pub sources: &'l [NamedSource],
     /// `--store`, as detach takes it, and what its URLs begin with.
     pub store: Option<(String, Option<&'l str>)>,
-    /// The word of `--format`, if one was given.
-    pub format: Option<String>,
-    /// When the run began.
+    /// ` --format WORD`, if it was given.
+    pub format: String,
     pub start: &'l str,
 }

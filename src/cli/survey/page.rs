@@ -3,6 +3,8 @@
 //! Nothing comes from elsewhere, and its own policy forbids it. The one script, which copies commands, is allowed by its
 //! hash.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
@@ -14,6 +16,7 @@ use super::looked::Looked;
 use super::plot::{Column, escaped, grouped, lying, standing};
 use super::sheet::{Page, ROWS};
 use super::sum::{Survey, day};
+use super::tally::{Amount, Year};
 use super::text::{option_size, size};
 
 const STYLE: &str = include_str!("page.css");
@@ -91,93 +94,43 @@ impl Page<'_> {
         let share = (u128::from(saves) * 100)
             .checked_div(u128::from(survey.octets))
             .unwrap_or(0);
-        let links = &survey.links;
-        let mut tiles = vec![
-            (
-                "",
-                size(survey.octets),
-                format!("in {} messages", grouped(survey.messages)),
-            ),
-            (
-                "good",
-                size(saves),
-                format!("less mail after <code>embody detach</code>: {share}&nbsp;%"),
-            ),
-            (
-                "",
-                grouped(detach.large.count),
-                format!(
-                    "attachments of {large} and more, {}",
-                    size(detach.large.octets)
-                ),
-            ),
-            (
-                "",
-                grouped(duplicates.count),
-                format!(
-                    "of them are duplicates: {} that the store need not hold",
-                    size(duplicates.octets)
-                ),
-            ),
-            (
-                "",
-                grouped(survey.pictures.remote),
-                "pictures from the web; they go when their servers go".to_owned(),
-            ),
-            (
-                "",
-                grouped(survey.pictures.trackers),
-                "trackers: pictures nobody is meant to see".to_owned(),
-            ),
-            (
-                "",
-                grouped(links.relative),
-                format!(
-                    "relative links, of which {} can be made to work",
-                    grouped(links.with_base + links.to_parts)
-                ),
-            ),
-            (
-                "",
-                grouped(survey.references),
-                "attachments that are elsewhere, only referred to".to_owned(),
-            ),
-        ];
+        let (links, pictures) = (&survey.links, &survey.pictures);
+        self.add(&format!(
+            "<div class=\"big\">\n\
+             <div class=\"\"><b>{}</b><span>in {} messages</span></div>\n\
+             <div class=\"good\"><b>{}</b><span>less mail after <code>embody detach</code>: {share}&nbsp;%</span></div>\n\
+             <div class=\"\"><b>{}</b><span>attachments of {large} and more, {}</span></div>\n\
+             <div class=\"\"><b>{}</b><span>of them are duplicates: {} that the store need not hold</span></div>\n\
+             <div class=\"\"><b>{}</b><span>pictures from the web; they go when their servers go</span></div>\n\
+             <div class=\"\"><b>{}</b><span>trackers: pictures nobody is meant to see</span></div>\n\
+             <div class=\"\"><b>{}</b><span>relative links, of which {} can be made to work</span></div>\n\
+             <div class=\"\"><b>{}</b><span>attachments that are elsewhere, only referred to</span></div>",
+            size(survey.octets), grouped(survey.messages),
+            size(saves),
+            grouped(detach.large.count), size(detach.large.octets),
+            grouped(duplicates.count), size(duplicates.octets),
+            grouped(pictures.remote),
+            grouped(pictures.trackers),
+            grouped(links.relative), grouped(links.with_base + links.to_parts),
+            grouped(survey.references),
+        ));
         let repeated = survey.copies.repeated;
         if repeated.count > 0 {
-            tiles.push((
-                "",
-                grouped(repeated.count),
-                format!(
-                    "messages stand more than once, as under several labels: {}",
-                    size(repeated.octets)
-                ),
+            self.add(&format!(
+                "<div class=\"\"><b>{}</b><span>messages stand more than once, as under several labels: {}</span></div>",
+                grouped(repeated.count), size(repeated.octets)
             ));
         }
         if self.looked.is_probed {
             let probe = survey.probe;
-            tiles.push((
-                "",
-                grouped(probe.dead),
-                format!(
-                    "sources are dead{}, {} are alive, {} refused by the options",
-                    match self.looked.has_archive {
-                        false => String::new(),
-                        true => format!(
-                            " ({} in the archive, {} lost)",
-                            grouped(probe.archived),
-                            grouped(probe.lost)
-                        ),
-                    },
-                    grouped(probe.alive),
-                    grouped(probe.refused)
-                ),
-            ));
-        }
-        self.add("<div class=\"big\">");
-        for (class, number, words) in tiles {
+            let [archived, lost] = [probe.archived, probe.lost].map(grouped);
+            let of_dead = match self.looked.has_archive {
+                false => String::new(),
+                true => format!(" ({archived} in the archive, {lost} lost)"),
+            };
             self.add(&format!(
-                "<div class=\"{class}\"><b>{number}</b><span>{words}</span></div>"
+                "<div class=\"\"><b>{}</b><span>sources are dead{of_dead}, {} are alive, {} refused by the options</span></div>",
+                grouped(probe.dead), grouped(probe.alive), grouped(probe.refused)
             ));
         }
         self.add("</div>");
@@ -185,65 +138,52 @@ impl Page<'_> {
 
     fn years(&mut self) {
         let survey = self.survey;
-        let numbers: Vec<i64> = survey
-            .years
-            .names()
-            .filter_map(|(name, _)| name.parse().ok())
-            .collect();
         self.add("<h2>Mail by year</h2>");
         let dates = &survey.dates;
         self.add(&format!(
             "<p>By the Date field. {} messages have none, and {} have an unusable one: it cannot be read, or is before 1971 or in the future. embody changes no date; <code>embody inspect --by year</code> prints these numbers.</p>",
             grouped(dates.missing), grouped(dates.insane)
         ));
-        if let (Some(&first), Some(&last)) = (numbers.iter().min(), numbers.iter().max()) {
-            let of: std::collections::BTreeMap<&str, _> = survey.years.names().collect();
-            let columns: Vec<Column> = (first..=last)
-                .map(|year| {
-                    let name = year.to_string();
-                    let year = of.get(&*name).copied().copied().unwrap_or_default();
-                    Column {
-                        said: format!(
-                            "{name}: {} messages, {}, of which {} in large attachments",
-                            year.messages,
-                            size(year.octets),
-                            size(year.attachment_octets)
-                        ),
-                        name,
-                        all: year.octets,
-                        part: year.attachment_octets,
-                    }
-                })
-                .collect();
+        let years = survey.years.names();
+        let years = years.filter_map(|(name, year)| Some((name.parse::<i64>().ok()?, *year)));
+        let years: BTreeMap<i64, Year> = years.collect();
+        let range = years.keys().next().zip(years.keys().next_back());
+        if let Some((&first, &last)) = range {
+            let column = |name: i64| {
+                let year = years.get(&name).copied().unwrap_or_default();
+                let (all, part) = (year.octets, year.attachment_octets);
+                Column {
+                    name: name.to_string(),
+                    all,
+                    part,
+                    said: format!(
+                        "{name}: {} messages, {}, of which {} in large attachments",
+                        year.messages,
+                        size(all),
+                        size(part)
+                    ),
+                }
+            };
+            let columns: Vec<Column> = (first..=last).map(column).collect();
             self.add(&format!(
                 "<p class=\"soft\"><span class=\"key all\"></span>all mail &nbsp; <span class=\"key some\"></span>attachments of {} and more</p>",
                 option_size(self.looked.larger_than)
             ));
             self.add(&standing("Bytes of mail by year", &columns));
         }
-        self.table(
-            &[
-                "year",
-                "messages",
-                "size",
-                "large attachments",
-                "their size",
-                "pictures from the web",
-                "references",
-            ],
-            &survey.years.names().collect::<Vec<_>>(),
-            survey.years.others(),
-            |it| {
-                vec![
-                    grouped(it.messages),
-                    size(it.octets),
-                    grouped(it.attachments),
-                    size(it.attachment_octets),
-                    grouped(it.pictures),
-                    grouped(it.references),
-                ]
-            },
-        );
+        let heads = "year, messages, size, large attachments, their size, pictures from the web, references";
+        let row = |it: &Year| {
+            vec![
+                grouped(it.messages),
+                size(it.octets),
+                grouped(it.attachments),
+                size(it.attachment_octets),
+                grouped(it.pictures),
+                grouped(it.references),
+            ]
+        };
+        // In their order.
+        self.table(heads, &survey.years, |_| 1, row);
     }
 
     fn senders(&mut self) {
@@ -256,12 +196,8 @@ impl Page<'_> {
         self.add("<h2>Mail by sender</h2>");
         self.add("<p>By the domain of the From field, which anybody may write.</p>");
         self.add(&lying("Mail by domain of the sender", &bars));
-        self.table(
-            &["sender", "messages", "size"],
-            &senders.heaviest(|it| it.octets),
-            senders.others(),
-            |it| vec![grouped(it.count), size(it.octets)],
-        );
+        let row = |it: &Amount| vec![grouped(it.count), size(it.octets)];
+        self.table("sender, messages, size", senders, |it| it.octets, row);
     }
 
     fn links(&mut self) {
@@ -286,12 +222,8 @@ impl Page<'_> {
                 &self.looked.commands("embody convert", "links"),
             );
         }
-        self.table(
-            &["scheme of the others", "links"],
-            &survey.link_schemes.heaviest(|it| *it),
-            survey.link_schemes.others(),
-            |it| vec![grouped(*it)],
-        );
+        let (heads, schemes) = ("scheme of the others, links", &survey.link_schemes);
+        self.table(heads, schemes, |it| *it, |it| vec![grouped(*it)]);
     }
 
     fn references(&mut self) {
@@ -309,21 +241,13 @@ impl Page<'_> {
                 .commands("embody convert --fetch http,https,ftp", "filling"),
         );
         self.add("<table><tr><th>kind<th>scheme<th>references");
-        let kinds = &survey.kinds;
-        for (kind, schemes) in kinds {
-            for (scheme, count) in schemes.heaviest(|it| *it).into_iter().take(ROWS) {
+        for (kind, schemes) in &survey.kinds {
+            let others = format!("others, {}", bound());
+            let heaviest = schemes.heaviest(|it| *it).into_iter().take(ROWS);
+            for (scheme, count) in heaviest.chain(schemes.others().map(|it| (&*others, it))) {
+                let (kind, scheme) = (escaped(kind), escaped(scheme));
                 self.add(&format!(
-                    "<tr><td>{}<td>{}<td>{}",
-                    escaped(kind),
-                    escaped(scheme),
-                    grouped(*count)
-                ));
-            }
-            if let Some(count) = schemes.others() {
-                self.add(&format!(
-                    "<tr><td>{}<td>others, {}<td>{}",
-                    escaped(kind),
-                    bound(),
+                    "<tr><td>{kind}<td>{scheme}<td>{}",
                     grouped(*count)
                 ));
             }
@@ -344,11 +268,8 @@ impl Page<'_> {
         );
         self.add("<table><tr><th>outcome<th>rows");
         for (outcome, count) in &survey.outcomes {
-            self.add(&format!(
-                "<tr><td>{}<td>{}",
-                escaped(outcome),
-                grouped(*count)
-            ));
+            let (outcome, count) = (escaped(outcome), grouped(*count));
+            self.add(&format!("<tr><td>{outcome}<td>{count}"));
         }
         self.add("</table>");
     }

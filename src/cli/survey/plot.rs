@@ -7,18 +7,16 @@ use super::text::size;
 
 /// Text of a mail as text of the page: no markup, no control characters, and not too long.
 pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for symbol in harmless(text).chars() {
-        match symbol {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
+    marked(&harmless(text))
+}
+
+/// Text without control characters as HTML.
+pub(super) fn marked(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }
 
 /// `12 345 678`, with spaces that break no line.
@@ -49,31 +47,22 @@ const NAME: usize = 30;
 pub(super) fn lying(title: &str, bars: &[Bar]) -> String {
     let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0).max(1);
     let height = bars.len() * 26 + 6;
-    let mut svg = opened(title, 720, height);
+    let mut svg = opened(title, height);
     for (number, bar) in bars.iter().enumerate() {
         let y = number * 26 + 4;
         let width = part_of(bar.value, most, 330);
-        let short: String = match bar.name.chars().count() > NAME {
-            true => bar
-                .name
-                .chars()
-                .take(NAME - 1)
-                .chain(['\u{2026}'])
-                .collect(),
-            false => bar.name.clone(),
-        };
+        let mut short: String = bar.name.chars().take(NAME).collect();
+        if short.len() < bar.name.len() {
+            short.pop();
+            short.push('\u{2026}');
+        }
+        let (name, short, said) = (escaped(&bar.name), escaped(&short), escaped(&bar.said));
+        let (line, behind) = (y + 14, 236 + width);
         let _ = write!(
             svg,
-            "<g><title>{}: {}</title><text x=\"218\" y=\"{}\" class=\"end\">{}</text>\
+            "<g><title>{name}: {said}</title><text x=\"218\" y=\"{line}\" class=\"end\">{short}</text>\
              <rect x=\"228\" y=\"{y}\" width=\"{width}\" height=\"18\" rx=\"2\" class=\"bar\"/>\
-             <text x=\"{}\" y=\"{}\" class=\"soft\">{}</text></g>",
-            escaped(&bar.name),
-            escaped(&bar.said),
-            y + 14,
-            escaped(&short),
-            236 + width,
-            y + 14,
-            escaped(&bar.said),
+             <text x=\"{behind}\" y=\"{line}\" class=\"soft\">{said}</text></g>",
         );
     }
     svg.push_str("</svg>");
@@ -91,7 +80,7 @@ pub(super) struct Column {
 /// Columns from below, each with the part of it that could go.
 pub(super) fn standing(title: &str, columns: &[Column]) -> String {
     let most = columns.iter().map(|it| it.all).max().unwrap_or(0).max(1);
-    let mut svg = opened(title, 720, 230);
+    let mut svg = opened(title, 230);
     let _ = write!(
         svg,
         "<text x=\"64\" y=\"16\" class=\"end soft\">{}</text><line x1=\"70\" y1=\"12\" x2=\"716\" y2=\"12\" class=\"rule\"/>\
@@ -107,10 +96,7 @@ pub(super) fn standing(title: &str, columns: &[Column]) -> String {
     for (number, column) in columns.iter().enumerate() {
         let middle = 74.0 + step * (number as f64 + 0.5);
         let left = middle - width / 2.0;
-        let (all, part) = (
-            part_of(column.all, most, 180),
-            part_of(column.part, most, 180),
-        );
+        let [all, part] = [column.all, column.part].map(|octets| part_of(octets, most, 180));
         let _ = write!(
             svg,
             "<g><title>{}</title><rect x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{all}\" class=\"bar\"/>\
@@ -131,10 +117,10 @@ pub(super) fn standing(title: &str, columns: &[Column]) -> String {
     svg
 }
 
-fn opened(title: &str, width: usize, height: usize) -> String {
+fn opened(title: &str, height: usize) -> String {
     let title = escaped(title);
     format!(
-        "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\" xmlns=\"http://www.w3.org/2000/svg\">"
+        "<svg viewBox=\"0 0 720 {height}\" role=\"img\" aria-label=\"{title}\" xmlns=\"http://www.w3.org/2000/svg\">"
     )
 }
 

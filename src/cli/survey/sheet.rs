@@ -3,10 +3,12 @@
 
 use std::fmt::Write as _;
 
+use super::super::say::harmless_within;
 use super::json::bound;
 use super::looked::Looked;
-use super::plot::{escaped, grouped};
+use super::plot::{escaped, grouped, marked};
 use super::sum::Survey;
+use super::tally::{Counts, Named};
 
 /// Rows of a table, at most.
 pub const ROWS: usize = 30;
@@ -27,27 +29,29 @@ impl Page<'_> {
 
     /// What one would type, and what comes of it. `words` is HTML, `commands` is text, a line each.
     pub fn act(&mut self, words: &str, commands: &[String]) {
-        let command = escaped_commands(commands);
+        // Whole: names of files are not cut as strangers' text is.
+        let lines = commands.iter().map(|line| marked(&harmless_within(line)));
+        let command = lines.collect::<Vec<String>>().join("\n");
         self.add(&format!(
             "<div class=\"act\"><p>{words}</p><pre>{command}</pre></div>"
         ));
     }
 
-    /// A table of counts by name, with the sum of those beyond the bound.
-    pub fn table<C>(
+    /// A table of counts by name, the heaviest first, with the sum of those beyond the bound. A comma stands between the
+    /// heads of its columns.
+    pub fn table<C: Counts>(
         &mut self,
-        heads: &[&str],
-        names: &[(&str, &C)],
-        others: Option<&C>,
+        heads: &str,
+        named: &Named<C>,
+        weight: impl Fn(&C) -> u64,
         row: impl Fn(&C) -> Vec<String>,
     ) {
+        let (names, others) = (named.heaviest(weight), named.others());
         if names.is_empty() && others.is_none() {
             return;
         }
-        let mut html = String::from("<div class=\"wide\"><table><tr>");
-        for head in heads {
-            let _ = write!(html, "<th>{head}");
-        }
+        let heads = heads.replace(", ", "<th>");
+        let mut html = format!("<div class=\"wide\"><table><tr><th>{heads}");
         let mut line = |name: &str, cells: Vec<String>| {
             let _ = write!(html, "\n<tr><td>{}", escaped(name));
             for cell in cells {
@@ -66,17 +70,4 @@ impl Page<'_> {
             self.add(&format!("<p class=\"soft\">And {} more, which <code>embody inspect --json</code> prints with <code>--by</code>.</p>", grouped((names.len() - ROWS) as u64)));
         }
     }
-}
-
-/// Commands as text of the page, whole: names of files are not cut as strangers' text is.
-fn escaped_commands(commands: &[String]) -> String {
-    let escaped = |command: &String| -> String {
-        let chars: Vec<char> = command.chars().collect();
-        let pieces = chars.chunks(200);
-        pieces
-            .map(|piece| escaped(&piece.iter().collect::<String>()))
-            .collect()
-    };
-    let lines: Vec<String> = commands.iter().map(escaped).collect();
-    lines.join("\n")
 }

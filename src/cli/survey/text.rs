@@ -13,23 +13,14 @@ const LINES: usize = 40;
 
 /// `1.5 MiB`: octets in the units that options take, powers of 1024.
 pub fn size(octets: u64) -> String {
-    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-    let mut unit = 0;
-    let mut divisor = 1_u64;
-    while octets / divisor >= 1024 && unit + 1 < units.len() {
-        divisor *= 1024;
-        unit += 1;
+    for (power, name) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        let (whole, rest) = (octets >> power, octets % (1 << power));
+        if whole > 0 {
+            // One digit behind the point, cut and not rounded: it is never more than there is.
+            return format!("{whole}.{} {name}", (rest * 10) >> power);
+        }
     }
-    let name = units.get(unit).unwrap_or(&"bytes");
-    match unit {
-        0 => format!("{octets} {name}"),
-        // One digit behind the point, cut and not rounded: it is never more than there is.
-        _ => format!(
-            "{}.{} {name}",
-            octets / divisor,
-            octets % divisor * 10 / divisor
-        ),
-    }
+    format!("{octets} bytes")
 }
 
 /// `100k`: a size as an option takes it.
@@ -179,11 +170,8 @@ fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::
             size(detach.shown_inline.octets)
         )?;
     }
-    let stay: Vec<String> = detach
-        .stay
-        .iter()
-        .map(|(why, count)| format!("{count} {why}"))
-        .collect();
+    let stay = detach.stay.iter();
+    let stay: Vec<String> = stay.map(|(why, count)| format!("{count} {why}")).collect();
     if !stay.is_empty() {
         writeln!(text, "             the others stay: {}", stay.join(", "))?;
     }
@@ -229,15 +217,8 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) ->
             named(text, ("type", head), &survey.types, weight, row)
         }
         Group::Sender => {
-            let row = Amount::columns;
-            let weight = |it: &Amount| it.count;
-            named(
-                text,
-                ("sender", "messages bytes"),
-                &survey.senders,
-                weight,
-                row,
-            )
+            let head = ("sender", "messages bytes");
+            named(text, head, &survey.senders, |it| it.count, Amount::columns)
         }
         Group::Year => {
             let head = "messages octets attachments octets pictures references";
@@ -270,12 +251,8 @@ fn named<C: Counts>(
     for (name, counts) in names.iter().take(LINES) {
         line(text, &row(counts), name)?;
     }
-    if names.len() > LINES {
-        writeln!(
-            text,
-            "and {} more, which --json and --html have",
-            names.len() - LINES
-        )?;
+    if let Some(more) = names.len().checked_sub(LINES).filter(|more| *more > 0) {
+        writeln!(text, "and {more} more, which --json and --html have")?;
     }
     match counts.others() {
         Some(others) => line(text, &row(others), &format!("others, {}", bound())),
