@@ -107,7 +107,8 @@ impl Choice {
         {
             return None;
         }
-        if is_encrypted(essence) {
+        // Signed or encrypted mail in one part (RFC 8551 §3).
+        if ["application/pkcs7-mime", "application/x-pkcs7-mime"].contains(&essence) {
             let detail = format!("it is {essence}");
             return Some(Err(Refusal::lasting(Reason::Encrypted, detail)));
         }
@@ -132,7 +133,12 @@ pub(crate) fn is_attachment(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) 
 
 fn is_leaf(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
-    entity.content == Content::Leaf && !is_composite(&entity.essence) && !is_shown(tree, part)
+    let essence = entity.essence.as_str();
+    // They may have parts that were not taken apart, and not stand under an encoding (RFC 2045 §6.4).
+    let is_composite = essence.starts_with("multipart/") || essence.starts_with("message/");
+    let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
+    let is_shown = is_text && !tree.has_disposition(part, "attachment");
+    entity.content == Content::Leaf && !is_composite && !is_shown
 }
 
 fn is_reference(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {
@@ -149,63 +155,30 @@ pub(super) fn reading(limits: &ScanLimits) -> Reading {
     }
 }
 
-/// Whether a type has parts, although it was not taken apart: it may not stand under an encoding (RFC 2045 §6.4).
-fn is_composite(essence: &str) -> bool {
-    essence.starts_with("multipart/") || essence.starts_with("message/")
-}
-
-/// Signed or encrypted mail in one part (RFC 8551 §3).
-fn is_encrypted(essence: &str) -> bool {
-    matches!(
-        essence,
-        "application/pkcs7-mime" | "application/x-pkcs7-mime"
-    )
-}
-
-fn is_shown(tree: &Tree<'_>, part: PartId) -> bool {
-    let essence = tree.part(part).essence.as_str();
-    let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
-    is_text && !tree.has_disposition(part, "attachment")
-}
-
 /// Why a part's header could not come back.
 fn obstacle(tree: &Tree<'_>, part: PartId) -> Option<&'static str> {
     let entity = tree.part(part);
-    let fields = tree.fields(part);
-    let count = |name| {
-        fields
-            .iter(tree.original)
-            .filter(|field| field.is(tree.original, name))
-            .count()
-    };
-    if entity.separator.is_empty() {
-        return Some("no empty line ends its header");
-    }
-    if fields
-        .iter(tree.original)
-        .any(|field| field.name.is_empty())
-    {
-        return Some("its header begins with a line that continues no field");
-    }
-    if fields.first(tree.original, NOTE_FIELD).is_some() {
-        return Some("its header has a field of the name that embody's note has");
-    }
-    if count("Content-Transfer-Encoding") > 1
-        || count("Content-Type") > 1
-        || count("Content-MD5") > 1
-    {
-        return Some("its header has a field twice that should stand there once");
-    }
-    if has_control_character(entity.header.of(tree.original)) {
-        return Some("its header holds a bare CR or a NUL");
-    }
-    // Some readers go by another type than we do where a field is damaged.
+    let fields = || tree.fields(part).iter(tree.original);
+    let is_twice = |name: &&str| fields().filter(|it| it.is(tree.original, name)).count() > 1;
+    let mut once = ["Content-Transfer-Encoding", "Content-Type", "Content-MD5"].iter();
     let value = tree.value(part, "Content-Type");
-    if value.is_some_and(|value| MediaType::parse(value).essence == DEFAULT_TYPE)
-        && entity.essence != DEFAULT_TYPE
-    {
-        return Some("its Content-Type cannot be read");
-    }
-    tree.abuts_boundary(part)
-        .then_some("no line break stands in front of the boundary line behind it")
+    let is_default = value.is_some_and(|value| MediaType::parse(value).essence == DEFAULT_TYPE);
+    Some(if entity.separator.is_empty() {
+        "no empty line ends its header"
+    } else if fields().any(|field| field.name.is_empty()) {
+        "its header begins with a line that continues no field"
+    } else if fields().any(|field| field.is(tree.original, NOTE_FIELD)) {
+        "its header has a field of the name that embody's note has"
+    } else if once.any(is_twice) {
+        "its header has a field twice that should stand there once"
+    } else if has_control_character(entity.header.of(tree.original)) {
+        "its header holds a bare CR or a NUL"
+    } else if is_default && entity.essence != DEFAULT_TYPE {
+        // Some readers go by another type than we do where a field is damaged.
+        "its Content-Type cannot be read"
+    } else if tree.abuts_boundary(part) {
+        "no line break stands in front of the boundary line behind it"
+    } else {
+        return None;
+    })
 }

@@ -1,7 +1,6 @@
 //! Detaches from messages, one after the other or many at a time.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use super::choice::{Settings, reading};
@@ -19,6 +18,7 @@ use crate::span::Span;
 use crate::store::Key;
 
 /// Moves attachments into a store.
+#[derive(Debug)]
 pub struct Detacher {
     settings: Settings,
     /// The default policy protects parts, and says how deep they are looked for: no option changes that.
@@ -157,15 +157,6 @@ impl Detacher {
     }
 }
 
-impl fmt::Debug for Detacher {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Detacher")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
-
 struct Run<'r> {
     detacher: &'r Detacher,
     tree: &'r Tree<'r>,
@@ -179,13 +170,8 @@ struct Run<'r> {
 impl Run<'_> {
     /// Decides about each part. The parts that documents show are found once, and only where something would leave.
     fn parts(&mut self) {
-        let Detacher {
-            settings,
-            policy,
-            limits,
-            ..
-        } = self.detacher;
-        let choice = &settings.choice;
+        let (choice, policy) = (&self.detacher.settings.choice, &self.detacher.policy);
+        let limits = &self.detacher.limits;
         let mut verdicts = Vec::new();
         for part in self.tree.ids() {
             let verdict = choice.judge(self.tree, part, policy, limits);
@@ -264,64 +250,52 @@ impl Run<'_> {
     /// given.
     fn edits(&mut self) -> Edits {
         let left = std::mem::take(&mut self.left);
+        let rows: Vec<usize> = left.iter().map(|left| left.row).collect();
+        let refusal = match self.checked(left) {
+            Ok(edits) => return edits,
+            Err(refusal) => refusal,
+        };
+        for index in rows {
+            if let Some(row) = self.detachment.report.rows.get_mut(index) {
+                refuse(row, refusal.clone(), &mut self.temporary);
+            }
+            if let Some(attachment) = self.detachment.attachments.get_mut(index) {
+                attachment.key = None;
+            }
+        }
+        Edits::new()
+    }
+
+    fn checked(&self, left: Vec<Left>) -> Result<Edits, Refusal> {
         if left.is_empty() {
-            return Edits::new();
+            return Ok(Edits::new());
         }
         let keys: Vec<Key> = left.iter().map(|left| left.key).collect();
-        let parts: Vec<(PartId, usize)> = left.iter().map(|left| (left.part, left.row)).collect();
-        let made = self.joined(left).and_then(|edits| {
-            let output = edits.splice(self.tree.original).into_bytes();
-            let text = self.judge(&output, parts.iter().map(|&(part, _)| part))?;
-            drop(output);
-            let edits = self.counted(edits.then(self.tree.original.len(), text))?;
-            if let Some(store) = &self.detacher.settings.store {
-                store.flush(&keys).map_err(|error| refusal_of(&error))?;
-            }
-            Ok(edits)
-        });
-        match made {
-            Ok(edits) => edits,
-            Err(refusal) => {
-                for (_, index) in parts {
-                    if let Some(row) = self.detachment.report.rows.get_mut(index) {
-                        refuse(row, refusal.clone(), &mut self.temporary);
-                    }
-                    if let Some(attachment) = self.detachment.attachments.get_mut(index) {
-                        attachment.key = None;
-                    }
-                }
-                Edits::new()
-            }
+        let parts: Vec<PartId> = left.iter().map(|left| left.part).collect();
+        // Parts are disjoint, and each has its own edits.
+        let edits = Edits::of(left.into_iter().flat_map(|left| left.group));
+        let edits = edits.map_err(|_| not_restorable("parts of it overlap"))?;
+        let output = edits.splice(self.tree.original).into_bytes();
+        let text = self.judge(&output, parts)?;
+        drop(output);
+        let edits = edits.then(self.tree.original.len(), text);
+        // Content-Length and Lines become true if they were.
+        let limits = &self.detacher.limits;
+        let (edits, is_reversible) = corrected(self.tree, edits, Lengths::Reversible, limits);
+        if !is_reversible {
+            let detail = "a wrong Content-Length or Lines would become right by chance";
+            return Err(not_restorable(detail));
         }
-    }
-
-    fn joined(&self, left: Vec<Left>) -> Result<Edits, Refusal> {
-        let mut edits = Edits::new();
-        for left in left {
-            // Parts are disjoint, and each has its own edits.
-            if edits.add(left.group).is_err() {
-                return Err(not_restorable("parts of it overlap"));
-            }
+        if let Some(store) = &self.detacher.settings.store {
+            store.flush(&keys).map_err(|error| refusal_of(&error))?;
         }
         Ok(edits)
-    }
-
-    /// The edits with those of Content-Length and Lines, which become true if they were.
-    fn counted(&self, edits: Edits) -> Result<Edits, Refusal> {
-        let limits = &self.detacher.limits;
-        match corrected(self.tree, edits, Lengths::Reversible, limits) {
-            (edits, true) => Ok(edits),
-            (_, false) => {
-                let detail = "a wrong Content-Length or Lines would become right by chance";
-                Err(not_restorable(detail))
-            }
-        }
     }
 
     /// Reads the output as a restorer will, and compares the header of each part with the original one:
     /// nothing leaves a mail that its reader would not bring back. Gives the edit of `output` that makes the text
     /// true which names the detached parts.
-    fn judge(&self, output: &[u8], parts: impl Iterator<Item = PartId>) -> Result<Edits, Refusal> {
+    fn judge(&self, output: &[u8], parts: Vec<PartId>) -> Result<Edits, Refusal> {
         let limits = &self.detacher.limits;
         let tree = mime::scan(output, limits);
         let reading = reading(limits);
@@ -366,15 +340,11 @@ fn header_after(tree: &Tree<'_>, part: PartId, group: Group) -> Option<Vec<u8>> 
     let part = tree.part(part);
     let front = part.header.start;
     let within = Span::new(front, part.body.end).of(tree.original);
-    let mut edits = Edits::new();
     let shifted = group.into_iter().map(|edit| {
-        let span = edit.span;
-        let start = span.start.checked_sub(front)?;
-        Some(Edit::replace(
-            Span::new(start, start + span.len()),
-            edit.replacement,
-        ))
+        let start = edit.span.start.checked_sub(front)?;
+        let span = Span::new(start, start + edit.span.len());
+        Some(Edit { span, ..edit })
     });
-    edits.add(shifted.collect::<Option<Group>>()?).ok()?;
+    let edits = Edits::of(shifted.collect::<Option<Group>>()?).ok()?;
     Some(edits.splice(within).into_bytes().into_owned())
 }

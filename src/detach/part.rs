@@ -56,10 +56,9 @@ pub(super) fn edits(
     (octets, wording): &(Vec<u8>, Wording),
 ) -> Result<Group, &'static str> {
     let newline = newline_of(tree, part);
-    let url = settings.url_of(key);
+    let url = utf8_percent_encode(&settings.url_of(key), NOT_QUOTABLE).to_string();
     let is_message = tree.is_message(part);
-    let mut moved: Vec<(Field, usize)> = Vec::new();
-    let mut stays = 0;
+    let (mut moved, mut stays) = (Vec::new(), 0_i64);
     for field in tree.fields(part).iter(tree.original) {
         if is_of_content(tree.original, &field, is_message) {
             moved.push((field, stays));
@@ -75,10 +74,9 @@ pub(super) fn edits(
     let Some(&(anchor, anchor_place)) = moved.get(anchor) else {
         return Err("its header has no field that could name a reference");
     };
-    let places: Vec<i32> = moved
-        .iter()
-        .map(|&(_, place)| i32::try_from(place as i64 - anchor_place as i64).unwrap_or(i32::MAX))
-        .collect();
+    let place = |&(_, place): &(Field, i64)| i32::try_from(place - anchor_place);
+    let places = moved.iter().map(|it| place(it).unwrap_or(i32::MAX));
+    let places: Vec<i32> = places.collect();
     let fields: Vec<Field> = moved.iter().map(|&(field, _)| field).collect();
     let of = |name| fields.iter().find(|field| field.is(tree.original, name));
     let encoding = of("Content-Transfer-Encoding");
@@ -106,29 +104,30 @@ pub(super) fn edits(
         .ok_or("what would have to be noted is too long")?;
     let (front, mut body) = match settings.form {
         Stub::ExternalBody => {
-            let front = reference_field(&url, octets.len(), newline);
-            let hashed: &[u8] = if settings.store.is_none() {
-                &[]
-            } else {
-                octets
-            };
-            let digest = digest_added.then(|| Md5::digest(hashed).into());
+            let hashed = settings.store.as_ref().map(|_| octets.as_slice());
+            let digest = digest_added.then(|| Md5::digest(hashed.unwrap_or_default()).into());
             (
-                front,
+                reference_field(&url, octets.len(), newline),
                 phantom_header(tree.original, &fields, digest, &note, newline),
             )
         }
-        Stub::Thunderbird => (
-            front_of_thunderbird(
-                tree.original,
-                &url,
-                of("Content-Type"),
-                of("Content-Disposition"),
-                &note,
-                newline,
-            ),
-            quotation(tree.original, &fields, newline),
-        ),
+        Stub::Thunderbird => {
+            // Without the first lines of the quotation, which come behind it.
+            let told = of("Content-Type")
+                .into_iter()
+                .chain(of("Content-Disposition"));
+            let mut front = whole(tree.original, told);
+            for line in [
+                format!("{URL_FIELD}: {url}"),
+                format!("{ALTERED_FIELD}: AttachmentDetached"),
+            ] {
+                front.extend([line.as_bytes(), newline.bytes()].concat());
+            }
+            front.extend(note);
+            // The sentence that Thunderbird writes, and the header that the part had.
+            let quoted = whole(tree.original, &fields);
+            (front, [SENTENCE, newline.bytes(), &quoted].concat())
+        }
     };
     if front.len() > LONGEST_FIELD && settings.form == Stub::ExternalBody {
         return Err("the URL of its content is too long for a header field");
@@ -157,45 +156,20 @@ fn finish(body: &mut Vec<u8>, tree: &Tree<'_>, part: PartId, newline: Newline) {
     }
 }
 
-/// Without the first lines of the quotation, which come behind it.
-fn front_of_thunderbird(
-    original: &[u8],
-    url: &str,
-    content_type: Option<&Field>,
-    disposition: Option<&Field>,
-    note: &[u8],
-    newline: Newline,
-) -> Vec<u8> {
-    let mut front = Vec::new();
-    for field in content_type.into_iter().chain(disposition) {
-        front.extend_from_slice(field.whole.of(original));
-    }
-    let url = utf8_percent_encode(url, NOT_QUOTABLE).to_string();
-    for (name, value) in [
-        (URL_FIELD, url.as_str()),
-        (ALTERED_FIELD, "AttachmentDetached"),
-    ] {
-        front.extend_from_slice(format!("{name}: {value}").as_bytes());
-        front.extend_from_slice(newline.bytes());
-    }
-    front.extend_from_slice(note);
-    front
+fn whole<'f>(original: &[u8], fields: impl IntoIterator<Item = &'f Field>) -> Vec<u8> {
+    let fields = fields.into_iter().map(|field| field.whole.of(original));
+    fields.collect::<Vec<&[u8]>>().concat()
 }
 
 /// `Content-Type: message/external-body` as RFC 2017 has it, the URL in words of 40 characters.
 fn reference_field(url: &str, size: usize, newline: Newline) -> Vec<u8> {
-    let ending = newline.bytes();
-    let mut field = b"Content-Type: message/external-body; access-type=URL;".to_vec();
-    field.extend_from_slice(ending);
-    field.extend_from_slice(format!(" size={size}; URL=\"").as_bytes());
-    let url = utf8_percent_encode(url, NOT_QUOTABLE).to_string();
+    let (ending, size) = (newline.bytes(), format!(" size={size}; URL=\""));
+    let start = b"Content-Type: message/external-body; access-type=URL;";
+    let mut field = [start, ending, size.as_bytes()].concat();
     for word in url.as_bytes().chunks(WORD) {
-        field.extend_from_slice(ending);
-        field.push(b' ');
-        field.extend_from_slice(word);
+        field.extend([ending, b" ", word].concat());
     }
-    field.push(b'"');
-    field.extend_from_slice(ending);
+    field.extend([b"\"", ending].concat());
     field
 }
 
@@ -209,32 +183,21 @@ fn phantom_header(
     newline: Newline,
 ) -> Vec<u8> {
     let binary = [b"Content-Transfer-Encoding: binary", newline.bytes()].concat();
+    let is_encoding = |field: &Field| field.is(original, "Content-Transfer-Encoding");
     let mut header = Vec::new();
-    let mut encoding_said = false;
     for field in fields {
-        if field.is(original, "Content-Transfer-Encoding") {
-            header.extend_from_slice(&binary);
-            encoding_said = true;
-        } else {
-            header.extend_from_slice(field.whole.of(original));
-        }
+        header.extend_from_slice(match is_encoding(field) {
+            true => &binary,
+            false => field.whole.of(original),
+        });
     }
-    if !encoding_said {
+    if !fields.iter().any(is_encoding) {
         header.extend_from_slice(&binary);
     }
     if let Some(digest) = digest {
-        header.extend_from_slice(format!("Content-MD5: {}", STANDARD.encode(digest)).as_bytes());
-        header.extend_from_slice(newline.bytes());
+        let field = format!("Content-MD5: {}", STANDARD.encode(digest));
+        header.extend([field.as_bytes(), newline.bytes()].concat());
     }
     header.extend_from_slice(note);
     header
-}
-
-/// The sentence that Thunderbird writes, and the header that the part had.
-fn quotation(original: &[u8], fields: &[Field], newline: Newline) -> Vec<u8> {
-    let mut body = [SENTENCE, newline.bytes()].concat();
-    for field in fields {
-        body.extend_from_slice(field.whole.of(original));
-    }
-    body
 }

@@ -23,7 +23,7 @@ pub struct Counters {
     /// Messages that went on unchanged, because nothing was to be done or everything was left.
     unchanged: AtomicU64,
     changed: AtomicU64,
-    later: AtomicU64,
+    pub(super) later: AtomicU64,
     too_large: AtomicU64,
     trouble: AtomicU64,
     expanded: AtomicU64,
@@ -36,13 +36,14 @@ pub struct Counters {
     /// Messages by how long they took: up to each of [`BOUNDS`] and above the one before, and those above all.
     took: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
-    connections: AtomicU64,
-    full: AtomicU64,
-    malformed: AtomicU64,
-    open: AtomicU64,
+    pub(super) connections: AtomicU64,
+    /// Connections that found no place.
+    pub(super) full: AtomicU64,
+    pub(super) malformed: AtomicU64,
+    pub(super) open: AtomicU64,
 }
 
-fn add(counter: &AtomicU64, count: u64) {
+pub(super) fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
@@ -92,69 +93,40 @@ impl Counters {
         }
     }
 
-    /// A message was put off because there were too many connections.
-    pub fn refused(&self) {
-        add(&self.later, 1);
-    }
-
-    /// A connection came. Whether it found no place.
-    pub fn connected(&self, is_full: bool) {
-        add(&self.connections, 1);
-        add(&self.full, u64::from(is_full));
-    }
-
-    pub fn malformed(&self) {
-        add(&self.malformed, 1);
-    }
-
-    pub fn open(&self, count: usize) {
-        self.open.store(count as u64, Ordering::Relaxed);
-    }
-
     /// All of it in Prometheus's text format, version 0.0.4.
     pub fn text(&self) -> String {
         let mut page = String::new();
-        let by_outcome = |counters: &[(&'static str, &AtomicU64)]| {
-            let rows = counters.iter();
-            rows.map(|(outcome, counter)| (format!("{{outcome=\"{outcome}\"}}"), value(counter)))
-                .collect::<Vec<_>>()
+        let by_outcome = |(outcome, counter): (&str, &AtomicU64)| {
+            (format!("{{outcome=\"{outcome}\"}}"), value(counter))
         };
         let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-        metric(
-            &mut page,
-            "build_info gauge Always 1; the label is the version that runs.",
-            [(version, 1)],
-        );
-        metric(
-            &mut page,
-            "messages_total counter Messages, by what became of them.",
-            by_outcome(&[
-                ("unchanged", &self.unchanged),
-                ("changed", &self.changed),
-                ("later", &self.later),
-                ("too_large", &self.too_large),
-                ("trouble", &self.trouble),
-            ]),
-        );
+        let head = "build_info gauge Always 1; the label is the version that runs.";
+        metric(&mut page, head, [(version, 1)]);
+        let messages = [
+            ("unchanged", &self.unchanged),
+            ("changed", &self.changed),
+            ("later", &self.later),
+            ("too_large", &self.too_large),
+            ("trouble", &self.trouble),
+        ];
+        let head = "messages_total counter Messages, by what became of them.";
+        metric(&mut page, head, messages.map(by_outcome));
         self.histogram(&mut page);
         let left = self.left().clone();
-        metric(
-            &mut page,
-            "references_left_total counter References that were left, by reason (docs/reasons.md).",
-            Reason::ALL.iter().map(|reason| {
-                let count = left.get(reason).copied().unwrap_or_default();
-                (format!("{{reason=\"{}\"}}", reason.as_str()), count)
-            }),
-        );
-        metric(
-            &mut page,
-            "retrievals_total counter Retrievals, by how they ended; failed ones may succeed later. An answer in memory takes none.",
-            by_outcome(&[
-                ("retrieved", &self.retrieved),
-                ("refused", &self.refused),
-                ("failed", &self.failed),
-            ]),
-        );
+        let left = Reason::ALL.iter().map(|reason| {
+            let count = left.get(reason).copied().unwrap_or_default();
+            (format!("{{reason=\"{}\"}}", reason.as_str()), count)
+        });
+        let head =
+            "references_left_total counter References that were left, by reason (docs/reasons.md).";
+        metric(&mut page, head, left);
+        let retrievals = [
+            ("retrieved", &self.retrieved),
+            ("refused", &self.refused),
+            ("failed", &self.failed),
+        ];
+        let head = "retrievals_total counter Retrievals, by how they ended; failed ones may succeed later. An answer in memory takes none.";
+        metric(&mut page, head, retrievals.map(by_outcome));
         for (head, counter) in [
             (
                 "retrieved_bytes_total counter Bytes of the contents that were retrieved.",
@@ -199,11 +171,8 @@ impl Counters {
         rows.push(("_sum".to_owned(), value(&self.microseconds) as f64 / 1e6));
         // Not read again: it is what the last bucket says, whatever has been counted meanwhile.
         rows.push(("_count".to_owned(), count as f64));
-        metric(
-            page,
-            "processing_seconds histogram Time that messages took, retrievals included.",
-            rows,
-        );
+        let head = "processing_seconds histogram Time that messages took, retrievals included.";
+        metric(page, head, rows);
     }
 }
 

@@ -6,7 +6,7 @@
 //! as it is in both directions. All of that is done while the octets come, and not when the mail system waits for an answer,
 //! and so is the search for the words without which there is nothing to do.
 
-use crate::expand::Kinds;
+use crate::expand::{Kinds, Prefilter};
 use crate::mime::Header;
 use crate::report::{Detail, Setting};
 use crate::span::{Newline, Span};
@@ -122,16 +122,13 @@ impl Draft {
         }
     }
 
-    /// Has what came searched, once it is worth it: `search` gets all octets, how many of them it saw before, and what it said
-    /// then.
-    pub fn search(&mut self, search: impl FnOnce(&[u8], usize, Kinds) -> Kinds) {
-        if self.message.bytes.len() - self.message.searched >= SEARCHED_AT_ONCE {
-            self.message.kinds = search(
-                &self.message.bytes,
-                self.message.searched,
-                self.message.kinds,
-            );
-            self.message.searched = self.message.bytes.len();
+    /// Searches what came, once it is worth it.
+    pub fn search(&mut self, prefilter: &Prefilter) {
+        let message = &mut self.message;
+        let (bytes, searched) = (&message.bytes, message.searched);
+        if bytes.len() - searched >= SEARCHED_AT_ONCE {
+            message.kinds = prefilter.kinds_so_far(bytes, searched, message.kinds);
+            message.searched = bytes.len();
         }
     }
 
@@ -164,13 +161,10 @@ impl Draft {
 
     /// Makes each LF of what came so far CRLF: in the body it was, and the header goes with it.
     fn take_returns_back(&mut self) {
-        let body_start = self.body_start.unwrap_or(self.message.bytes.len());
-        let (header, body) = self
-            .message
-            .bytes
-            .split_at(body_start.min(self.message.bytes.len()));
-        let mut bytes =
-            Vec::with_capacity(self.message.bytes.len() + self.message.bytes.len() / 16);
+        let old = &self.message.bytes;
+        let body_start = self.body_start.unwrap_or(old.len());
+        let (header, body) = old.split_at(body_start.min(old.len()));
+        let mut bytes = Vec::with_capacity(old.len() + old.len() / 16);
         push_with_returns(header, &mut bytes);
         self.body_start = Some(bytes.len());
         push_with_returns(body, &mut bytes);

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::io::{self, BufReader, BufWriter, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::codec::{self, Malformed, Reply};
-use super::counters::Counters;
+use super::counters::{Counters, add};
 use super::draft::{Draft, Incoming};
 use super::listen::{Listener, Stream};
 use super::metrics;
@@ -115,6 +116,11 @@ impl Server {
         connections.unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn count(&self, connections: &Connections) {
+        let open = connections.open.len() as u64;
+        self.counters.open.store(open, Ordering::Relaxed);
+    }
+
     /// Starts to accept connections, and to tell counts, in threads of their own.
     pub fn start(
         self: &Arc<Self>,
@@ -140,23 +146,17 @@ impl Server {
 
     /// Ends when draining begins; then the listeners, and the files of their sockets, go.
     fn accept(self: &Arc<Self>, listeners: &[Listener]) {
+        let all = listeners.iter().map(|it| PollFd::new(it, PollFlags::IN));
+        let all = all.chain([PollFd::new(&self.woken, PollFlags::IN)]);
+        let mut all: Vec<PollFd<'_>> = all.collect();
         loop {
-            let mut all: Vec<PollFd<'_>> = listeners
-                .iter()
-                .map(|listener| PollFd::new(listener, PollFlags::IN))
-                .chain([PollFd::new(&self.woken, PollFlags::IN)])
-                .collect();
             // An interrupted call is made again.
             let _ = poll(&mut all, None);
-            let ready: Vec<bool> = all.iter().map(|one| !one.revents().is_empty()).collect();
             if self.connections().is_draining {
                 return;
             }
-            let ready = listeners
-                .iter()
-                .zip(ready)
-                .filter(|(_, is_ready)| *is_ready);
-            for (listener, _) in ready {
+            // At some of them nobody may wait.
+            for listener in listeners {
                 match listener.accept().and_then(|stream| self.open(stream)) {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -194,7 +194,8 @@ impl Server {
             let mut connections = self.connections();
             let count = connections.open.len();
             let is_full = count >= most;
-            self.counters.connected(is_full);
+            add(&self.counters.connections, 1);
+            add(&self.counters.full, u64::from(is_full));
             // Closed: the mail system does what it does when no filter is there.
             if count >= most.saturating_mul(2) {
                 return Ok(());
@@ -207,7 +208,7 @@ impl Server {
                 progress: None,
             };
             connections.open.insert(number, open);
-            self.counters.open(connections.open.len());
+            self.count(&connections);
             (number, is_full)
         };
         // From here on dropped, whatever happens.
@@ -254,7 +255,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let mut connections = self.server.connections();
         connections.open.remove(&self.number);
-        self.server.counters.open(connections.open.len());
+        self.server.count(&connections);
         self.server.ended.notify_all();
     }
 }
@@ -267,7 +268,7 @@ impl Connection {
         if let Err(why) = self.run()
             && is_malformed(&why)
         {
-            self.server.counters.malformed();
+            add(&self.server.counters.malformed, 1);
             let what = format!("a connection is closed that sent {why}");
             self.server.work().journal.says(&what);
         }
@@ -291,7 +292,7 @@ impl Connection {
                 }
                 Step::Refused => {
                     self.say(Reply::TryLater)?;
-                    self.server.counters.refused();
+                    add(&self.server.counters.later, 1);
                     true
                 }
                 Step::Judge(draft, if_not_held) => {

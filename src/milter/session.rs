@@ -22,7 +22,7 @@ pub enum Step<'s> {
     Close,
 }
 
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Session {
     /// There are enough connections: each message is to be tried again later, and none of it is held.
     is_full: bool,
@@ -46,10 +46,7 @@ impl Session {
     pub fn new(is_full: bool) -> Self {
         Self {
             is_full,
-            terms: None,
-            can_change: false,
-            draft: Draft::default(),
-            skipped: false,
+            ..Self::default()
         }
     }
 
@@ -99,14 +96,13 @@ impl Session {
                 if self.draft.has_header() {
                     return out_of_order();
                 }
-                match self.keeps_blanks() {
-                    true => self.draft.field(name, value, most(expander)),
-                    false => {
-                        let value = [b" ", value].concat();
-                        self.draft.field(name, &value, most(expander));
-                    }
+                let blank: &[u8] = if self.keeps_blanks() { b"" } else { b" " };
+                let value = [blank, value].concat();
+                self.draft.field(name, &value, most(expander));
+                match self.agreed(option::QUIET_FIELDS) {
+                    true => Step::Wait,
+                    false => Step::Say(Reply::Continue),
                 }
-                self.unless(option::QUIET_FIELDS)
             }
             Command::EndOfHeader => {
                 self.end_header(expander);
@@ -151,9 +147,7 @@ impl Session {
     fn body(&mut self, octets: &[u8], expander: &Expander) {
         self.end_header(expander);
         self.draft.body(octets, most(expander));
-        let prefilter = expander.prefilter();
-        self.draft
-            .search(|bytes, searched, known| prefilter.kinds_so_far(bytes, searched, known));
+        self.draft.search(expander.prefilter());
     }
 
     /// The end of the header is answered; what comes without that, because nothing else could be agreed on, too.
@@ -168,29 +162,18 @@ impl Session {
         }
     }
 
-    fn unless(&self, quiet: u32) -> Step<'static> {
-        match self.agreed(quiet) {
-            true => Step::Wait,
-            false => Step::Say(Reply::Continue),
-        }
-    }
-
     fn forget(&mut self) {
         self.draft = Draft::default();
         self.skipped = false;
     }
 
     fn negotiate(&mut self, offer: Terms) -> Step<'static> {
-        let wanted = match self.is_full {
-            true => NONE_OF | option::NO_BODY | option::NO_FIELDS | option::QUIET_FIELDS,
-            false => {
-                NONE_OF
-                    | option::SKIP
-                    | option::QUIET_FIELDS
-                    | option::QUIET_BODY
-                    | option::LEADING_SPACE
-            }
-        };
+        let wanted = NONE_OF
+            | option::QUIET_FIELDS
+            | match self.is_full {
+                true => option::NO_BODY | option::NO_FIELDS,
+                false => option::SKIP | option::QUIET_BODY | option::LEADING_SPACE,
+            };
         self.can_change = offer.actions & ACTIONS == ACTIONS;
         let actions = match self.can_change && !self.is_full {
             true => ACTIONS,
