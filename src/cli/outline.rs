@@ -24,7 +24,7 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
         let indent = "  ".repeat(part.depth);
         let number = tree.number(id);
         let label = match id {
-            PartId::ROOT if number.is_empty() => "tree.original".to_owned(),
+            PartId::ROOT if number.is_empty() => "message".to_owned(),
             _ if number.is_empty() => "-".to_owned(),
             _ => number.clone(),
         };
@@ -32,7 +32,7 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
             Content::Leaf | Content::Opaque(_) => {
                 format!("{}, {} bytes", part.encoding.as_str(), part.body.len())
             }
-            Content::Message => "a tree.original".to_owned(),
+            Content::Message => "a message".to_owned(),
             Content::Multipart(_) => format!("{} parts", part.children.len()),
         };
         text.push_str(&format!(
