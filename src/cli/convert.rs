@@ -105,7 +105,6 @@ pub(super) struct Walk<'w> {
     pub(super) candidates: Candidates,
     /// The start of the sum of a dry run.
     pub(super) word: &'static str,
-    /// Options that would allow what was left are named for this policy.
     pub(super) policy: &'w Policy,
     pub(super) signals: &'w Signals,
 }
@@ -388,6 +387,7 @@ impl Walk<'_> {
 
     fn check_standard_streams(&self) -> Result<(), Error> {
         let from_standard = self.sources.iter().filter(|path| is_standard(path)).count();
+        let (is_several, form) = (self.sources.len() > 1, self.options.output_format);
         let problem = match self.output {
             None if from_standard > 0 && !self.args.in_place => {
                 "standard input has no name among several sources; name it on its own"
@@ -396,24 +396,17 @@ impl Walk<'_> {
                 "standard input cannot be replaced; name a file, or --output instead of --in-place"
             }
             _ if from_standard > 1 => "standard input can be read once only",
-            Some(output) if is_standard(output) && self.sources.len() > 1 => {
+            Some(output) if is_standard(output) && is_several => {
                 "--output - takes one source; name a folder for several"
             }
-            Some(_) if from_standard > 0 && self.sources.len() > 1 => {
+            Some(_) if from_standard > 0 && is_several => {
                 "standard input has no name in a folder; convert it on its own"
             }
-            Some(output)
-                if is_standard(output)
-                    && (self.options.by_label.is_some()
-                        || self.options.output_format == Format::Maildir) =>
-            {
+            Some(output) if !is_standard(output) => return Ok(()),
+            Some(_) if self.options.by_label.is_some() || form == Format::Maildir => {
                 "standard output takes one mbox or message; name a folder for the result"
             }
-            Some(output)
-                if is_standard(output)
-                    && self.options.output_format != Format::Mbox
-                    && self.sources.iter().any(|path| is_folder(path)) =>
-            {
+            Some(_) if form != Format::Mbox && self.sources.iter().any(|path| is_folder(path)) => {
                 "a folder cannot go to standard output; name a new folder, or say --output-format mbox"
             }
             _ => return Ok(()),
@@ -442,16 +435,15 @@ fn whole(path: &Path) -> PathBuf {
 }
 
 fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
+    let (messages, changed) = (summary.messages, summary.changed);
     match (options.effect, &args.output) {
         (Effect::DryRun, _) => "stopped; nothing was written".to_owned(),
-        (Effect::Write, None) => format!(
-            "stopped; {} messages changed, the rest as they were",
-            summary.changed
-        ),
-        (Effect::Write, Some(_)) => format!(
-            "stopped; {} messages written, {} of them changed, the rest not",
-            summary.messages, summary.changed
-        ),
+        (Effect::Write, None) => {
+            format!("stopped; {changed} messages changed, the rest as they were")
+        }
+        (Effect::Write, Some(_)) => {
+            format!("stopped; {messages} messages written, {changed} of them changed, the rest not")
+        }
     }
 }
 

@@ -55,10 +55,9 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     let policy = args.policy.policy();
     let cache = Cache::of(&args.policy, args.asking())?;
     let stdin = [Path::new("-").to_owned()];
-    let sources = if args.sources.is_empty() {
-        stdin.as_slice()
-    } else {
-        &args.sources
+    let sources = match args.sources.as_slice() {
+        [] => stdin.as_slice(),
+        sources => sources,
     };
     record::open(&cache, sources, &[])?;
     let expander = Expander::builder(args.asking_policy())
@@ -91,30 +90,26 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         recorder: cache.recorder.clone(),
         tells_rows: args.json,
     };
+    let url = base_url.clone();
+    let defaults = Options::default();
     let inspection = Inspection {
-        surveying: Surveying::new(
-            expanding,
-            larger_than,
-            base_url.clone(),
-            tells_embeds,
-            args.json,
-        ),
-        asking: args.asking(),
+        args,
+        surveying: Surveying::new(expanding, larger_than, url, tells_embeds, args.json),
         says: match (args.json, is_page_printed) {
             (true, _) => Says::Rows,
             (false, true) => Says::Nothing,
             (false, false) => Says::Text,
         },
-        tells_embeds,
-        volume: match args.verbose {
-            true => Volume::Verbose,
-            false => Volume::Normal,
-        },
         named: sources.len() > 1,
         options: args.compressed.added_to(Options {
             format: args.format,
             effect: Effect::DryRun,
-            ..Options::default()
+            // More than there are cores may wait for servers.
+            max_in_flight: match args.asking() {
+                Asking::Nobody => defaults.jobs,
+                _ => policy.limits.in_flight.max(defaults.jobs),
+            },
+            ..defaults
         }),
         is_of_mailbox: Cell::new(false),
         trouble: Cell::new(false),
@@ -228,12 +223,10 @@ enum Says {
     Nothing,
 }
 
-struct Inspection {
+struct Inspection<'i> {
+    args: &'i InspectArgs,
     surveying: Surveying,
-    asking: Asking,
     says: Says,
-    tells_embeds: bool,
-    volume: Volume,
     named: bool,
     options: Options,
     is_of_mailbox: Cell<bool>,
@@ -242,7 +235,7 @@ struct Inspection {
     start: Start,
 }
 
-impl Inspection {
+impl Inspection<'_> {
     fn policy(&self) -> &Policy {
         self.surveying.expanding.expander.policy()
     }
@@ -296,18 +289,12 @@ impl Inspection {
     }
 
     fn mailbox(&self, source: &Path, stream: Option<Opened>) -> Result<Totals, Error> {
-        let options = Options {
-            // More than there are cores may wait for servers.
-            max_in_flight: match self.asking {
-                Asking::Nobody => self.options.jobs,
-                _ => (self.policy().limits.in_flight).max(self.options.jobs),
-            },
-            ..self.options.clone()
-        };
-        let stop = Stop::default();
         let reporter = Reporter {
             display: Display::new(ProgressOption::Never, 0),
-            volume: self.volume,
+            volume: match self.args.verbose {
+                true => Volume::Verbose,
+                false => Volume::Normal,
+            },
             says_rows: false,
             policy: self.policy(),
             start: &self.start,
@@ -315,17 +302,11 @@ impl Inspection {
             several: self.named || is_folder(source),
             counts: Counts::new((self.says == Says::Rows).then_some(ReportFile::Stdout)),
         };
+        let (options, surveying, to) = (&self.options, &self.surveying, Output::Nowhere);
+        let stop = &Stop::default();
         let summary = match stream {
-            Some(opened) => convert_open(
-                opened,
-                source,
-                Output::Nowhere,
-                &options,
-                &self.surveying,
-                &reporter,
-                &stop,
-            ),
-            None => convert_in_place(source, &options, &self.surveying, &reporter, &stop),
+            Some(opened) => convert_open(opened, source, to, options, surveying, &reporter, stop),
+            None => convert_in_place(source, options, surveying, &reporter, stop),
         }?;
         if summary.damaged > 0 {
             self.trouble.set(true);
@@ -342,7 +323,7 @@ impl Inspection {
         let mut text = self.heading(source);
         text += &format!("{}, {} bytes\n", read(&summary), summary.bytes_in);
         text += &totals.table(false);
-        if self.tells_embeds {
+        if self.surveying.tells_embeds {
             text += &totals.forecast.lines(self.policy(), true);
         }
         print(text.as_bytes())?;
@@ -387,7 +368,7 @@ impl Inspection {
             let tree = scan(message, &policy.limits.scan());
             let mut text = self.heading(source);
             text += &outline(&tree, &said.report, policy);
-            if self.tells_embeds {
+            if self.surveying.tells_embeds {
                 text += &totals.forecast.lines(policy, false);
             }
             print(text.as_bytes())?;

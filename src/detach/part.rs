@@ -23,10 +23,7 @@ const NOT_QUOTABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'<
 /// The longest word of a URL parameter (RFC 2017 §3.1).
 const WORD: usize = 40;
 
-/// The content of a part, and how it was written.
-///
-/// # Errors
-/// Why the part could not come back as it is.
+/// The content of a part, and how it was written; or why the part could not come back as it is.
 pub(super) fn content_of(
     tree: &Tree<'_>,
     part: PartId,
@@ -43,11 +40,8 @@ pub(super) fn content_of(
     Ok((octets, wording))
 }
 
-/// The edits that put the reference in the part's place. In a rehearsal, which has no store, nothing of it is written: then a
-/// digest of nothing stands in, which is as long.
-///
-/// # Errors
-/// Why the part could not come back as it is.
+/// The edits that put the reference in the part's place, or why the part could not come back as it is. In a rehearsal, which
+/// has no store, nothing of it is written: then a digest of nothing stands in, which is as long.
 pub(super) fn edits(
     settings: &Settings,
     tree: &Tree<'_>,

@@ -138,7 +138,6 @@ fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
 type Change = (usize, Option<Field>, Option<Field>);
 
 impl Comparison<'_> {
-    /// The changes in the order of the output.
     fn changes(&self) -> Result<Vec<Change>, Left> {
         let mut place_of = moved(self.edits);
         let mut comes = fields(self.front, self.comes).peekable();

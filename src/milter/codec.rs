@@ -18,7 +18,6 @@ pub mod action {
     pub const ADD_FIELDS: u32 = 0x01;
     pub const CHANGE_BODY: u32 = 0x02;
     pub const CHANGE_FIELDS: u32 = 0x10;
-    /// The filter may say which macros it wants.
     pub const SET_MACROS: u32 = 0x100;
 }
 
@@ -64,17 +63,13 @@ impl From<Malformed> for io::Error {
     }
 }
 
-/// What a mail system and a filter agree on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terms {
     pub version: u32,
-    /// Of [`action`].
     pub actions: u32,
-    /// Of [`option`].
     pub options: u32,
 }
 
-/// What a mail system says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command<'p> {
     Negotiate(Terms),
@@ -82,7 +77,6 @@ pub enum Command<'p> {
     Macros(&'p [u8]),
     /// The message is at an end before its time, or there was none.
     Abort,
-    /// One header field: its name, and what stands behind the colon.
     Field {
         name: &'p [u8],
         value: &'p [u8],

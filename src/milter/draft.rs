@@ -14,7 +14,6 @@ use crate::span::{Newline, Span};
 /// Why a message goes on unchanged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Left {
-    /// Nothing in it is to be changed.
     AsItIs,
     /// It is too large, or would be: any change would leave it so.
     TooLarge(Detail),
@@ -41,7 +40,6 @@ pub struct Incoming {
     pub count: usize,
     /// The empty line behind them, once the message is whole.
     pub separator: Span,
-    /// What ends the lines of `bytes`.
     pub newline: Newline,
     /// How much of `bytes` was searched for words, and which kinds of them stand there.
     pub(super) searched: usize,

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::looked::{Looked, NamedSource, SourceKind};
 
-/// Sources that a command names, at most.
 const SOURCES: usize = 20;
 
 /// Endings of names that say how a file is packed.

@@ -5,7 +5,6 @@ use super::sheet::Page;
 use super::tally::{Counts, Host, Named, Type};
 use super::text::{class, option_size, size};
 
-/// Bars of a plot, at most.
 const BARS: usize = 12;
 
 impl Page<'_> {

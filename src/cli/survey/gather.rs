@@ -27,7 +27,6 @@ use crate::store::Key;
 /// So much of a From field is read, in octets.
 const LONGEST_FROM: usize = 4 << 10;
 
-/// Looks at every message, besides what a forecast says of it.
 pub struct Surveying {
     pub expanding: Expanding,
     detacher: Detacher,
@@ -35,12 +34,10 @@ pub struct Surveying {
     now: SystemTime,
     /// Whether `--embed` was given, or pictures are only asked for.
     pub tells_embeds: bool,
-    /// Whether attachments and pictures of the mail are listed.
     pub lists: bool,
 }
 
 impl Surveying {
-    /// `base_url` is what the URLs of the store would begin with.
     pub fn new(
         expanding: Expanding,
         larger_than: u64,

@@ -17,7 +17,6 @@ pub enum Group {
     Outcome,
 }
 
-/// A source, and what can be done with it.
 pub struct NamedSource {
     pub name: String,
     pub kind: SourceKind,
@@ -35,7 +34,6 @@ pub enum SourceKind {
     Nameless,
 }
 
-/// How mail was looked at.
 pub struct Looked<'l> {
     pub larger_than: u64,
     /// What the URLs of a store would begin with.

@@ -22,7 +22,6 @@ use super::text::{option_size, size};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page.
 pub fn page(survey: &Survey, looked: &Looked<'_>) -> String {
     let mut page = Page {
         html: String::from(BEGIN),

@@ -32,7 +32,6 @@ pub(super) fn grouped(number: u64) -> String {
     grouped
 }
 
-/// One bar of a plot that lies.
 pub(super) struct Bar {
     pub(super) name: String,
     pub(super) value: u64,

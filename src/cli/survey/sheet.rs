@@ -10,10 +10,8 @@ use super::plot::{escaped, grouped, marked};
 use super::sum::Survey;
 use super::tally::{Counts, Named};
 
-/// Rows of a table, at most.
 pub const ROWS: usize = 30;
 
-/// A page while it is written.
 pub struct Page<'p> {
     pub html: String,
     pub survey: &'p Survey,
@@ -21,7 +19,6 @@ pub struct Page<'p> {
 }
 
 impl Page<'_> {
-    /// Appends HTML.
     pub fn add(&mut self, html: &str) {
         self.html.push_str(html);
         self.html.push('\n');

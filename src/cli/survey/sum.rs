@@ -17,7 +17,6 @@ const OBJECTS: usize = 1 << 20;
 /// Where the classes of sizes begin that attachments are sorted into, in octets.
 pub const SIZES: [u64; 6] = [0, 10 << 10, 100 << 10, 1 << 20, 10 << 20, 100 << 20];
 
-/// What is in one message, or in many.
 #[derive(Default, Debug)]
 pub struct Survey {
     pub mailboxes: u64,
@@ -67,7 +66,6 @@ pub struct Dates {
     pub insane: u64,
 }
 
-/// What `detach` would do.
 #[derive(Default, Debug)]
 pub struct Detach {
     /// Attachments that are large enough, as they are in the mail.
@@ -89,7 +87,6 @@ pub struct Detach {
 }
 
 impl Survey {
-    /// Adds the counts of others.
     pub fn add(&mut self, mut other: Self) {
         let alone = [self.alone(), other.alone()];
         for (sender, year, counts) in alone.into_iter().flatten() {
@@ -143,7 +140,6 @@ impl Survey {
         Some((sender, year, counts))
     }
 
-    /// Attachments that the mail itself shows.
     pub fn shown(&self) -> Amount {
         let mut sum = Amount::default();
         self.inline.iter().for_each(|it| sum.add(it));
@@ -175,7 +171,6 @@ fn in_words<S: Serializer>(date: &Option<i64>, serializer: S) -> Result<S::Ok, S
 }
 
 impl Dates {
-    /// One more message with this date.
     pub fn count(&mut self, date: i64) {
         self.first = Some(self.first.map_or(date, |first| first.min(date)));
         self.last = Some(self.last.map_or(date, |last| last.max(date)));

@@ -11,13 +11,10 @@ pub const LONGEST_NAME: usize = 255;
 
 /// What can be added up.
 pub trait Counts: Default {
-    /// What the columns are called.
     const NAMES: &'static [&'static str];
 
-    /// Adds the counts of others.
     fn add(&mut self, other: &Self);
 
-    /// What a table tells of it.
     fn columns(&self) -> Vec<u64>;
 }
 
@@ -34,7 +31,7 @@ impl Counts for u64 {
 }
 
 macro_rules! counts {
-    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $field:ident,)* }) => {
+    ($($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $field:ident,)* })*) => {$(
         $(#[$about])*
         #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
         pub struct $name { $($(#[$of])* pub $field: u64,)* }
@@ -50,34 +47,26 @@ macro_rules! counts {
                 vec![$(self.$field),*]
             }
         }
-    };
+    )*};
 }
 
 counts! {
     /// So many, with so many octets.
     Amount { count, octets, }
-}
 
-counts! {
     /// The messages of one year.
     Year { messages, octets, attachments, attachment_octets, pictures, references, }
-}
 
-counts! {
     /// What refers to one host, and what it answered.
     Host { pictures, trackers, references, alive, dead, archived, lost, refused, }
-}
 
-counts! {
     /// The attachments of one media type; `large` are those that `detach` looks at.
     Type {
         attachments, octets, large, large_octets, leave, leave_octets,
         /// Of the attachments, those that the mail itself shows.
         inline, inline_octets,
     }
-}
 
-counts! {
     /// Places of documents that show a picture.
     Pictures {
         /// From the web, trackers not counted.
@@ -91,9 +80,7 @@ counts! {
         /// By other schemes, or relative to nothing.
         elsewhere,
     }
-}
 
-counts! {
     /// Links of all kinds, in HTML and CSS.
     Links {
         documents,
@@ -106,9 +93,7 @@ counts! {
         /// Relative ones that mean a part of the mail.
         to_parts,
     }
-}
 
-counts! {
     /// What was asked, and what came of it.
     Probe {
         alive,
@@ -134,12 +119,10 @@ pub fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
 }
 
 impl Host {
-    /// How often mail refers to it.
     pub fn weight(&self) -> u64 {
         self.pictures + self.trackers + self.references
     }
 
-    /// Adds what one source of it answered.
     pub fn answered(&mut self, answer: &Probe) {
         self.alive += answer.alive;
         self.dead += answer.dead;
@@ -219,7 +202,6 @@ impl<C: Counts> Named<C> {
         self.names.iter().map(|(name, counts)| (&**name, counts))
     }
 
-    /// The sum of the names that are not counted apart.
     pub fn others(&self) -> Option<&C> {
         self.others.as_ref()
     }

@@ -8,7 +8,6 @@ use super::looked::{Group, Looked};
 use super::sum::{SIZES, Survey, day};
 use super::tally::{Amount, Counts, Host, Named, Type};
 
-/// Most lines of one table.
 const LINES: usize = 40;
 
 /// `1.5 MiB`: octets in the units that options take, powers of 1024.
@@ -44,7 +43,6 @@ pub(super) fn class(number: usize) -> String {
     }
 }
 
-/// The survey of all sources.
 pub fn lines(survey: &Survey, looked: &Looked<'_>) -> String {
     let mut text = String::new();
     let _ = write_all(&mut text, survey, looked);
