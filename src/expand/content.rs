@@ -107,9 +107,9 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
     let source_type = media_type.declared_essence().map(str::to_owned);
     let octets = Octets::shared(octets);
     Ok(Obtained {
-        parameters: named_parameters(media_type.parameters(), source_type.as_deref(), body).into(),
+        parameters: named_parameters(&media_type.parameters, source_type.as_deref(), body).into(),
         source_type,
-        ..Obtained::of(media_type.essence(), octets, Came::in_message())
+        ..Obtained::of(&media_type.essence, octets, Came::in_message())
     })
 }
 

@@ -1,23 +1,16 @@
-//! Which base holds here: the draft's §5.1, innermost first, one entity at a time.
+//! Which base holds here: the draft's §5.1, innermost first, one entity at a time, from the outside in.
 //!
-//! * [`header_base_value`] reads a Content-Base or Content-Location value.
-//! * [`Base`] is a base and where it comes from. Walking a message from the outside in,
-//!   [`Base::of_entity`] gives each part's base from the one around it, and
-//!   [`Base::of_document`] that of an HTML document with `<base href>`.
-//! * [`THIS_MESSAGE`] is the base of those that have none (RFC 2557 §5): good for finding
-//!   siblings by their relative Content-Location, and for nothing else.
-//!
-//! Pure: values come in as bytes, no tree is known here. Not done: RFC 822 comments in the two
+//! Values come in as bytes, no tree is known here. Not done: RFC 822 comments in the two
 //! fields (`(` may stand in a URL), and values of more than [`VALUE_LIMIT`] bytes.
 
 use std::borrow::Cow;
 
-use super::url::{
-    Reference, Relation, relation, resolve, resolve_as_browser, scheme_and_rest, unwrapped,
-};
+use super::url::{NETWORK_SCHEMES, Reference, Relation};
+use super::url::{relation, resolve, resolve_as_browser, scheme_and_rest, unwrapped};
 use crate::mime::encoded_words::decoded_words;
 
-/// The base of a message that declares none (RFC 2557 §5).
+/// The base of a message that declares none (RFC 2557 §5): good for finding siblings by their relative
+/// Content-Location, and for nothing else.
 pub const THIS_MESSAGE: &str = "thismessage:/";
 
 /// Longest field value, in bytes, that is read as a URL: servers take no more, and the base of a
@@ -34,7 +27,6 @@ pub struct Base {
 }
 
 impl Base {
-    /// The base of a message that declares none: [`THIS_MESSAGE`].
     pub fn this_message() -> Self {
         Self {
             url: THIS_MESSAGE.to_owned(),
@@ -42,24 +34,19 @@ impl Base {
         }
     }
 
-    /// The base of what was retrieved from `url` (after redirects); nothing if the URL can be no
-    /// base, as a `data:` URL.
+    /// The base of what was retrieved from `url`, after redirects.
     pub fn of_retrieval(url: &str) -> Option<Self> {
-        is_usable(url).then(|| Self {
-            url: url.to_owned(),
-            origin: "the URL it was retrieved from".into(),
-        })
+        Self::usable(url.to_owned(), "the URL it was retrieved from".into())
     }
 
-    /// The base that holds in an entity's header fields and for what it encloses.
-    ///
-    /// `enclosing` is the base of the entity around it; for retrieved content, that is
-    /// [`Base::of_retrieval`]. The two values are those of the fields, unchanged, folded or not. First
-    /// the Content-Base, which must be absolute; else the Content-Location, which may be relative
-    /// to `enclosing`, or to [`THIS_MESSAGE`] if there is none; else `enclosing` itself. The caller
-    /// finds the fields; of several with one name it should give the first.
-    ///
-    /// A value that can be no base is skipped: see [`is_usable`].
+    /// None if the URL [can be no base](is_usable).
+    fn usable(url: String, origin: Cow<'static, str>) -> Option<Self> {
+        is_usable(&url).then_some(Self { url, origin })
+    }
+
+    /// The base that holds in an entity's header fields and for what it encloses: first the Content-Base, which must
+    /// be absolute; else the Content-Location, which may be relative to the base of the entity around it, or to
+    /// [`THIS_MESSAGE`] if there is none; else `enclosing` itself. A value that can be no base is skipped.
     pub fn of_entity(
         enclosing: Option<&Self>,
         content_base: Option<&[u8]>,
@@ -71,20 +58,15 @@ impl Base {
                 "" => "the message".to_owned(),
                 part => format!("part {part}"),
             };
-            is_usable(&url).then(|| Self {
-                url,
-                origin: format!("{field} of {entity}").into(),
-            })
+            Self::usable(url, format!("{field} of {entity}").into())
         };
         let declared = || of_field("Content-Base", header_base_value(content_base?)?);
         let located = || of_field("Content-Location", location(enclosing, content_location?)?);
         declared().or_else(located).or_else(|| enclosing.cloned())
     }
 
-    /// The base that holds for the links of an HTML document. `href` is that of its first `<base>`
-    /// that has one, entities decoded; `entity` is the base that holds without it.
-    ///
-    /// As in browsers, the href may be relative to `entity`. One that can be no base, and a
+    /// The base that holds for the links of an HTML document, whose first `<base>` says `href`; `entity` is the one
+    /// that holds without it. As in browsers, the href may be relative to `entity`. One that can be no base, and a
     /// relative one without `entity`, count as absent.
     pub fn of_document(entity: Option<&Self>, href: &str) -> Option<Self> {
         let around = entity.map_or(THIS_MESSAGE, |entity| &entity.url);
@@ -93,25 +75,18 @@ impl Base {
             Relation::Relative if entity.is_none() => None,
             Relation::Relative | Relation::Absolute => resolve_as_browser(around, href).ok(),
         };
-        let declared = meant.filter(|url| is_usable(url)).map(|url| Self {
-            url,
-            origin: "the document's <base href>".into(),
-        });
-        declared.or_else(|| entity.cloned())
+        let declared = |url| Self::usable(url, "the document's <base href>".into());
+        meant.and_then(declared).or_else(|| entity.cloned())
     }
 
-    /// Whether the base only serves to find siblings (RFC 2557 §5): what is resolved against it
-    /// must not be written into a message.
+    /// What is resolved against such a base must not be written into a message.
     pub fn is_within_message(&self) -> bool {
         Reference::split(&self.url).has_scheme("thismessage")
     }
 }
 
-/// The absolute form of a Content-Location, for a base or for comparing it with links. A relative
-/// one is resolved against `enclosing`, the base of the entity *around* the part (or, with a Content-Base,
-/// that one), or against [`THIS_MESSAGE`].
-///
-/// Nothing if the value is empty or cannot be resolved.
+/// The absolute form of a Content-Location, for a base or for comparing it with links. `enclosing` is the base of the
+/// entity *around* the part (or, with a Content-Base, that one).
 pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
     let value = header_base_value(value)?;
     if is_drive(&value) {
@@ -124,23 +99,17 @@ pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
 /// Whether a URL can be a base: it has a scheme, it is hierarchical (a `/` follows the scheme), and
 /// it is no script and no data.
 ///
-/// Deviation: the draft asks for a scheme only. `cid:x`, `mailto:x` and `C:\x` have one, and
-/// nothing can be relative to them. Taken as a base, they would hide one further out that works, so
-/// they are skipped.
+/// Deviation: the draft asks for a scheme only. `cid:x`, `mailto:x` and `C:\x` have one, and nothing can be relative
+/// to them. As a base, they would hide one further out that works.
 pub fn is_usable(url: &str) -> bool {
     let reference = Reference::split(url);
-    let needs_host = ["http", "https", "ftp", "ws", "wss"]
-        .iter()
-        .any(|name| reference.has_scheme(name));
-    let located = if needs_host {
-        reference.authority.is_some_and(|host| !host.is_empty())
-    } else {
-        reference.authority.is_some() || reference.path.starts_with('/')
+    let has_any = |names: &[&str]| names.iter().any(|name| reference.has_scheme(name));
+    let is_located = match reference.authority {
+        Some(host) => !host.is_empty() || !has_any(&NETWORK_SCHEMES),
+        None => reference.path.starts_with('/') && !has_any(&NETWORK_SCHEMES),
     };
-    let inert = ["javascript", "vbscript", "data"]
-        .iter()
-        .any(|name| reference.has_scheme(name));
-    scheme_and_rest(url).is_some() && !is_drive(url) && located && !inert
+    let is_inert = has_any(&["javascript", "vbscript", "data"]);
+    scheme_and_rest(url).is_some() && !is_drive(url) && is_located && !is_inert
 }
 
 /// `C:\x`, `c:/x`: a path on a disk of Windows, not a scheme of one letter.
@@ -148,14 +117,11 @@ fn is_drive(url: &str) -> bool {
     matches!(url.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic())
 }
 
-/// The URL reference in the value of a Content-Base or Content-Location field.
+/// The URL reference in the value of a Content-Base or Content-Location field, folds and all.
 ///
-/// `raw` is what stands behind the field's colon, folds and all. Encoded-words are decoded
-/// (RFC 2047 does not let them stand in such a field, RFC 2557 §4.4.1 does), all
+/// Encoded-words are decoded (RFC 2047 does not let them stand in such a field, RFC 2557 §4.4.1 does), all
 /// white space is ignored, enclosing `""`, `<>` and a leading `URL:` are dropped, in any order.
-///
-/// Nothing if that leaves nothing, if it is not UTF-8, holds a control character, or is longer
-/// than [`VALUE_LIMIT`].
+/// None if that leaves nothing, if it is not UTF-8, or holds a control character.
 pub fn header_base_value(raw: &[u8]) -> Option<String> {
     if raw.len() > VALUE_LIMIT {
         return None;

@@ -1,13 +1,11 @@
 //! Where URLs stand in CSS: `url()`, `src()`, `@import`, the strings of `image-set()`.
 //!
 //! A scanner over bytes that follows the tokenizer of CSS Syntax Level 3 §4.3 as far as it decides
-//! what is a comment, a string, a name and a URL. It is our own because `cssparser` reads `&str`
-//! only, while style sheets in mail come in any charset: a copy in UTF-8 would lose the offsets.
-//! `cssparser` is the oracle of the tests.
+//! what is a comment, a string, a name and a URL. It is our own because `cssparser`, the oracle of the tests, reads
+//! `&str` only, while style sheets in mail come in any charset: a copy in UTF-8 would lose the offsets.
 //!
-//! It locates; it neither parses rules nor judges whether a declaration is valid. Not links:
-//! `@namespace` names, strings elsewhere, `url()` in comments and strings, URLs that the tokenizer
-//! calls bad. See [`value`](super::value) on charsets.
+//! It neither parses rules nor judges whether a declaration is valid. Not links: `@namespace` names, strings
+//! elsewhere, `url()` in comments and strings, URLs that the tokenizer calls bad.
 
 use std::ops::Range;
 
@@ -19,7 +17,7 @@ use super::srcset::is_blank;
 use super::value::{Grammar, ImageSet, LinkValue, Markup, Role};
 use crate::span::Span;
 
-/// The URLs of a style sheet, in order. Total and linear in its length.
+/// The URLs of a style sheet, in order.
 pub fn locate(css: &[u8]) -> Links {
     let mut links = Links::default();
     scan(css, Markup::StyleSheet, |link| links.push(link));
@@ -48,19 +46,15 @@ pub(super) fn scan(css: &[u8], markup: Markup, found: impl FnMut(LinkValue)) {
 /// A cheap test that spares most style sheets the scan. It holds because names without a backslash are
 /// written out.
 fn may_hold_links(css: &[u8]) -> bool {
-    let ends_with = |text: &[u8], end: &[u8]| {
-        text.len() >= end.len()
-            && text
-                .get(text.len() - end.len()..)
-                .is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+    let is_written = |start: Option<usize>, word: &[u8]| {
+        let written = start.and_then(|start| css.get(start..start + word.len()));
+        written.is_some_and(|written| written.eq_ignore_ascii_case(word))
     };
-    memchr_iter(b'(', css).any(|at| {
-        let before = css.get(..at).unwrap_or_default();
-        ends_with(before, b"url") || ends_with(before, b"src") || ends_with(before, b"image-set")
-    }) || memchr_iter(b'@', css).any(|at| {
-        css.get(at + 1..at + 7)
-            .is_some_and(|word| word.eq_ignore_ascii_case(b"import"))
-    }) || memchr(b'\\', css).is_some()
+    let ends_at = |at: usize, name: &[u8]| is_written(at.checked_sub(name.len()), name);
+    let functions = [&b"url"[..], b"src", b"image-set"];
+    memchr_iter(b'(', css).any(|at| functions.iter().any(|name| ends_at(at, name)))
+        || memchr_iter(b'@', css).any(|at| is_written(Some(at + 1), b"import"))
+        || memchr(b'\\', css).is_some()
 }
 
 /// What a string at this place means.
@@ -104,16 +98,12 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                 // In front of names: the dashes of these two could begin one.
                 b'-' if self.rest(self.at).starts_with(b"-->") => self.skip_token(3),
                 b'<' if self.rest(self.at).starts_with(b"<!--") => self.skip_token(4),
-                _ if self.starts_number() => {
-                    self.number();
-                    self.awaits = Awaits::Nothing;
-                }
+                _ if self.starts_number() => self.number(),
                 _ if self.starts_name(0) => self.name_or_function(),
                 b'@' if self.starts_name(1) => self.at_keyword(),
                 b'#' => {
-                    self.at += 1;
+                    self.skip_token(1);
                     self.skip_name();
-                    self.awaits = Awaits::Nothing;
                 }
                 _ => self.delimiter(byte),
             }
@@ -126,8 +116,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
     }
 
     fn delimiter(&mut self, byte: u8) {
-        self.at += 1;
-        self.awaits = Awaits::Nothing;
+        self.skip_token(1);
         match byte {
             b'(' => self.depth += 1,
             b')' => {
@@ -153,38 +142,30 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
     }
 
     fn at_keyword(&mut self) {
-        let start = self.at + 1;
-        self.at = start;
-        self.skip_name();
-        self.awaits = Awaits::Nothing;
-        if self.is_named(start, b"import") {
+        self.skip_token(1);
+        let name = self.skip_name();
+        if self.name_is(name, b"import") {
             self.awaits = Awaits::Import;
-        } else if self.is_named(start, b"namespace") {
+        } else if self.name_is(name, b"namespace") {
             self.is_namespace = true;
-        } else if self.is_named(start, b"font-face") {
+        } else if self.name_is(name, b"font-face") {
             self.font_face.get_or_insert(0);
         }
     }
 
     fn name_or_function(&mut self) {
-        let start = self.at;
-        self.skip_name();
-        let import = self.awaits == Awaits::Import;
-        self.awaits = Awaits::Nothing;
+        let name = self.skip_name();
+        let is_import = std::mem::replace(&mut self.awaits, Awaits::Nothing) == Awaits::Import;
         if self.peek(0) != Some(b'(') {
             return;
         }
-        let name_end = self.at;
         self.at += 1;
-        let name = Span::new(start, name_end);
         if self.name_is(name, b"url") {
-            let place = if import { "@import" } else { "url()" };
-            self.url(place);
-            return;
+            return self.url(if is_import { "@import" } else { "url()" });
         }
         self.depth += 1;
         if self.name_is(name, b"src") {
-            self.awaits = Awaits::Argument(if import { "@import" } else { "src()" });
+            self.awaits = Awaits::Argument(if is_import { "@import" } else { "src()" });
         } else if self.image_set.is_none()
             && (self.name_is(name, b"image-set") || self.name_is(name, b"-webkit-image-set"))
         {
@@ -195,7 +176,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
 
     /// What follows `url(`: §4.3.6, consume a url token.
     fn url(&mut self, place: &'static str) {
-        self.skip_blanks();
+        self.skip_while(is_blank);
         if matches!(self.peek(0), Some(b'"' | b'\'')) {
             self.depth += 1;
             self.awaits = Awaits::Argument(place);
@@ -214,7 +195,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
             }
         }
         let end = self.at;
-        self.skip_blanks();
+        self.skip_while(is_blank);
         match self.peek(0) {
             None => {}
             Some(b')') => self.at += 1,
@@ -226,34 +207,32 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
     fn bad_url(&mut self) {
         while let Some(byte) = self.peek(0) {
             match byte {
-                b')' => {
-                    self.at += 1;
-                    return;
-                }
                 b'\\' if self.is_escape(0) => self.skip_escape(),
                 _ => self.at += 1,
+            }
+            if byte == b')' {
+                return;
             }
         }
     }
 
     fn string(&mut self, quote: u8) {
-        let start = self.at + 1;
-        self.at = start;
         let awaits = std::mem::replace(&mut self.awaits, Awaits::Nothing);
-        loop {
-            match self.peek(0) {
-                None => break,
+        self.at += 1;
+        let start = self.at;
+        while let Some(byte) = self.peek(0) {
+            match byte {
                 // At the very end a backslash means nothing in a string, in a URL U+FFFD.
-                Some(b'\\') if self.peek(1).is_none() => break,
-                Some(byte) if byte == quote => break,
+                b'\\' if self.peek(1).is_none() => break,
+                _ if byte == quote => break,
                 // A bad string: it ends in front of the line end.
-                Some(b'\n' | b'\r' | 0x0C) => return,
-                Some(b'\\') if self.is_escape(0) => self.skip_escape(),
-                Some(b'\\') => {
+                b'\n' | b'\r' | 0x0C => return,
+                b'\\' if self.is_escape(0) => self.skip_escape(),
+                b'\\' => {
                     self.at += 1;
                     self.skip_line_end();
                 }
-                Some(_) => self.at += 1,
+                _ => self.at += 1,
             }
         }
         let end = self.at;
@@ -268,34 +247,34 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
     }
 
     fn report(&mut self, range: Range<usize>, grammar: Grammar, place: &'static str) {
-        if !self.is_namespace {
-            let role = match self.font_face {
-                _ if place == "@import" => Role::StyleSheet,
-                Some(1..) => Role::Font,
-                _ => Role::Picture,
-            };
-            // A string in `url()` or `src()` is one parenthesis deeper.
-            let around = match grammar {
-                Grammar::CssString(_) if place != "image-set()" => self.depth.checked_sub(1),
-                _ => Some(self.depth),
-            };
-            let image_set = match self.image_set {
-                Some(_) if self.image_set == around => {
-                    std::mem::replace(&mut self.option, ImageSet::Further)
-                }
-                _ => ImageSet::Outside,
-            };
-            (self.found)(LinkValue {
-                span: Span::new(range.start, range.end),
-                markup: self.markup,
-                grammar,
-                place,
-                role,
-                hidden: false,
-                image_set,
-                opens_tag: true,
-            });
+        if self.is_namespace {
+            return;
         }
+        let role = match self.font_face {
+            _ if place == "@import" => Role::StyleSheet,
+            Some(1..) => Role::Font,
+            _ => Role::Picture,
+        };
+        // A string in `url()` or `src()` is one parenthesis deeper.
+        let around = match grammar {
+            Grammar::CssString(_) if place != "image-set()" => self.depth.checked_sub(1),
+            _ => Some(self.depth),
+        };
+        let image_set = if self.image_set.is_some() && self.image_set == around {
+            std::mem::replace(&mut self.option, ImageSet::Further)
+        } else {
+            ImageSet::Outside
+        };
+        (self.found)(LinkValue {
+            span: Span::new(range.start, range.end),
+            markup: self.markup,
+            grammar,
+            place,
+            role,
+            hidden: false,
+            image_set,
+            opens_tag: true,
+        });
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {
@@ -306,8 +285,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         self.css.get(from..).unwrap_or_default()
     }
 
-    fn skip_blanks(&mut self) {
-        while self.peek(0).is_some_and(is_blank) {
+    fn skip_while(&mut self, holds: impl Fn(u8) -> bool) {
+        while self.peek(0).is_some_and(&holds) {
             self.at += 1;
         }
     }
@@ -342,15 +321,10 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
 
     /// §4.3.9
     fn starts_name(&self, ahead: usize) -> bool {
+        let at_start = |at| self.peek(at).is_some_and(is_name_start) || self.is_escape(at);
         match self.peek(ahead) {
-            Some(b'-') => {
-                self.peek(ahead + 1)
-                    .is_some_and(|byte| byte == b'-' || is_name_start(byte))
-                    || self.is_escape(ahead + 1)
-            }
-            Some(b'\\') => self.is_escape(ahead),
-            Some(byte) => is_name_start(byte),
-            None => false,
+            Some(b'-') => self.peek(ahead + 1) == Some(b'-') || at_start(ahead + 1),
+            _ => at_start(ahead),
         }
     }
 
@@ -367,18 +341,18 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
 
     /// A number with its unit: in `1url(x)` the name is a unit.
     fn number(&mut self) {
-        self.at += 1;
-        self.skip_digits();
-        let digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
-        if self.peek(0) == Some(b'.') && digit(self.peek(1)) {
+        let is_digit = |byte: u8| byte.is_ascii_digit();
+        self.skip_token(1);
+        self.skip_while(is_digit);
+        if self.peek(0) == Some(b'.') && self.peek(1).is_some_and(is_digit) {
             self.at += 1;
-            self.skip_digits();
+            self.skip_while(is_digit);
         }
         if matches!(self.peek(0), Some(b'e' | b'E')) {
             let sign = usize::from(matches!(self.peek(1), Some(b'+' | b'-')));
-            if digit(self.peek(1 + sign)) {
+            if self.peek(1 + sign).is_some_and(is_digit) {
                 self.at += 1 + sign;
-                self.skip_digits();
+                self.skip_while(is_digit);
             }
         }
         if self.starts_name(0) {
@@ -386,27 +360,19 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    fn skip_digits(&mut self) {
-        while self.peek(0).is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
-    }
-
     /// §4.3.11
-    fn skip_name(&mut self) {
+    fn skip_name(&mut self) -> Span {
+        let start = self.at;
         while let Some(byte) = self.peek(0) {
             if is_name_start(byte) || byte.is_ascii_digit() || byte == b'-' {
                 self.at += 1;
             } else if self.is_escape(0) {
                 self.skip_escape();
             } else {
-                return;
+                break;
             }
         }
-    }
-
-    fn is_named(&self, start: usize, name: &[u8]) -> bool {
-        self.name_is(Span::new(start, self.at), name)
+        Span::new(start, self.at)
     }
 
     fn name_is(&self, written: Span, name: &[u8]) -> bool {

@@ -63,19 +63,8 @@ fn line_end(text: &[u8], counts: impl Fn(u8) -> bool) -> usize {
     }
 }
 
-/// Writes a URL for `url(...)` without quotes.
-pub(super) fn escape_url(url: &[u8], markup: Markup) -> Vec<u8> {
-    escape(url, markup, |byte| {
-        matches!(byte, b'"' | b'\'' | b'(' | b')' | b'\\')
-    })
-}
-
-/// Writes a URL for a string in that quote.
-pub(super) fn escape_string(url: &[u8], quote: u8, markup: Markup) -> Vec<u8> {
-    escape(url, markup, |byte| byte == quote || byte == b'\\')
-}
-
-fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {
+/// Writes a URL with a backslash before each of the `special` characters and itself.
+pub(super) fn escape(url: &[u8], markup: Markup, special: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(url.len() + 8);
     let mut before = 0;
     for &byte in url {
@@ -91,7 +80,7 @@ fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {
         } else if byte <= b' ' || byte == 0x7F || is_markup {
             out.extend_from_slice(format!("\\{byte:x} ").as_bytes());
         } else {
-            if special(byte) {
+            if byte == b'\\' || special.contains(&byte) {
                 out.push(b'\\');
             }
             out.push(byte);

@@ -1,24 +1,18 @@
 //! `data:` URLs: RFC 2397, read with the algorithm of WHATWG Fetch (§data: URL processor), which is
 //! where Sapin's draft ended up.
 //!
-//! A [`DataUrl`] borrows the URL as the mail had it, folded words and all; nothing is copied until
-//! [`DataUrl::decode`], which allocates the body once. This module fetches nothing, judges no
-//! policy but the limit it is given, and writes no header field: it hands out decoded pairs.
+//! The questions that Sapin's draft left open, and Fetch's answers:
 //!
-//! The questions that Sapin's draft left open, and the answers here:
-//!
-//! * *A comma in a quoted string?* The first comma splits, quoted or not (Fetch): of
+//! * *A comma in a quoted string?* The first comma splits, quoted or not: of
 //!   `text/plain;foo="bar,baz";charset=utf8,body` the data is `baz";charset=utf8,body`.
 //! * *How strictly does `;base64` match?* It must end the media type, in any case, white space
 //!   ignored; `%62ase64` is not it.
 //! * *Which base64 is invalid?* WHATWG's forgiving-base64 decides, after percent-decoding: white
-//!   space is ignored, every other byte outside the alphabet is a failure, so is a lone last symbol.
-//! * *The URL and filename safe alphabet, or a mix?* A failure, both.
-//! * *Padding?* None at all or exactly the right amount; bits left over are dropped.
+//!   space is ignored, every other byte outside the alphabet is a failure (also the URL and filename safe one's), so is a
+//!   lone last symbol. Padding is absent or exact; bits left over are dropped.
 //! * *The query?* `?` is a byte of the data like any other; only a fragment is cut.
 //! * *No media type?* `text/plain;charset=US-ASCII`; parameters alone belong to `text/plain`. A
 //!   media type that cannot be read counts as none.
-//! * *A length limit?* None but the caller's.
 //!
 //! Deviations from Fetch, all wanted by the mail documents:
 //!
@@ -33,7 +27,6 @@
 //! 4. Parameters beyond the `MAX_PARAMETERS`th are dropped.
 
 mod body;
-mod folding;
 mod media_type;
 
 use std::borrow::Cow;
@@ -41,8 +34,7 @@ use std::borrow::Cow;
 use memchr::memchr2;
 use percent_encoding::percent_encode_byte;
 
-use self::body::{decode_base64, pieces};
-use self::folding::{is_folding, skip_folding};
+use self::body::{decode_base64, is_folding, pieces, skip_folding};
 #[cfg(any(test, feature = "internals"))]
 pub use self::media_type::MAX_PARAMETERS;
 pub use self::media_type::MediaTypeText;
@@ -61,7 +53,6 @@ pub enum DataUrlError {
     TooLarge { size: u64, limit: u64 },
 }
 
-/// A `data:` URL taken apart, its data not yet decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataUrl<'a> {
     /// What stands before the comma, `;base64` and white space removed; octets that a URL cannot
@@ -74,30 +65,31 @@ pub struct DataUrl<'a> {
 }
 
 impl<'a> DataUrl<'a> {
-    /// Splits `url` at its first comma. Time is linear in what stands before the comma.
-    ///
-    /// `url` is the URL or the raw content of a folded parameter, with its blanks and line ends;
-    /// surrounding controls and blanks are ignored, quotes and `<>` are the caller's to remove.
+    /// Splits `url`, which may be the raw content of a folded parameter, at its first comma. Time is linear in what
+    /// stands before the comma. Surrounding controls and blanks are ignored, quotes and `<>` are the caller's to remove.
     ///
     /// # Errors
     /// [`DataUrlError::NotADataUrl`] and [`DataUrlError::NoComma`].
     pub fn parse(url: &'a [u8]) -> Result<Self, DataUrlError> {
         let after_colon = strip_scheme(trim_controls(url)).ok_or(DataUrlError::NotADataUrl)?;
-        let (header, body) = match memchr2(b',', b'#', after_colon) {
-            Some(at) => match after_colon.split_at(at) {
-                (header, [b',', body @ ..]) => (header, body),
-                _ => return Err(DataUrlError::NoComma),
-            },
-            None => return Err(DataUrlError::NoComma),
+        let end = memchr2(b',', b'#', after_colon).unwrap_or(after_colon.len());
+        let (header, [b',', body @ ..]) = after_colon.split_at(end) else {
+            return Err(DataUrlError::NoComma);
         };
-        let declared = header_text(header);
-        let length = without_base64_suffix(&declared);
+        let mut declared = header_text(header);
+        let media_type = declared.len().checked_sub(";base64".len());
+        let media_type = media_type.filter(|&at| {
+            let suffix = declared.get(at..);
+            suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(";base64"))
+        });
+        match (&mut declared, media_type) {
+            (Cow::Borrowed(text), Some(length)) => *text = text.get(..length).unwrap_or_default(),
+            (Cow::Owned(text), Some(length)) => text.truncate(length),
+            (_, None) => {}
+        }
         Ok(Self {
-            is_base64: length.is_some(),
-            declared: match length {
-                None => declared,
-                Some(length) => truncated(declared, length),
-            },
+            declared,
+            is_base64: media_type.is_some(),
             body,
         })
     }
@@ -108,9 +100,6 @@ impl<'a> DataUrl<'a> {
     }
 
     /// An upper bound of the decoded size in octets, without looking at the data.
-    ///
-    /// White space, escapes, padding and a fragment make the true size smaller; folding in words
-    /// of 40 alone by a fifteenth.
     pub fn decoded_len_estimate(&self) -> u64 {
         let length = self.body.len() as u64;
         match self.is_base64 {
@@ -130,13 +119,8 @@ impl<'a> DataUrl<'a> {
         decoded_from(symbols.sum())
     }
 
-    /// The content. One allocation, of [`decoded_len_estimate`](Self::decoded_len_estimate) octets
-    /// at most; pages that white space made superfluous are never touched.
-    ///
+    /// The content, in one allocation; pages that white space made superfluous are never touched.
     /// Size is judged first: what is above `limit` octets is neither allocated nor decoded.
-    ///
-    /// base64-simd decodes: in `benches/data_url.rs` it takes a quarter of the time of base64 on
-    /// one line. Its own white space removal goes byte by byte, hence the stage in here.
     ///
     /// # Errors
     /// [`DataUrlError::TooLarge`] and [`DataUrlError::InvalidBase64`].
@@ -144,19 +128,17 @@ impl<'a> DataUrl<'a> {
         let mut capacity = self.decoded_len_estimate();
         if capacity > limit {
             capacity = self.decoded_len();
-            if capacity > limit {
-                let size = capacity;
-                return Err(DataUrlError::TooLarge { size, limit });
-            }
+        }
+        if capacity > limit {
+            let size = capacity;
+            return Err(DataUrlError::TooLarge { size, limit });
         }
         // Never above the length of a slice that is in memory, so the conversion holds.
         let mut content = Vec::with_capacity(usize::try_from(capacity).unwrap_or_default());
         if self.is_base64 {
             decode_base64(self.body, &mut content).ok_or(DataUrlError::InvalidBase64)?;
         } else {
-            for piece in pieces(self.body) {
-                content.extend_from_slice(piece);
-            }
+            pieces(self.body).for_each(|piece| content.extend_from_slice(piece));
         }
         Ok(content)
     }
@@ -211,21 +193,4 @@ fn header_text(header: &[u8]) -> Cow<'_, str> {
         }
     }
     Cow::Owned(text)
-}
-
-/// Where the media type ends if `;base64` follows it.
-fn without_base64_suffix(text: &str) -> Option<usize> {
-    let at = text.len().checked_sub(";base64".len())?;
-    let suffix = text.as_bytes().get(at..)?;
-    suffix.eq_ignore_ascii_case(b";base64").then_some(at)
-}
-
-fn truncated(text: Cow<'_, str>, length: usize) -> Cow<'_, str> {
-    match text {
-        Cow::Borrowed(text) => Cow::Borrowed(text.get(..length).unwrap_or_default()),
-        Cow::Owned(mut text) => {
-            text.truncate(length);
-            Cow::Owned(text)
-        }
-    }
 }

@@ -1,15 +1,12 @@
 //! Character references in attribute values and in the text of elements (HTML standard §13.2.5.72 to
 //! §13.2.5.80): reading them, and writing text so that a parser reads it back from an attribute.
 //!
-//! In an attribute, a named reference without `;` in front of `=` or an alphanumeric is text; in an element it is
-//! one. The names are all 2231 of the standard, from `entities.txt`.
+//! In an attribute, a named reference without `;` in front of `=` or an alphanumeric is text; in an element it is one.
 //!
-//! Deviations:
-//! * A reference to a character outside ASCII becomes that character's UTF-8, percent-encoded
-//!   (`&eacute;` reads as `%C3%A9`). The document's charset need not be known then, and the result
-//!   can be written into any document. It is what a URL parser makes of the character, except
-//!   in the query of a document that is not UTF-8.
-//! * NUL, which the tokenizer replaces by U+FFFD, reads as `%EF%BF%BD`.
+//! Deviation: a character outside ASCII that a reference names (and U+FFFD, for NUL) becomes its UTF-8,
+//! percent-encoded (`&eacute;` reads as `%C3%A9`). The document's charset need not be known then, and the result
+//! can be written into any document. It is what a URL parser makes of the character, except
+//! in the query of a document that is not UTF-8.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -35,21 +32,26 @@ pub(super) enum Within {
 
 /// The text of a raw attribute value, or of an element.
 pub(super) fn text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
-    decode(raw, within, Meaning::write)
+    decode(raw, within, push_character)
 }
 
 /// The same as octets for a person: a reference stands for its character in UTF-8.
 pub(super) fn shown(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
-    decode(raw, within, Meaning::write_utf8)
+    decode(raw, within, |character, out| {
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    })
 }
 
 /// The same as text that can be taken apart, no longer than itself: one octet stands for
 /// each character outside ASCII that it names, which no grammar tells from others.
 pub(super) fn split_text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
-    decode(raw, within, Meaning::write_short)
+    const STAND_IN: u8 = 0x80;
+    decode(raw, within, |character, out| {
+        out.push(u8::try_from(character).unwrap_or(STAND_IN).min(STAND_IN));
+    })
 }
 
-fn decode(raw: &[u8], within: Within, write: fn(&Meaning, &mut Vec<u8>)) -> Cow<'_, [u8]> {
+fn decode(raw: &[u8], within: Within, write: fn(char, &mut Vec<u8>)) -> Cow<'_, [u8]> {
     let mut next = next_reference(raw, within, 0);
     if next.is_none() {
         return Cow::Borrowed(raw);
@@ -58,13 +60,20 @@ fn decode(raw: &[u8], within: Within, write: fn(&Meaning, &mut Vec<u8>)) -> Cow<
     let mut copied = 0;
     while let Some(reference) = next {
         text.extend_from_slice(raw.get(copied..reference.span.start).unwrap_or_default());
-        write(&reference.meaning, &mut text);
+        let (first, second) = reference.meaning;
+        write(first, &mut text);
+        second
+            .into_iter()
+            .for_each(|second| write(second, &mut text));
         copied = reference.span.end;
         next = next_reference(raw, within, copied);
     }
     text.extend_from_slice(raw.get(copied..).unwrap_or_default());
     Cow::Owned(text)
 }
+
+/// The characters that a reference stands for: no name of the standard has more than two.
+type Meaning = (char, Option<char>);
 
 /// A character reference, or other bytes that are not literal.
 struct Reference {
@@ -82,9 +91,9 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
         let found = match rest {
             [b'&', ..] => reference(rest, within),
             // Both together, or a value that begins with the LF would leave the CR behind.
-            [b'\r', b'\n', ..] => Some((Meaning::Character('\n'), 2)),
-            [b'\r', ..] => Some((Meaning::Character('\n'), 1)),
-            _ => Some((Meaning::Character('\u{FFFD}'), 1)),
+            [b'\r', b'\n', ..] => Some((('\n', None), 2)),
+            [b'\r', ..] => Some((('\n', None), 1)),
+            _ => Some((('\u{FFFD}', None), 1)),
         };
         let Some((meaning, length)) = found else {
             from = start + 1;
@@ -150,8 +159,8 @@ impl<'a> Offsets<'a> {
         let next = next_reference(self.raw, self.within, self.raw_from);
         self.next = next.map(|next| {
             let literal = next.span.start - self.raw_from;
-            let text_from = self.text_from + literal + next.meaning.short_length();
-            (next, text_from)
+            let characters = 1 + usize::from(next.meaning.1.is_some());
+            (next, self.text_from + literal + characters)
         });
     }
 }
@@ -162,7 +171,7 @@ pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
     while let Some(distance) = memchr(b'&', raw.get(from..).unwrap_or_default()) {
         let at = from + distance;
         from = match reference(raw.get(at..).unwrap_or_default(), Within::Attribute) {
-            Some((Meaning::Character('&') | Meaning::Named(b"&"), _)) => return true,
+            Some((('&', _), _)) => return true,
             Some((_, length)) => at + length,
             None => at + 1,
         };
@@ -170,12 +179,10 @@ pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
     false
 }
 
-/// Writes text so that a parser reads it back from an attribute value in these quotes. An `&` that would not read
-/// as a reference is escaped only with `escapes_ampersands`.
+/// Writes text so that a parser reads it back from an attribute value in these quotes.
 ///
 /// `<` is always written as `&lt;`, which XML demands and HTML allows; `>` is a reference where it
-/// could end a comment, since the attribute may stand in a conditional one. NUL cannot be written
-/// and becomes `%00`. Bytes outside ASCII are copied.
+/// could end a comment, since the attribute may stand in a conditional one. NUL cannot be written.
 pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 16);
     let mut copied = 0;
@@ -235,65 +242,7 @@ pub(super) fn character(code_point: u32) -> char {
     }
 }
 
-enum Meaning {
-    Character(char),
-    /// That of a named one, in UTF-8.
-    Named(&'static [u8]),
-}
-
-/// Stands for a character outside ASCII.
-const STAND_IN: u8 = 0x80;
-
-impl Meaning {
-    fn write(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Character(character) => push_character(*character, out),
-            Self::Named(utf8) if utf8.is_ascii() => out.extend_from_slice(utf8),
-            Self::Named(utf8) => {
-                for character in String::from_utf8_lossy(utf8).chars() {
-                    push_character(character, out);
-                }
-            }
-        }
-    }
-
-    fn write_utf8(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Character(character) => {
-                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-            }
-            Self::Named(utf8) => out.extend_from_slice(utf8),
-        }
-    }
-
-    /// Writes one octet for each character.
-    fn write_short(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Character(character) => {
-                out.push(u8::try_from(*character).unwrap_or(STAND_IN).min(STAND_IN));
-            }
-            Self::Named(utf8) => {
-                let starts = utf8.iter().filter(|byte| is_start(**byte));
-                out.extend(starts.map(|byte| (*byte).min(STAND_IN)));
-            }
-        }
-    }
-
-    /// How many octets [`Meaning::write_short`] writes.
-    fn short_length(&self) -> usize {
-        match self {
-            Self::Character(_) => 1,
-            Self::Named(utf8) => utf8.iter().filter(|byte| is_start(**byte)).count(),
-        }
-    }
-}
-
-/// Whether this octet of UTF-8 begins a character.
-fn is_start(byte: u8) -> bool {
-    byte & 0xC0 != 0x80
-}
-
-/// The character reference that `bytes`, which begin with `&`, begin with, and its length.
+/// What the character reference means with which `bytes` begin, and its length.
 ///
 /// Looks at no more than one run of alphanumerics, so a value is read in linear time: the runs
 /// behind its ampersands are disjoint.
@@ -319,21 +268,22 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
         Some(next) if *next == b'=' || next.is_ascii_alphanumeric() => return None,
         _ => 1 + name,
     };
-    let utf8 = match bytes.get(..end)? {
-        // Nearly every reference in a URL; the table costs a hash.
-        b"&amp;" => b"&",
-        written => named(written)?,
-    };
-    Some((Meaning::Named(utf8), end))
+    match bytes.get(..end)? {
+        // Nearly every reference in a URL, spared the search.
+        b"&amp;" => Some((('&', None), end)),
+        written => Some((characters_of(written)?, end)),
+    }
 }
 
 /// The longest name that may stand without its `;` at the front of so many letters.
 fn open_reference(bytes: &[u8], letters: usize) -> Option<(Meaning, usize)> {
     let mut lengths = (2..=letters.min(LONGEST_OPEN_NAME)).rev();
-    lengths.find_map(|length| {
-        let utf8 = named(bytes.get(..=length)?)?;
-        Some((Meaning::Named(utf8), 1 + length))
-    })
+    lengths.find_map(|length| Some((characters_of(bytes.get(..=length)?)?, 1 + length)))
+}
+
+fn characters_of(name: &[u8]) -> Option<Meaning> {
+    let mut characters = str::from_utf8(named(name)?).ok()?.chars();
+    Some((characters.next()?, characters.next()))
 }
 
 /// The names of the HTML standard without `&`, a blank, and what they stand for in UTF-8: a line
@@ -371,10 +321,8 @@ fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
     };
     let mut code_point = 0_u32;
     let mut end = digits_at;
-    while let Some(digit) = bytes
-        .get(end)
-        .and_then(|&byte| char::from(byte).to_digit(radix))
-    {
+    let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(radix);
+    while let Some(digit) = digit(end) {
         code_point = code_point.saturating_mul(radix).saturating_add(digit);
         end += 1;
     }
@@ -388,7 +336,7 @@ fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
     let index = code_point.checked_sub(0x80);
     let replaced = index.and_then(|index| WINDOWS_1252.chars().nth(index as usize));
     let found = replaced.unwrap_or_else(|| character(code_point));
-    Some((Meaning::Character(found), end))
+    Some(((found, None), end))
 }
 
 #[cfg(test)]

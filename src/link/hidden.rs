@@ -3,9 +3,8 @@
 //! Read are `width`, `height`, `hidden` and `style` of that tag. No style sheet, no other element and no
 //! octet of the picture is asked, so an answer "no" proves nothing.
 //!
-//! CSS is read as browsers do in quirks mode, in which mail is shown: numbers without a unit are pixels, the
-//! last valid declaration wins unless an earlier one is `!important`, comments separate. Not read: `calc()`
-//! and variables, `max-width`, positions outside of the page.
+//! CSS is read as browsers do in quirks mode, in which mail is shown: numbers without a unit are pixels. Not read:
+//! `calc()` and variables, `max-width`, positions outside of the page.
 
 use std::borrow::Cow;
 
@@ -141,15 +140,10 @@ fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
 
 /// The value without `!important`, and whether it had that.
 fn without_importance(value: &[u8]) -> (&[u8], bool) {
-    let Some(mark) = memchr::memrchr(b'!', value) else {
-        return (value, false);
-    };
-    let (front, word) = value.split_at(mark);
-    let word = word.get(1..).unwrap_or_default().trim_ascii();
-    if word.eq_ignore_ascii_case(b"important") {
-        (front.trim_ascii_end(), true)
-    } else {
-        (value, false)
+    let important = value.trim_ascii_end().strip_suffix(b"important");
+    match important.and_then(|front| front.trim_ascii_end().strip_suffix(b"!")) {
+        Some(front) => (front.trim_ascii_end(), true),
+        None => (value, false),
     }
 }
 
@@ -192,14 +186,10 @@ fn dimension(value: &[u8]) -> f64 {
 }
 
 fn number_in_front(text: &[u8]) -> Option<(f64, &[u8])> {
-    let length = text
-        .iter()
-        .enumerate()
-        .take_while(|&(at, byte)| {
-            byte.is_ascii_digit() || *byte == b'.' || (at == 0 && matches!(byte, b'+' | b'-'))
-        })
-        .count();
-    let (number, rest) = text.split_at(length);
+    let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
+    let is_of_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+    let length = text.iter().skip(sign).take_while(is_of_number).count();
+    let (number, rest) = text.split_at(sign + length);
     let number = std::str::from_utf8(number).ok()?.parse().ok()?;
     Some((number, rest))
 }

@@ -1,9 +1,7 @@
 //! Where URLs stand in HTML (docs/design.md, "Links"): attributes, refreshes, style attributes and
 //! elements, also inside conditional comments.
 //!
-//! It locates. It resolves nothing, writes nothing and judges no URL: empty, absolute and
-//! fragment-only values are reported like any other. [`value`](super::value) says how a value is
-//! read and what to put in its place, and what is true in which charset. Total; time is linear in
+//! It judges no URL: empty, absolute and fragment-only values are reported like any other. Total; time is linear in
 //! the document, memory in the number of links; nothing recurses by input.
 //!
 //! # What counts, and where this differs from a browser
@@ -53,7 +51,6 @@ pub struct HtmlLinks {
     pub looks_encoded: bool,
 }
 
-/// The links of a text/html document: [`locate_in`] with [`Syntax::Html`].
 #[cfg(any(test, feature = "internals"))]
 pub fn locate(document: &[u8]) -> HtmlLinks {
     locate_in(document, Syntax::Html)
@@ -94,7 +91,7 @@ pub fn blanks_in_tags<'d>(
     values: impl Iterator<Item = usize> + 'd,
 ) -> impl Iterator<Item = usize> + 'd {
     let whole = Span::new(0, document.len());
-    let mut outer = Tags::new(document, whole, syntax).with_blanks();
+    let mut outer = Tags::with_blanks(document, whole, syntax);
     let mut inner: Option<Tags<'d>> = None;
     let mut values = values.peekable();
     // Whether the blanks of the tag last found are wanted, and how many of them were looked at.
@@ -119,7 +116,7 @@ pub fn blanks_in_tags<'d>(
             wanted = false;
             match event {
                 Some(Event::Conditional(content)) if inner.is_none() => {
-                    inner = Some(Tags::new(document, content, syntax).with_blanks());
+                    inner = Some(Tags::with_blanks(document, content, syntax));
                 }
                 None if inner.is_none() => return None,
                 None => inner = None,
@@ -154,12 +151,11 @@ impl Locator<'_> {
                     self.found.charset = charset(self.document, attributes);
                 }
                 self.opens_tag = true;
-                self.hidden = match element {
-                    Element::Img | Element::Image | Element::Input | Element::VmlImage => {
-                        hidden::is_declared(self.document, attributes)
-                    }
-                    _ => false,
-                };
+                let is_picture = matches!(
+                    element,
+                    Element::Img | Element::Image | Element::Input | Element::VmlImage
+                );
+                self.hidden = is_picture && hidden::is_declared(self.document, attributes);
                 for attribute in attributes {
                     self.found.looks_encoded |= looks_encoded(self.document, attribute);
                     self.attribute(element, attribute, attributes);
@@ -195,11 +191,12 @@ impl Locator<'_> {
         if grammar == Grammar::Url {
             let span = trimmed(raw, attribute.value);
             if element == Element::Base {
-                let found = link(span, grammar, true);
-                self.found.base_href.get_or_insert(found);
+                self.found
+                    .base_href
+                    .get_or_insert(link(span, grammar, true));
             } else {
-                let found = link(span, grammar, take(&mut self.opens_tag));
-                self.found.links.push(found);
+                let opens_tag = take(&mut self.opens_tag);
+                self.found.links.push(link(span, grammar, opens_tag));
             }
             return;
         }
@@ -235,11 +232,9 @@ impl Locator<'_> {
         }
         let markup = self.markup(attribute);
         let (links, opens_tag) = (&mut self.found.links, &mut self.opens_tag);
-        style_text(self.document, attribute.value, markup, |link| {
-            links.push(LinkValue {
-                opens_tag: take(opens_tag),
-                ..link
-            });
+        style_text(self.document, attribute.value, markup, |mut link| {
+            link.opens_tag = take(opens_tag);
+            links.push(link);
         });
     }
 
@@ -249,11 +244,9 @@ impl Locator<'_> {
             style_text(self.document, content, markup, |link| links.push(link));
             return;
         }
-        css::scan(content.of(self.document), markup, |link| {
-            links.push(LinkValue {
-                span: link.span.shifted(content.start),
-                ..link
-            });
+        css::scan(content.of(self.document), markup, |mut link| {
+            link.span = link.span.shifted(content.start);
+            links.push(link);
         });
     }
 

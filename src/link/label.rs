@@ -6,15 +6,12 @@ use memchr::{memchr, memmem};
 
 use super::srcset::is_blank;
 
-/// How far into the `content` of a `<meta>` a label is looked for.
-const CONTENT_LIMIT: usize = 1_024;
-
-/// How long an XML declaration may be.
-const DECLARATION_LIMIT: usize = 1_024;
+/// How far into the `content` of a `<meta>`, an XML declaration or an `@charset` a label is looked for.
+const LIMIT: usize = 1_024;
 
 /// The label in `text/html; charset=label`, the `content` of a `<meta>` (the HTML standard, §2.5.3).
 pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
-    let mut rest = content.get(..content.len().min(CONTENT_LIMIT))?;
+    let mut rest = content.get(..LIMIT).unwrap_or(content);
     loop {
         let at = rest
             .windows(7)
@@ -30,7 +27,7 @@ pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
 
 /// The label in `<?xml version="1.0" encoding="label"?>` (XML 1.0, §4.3.3).
 pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
-    let head = document.get(..document.len().min(DECLARATION_LIMIT))?;
+    let head = document.get(..LIMIT).unwrap_or(document);
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let declaration = head.strip_prefix(b"<?xml")?;
     let declaration = declaration.get(..memmem::find(declaration, b"?>")?)?;
@@ -42,8 +39,7 @@ pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
 /// The label in `@charset "label";` (CSS Syntax, §3.2): these very bytes, and nothing before them.
 pub fn in_style_sheet(sheet: &[u8]) -> Option<&[u8]> {
     let label = sheet.strip_prefix(b"@charset \"")?;
-    let label = label.get(..memchr(b'"', label.get(..label.len().min(CONTENT_LIMIT))?)?)?;
-    Some(label)
+    label.get(..memchr(b'"', label.get(..LIMIT).unwrap_or(label))?)
 }
 
 /// A value in quotes, or up to where one without them ends.
@@ -53,10 +49,7 @@ fn unquoted(value: &[u8], ends: impl Fn(u8) -> bool) -> Option<&[u8]> {
             let inner = value.get(1..)?;
             inner.get(..memchr(quote, inner)?)
         }
-        _ => {
-            let end = value.iter().position(|&byte| ends(byte));
-            value.get(..end.unwrap_or(value.len()))
-        }
+        _ => value.split(|&byte| ends(byte)).next(),
     }
 }
 

@@ -1,5 +1,4 @@
-//! Many links in little memory: a link may have two octets, `ping="a b c"`, and a [`LinkValue`] has
-//! fifty.
+//! Many links in little memory: one may have two octets, `ping="a b c"`, and a [`LinkValue`] has fifty.
 
 use super::value::LinkValue;
 use crate::mime::packed;
@@ -30,14 +29,11 @@ impl Links {
         };
         let (last_kind, last_end) = self.last;
         let is_same = self.kinds.get(last_kind).is_some_and(is_alike);
-        packed::write(
-            &mut self.packed,
-            link.span.start.wrapping_sub(last_end) as u64,
-        );
-        packed::write(
-            &mut self.packed,
-            (link.span.len() as u64) << 2 | u64::from(link.opens_tag) << 1 | u64::from(!is_same),
-        );
+        let distance = link.span.start.wrapping_sub(last_end) as u64;
+        let length = (link.span.len() as u64) << 2;
+        let flags = u64::from(link.opens_tag) << 1 | u64::from(!is_same);
+        packed::write(&mut self.packed, distance);
+        packed::write(&mut self.packed, length | flags);
         let mut index = last_kind;
         if !is_same {
             // A kind is a place, a grammar and a markup: a few hundred at most, whatever the document.
@@ -80,7 +76,6 @@ impl Links {
         })
     }
 
-    /// The links, in order, each at its full size.
     #[cfg(any(test, feature = "internals"))]
     pub fn to_vec(&self) -> Vec<LinkValue> {
         self.iter().collect()

@@ -1,7 +1,5 @@
 //! An HTML document as a reader of marks sees it: every start tag with all that it says, end tags, and text. For what
-//! programs say in attributes that hold no link; [`html`](super::html) finds those that do.
-//!
-//! Comments, and what is inside conditional ones, are passed over. Total, and linear in the document.
+//! programs say in attributes that hold no link. Comments, and what is inside conditional ones, are passed over.
 
 use std::borrow::Cow;
 
@@ -13,10 +11,8 @@ use super::srcset::is_blank;
 use super::tags::{Event, Tags};
 use crate::span::Span;
 
-/// A token of a document, in order.
 #[derive(Clone, Copy, Debug)]
 pub enum Token<'d> {
-    /// A start tag.
     Start(StartTag<'d>),
     /// The name of an end tag, as it is written.
     End(&'d [u8]),
@@ -24,17 +20,15 @@ pub enum Token<'d> {
     Text(&'d [u8]),
 }
 
-/// A start tag.
 #[derive(Clone, Copy, Debug)]
 pub struct StartTag<'d> {
-    /// Its name, as it is written.
+    /// As it is written.
     pub name: &'d [u8],
     attributes: &'d [u8],
 }
 
 impl<'d> StartTag<'d> {
     /// The value of the first attribute of this name, in any case, its character references decoded.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<Cow<'d, [u8]>> {
         let mut rest = self.attributes;
         loop {
@@ -80,7 +74,6 @@ fn is_end(byte: u8) -> bool {
 
 /// Text of a document for a person: character references decoded, what is not UTF-8 as ISO-8859-1, and every run of
 /// white space as one blank, with none around.
-#[must_use]
 pub fn text_of(raw: &[u8]) -> String {
     let octets = entity::shown(raw, Within::Text);
     let text = match std::str::from_utf8(&octets) {
@@ -90,7 +83,6 @@ pub fn text_of(raw: &[u8]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Shows a document token by token.
 pub fn tokens<'d>(document: &'d [u8], mut see: impl FnMut(Token<'d>)) {
     let mut tags = Tags::new(document, Span::new(0, document.len()), Syntax::Html);
     let mut at = 0;

@@ -1,6 +1,5 @@
 //! The names of HTML that matter: elements, attributes that hold links, and attributes that say what a link
-//! is for.
-//! Names are matched case-blind, whatever element an attribute stands on.
+//! is for. Names are matched case-blind.
 
 /// Which of its two syntaxes an HTML document is written in.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

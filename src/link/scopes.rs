@@ -1,17 +1,12 @@
 //! Whether a `<base>` counts for the document. In `<svg>` and `<math>` it does not, because there it is an
 //! element of another language; in a `<template>` it does not, because that is no part of the page.
 //!
-//! As the tree builder of the HTML standard has it (§13.2.6.5), without a tree: parts of SVG and MathML that
-//! hold HTML again are known (`<foreignObject>`, `<mtext>`), and so are the tags of HTML that end both
-//! languages wherever they stand (`<p>`, `<table>`). Not done: annotations of MathML count as HTML whatever
-//! their encoding, and `<font>` ends both with or without attributes.
-//!
-//! Constant time for each tag: nothing is searched.
+//! As the tree builder of the HTML standard has it (§13.2.6.5), without a tree. Not done: annotations of MathML count
+//! as HTML whatever their encoding, and `<font>` ends SVG and MathML with or without attributes.
 
 use super::names::Syntax;
 
 /// What is open around a place of a document.
-#[derive(Debug)]
 pub(super) struct Scopes {
     syntax: Syntax,
     /// Regions that are parsed as HTML, the outermost first.
@@ -20,7 +15,7 @@ pub(super) struct Scopes {
     templates: usize,
 }
 
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Default)]
 struct Region {
     /// Else it is the document, or an element of SVG or MathML that holds HTML.
     is_template: bool,
@@ -29,7 +24,7 @@ struct Region {
 }
 
 impl Region {
-    fn is_foreign(self) -> bool {
+    fn is_foreign(&self) -> bool {
         self.svg + self.math > 0
     }
 }
@@ -55,29 +50,31 @@ impl Scopes {
 
     /// Whether this is SVG or MathML.
     pub(super) fn is_foreign(&self) -> bool {
-        self.regions
-            .last()
-            .is_some_and(|region| region.is_foreign())
+        self.regions.last().is_some_and(Region::is_foreign)
     }
 
     /// A start tag; `name` is in lower case, and empty for names of no interest.
     pub(super) fn open(&mut self, name: &[u8], closes_itself: bool) {
-        let is_foreign = self.is_foreign();
-        let is_empty =
-            closes_itself && (is_foreign || self.syntax == Syntax::Xhtml || is_root(name));
-        if is_foreign && self.syntax == Syntax::Html && ends_foreign_content(name) {
-            if let Some(region) = self.regions.last_mut() {
-                (region.svg, region.math) = (0, 0);
-            }
-            return;
-        }
-        if is_empty {
-            return;
-        }
         let Some(region) = self.regions.last_mut() else {
             return;
         };
+        let is_foreign = region.is_foreign();
+        let is_html = self.syntax == Syntax::Html;
         let is_template = match name {
+            // The tags that end SVG and MathML wherever they stand.
+            b"b" | b"big" | b"blockquote" | b"body" | b"br" | b"center" | b"code" | b"dd"
+            | b"div" | b"dl" | b"dt" | b"em" | b"embed" | b"font" | b"h1" | b"h2" | b"h3"
+            | b"h4" | b"h5" | b"h6" | b"head" | b"hr" | b"i" | b"img" | b"li" | b"listing"
+            | b"menu" | b"meta" | b"nobr" | b"ol" | b"p" | b"pre" | b"ruby" | b"s" | b"small"
+            | b"span" | b"strong" | b"strike" | b"sub" | b"sup" | b"table" | b"tt" | b"u"
+            | b"ul" | b"var"
+                if is_foreign && is_html =>
+            {
+                (region.svg, region.math) = (0, 0);
+                return;
+            }
+            _ if closes_itself && (is_foreign || !is_html) => return,
+            b"svg" | b"math" if closes_itself => return,
             b"svg" => {
                 region.svg += 1;
                 return;
@@ -87,11 +84,8 @@ impl Scopes {
                 return;
             }
             b"template" if !is_foreign => true,
-            _ if (region.svg > 0 && is_html_in_svg(name))
-                || (region.math > 0 && is_html_in_math(name)) =>
-            {
-                false
-            }
+            _ if region.svg > 0 && is_html_in_svg(name) => false,
+            _ if region.math > 0 && is_html_in_math(name) => false,
             _ => return,
         };
         self.templates += usize::from(is_template);
@@ -129,10 +123,6 @@ impl Scopes {
     }
 }
 
-fn is_root(name: &[u8]) -> bool {
-    matches!(name, b"svg" | b"math")
-}
-
 fn is_html_in_svg(name: &[u8]) -> bool {
     matches!(name, b"foreignobject" | b"desc")
 }
@@ -142,56 +132,4 @@ fn is_html_in_math(name: &[u8]) -> bool {
         name,
         b"mi" | b"mo" | b"mn" | b"ms" | b"mtext" | b"annotation-xml"
     )
-}
-
-/// The start tags that end SVG and MathML (§13.2.6.5).
-fn ends_foreign_content(name: &[u8]) -> bool {
-    const TAGS: [&[u8]; 45] = [
-        b"b",
-        b"big",
-        b"blockquote",
-        b"body",
-        b"br",
-        b"center",
-        b"code",
-        b"dd",
-        b"div",
-        b"dl",
-        b"dt",
-        b"em",
-        b"embed",
-        b"font",
-        b"h1",
-        b"h2",
-        b"h3",
-        b"h4",
-        b"h5",
-        b"h6",
-        b"head",
-        b"hr",
-        b"i",
-        b"img",
-        b"li",
-        b"listing",
-        b"menu",
-        b"meta",
-        b"nobr",
-        b"ol",
-        b"p",
-        b"pre",
-        b"ruby",
-        b"s",
-        b"small",
-        b"span",
-        b"strong",
-        b"strike",
-        b"sub",
-        b"sup",
-        b"table",
-        b"tt",
-        b"u",
-        b"ul",
-        b"var",
-    ];
-    TAGS.contains(&name)
 }

@@ -1,8 +1,6 @@
-//! Attribute values that hold a URL among other things: `srcset` (HTML standard §4.8.4.2.3,
-//! parsing a srcset attribute), `<meta http-equiv=refresh>` (§4.2.5.3, the shared declarative
-//! refresh steps), and lists separated by white space or commas.
-//!
-//! All of these work on text whose character references were decoded, and yield ranges of it.
+//! Attribute values that hold a URL among other things: `srcset` (HTML standard §4.8.4.2.3), `<meta
+//! http-equiv=refresh>` (§4.2.5.3), and lists. All of these work on text whose character references were decoded, and
+//! yield ranges of it.
 
 use std::ops::Range;
 
@@ -15,57 +13,43 @@ pub(super) fn is_blank(byte: u8) -> bool {
 pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     let mut at = 0;
     loop {
-        at += length_while(text, at, |byte| is_blank(byte) || byte == b',');
+        at += length_while(text.iter().skip(at), |byte| is_blank(byte) || byte == b',');
         let start = at;
-        at += length_while(text, at, |byte| !is_blank(byte));
+        at += length_while(text.iter().skip(at), |byte| !is_blank(byte));
         if start == at {
             return;
         }
-        let commas = text
-            .get(start..at)
-            .unwrap_or_default()
-            .iter()
-            .rev()
-            .take_while(|&&byte| byte == b',')
-            .count();
+        let url = text.get(start..at).unwrap_or_default();
+        let commas = length_while(url.iter().rev(), |byte| byte == b',');
         // The run begins with something else than a comma, so the URL is not empty.
         found(start..at - commas);
-        if commas == 0 {
-            at = behind_descriptors(text, at);
+        let mut is_open = false;
+        while commas == 0
+            && let Some(&byte) = text.get(at)
+        {
+            at += 1;
+            match byte {
+                b',' if !is_open => break,
+                b'(' => is_open = true,
+                b')' => is_open = false,
+                _ => {}
+            }
         }
     }
-}
-
-fn behind_descriptors(text: &[u8], mut at: usize) -> usize {
-    let mut parenthesis = false;
-    while let Some(&byte) = text.get(at) {
-        at += 1;
-        match byte {
-            b',' if !parenthesis => break,
-            b'(' => parenthesis = true,
-            b')' => parenthesis = false,
-            _ => {}
-        }
-    }
-    at
 }
 
 /// The URL of a refresh (`5; url='next.html'`), and the quote that ends it.
 pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
-    let skip_blanks = |at: usize| at + length_while(text, at, is_blank);
+    let skip_blanks = |at: usize| at + length_while(text.iter().skip(at), is_blank);
     let time = skip_blanks(0);
-    let behind_time = time + length_while(text, time, |b| b.is_ascii_digit() || b == b'.');
-    match text.get(time) {
-        Some(b'.' | b'0'..=b'9') => {}
+    let is_of_time = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let behind_time = time + length_while(text.iter().skip(time), is_of_time);
+    match text.get(behind_time) {
+        _ if behind_time == time => return None,
+        Some(&byte) if is_blank(byte) || matches!(byte, b';' | b',') => {}
         _ => return None,
     }
-    let mut at = behind_time;
-    match text.get(at) {
-        Some(b';' | b',') => {}
-        Some(&byte) if is_blank(byte) => {}
-        _ => return None,
-    }
-    at = skip_blanks(at);
+    let mut at = skip_blanks(behind_time);
     if let Some(b';' | b',') = text.get(at) {
         at = skip_blanks(at + 1);
     }
@@ -81,13 +65,8 @@ pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
         }
     }
     let Some(&quote @ (b'"' | b'\'')) = text.get(at) else {
-        let trailing = text
-            .get(at..)?
-            .iter()
-            .rev()
-            .take_while(|&&b| is_blank(b))
-            .count();
-        return Some((at..(text.len() - trailing).max(at), None));
+        let trailing = length_while(text.get(at..)?.iter().rev(), is_blank);
+        return Some((at..text.len() - trailing, None));
     };
     let start = at + 1;
     let end = memchr::memchr(quote, text.get(start..)?).map_or(text.len(), |length| start + length);
@@ -99,8 +78,8 @@ pub(super) fn members(text: &[u8], commas: bool, mut found: impl FnMut(Range<usi
     let separates = |byte: u8| is_blank(byte) || (commas && byte == b',');
     let mut at = 0;
     while at < text.len() {
-        at += length_while(text, at, separates);
-        let length = length_while(text, at, |byte| !separates(byte));
+        at += length_while(text.iter().skip(at), separates);
+        let length = length_while(text.iter().skip(at), |byte| !separates(byte));
         if length > 0 {
             found(at..at + length);
         }
@@ -108,10 +87,6 @@ pub(super) fn members(text: &[u8], commas: bool, mut found: impl FnMut(Range<usi
     }
 }
 
-fn length_while(text: &[u8], from: usize, holds: impl Fn(u8) -> bool) -> usize {
-    text.get(from..)
-        .unwrap_or_default()
-        .iter()
-        .take_while(|&&byte| holds(byte))
-        .count()
+fn length_while<'t>(bytes: impl Iterator<Item = &'t u8>, holds: impl Fn(u8) -> bool) -> usize {
+    bytes.take_while(|&&byte| holds(byte)).count()
 }

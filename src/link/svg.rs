@@ -2,14 +2,11 @@
 //! reference to anything outside of itself.
 //!
 //! An answer "yes" must hold in every reader, so what is read is a strict subset of XML 1.0, and
-//! everything else is "no": entities of the document's own, processing instructions, encodings
-//! that are not ASCII-compatible, unclosed elements, HTML's namespace under any prefix. Words that would
-//! be dangerous in a reader that takes it for HTML are looked for in all octets, comments included.
-//! "No" says nothing: harmless pictures with hyperlinks or linked profiles are among them.
+//! everything else is "no". Words that would be dangerous in a reader that takes it for HTML are looked for in all
+//! octets, comments included. "No" says nothing: harmless pictures with hyperlinks or linked profiles are among them.
 //!
 //! Links within the document (`#gradient`) and `data:` pictures that are not SVG again are no references to
-//! the outside. An external document type of the W3C's is none either: nobody loads it.
-//! Namespace names and what RDF says are names. Linear in time; no recursion.
+//! the outside. An external document type of the W3C's is none either: nobody loads it. Linear in time; no recursion.
 
 use std::borrow::Cow;
 
@@ -21,45 +18,6 @@ use super::label;
 use super::srcset::is_blank;
 use super::value::Markup;
 
-/// Elements that run, load or hold what is not SVG, in lower case.
-const ELEMENTS: [&[u8]; 17] = [
-    b"animation",
-    b"applet",
-    b"audio",
-    b"base",
-    b"embed",
-    b"foreignobject",
-    b"frame",
-    b"handler",
-    b"iframe",
-    b"import",
-    b"include",
-    b"link",
-    b"listener",
-    b"meta",
-    b"object",
-    b"script",
-    b"video",
-];
-
-/// Attributes whose whole value is a reference, in lower case and without prefix.
-const REFERENCES: [&[u8]; 14] = [
-    b"action",
-    b"archive",
-    b"background",
-    b"cite",
-    b"codebase",
-    b"data",
-    b"formaction",
-    b"href",
-    b"http-equiv",
-    b"manifest",
-    b"ping",
-    b"poster",
-    b"src",
-    b"srcset",
-];
-
 /// Words that must stand nowhere, in lower case.
 const WORDS: [&[u8]; 8] = [
     b"<script",
@@ -70,16 +28,6 @@ const WORDS: [&[u8]; 8] = [
     b"javascript:",
     b"vbscript:",
     b"@import",
-];
-
-/// Encodings whose ASCII octets are ASCII characters, always.
-const ENCODINGS: [&[u8]; 6] = [
-    b"utf-8",
-    b"us-ascii",
-    b"ascii",
-    b"iso-8859-1",
-    b"iso-8859-15",
-    b"windows-1252",
 ];
 
 /// The `data:` URLs that are pictures and nothing else.
@@ -95,11 +43,8 @@ pub fn is_harmless_svg(octets: &[u8]) -> bool {
 
 fn has_dangerous_words(octets: &[u8]) -> bool {
     let lower = octets.to_ascii_lowercase();
-    memchr(0, octets).is_some()
-        || WORDS
-            .iter()
-            .any(|word| memmem::find(&lower, word).is_some())
-        || has_event_attribute(&lower)
+    let holds = |word: &&[u8]| memmem::find(&lower, word).is_some();
+    memchr(0, octets).is_some() || WORDS.iter().any(holds) || has_event_attribute(&lower)
 }
 
 /// `onload=` behind a blank, a quote or a slash, be it in a tag or not.
@@ -112,11 +57,8 @@ fn has_event_attribute(lower: &[u8]) -> bool {
             return false;
         }
         let behind = lower.get(at + 2..).unwrap_or_default();
-        let letters = letters_in_front(behind);
-        letters > 0
-            && behind
-                .get(letters..)
-                .is_some_and(|rest| rest.trim_ascii_start().starts_with(b"="))
+        let (letters, behind) = behind.split_at(letters_in_front(behind));
+        !letters.is_empty() && behind.trim_ascii_start().starts_with(b"=")
     })
 }
 
@@ -194,12 +136,13 @@ impl<'a> Document<'a> {
         let whole = self.rest;
         let declaration = self.behind(b"?>")?;
         let names_one = memmem::find(&declaration.to_ascii_lowercase(), b"encoding").is_some();
-        let is_known = label::in_xml_declaration(whole).is_some_and(|label| {
-            ENCODINGS
-                .iter()
-                .any(|known| label.eq_ignore_ascii_case(known))
-        });
-        (is_known || !names_one).then_some(())
+        let label = label::in_xml_declaration(whole).unwrap_or_default();
+        match label.to_ascii_lowercase().as_slice() {
+            // Encodings whose ASCII octets are ASCII characters, always.
+            b"utf-8" | b"us-ascii" | b"ascii" => Some(()),
+            b"iso-8859-1" | b"iso-8859-15" | b"windows-1252" => Some(()),
+            _ => (!names_one).then_some(()),
+        }
     }
 
     /// A document type without declarations of its own.
@@ -241,52 +184,49 @@ impl<'a> Document<'a> {
 
     fn start_tag(&mut self) -> Option<()> {
         let name = self.name()?;
-        let local = local(name);
-        let is_second_root = self.depth == 0 && self.has_root;
-        let is_root = self.depth == 0 && name == b"svg";
-        if is_second_root
-            || !(is_root || self.has_root)
-            || self.style.is_some()
-            || ELEMENTS.contains(&local.as_slice())
-        {
-            return None;
-        }
+        let may_stand = match self.depth {
+            0 => !self.has_root && name == b"svg",
+            _ => self.style.is_none(),
+        };
+        may_stand.then_some(())?;
         self.has_root = true;
         let closes_itself = self.attributes()?;
-        let is_style = local == b"style";
-        if is_style && closes_itself {
+        match local(name).as_slice() {
+            // What runs, loads or holds what is not SVG.
+            b"animation" | b"applet" | b"audio" | b"base" | b"embed" | b"foreignobject"
+            | b"frame" | b"handler" | b"iframe" | b"import" | b"include" | b"link"
+            | b"listener" | b"meta" | b"object" | b"script" | b"video" => return None,
             // HTML would go on with CSS.
-            return None;
+            b"style" if closes_itself => return None,
+            b"style" => self.style = Some(Vec::new()),
+            _ => {}
         }
         self.depth += usize::from(!closes_itself);
-        self.style = is_style.then(Vec::new);
         Some(())
     }
 
     /// Whether the tag closes itself.
     fn attributes(&mut self) -> Option<bool> {
         loop {
-            let blanks = self.rest.len() - self.rest.trim_ascii_start().len();
+            let has_blank = self.rest.first().is_some_and(u8::is_ascii_whitespace);
             self.rest = self.rest.trim_ascii_start();
-            let closes_itself = self.rest.starts_with(b"/>");
-            let end = if closes_itself { 2 } else { 1 };
-            if closes_itself || self.rest.starts_with(b">") {
-                self.rest = self.rest.get(end..)?;
-                return Some(closes_itself);
+            for (end, closes_itself) in [(&b"/>"[..], true), (b">", false)] {
+                if let Some(rest) = self.rest.strip_prefix(end) {
+                    self.rest = rest;
+                    return Some(closes_itself);
+                }
             }
-            if blanks == 0 {
+            if !has_blank {
                 return None;
             }
             let name = self.name()?;
-            self.rest = self.rest.trim_ascii_start().strip_prefix(b"=")?;
-            self.rest = self.rest.trim_ascii_start();
-            let quote = *self.rest.first()?;
+            let value = self.rest.trim_ascii_start().strip_prefix(b"=")?;
+            let (quote, value) = value.trim_ascii_start().split_first()?;
             if !matches!(quote, b'"' | b'\'') {
                 return None;
             }
-            self.rest = self.rest.get(1..)?;
-            let value = self.up_to(memchr(quote, self.rest)?);
-            self.rest = self.rest.get(1..)?;
+            self.rest = value;
+            let value = self.behind(&[*quote])?;
             if memchr(b'<', value).is_some() {
                 return None;
             }
@@ -338,17 +278,15 @@ fn decoded(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     for at in memchr::memchr_iter(b'&', text) {
         let rest = text.get(at + 1..)?;
         // The longest is `&#x10FFFF;`; leading zeros would be doubtful.
-        let name = rest.get(..memchr(b';', rest.get(..rest.len().min(10))?)?)?;
-        let is_known = matches!(name, b"amp" | b"lt" | b"gt" | b"quot" | b"apos")
-            || name.strip_prefix(b"#").is_some_and(|number| {
-                let hexadecimal = number.strip_prefix(b"x");
-                let digits = hexadecimal.unwrap_or(number);
-                !digits.is_empty()
-                    && digits.iter().all(|digit| match hexadecimal {
-                        Some(_) => digit.is_ascii_hexdigit(),
-                        None => digit.is_ascii_digit(),
-                    })
-            });
+        let name = rest.get(..memchr(b';', rest.get(..10).unwrap_or(rest))?)?;
+        let is_known = match name {
+            b"amp" | b"lt" | b"gt" | b"quot" | b"apos" => true,
+            [b'#', b'x', digits @ ..] => {
+                !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)
+            }
+            [b'#', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+            _ => false,
+        };
         if !is_known {
             return None;
         }
@@ -361,30 +299,27 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
     let lower = value.to_ascii_lowercase();
     let contains = |word: &[u8]| memmem::find(&lower, word).is_some();
     if name == b"xmlns" || name.starts_with(b"xmlns:") {
-        let speaks = contains(b"xhtml") || contains(b"xml-events") || contains(b"xinclude");
-        // Without a reference to MathML's links, which are `href` as well.
-        return (!speaks && !contains(b"mathml")).then_some(());
+        // MathML's links are `href` as well.
+        let others = [&b"xhtml"[..], b"xml-events", b"xinclude", b"mathml"];
+        return (!others.into_iter().any(contains)).then_some(());
     }
-    let is_event = local.starts_with(b"on") && local.len() > 2;
-    if is_event || local == b"base" {
-        return None;
-    }
-    if REFERENCES.contains(&local.as_slice()) {
-        return is_inside(&lower).then_some(());
-    }
-    // `<set attributeName="href" to="...">`
-    let target = lower.rsplit(|&byte| byte == b':').next()?.trim_ascii();
+    // `<set attributeName="href" to="...">` sets what it names.
     let is_animated = local == b"attributename";
-    if is_animated && (REFERENCES.contains(&target) || target.starts_with(b"on")) {
-        return None;
+    let target = lower.rsplit(|&byte| byte == b':').next()?.trim_ascii();
+    match if is_animated { target } else { &local } {
+        // The whole value is a reference.
+        b"action" | b"archive" | b"background" | b"cite" | b"codebase" | b"data"
+        | b"formaction" | b"href" | b"http-equiv" | b"manifest" | b"ping" | b"poster" | b"src"
+        | b"srcset" => return (!is_animated && is_inside(&lower)).then_some(()),
+        b"base" if !is_animated => return None,
+        [b'o', b'n', event @ ..] if is_animated || !event.is_empty() => return None,
+        _ => {}
     }
     // Schemes that run, with blanks as readers drop them.
     let mut packed = lower.clone();
     packed.retain(|byte| *byte > b' ');
-    if [&b"javascript:"[..], b"vbscript:"]
-        .iter()
-        .any(|scheme| memmem::find(&packed, scheme).is_some())
-    {
+    let runs = |scheme: &&[u8]| memmem::find(&packed, scheme).is_some();
+    if [&b"javascript:"[..], b"vbscript:"].iter().any(runs) {
         return None;
     }
     if local == b"style" || memchr2(b'(', b'\\', value).is_some() {
@@ -410,12 +345,11 @@ fn is_quiet(style: &[u8]) -> Option<()> {
 /// Whether a reference in lower case means something in the document itself.
 fn is_inside(url: &[u8]) -> bool {
     let url = url.trim_ascii();
-    if url.is_empty() || url.starts_with(b"#") {
-        return true;
-    }
-    url.strip_prefix(b"data:image/").is_some_and(|rest| {
-        let letters = letters_in_front(rest);
-        let (kind, behind) = rest.split_at(letters);
+    let is_picture = |rest: &[u8]| {
+        let (kind, behind) = rest.split_at(letters_in_front(rest));
         PICTURES.contains(&kind) && matches!(behind.first(), Some(b';' | b','))
-    })
+    };
+    url.is_empty()
+        || url.starts_with(b"#")
+        || url.strip_prefix(b"data:image/").is_some_and(is_picture)
 }

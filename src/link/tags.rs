@@ -3,11 +3,9 @@
 //! (§13.2.5), driven by `<`: text between tags is searched, not read.
 //!
 //! Our own, because a tokenizer that decodes every character costs more than all the rest of the
-//! work (`benches/links.rs` has the figures); html5gum is the oracle of the tests. Spans are byte
-//! offsets in the document, whatever its charset.
+//! work; html5gum is the oracle of the tests.
 //!
-//! Text, character references and the tree are not looked at. Where the standard lets the tree builder
-//! switch the tokenizer, the element's name alone decides. Deviations that follow from it:
+//! Where the standard lets the tree builder switch the tokenizer, the element's name alone decides. Deviations:
 //! * a `<base>` that does not count for the document ([`Scopes`]) is skipped;
 //! * `<title>` and the like inside of `<svg>` or `<math>` are raw text as elsewhere; `<style>` is markup there, as in
 //!   XHTML: its text ends at the next tag, whatever that is;
@@ -45,7 +43,6 @@ pub(super) struct Attribute {
     pub(super) quote: Option<u8>,
 }
 
-/// The text of the attribute of this name; none if a tag has no such.
 pub(super) fn text_of<'d>(
     document: &'d [u8],
     attributes: &[Attribute],
@@ -56,7 +53,6 @@ pub(super) fn text_of<'d>(
     Some(entity::split_text(raw, Within::Attribute))
 }
 
-/// Walks the tags of a span of a document.
 pub(super) struct Tags<'a> {
     document: &'a [u8],
     at: usize,
@@ -96,10 +92,10 @@ impl<'a> Tags<'a> {
     }
 
     /// As [`Tags::new`], and gathers what [`Tags::blank`] tells as well.
-    pub(super) fn with_blanks(self) -> Self {
+    pub(super) fn with_blanks(document: &'a [u8], within: Span, syntax: Syntax) -> Self {
         Self {
             blanks: Some(Vec::new()),
-            ..self
+            ..Self::new(document, within, syntax)
         }
     }
 
@@ -163,12 +159,9 @@ impl<'a> Tags<'a> {
     }
 
     fn start_tag(&mut self) -> Option<Event> {
-        let start = self.at;
-        self.tag_start = start;
-        self.skip_tag_name();
+        self.tag_start = self.at;
         let mut buffer = [0; LONGEST_NAME];
-        let name = Span::new(start, self.at).of(self.document);
-        let name = lower_case(name, &mut buffer).unwrap_or_default();
+        let name = lower_case(self.tag_name(), &mut buffer).unwrap_or_default();
         let element = element(name);
         self.attributes.clear();
         if let Some(blanks) = &mut self.blanks {
@@ -191,9 +184,7 @@ impl<'a> Tags<'a> {
     }
 
     fn end_tag(&mut self) -> Option<()> {
-        let start = self.at;
-        self.skip_tag_name();
-        let name = Span::new(start, self.at).of(self.document);
+        let name = self.tag_name();
         self.tag_rest(false)?;
         self.is_styling = false;
         let mut buffer = [0; LONGEST_NAME];
@@ -205,9 +196,9 @@ impl<'a> Tags<'a> {
         Some(())
     }
 
-    /// Up to white space, `/` or `>`.
-    fn skip_tag_name(&mut self) {
-        self.skip_until(|byte| is_blank(byte) || matches!(byte, b'/' | b'>'));
+    fn tag_name(&mut self) -> &'a [u8] {
+        self.skip_until(|byte| is_blank(byte) || matches!(byte, b'/' | b'>'))
+            .of(self.document)
     }
 
     /// Attributes and the end of a tag, and whether that closes itself; `None` at the end of the span. Only the attributes
@@ -216,17 +207,14 @@ impl<'a> Tags<'a> {
         let mut seen = 0_u32;
         let mut closes_itself = false;
         loop {
-            match self.peek()? {
+            let byte = self.peek()?;
+            match byte {
                 b'>' => {
                     self.at += 1;
                     return Some(closes_itself);
                 }
-                b'/' => {
-                    self.at += 1;
-                    closes_itself = true;
-                    continue;
-                }
-                byte if is_blank(byte) => {
+                b'/' => self.at += 1,
+                _ if is_blank(byte) => {
                     if is_start {
                         self.remember_blanks(self.at..self.at + 1);
                     }
@@ -234,7 +222,7 @@ impl<'a> Tags<'a> {
                 }
                 _ => self.attribute(is_start, &mut seen)?,
             }
-            closes_itself = false;
+            closes_itself = byte == b'/';
         }
     }
 
@@ -276,9 +264,8 @@ impl<'a> Tags<'a> {
             quote @ (b'"' | b'\'') => quote,
             b'>' => return Some(None),
             _ => {
-                let start = self.at;
-                self.skip_until(|byte| is_blank(byte) || byte == b'>');
-                return Some(Some((Span::new(start, self.at), None)));
+                let value = self.skip_until(|byte| is_blank(byte) || byte == b'>');
+                return Some(Some((value, None)));
             }
         };
         self.at += 1;
@@ -315,27 +302,23 @@ impl<'a> Tags<'a> {
 
     /// Leaves the comment and says where its content ended.
     fn comment_end(&mut self) -> usize {
-        for abrupt in [&b">"[..], b"->"] {
-            if self.rest().starts_with(abrupt) {
-                let content_end = self.at;
-                self.at += abrupt.len();
-                return content_end;
-            }
+        let start = self.at;
+        if let [b'>', ..] | [b'-', b'>', ..] = self.rest() {
+            self.skip_behind(b'>');
+            return start;
         }
         let dashes = memmem::Finder::new(b"--");
         while let Some(length) = dashes.find(self.rest()) {
             let content_end = self.at + length;
             self.at = content_end + 2;
-            let rest = self.rest();
-            let end = match self.syntax {
-                _ if rest.starts_with(b">") => 1,
-                Syntax::Html if rest.starts_with(b"!>") => 2,
+            match self.rest() {
+                [b'>', ..] => self.at += 1,
+                [b'!', b'>', ..] if self.syntax == Syntax::Html => self.at += 2,
                 _ => {
                     self.at -= 1; // `--->` ends it as well
                     continue;
                 }
-            };
-            self.at += end;
+            }
             return content_end;
         }
         self.at = self.end;
@@ -345,28 +328,25 @@ impl<'a> Tags<'a> {
     /// Skips text that is no markup, up to the end tag, which is left to be read as a tag.
     fn raw_text(&mut self, raw: Raw) -> Span {
         let start = self.at;
-        let name: &[u8] = match raw {
-            Raw::Style => b"style",
-            Raw::Iframe => b"iframe",
-            Raw::Text(name) => name,
-            Raw::Script => {
-                self.script();
-                return Span::new(start, self.at);
-            }
-            Raw::Plain => {
-                self.at = self.end;
-                return Span::new(start, self.end);
-            }
-        };
+        match raw {
+            Raw::Style => self.text_of(b"style"),
+            Raw::Iframe => self.text_of(b"iframe"),
+            Raw::Text(name) => self.text_of(name),
+            Raw::Script => self.script(),
+            Raw::Plain => self.at = self.end,
+        }
+        Span::new(start, self.at)
+    }
+
+    fn text_of(&mut self, element: &[u8]) {
         while let Some(length) = memchr(b'<', self.rest()) {
             self.at += length;
-            if self.is_tag(b"</", name) {
-                return Span::new(start, self.at);
+            if self.is_tag(b"</", element) {
+                return;
             }
             self.at += 1;
         }
         self.at = self.end;
-        Span::new(start, self.end)
     }
 
     /// The script data states (§13.2.5.15 to §13.2.5.31): `<!-- <script>` hides an end tag.
@@ -397,12 +377,11 @@ impl<'a> Tags<'a> {
 
     /// Whether a tag of that name begins here: its name ends where it should.
     fn is_tag(&self, opening: &[u8], name: &[u8]) -> bool {
-        self.rest().strip_prefix(opening).is_some_and(|rest| {
-            rest.get(..name.len())
-                .is_some_and(|found| found.eq_ignore_ascii_case(name))
-                && rest
-                    .get(name.len())
-                    .is_some_and(|&byte| is_blank(byte) || matches!(byte, b'/' | b'>'))
+        let rest = self.rest().strip_prefix(opening);
+        let found = rest.and_then(|rest| rest.split_at_checked(name.len()));
+        let ends = |byte: &u8| is_blank(*byte) || matches!(byte, b'/' | b'>');
+        found.is_some_and(|(found, behind)| {
+            found.eq_ignore_ascii_case(name) && behind.first().is_some_and(ends)
         })
     }
 
@@ -414,12 +393,11 @@ impl<'a> Tags<'a> {
         self.rest().first().copied()
     }
 
-    fn skip_until(&mut self, stop: impl Fn(u8) -> bool) {
-        let rest = self.rest();
-        self.at += rest
-            .iter()
-            .position(|&byte| stop(byte))
-            .unwrap_or(rest.len());
+    fn skip_until(&mut self, stop: impl Fn(u8) -> bool) -> Span {
+        let (start, rest) = (self.at, self.rest());
+        let length = rest.iter().position(|&byte| stop(byte));
+        self.at += length.unwrap_or(rest.len());
+        Span::new(start, self.at)
     }
 
     fn skip_behind(&mut self, byte: u8) {
@@ -438,11 +416,7 @@ enum Hidden {
 /// The markup in `<!--[if ...]> markup <![endif]-->`, which some readers show.
 fn conditional(document: &[u8], content: Span) -> Option<Span> {
     let bytes = content.of(document);
-    let condition = bytes.strip_prefix(b"[")?;
-    if !condition
-        .get(..2)
-        .is_some_and(|word| word.eq_ignore_ascii_case(b"if"))
-    {
+    if !bytes.get(..3)?.eq_ignore_ascii_case(b"[if") {
         return None;
     }
     let behind = memmem::find(bytes, b"]>")? + 2;

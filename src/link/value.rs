@@ -1,9 +1,5 @@
-//! One located link: where its URL stands, how it is wrapped there, how to read it, and what to
-//! write in its place.
-//!
-//! A URL may stand inside two layers: the markup (character references, quotes) and a grammar
-//! within the value (`srcset`, a list, a refresh, CSS). Reading takes both off, writing puts both
-//! on. Nothing here resolves a URL or changes a document.
+//! One located link. Its URL may stand inside two layers: the markup (character references, quotes) and a grammar
+//! within the value (`srcset`, a list, a refresh, CSS). Reading takes both off, writing puts both on.
 //!
 //! # Bytes and charsets
 //!
@@ -13,11 +9,10 @@
 //! [`entity`](super::entity). A URL to be written must therefore be ASCII but for the bytes that
 //! came out of [`LinkValue::decoded`].
 //!
-//! Shift_JIS, GBK, GB18030, Big5 and windows-949 are ASCII-compatible but have ASCII second bytes:
-//! letters, `@ [ \ ] ^ _ { | } ~` and the grave accent, and digits in GB18030. None of `" ' < > & / =` or white space
-//! is among them, so tags, attributes and their spans hold. But a value that contains such a character may be misread
-//! (its `\` is no backslash), and so may CSS, where that `\` may hide the end
-//! of a string. In those charsets the caller shall search the document
+//! Shift_JIS, GBK, GB18030, Big5 and windows-949 have ASCII second bytes: letters, `@ [ \ ] ^ _ { | } ~` and the grave
+//! accent, and digits in GB18030. None of `" ' < > & / =` or white space is among them, so tags, attributes and their
+//! spans hold. But a value that contains such a character may be misread (its `\` is no backslash), and so may CSS,
+//! where that `\` may hide the end of a string. In those charsets the caller shall search the document
 //! [without trail bytes](crate::mime::charset::Charset::without_trail_bytes), and leave values alone whose decoded
 //! form is not ASCII.
 
@@ -33,8 +28,7 @@ pub struct LinkValue {
     /// (of a style attribute, a style element or a style sheet).
     pub place: &'static str,
     pub role: Role,
-    /// Whether it is the `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see: declared
-    /// at most three by three pixels, or hidden, by its own attributes. See [`html`](super::html).
+    /// Whether it is the `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see, by its own attributes.
     pub hidden: bool,
     /// Whether a reader shows it, or another of the same `image-set()`.
     pub image_set: ImageSet,
@@ -46,7 +40,6 @@ pub struct LinkValue {
 /// What holds a value, and so what may not stand in it bare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Markup {
-    /// A style sheet of its own.
     StyleSheet,
     /// A `<style>` element of HTML: no character references, ended by `</style`.
     StyleElement,
@@ -55,7 +48,6 @@ pub enum Markup {
     /// A CDATA section in a `<style>` of XHTML or SVG.
     StyleSection,
     Attribute {
-        /// The quotes around it; without any, white space or `>` ends it.
         quote: Option<u8>,
         /// Whether every `&` of the URL is written as `&amp;`, and not only where it would read as a reference: the value
         /// did so before, or the document is XHTML.
@@ -63,7 +55,6 @@ pub enum Markup {
     },
 }
 
-/// The grammar of the text that a URL is part of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grammar {
     /// The whole value is the URL.
@@ -71,7 +62,7 @@ pub enum Grammar {
     Srcset,
     SpaceSeparated,
     CommaSeparated,
-    /// The URL of a refresh, with the quote around it, `"` or `'`.
+    /// With the quote around the URL.
     Refresh(Option<u8>),
     /// CSS `url(...)` without quotes.
     CssUrl,

@@ -30,11 +30,8 @@ impl LinkValue {
 
     /// The bytes to put at the span so that a parser reads `url` there.
     ///
-    /// For a URL without white space and NUL, reading gives exactly `url` back, with these
-    /// exceptions, where the grammar has no escape and percent-encoding stands in for it: outer
-    /// commas in `srcset`; commas in a comma-separated list; the quote around the URL of a
-    /// refresh, or a first `"`, `'`, `,`, `;` in one that has none. White space is percent-encoded
-    /// where it separates. An empty `url` cannot be a list member or candidate and writes nothing.
+    /// For a URL without white space and NUL, reading gives exactly `url` back, but where the grammar has no escape and
+    /// percent-encoding stands in for it. An empty `url` cannot be a list member or candidate and writes nothing.
     pub fn encoded(&self, url: impl AsRef<[u8]>) -> Vec<u8> {
         let url = url.as_ref();
         let text = match self.grammar {
@@ -48,10 +45,8 @@ impl LinkValue {
             Grammar::Refresh(None) => percent_encoded(url, |at, byte| {
                 at == 0 && matches!(byte, b'"' | b'\'' | b',' | b';')
             }),
-            Grammar::CssUrl => Cow::Owned(css_escape::escape_url(url, self.markup)),
-            Grammar::CssString(quote) => {
-                Cow::Owned(css_escape::escape_string(url, quote, self.markup))
-            }
+            Grammar::CssUrl => css_escape::escape(url, self.markup, b"\"'()").into(),
+            Grammar::CssString(quote) => css_escape::escape(url, self.markup, &[quote]).into(),
         };
         match self.markup {
             // Without quotes, what follows would be taken for the value.
@@ -64,10 +59,7 @@ impl LinkValue {
                 quote,
                 escapes_ampersands,
             } => entity::encode(&text, quote, escapes_ampersands),
-            Markup::StyleSheet
-            | Markup::StyleElement
-            | Markup::StyleText
-            | Markup::StyleSection => text.into_owned(),
+            _ => text.into_owned(),
         }
     }
 }
@@ -85,13 +77,12 @@ fn percent_encoded(url: &[u8], must: impl Fn(usize, u8) -> bool) -> Cow<'_, [u8]
     if !url.iter().enumerate().any(|(at, &byte)| must(at, byte)) {
         return Cow::Borrowed(url);
     }
-    let mut out = Vec::with_capacity(url.len() + 8);
-    for (at, &byte) in url.iter().enumerate() {
-        if must(at, byte) {
-            out.extend_from_slice(percent_encode_byte(byte).as_bytes());
+    let written = url.iter().enumerate().flat_map(|(at, byte)| {
+        if must(at, *byte) {
+            percent_encode_byte(*byte).as_bytes()
         } else {
-            out.push(byte);
+            std::slice::from_ref(byte)
         }
-    }
-    Cow::Owned(out)
+    });
+    Cow::Owned(written.copied().collect())
 }

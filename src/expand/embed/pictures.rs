@@ -327,7 +327,7 @@ pub(super) fn decoded(
     let media_type = parsed.media_type();
     let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
     let label = label(media_type.parameter("charset"));
-    Ok((octets, media_type.essence().to_owned(), label))
+    Ok((octets, media_type.essence, label))
 }
 
 /// Whether a part of the mail holds these octets, for every reader.

@@ -1,9 +1,10 @@
 //! The octets of a `data:` URL: escapes are decoded, white space goes, base64 is read in runs as long as they can be.
 
+//! base64-simd takes a quarter of the time of base64 on one line; its own white space removal goes byte by byte, hence the
+//! stage in here.
+
 use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};
 use memchr::memchr;
-
-use super::folding::{is_folding, skip_folding, trim_folding_end};
 
 /// Symbols collected before they are decoded. Small enough for the first-level cache and for a
 /// thread with a small stack; a multiple of four.
@@ -22,15 +23,17 @@ const STRETCH: usize = 16 * STAGE;
 /// without looking inside the lines: the decoder refuses whatever is no symbol. At the first
 /// refusal the rest is walked piece by piece.
 pub(super) fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Option<()> {
-    let mut stage = Stage::default();
+    let mut stage = Stage {
+        symbols: [0; STAGE + BLOCK],
+        length: 0,
+    };
     match decode_lines(body, &mut stage, content) {
         Ok(()) => Some(()),
         Err(rest) => decode_pieces(rest, &mut stage, content),
     }
 }
 
-/// # Errors
-/// The part of `body` of which nothing has been decoded yet.
+/// The error is the part of `body` of which nothing has been decoded yet.
 fn decode_lines<'a>(
     body: &'a [u8],
     stage: &mut Stage,
@@ -42,10 +45,9 @@ fn decode_lines<'a>(
         let undecoded = rest;
         stage.length = 0;
         while !rest.is_empty() && stage.length < STAGE {
-            let reach = if stage.length == 0 {
-                STRETCH
-            } else {
-                STAGE - stage.length
+            let reach = match stage.length {
+                0 => STRETCH,
+                length => STAGE - length,
             };
             // The limit keeps one endless line from being searched again for each stage.
             let ahead = rest.get(..reach).unwrap_or(rest);
@@ -100,15 +102,6 @@ fn decode_whole(symbols: &[u8], content: &mut Vec<u8>) -> Option<()> {
 struct Stage {
     symbols: [u8; STAGE + BLOCK],
     length: usize,
-}
-
-impl Default for Stage {
-    fn default() -> Self {
-        Self {
-            symbols: [0; STAGE + BLOCK],
-            length: 0,
-        }
-    }
 }
 
 impl Stage {
@@ -203,6 +196,29 @@ fn run_length(bytes: &[u8]) -> usize {
         length += block.len();
     }
     length + tail.iter().take_while(|byte| !ends_run(byte)).count()
+}
+
+/// The white space of a folded header parameter, which is no part of a URL (RFC 2017 §3.1).
+pub(super) fn is_folding(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+pub(super) fn skip_folding(mut bytes: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = bytes
+        && is_folding(*first)
+    {
+        bytes = rest;
+    }
+    bytes
+}
+
+fn trim_folding_end(mut bytes: &[u8]) -> &[u8] {
+    while let [rest @ .., last] = bytes
+        && is_folding(*last)
+    {
+        bytes = rest;
+    }
+    bytes
 }
 
 /// The octet of an escape behind its `%`, and the length of its digits with the white space between, which

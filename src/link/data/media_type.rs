@@ -1,9 +1,4 @@
 //! The media type of a `data:` URL: MIME Sniffing §4, with RFC 2397's defaults and escapes.
-//!
-//! Text in, text out: what a type means, whether it is allowed, and how it is written into a
-//! header field is decided elsewhere.
-
-use std::fmt;
 
 use percent_encoding::percent_decode_str;
 
@@ -11,15 +6,13 @@ use percent_encoding::percent_decode_str;
 /// each new name is compared with those before it.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// A media type as text: what it is, and its parameters with their values bare.
-///
-/// Displayed, it is MIME Sniffing's serialisation: names in lower case, values quoted where they
-/// are no token. That is not yet a header field: values may hold any character but controls, and
-/// a name may be any HTTP token.
+/// A media type as text. Values of parameters may hold any character but controls, and a name may be any HTTP token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediaTypeText {
-    essence: String,
-    parameters: Vec<(String, String)>,
+    /// `type/subtype` in lower case, defaults filled in.
+    pub essence: String,
+    /// Name, in lower case, and bare value of each, in order; no name twice.
+    pub parameters: Vec<(String, String)>,
     /// Whether the URL names the type: not if it has parameters only, for `;charset=x` is short for
     /// `text/plain;charset=x`, or none that can be read.
     is_declared: bool,
@@ -27,16 +20,11 @@ pub struct MediaTypeText {
 
 impl MediaTypeText {
     /// MIME Sniffing §4.4, "parse a MIME type", to the letter but for [`MAX_PARAMETERS`].
-    /// `%` has no meaning here.
-    ///
-    /// Nothing if type or subtype is missing or no token. Time is linear in the length.
+    /// `%` has no meaning here. Nothing if type or subtype is missing or no token.
     pub fn parse(text: &str) -> Option<Self> {
-        let (kind, rest) = text.trim_matches(is_http_white_space).split_once('/')?;
-        let (subtype, mut rest) = match rest.split_once(';') {
-            Some((subtype, rest)) => (subtype, Some(rest)),
-            None => (rest, None),
-        };
-        let subtype = subtype.trim_end_matches(is_http_white_space);
+        let (kind, rest) = text.trim_matches(HTTP_WHITE_SPACE).split_once('/')?;
+        let (subtype, mut rest) = cut(rest);
+        let subtype = subtype.trim_end_matches(HTTP_WHITE_SPACE);
         if !is_token(kind) || !is_token(subtype) {
             return None;
         }
@@ -55,40 +43,26 @@ impl MediaTypeText {
 
     /// Fetch's reading of what stands before the comma, then `%xx` decoded.
     pub(super) fn of_data_url(declared: &str) -> Self {
-        let parsed = if declared.starts_with(';') {
-            let parsed = Self::parse(&format!("text/plain{declared}"));
-            parsed.map(|parsed| Self {
-                is_declared: false,
-                ..parsed
-            })
-        } else {
-            Self::parse(declared)
+        let is_declared = !declared.starts_with(';');
+        let parsed = match is_declared {
+            true => Self::parse(declared),
+            false => Self::parse(&format!("text/plain{declared}")),
         };
-        parsed.map_or_else(Self::rfc2397_default, Self::unescaped)
-    }
-
-    /// What a `data:` URL without a media type has (RFC 2397 §2).
-    pub fn rfc2397_default() -> Self {
+        let Some(parsed) = parsed else {
+            return Self {
+                essence: "text/plain".to_owned(),
+                parameters: vec![("charset".to_owned(), "US-ASCII".to_owned())],
+                is_declared: false,
+            };
+        };
         Self {
-            essence: "text/plain".to_owned(),
-            parameters: vec![("charset".to_owned(), "US-ASCII".to_owned())],
-            is_declared: false,
+            is_declared,
+            ..parsed.unescaped()
         }
     }
 
-    /// `type/subtype` in lower case, defaults filled in.
-    pub fn essence(&self) -> &str {
-        &self.essence
-    }
-
-    /// `type/subtype` in lower case if it was written out.
     pub fn declared_essence(&self) -> Option<&str> {
         self.is_declared.then_some(self.essence.as_str())
-    }
-
-    /// Name, in lower case, and value of each parameter, in order; no name twice.
-    pub fn parameters(&self) -> &[(String, String)] {
-        &self.parameters
     }
 
     /// The value of the parameter `name`, given in lower case.
@@ -99,27 +73,25 @@ impl MediaTypeText {
 
     /// Reads the parameter at the start of `text`; what is behind its `;` remains.
     fn take_parameter<'t>(&mut self, text: &'t str) -> Option<&'t str> {
-        let text = text.trim_start_matches(is_http_white_space);
+        let text = text.trim_start_matches(HTTP_WHITE_SPACE);
         let name_end = text.find([';', '=']).unwrap_or(text.len());
         let (name, text) = text.split_at(name_end);
         let Some(text) = text.strip_prefix('=') else {
             return text.strip_prefix(';');
         };
-        let (value, rest) = if let Some(quoted) = text.strip_prefix('"') {
-            let (value, behind) = unquoted(quoted);
-            (Some(value), behind.split_once(';').map(|(_, rest)| rest))
-        } else {
-            let (value, rest) = match text.split_once(';') {
-                Some((value, rest)) => (value, Some(rest)),
-                None => (text, None),
-            };
-            let value = value.trim_end_matches(is_http_white_space);
-            ((!value.is_empty()).then(|| value.to_owned()), rest)
+        let (value, rest) = match text.strip_prefix('"').map(unquoted) {
+            Some((value, behind)) => (value, cut(behind).1),
+            None => {
+                let (value, rest) = cut(text);
+                let value = value.trim_end_matches(HTTP_WHITE_SPACE);
+                if value.is_empty() {
+                    return rest;
+                }
+                (value.to_owned(), rest)
+            }
         };
-        if let Some(value) = value
-            && is_token(name)
-            && value.chars().all(is_quotable)
-        {
+        let is_quotable = |symbol| matches!(symbol, '\t' | ' '..='~' | '\u{80}'..='\u{ff}');
+        if is_token(name) && value.chars().all(is_quotable) {
             self.add(name.to_ascii_lowercase(), value);
         }
         rest
@@ -153,21 +125,6 @@ impl MediaTypeText {
     }
 }
 
-impl fmt::Display for MediaTypeText {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.essence)?;
-        for (name, value) in &self.parameters {
-            if is_token(value) {
-                write!(out, ";{name}={value}")?;
-            } else {
-                let value = value.replace('\\', r"\\").replace('"', r#"\""#);
-                write!(out, ";{name}=\"{value}\"")?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Fetch's "collect an HTTP quoted string" behind the opening quote: the value, and what is behind
 /// the closing quote. An unclosed one reaches to the end.
 fn unquoted(text: &str) -> (String, &str) {
@@ -198,8 +155,12 @@ fn unescaped_token(text: &str) -> Option<String> {
     token.map(|token| token.to_ascii_lowercase())
 }
 
-fn is_http_white_space(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\r' | '\n')
+const HTTP_WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// What stands before a `;`, and what behind it.
+fn cut(text: &str) -> (&str, Option<&str>) {
+    text.split_once(';')
+        .map_or((text, None), |(front, behind)| (front, Some(behind)))
 }
 
 /// A non-empty string of HTTP token code points.
@@ -207,9 +168,4 @@ fn is_token(text: &str) -> bool {
     let is_token_byte =
         |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_token_byte)
-}
-
-/// An HTTP quoted-string token code point.
-fn is_quotable(character: char) -> bool {
-    matches!(character, '\t' | ' '..='~' | '\u{80}'..='\u{ff}')
 }

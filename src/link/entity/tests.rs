@@ -27,6 +27,8 @@ fn every_name_of_the_standard_is_found() {
             "{}",
             String::from_utf8_lossy(written)
         );
+        let characters = std::str::from_utf8(value).expect("UTF-8").chars();
+        assert!((1..=2).contains(&characters.count()));
         count += 1;
     }
     assert_eq!(count, 2231);

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_encode_byte;
 
-use super::resolve::{Unresolvable, resolve, up_to_last_slash};
+use super::resolve::{Unresolvable, remove_dot_segments, resolve, up_to_last_slash};
 use super::split::Reference;
 
 /// How a reference in a document stands to the document's base.
@@ -27,28 +27,23 @@ pub enum Relation {
 /// and absolute under any other or none.
 pub fn relation(base: Option<&str>, reference: &str) -> Relation {
     let reference = cleaned(reference);
-    match scheme_and_rest(&reference) {
-        _ if reference.is_empty() => Relation::Empty,
-        _ if reference.starts_with('#') => Relation::SameDocument,
-        None => Relation::Relative,
-        Some((scheme, rest)) => {
-            let base = base.map(cleaned);
-            let same = base
-                .as_deref()
-                .and_then(scheme_and_rest)
-                .is_some_and(|(base_scheme, _)| base_scheme.eq_ignore_ascii_case(scheme));
-            let relative = same
-                && match Family::of(scheme) {
-                    Family::Network => leading_slashes(rest) < 2,
-                    Family::File => leading_slashes(rest) < 2 && !starts_with_drive(rest),
-                    Family::Other => false,
-                };
-            if relative {
-                Relation::Relative
-            } else {
-                Relation::Absolute
-            }
-        }
+    let Some((scheme, rest)) = scheme_and_rest(&reference) else {
+        return match reference.as_bytes().first() {
+            None => Relation::Empty,
+            Some(b'#') => Relation::SameDocument,
+            Some(_) => Relation::Relative,
+        };
+    };
+    let base = base.map(cleaned);
+    let is_of_base = base
+        .as_deref()
+        .and_then(scheme_and_rest)
+        .is_some_and(|(base_scheme, _)| base_scheme.eq_ignore_ascii_case(scheme));
+    match Family::of(scheme) {
+        _ if !is_of_base || leading_slashes(rest) >= 2 => Relation::Absolute,
+        Family::Network => Relation::Relative,
+        Family::File if !starts_with_drive(rest) => Relation::Relative,
+        Family::File | Family::Other => Relation::Absolute,
     }
 }
 
@@ -57,12 +52,8 @@ pub fn relation(base: Option<&str>, reference: &str) -> Relation {
 ///
 /// Both texts are cleaned first: control characters and blanks at the ends go, TAB, LF and CR go
 /// everywhere. Under http, https, ftp, ws, wss and file, `\` is `/` in front of `?` and `#`, any
-/// number of slashes from two up introduces a host, and `%2e` is a dot in dot segments. `http:g` under an
-/// http base is `g`. An absolute reference comes back cleaned, its dot segments untouched.
-///
-/// For such bases, `Url::parse` of the result equals `Url::parse(base).join(reference)`. If join
-/// fails, the result is an error or a text that does not parse: hosts and ports are not judged
-/// here.
+/// number of slashes from two up introduces a host, and `%2e` is a dot in dot segments. An absolute reference comes
+/// back cleaned, its dot segments untouched. Hosts and ports are not judged.
 ///
 /// Deviations:
 /// * `///x` under a network base is host `x`, as the standard has it; the `url` crate 2.5 refuses
@@ -84,13 +75,13 @@ pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresol
     };
     let mut relative: &str = &reference;
     if let Some((scheme, rest)) = scheme_and_rest(&reference) {
-        let same = scheme.eq_ignore_ascii_case(base_scheme);
+        let is_of_base = scheme.eq_ignore_ascii_case(base_scheme);
         match Family::of(scheme) {
             Family::Other => return Ok(reference.into_owned()),
-            Family::Network if !same || leading_slashes(rest) >= 2 => {
+            Family::Network if !is_of_base || leading_slashes(rest) >= 2 => {
                 return Ok(with_host(scheme, rest));
             }
-            Family::File if !same => return certain(format!("{scheme}:{}", forward(rest))),
+            Family::File if !is_of_base => return certain(format!("{scheme}:{}", forward(rest))),
             Family::Network | Family::File => relative = rest,
         }
     }
@@ -128,10 +119,12 @@ pub fn behind_slashes(reference: &str) -> Option<Cow<'_, str>> {
     (slashes >= 2).then(|| forward(&reference[slashes..]))
 }
 
+/// "Special" schemes with a host: a reference may begin with the scheme and still be relative.
+pub(crate) const NETWORK_SCHEMES: [&str; 5] = ["http", "https", "ftp", "ws", "wss"];
+
 /// The kinds of schemes that the standard tells apart.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq)]
 enum Family {
-    /// "Special", with a host: a reference may begin with the scheme and still be relative.
     Network,
     File,
     Other,
@@ -140,7 +133,7 @@ enum Family {
 impl Family {
     fn of(scheme: &str) -> Self {
         let is = |name: &&str| scheme.eq_ignore_ascii_case(name);
-        if ["http", "https", "ftp", "ws", "wss"].iter().any(is) {
+        if NETWORK_SCHEMES.iter().any(is) {
             Self::Network
         } else if is(&"file") {
             Self::File
@@ -160,22 +153,16 @@ fn under_network(scheme: &str, rest: &str, relative: &str) -> Result<String, Unr
         return Ok(result);
     }
     let relative = forward(relative);
-    let slashes = leading_slashes(&relative);
-    if slashes >= 2 {
+    if leading_slashes(&relative) >= 2 {
         return Ok(with_host(scheme, &relative));
     }
-    let reference = split_relative(&relative);
-    let text = if slashes == 1 {
-        reference.path.to_owned()
+    let path = joined(base.path, "", path_of(&relative));
+    let path = if path.split('/').any(is_drive) {
+        path
     } else {
-        format!("{}{}", folder(base.path, 0), reference.path)
+        remove_dot_segments(&path, 0, dots)
     };
-    let path = if text.split('/').any(is_drive) {
-        text
-    } else {
-        remove_dot_segments(&text, 0)
-    };
-    Ok(combine(base, &path, reference))
+    Ok(with_path(base, &path, &relative))
 }
 
 fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unresolvable> {
@@ -191,100 +178,78 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     };
     let base = Reference::split(&base);
     let first = base.path.split('/').nth(1).unwrap_or_default();
-    let drive = is_drive(first);
+    let has_drive = is_drive(first);
     let has_host = base.authority.is_some_and(|host| !host.is_empty());
-    let odd_drive = base.path.split('/').skip(2).any(is_drive)
+    let is_odd = base.path.split('/').skip(2).any(is_drive)
         || base.path.split('/').any(is_drive_and_more)
-        || drive && (has_host || first.ends_with('|'));
-    if odd_drive {
+        || has_drive && (has_host || first.ends_with('|'));
+    if is_odd {
         return Err(Unresolvable::UncertainDrive);
     }
     if let Some(result) = without_path(base, relative) {
         return Ok(result);
     }
     let relative = forward(relative);
-    let slashes = leading_slashes(&relative);
-    if slashes >= 2 {
+    if leading_slashes(&relative) >= 2 {
         return certain(format!("{scheme}:{relative}"));
     }
-    let reference = split_relative(&relative);
-    let mut segments = reference.path.split('/');
+    let path = path_of(&relative);
+    let mut segments = path.split('/');
     if segments.any(|segment| is_drive(segment) || is_drive_and_more(segment)) {
         return Err(Unresolvable::UncertainDrive);
     }
-    let floor = usize::from(drive);
-    let text = match (slashes, drive) {
-        (1, true) => format!("/{first}{}", reference.path),
-        (1, false) => reference.path.to_owned(),
-        _ => format!("{}{}", folder(base.path, floor), reference.path),
-    };
-    let path = remove_dot_segments(&text, floor);
-    Ok(combine(base, &path, reference))
+    let drive = base.path.get(..=first.len()).filter(|_| has_drive);
+    let drive = drive.unwrap_or_default();
+    let path = remove_dot_segments(&joined(base.path, drive, path), drive.len(), dots);
+    Ok(with_path(base, &path, &relative))
 }
 
 /// Refuses a `file:` URL with a segment like `C:x`: to the standard that is no drive, to Windows
 /// it is, and the crate sometimes makes `C:/x` of it.
 fn certain(url: String) -> Result<String, Unresolvable> {
-    if Reference::split(&url)
-        .path
-        .split('/')
-        .any(is_drive_and_more)
-    {
-        Err(Unresolvable::UncertainDrive)
-    } else {
-        Ok(url)
+    let mut segments = Reference::split(&url).path.split('/');
+    match segments.any(is_drive_and_more) {
+        true => Err(Unresolvable::UncertainDrive),
+        false => Ok(url),
     }
 }
 
 /// The result where the base's path stays: for an empty reference, a query, a fragment.
 fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
-    let unchanged = match relative.as_bytes().first() {
-        None => Reference {
-            fragment: None,
-            ..base
-        },
-        Some(b'#') => Reference {
-            fragment: Some(&relative[1..]),
-            ..base
-        },
-        Some(b'?') => {
-            let reference = split_relative(relative);
-            Reference {
-                query: reference.query,
-                fragment: reference.fragment,
-                ..base
-            }
-        }
-        Some(_) => return None,
+    if !path_of(relative).is_empty() {
+        return None;
+    }
+    let Reference {
+        query, fragment, ..
+    } = Reference::split(relative);
+    let unchanged = Reference {
+        query: query.or(base.query),
+        fragment,
+        ..base
     };
     let mut text = unchanged.recompose();
     // Without the fragment, blanks in front of it stand at the end, where a parser trims them.
-    let kept = text.trim_end_matches(is_c0_or_space).len();
-    if kept < text.len() {
-        let blanks = text.split_off(kept);
-        text.extend(blanks.bytes().map(percent_encode_byte));
-    }
+    let blanks = text.split_off(text.trim_end_matches(is_c0_or_space).len());
+    text.extend(blanks.bytes().map(percent_encode_byte));
     Some(text)
 }
 
-fn combine(base: Reference<'_>, path: &str, reference: Reference<'_>) -> String {
-    Reference {
+/// The base with another path, and the query and fragment of a relative reference.
+fn with_path(base: Reference<'_>, path: &str, relative: &str) -> String {
+    let behind = &relative[path_of(relative).len()..];
+    let site = Reference {
         path,
-        query: reference.query,
-        fragment: reference.fragment,
+        query: None,
+        fragment: None,
         ..base
-    }
-    .recompose()
+    };
+    site.recompose() + behind
 }
 
-/// Path, query and fragment of a text that has neither scheme nor authority, whatever it looks
+/// What stands before query and fragment of a text that has neither scheme nor authority, whatever it looks
 /// like: behind `http:`, a text such as `a:b` is a path.
-fn split_relative(text: &str) -> Reference<'_> {
-    let end = text.find(['?', '#']).unwrap_or(text.len());
-    Reference {
-        path: &text[..end],
-        ..Reference::split(&text[end..])
-    }
+fn path_of(text: &str) -> &str {
+    text.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// `scheme://` and what follows, whatever slashes it began with.
@@ -295,8 +260,7 @@ fn with_host(scheme: &str, rest: &str) -> String {
 
 /// The text with `/` for every `\` in front of its query and fragment.
 fn forward(text: &str) -> Cow<'_, str> {
-    let end = text.find(['?', '#']).unwrap_or(text.len());
-    let (path, tail) = text.split_at(end);
+    let (path, tail) = text.split_at(path_of(text).len());
     if path.contains('\\') {
         Cow::Owned(path.replace('\\', "/") + tail)
     } else {
@@ -304,59 +268,30 @@ fn forward(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What a relative path is appended to: the base's path up to its last slash. A last segment that
+/// A relative path behind the base's up to its last slash, or behind a drive (`/C:`). A last segment that
 /// is a dot segment names a folder, and so does a drive that is the whole path.
-fn folder(path: &str, floor: usize) -> Cow<'_, str> {
-    let kept = up_to_last_slash(path);
-    let last = &path[kept.len()..];
-    if path.is_empty() {
-        Cow::Borrowed("/")
-    } else if dots(last) > 0 || (floor > 0 && kept == "/") {
-        Cow::Owned(format!("{path}/"))
+fn joined(base: &str, drive: &str, path: &str) -> String {
+    let folder = up_to_last_slash(base);
+    if path.starts_with('/') {
+        [drive, path].concat()
+    } else if base.is_empty() || base == drive || dots(&base[folder.len()..]) > 0 {
+        [base, "/", path].concat()
     } else {
-        Cow::Borrowed(kept)
+        [folder, path].concat()
     }
-}
-
-/// Takes the dot segments out of a path that begins with a slash (WHATWG URL, path state). The first `floor` segments,
-/// a drive, stay.
-fn remove_dot_segments(path: &str, floor: usize) -> String {
-    let mut kept: Vec<&str> = Vec::new();
-    let mut segments = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
-    while let Some(segment) = segments.next() {
-        match dots(segment) {
-            0 => {
-                kept.push(segment);
-                continue;
-            }
-            2 if kept.len() > floor => {
-                kept.pop();
-            }
-            _ => {}
-        }
-        if segments.peek().is_none() {
-            kept.push("");
-        }
-    }
-    format!("/{}", kept.join("/"))
 }
 
 /// How many dots a dot segment has: `.` and `..`, each dot also as `%2e`; none of other segments.
 fn dots(segment: &str) -> usize {
-    let after_dot = |text: &'_ str| match text.as_bytes() {
-        [b'.', ..] => Some(1),
-        [b'%', b'2', b'e' | b'E', ..] => Some(3),
-        _ => None,
-    };
-    let (mut dots, mut rest) = (0, segment);
-    while let Some(length) = after_dot(rest) {
+    let mut dots = 0;
+    let mut rest = segment.as_bytes();
+    while let [b'.', behind @ ..] | [b'%', b'2', b'e' | b'E', behind @ ..] = rest {
         dots += 1;
-        rest = rest.get(length..).unwrap_or_default();
+        rest = behind;
     }
-    if rest.is_empty() && dots <= 2 {
-        dots
-    } else {
-        0
+    match rest {
+        [] if dots <= 2 => dots,
+        _ => 0,
     }
 }
 
@@ -393,10 +328,9 @@ pub(crate) fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
 fn cleaned(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(is_c0_or_space);
     let dropped = ['\t', '\n', '\r'];
-    if text.contains(dropped) {
-        Cow::Owned(text.replace(dropped, ""))
-    } else {
-        Cow::Borrowed(text)
+    match text.contains(dropped) {
+        true => Cow::Owned(text.replace(dropped, "")),
+        false => Cow::Borrowed(text),
     }
 }
 

@@ -10,16 +10,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, percent_encod
 ///
 /// Percent-escapes stay as they are. White space is SPACE, TAB, CR, LF, VT and FF.
 pub fn from_parameter(value: &str) -> Cow<'_, str> {
-    if value.contains(is_blank) {
-        let joined: String = value.chars().filter(|one| !is_blank(*one)).collect();
-        let kept = unwrapped(&joined);
-        if kept.len() == joined.len() {
-            Cow::Owned(joined)
-        } else {
-            Cow::Owned(kept.to_owned())
-        }
-    } else {
-        Cow::Borrowed(unwrapped(value))
+    if !value.contains(is_blank) {
+        return Cow::Borrowed(unwrapped(value));
+    }
+    let joined: String = value.split(is_blank).collect();
+    match unwrapped(&joined) {
+        kept if kept.len() == joined.len() => Cow::Owned(joined),
+        kept => Cow::Owned(kept.to_owned()),
     }
 }
 
@@ -27,14 +24,11 @@ pub fn from_parameter(value: &str) -> Cow<'_, str> {
 /// (the draft, appendix E). Each is removed once; a bracket without the other one stays.
 pub fn unwrapped(url: &str) -> &str {
     let outside = without_brackets(url);
-    let inside = match outside.get(..4) {
-        Some(prefix) if prefix.eq_ignore_ascii_case("URL:") => &outside[4..],
-        _ => return outside,
-    };
-    if outside.len() == url.len() {
-        without_brackets(inside)
-    } else {
-        inside
+    match outside.split_at_checked(4) {
+        Some((prefix, _)) if !prefix.eq_ignore_ascii_case("URL:") => outside,
+        Some((_, inside)) if outside.len() == url.len() => without_brackets(inside),
+        Some((_, inside)) => inside,
+        None => outside,
     }
 }
 
@@ -101,9 +95,21 @@ pub fn without_fragment(url: &str) -> &str {
 /// password. An empty password and a user name alone are left. A text without `//` that does not
 /// begin with http:, https:, ftp: or the like has no authority, so `mailto:a:b@c` is left too.
 pub fn masked(url: &str) -> Cow<'_, str> {
-    let mut passwords = passwords(url);
-    passwords.retain(|password| !password.is_empty());
-    replaced(url, &passwords, ":***")
+    let mut shown = String::new();
+    let mut from = 0;
+    for password in passwords(url) {
+        if password.is_empty() {
+            continue;
+        }
+        shown.push_str(&url[from..password.start]);
+        shown.push_str("***");
+        from = password.end;
+    }
+    if from == 0 {
+        return Cow::Borrowed(url);
+    }
+    shown.push_str(&url[from..]);
+    Cow::Owned(shown)
 }
 
 /// All passwords, ascending and disjoint; the byte before each is the colon.
@@ -134,12 +140,9 @@ fn password_in(url: &str, authority: Range<usize>, last_at: usize) -> Option<Ran
     }
     // No `@` behind the colon: this is a host with its port, or a password with a slash in it.
     let start = authority.start + first_colon + 1;
-    let is_host = text.contains('[') || url[start..authority.end].bytes().all(is_digit);
+    let port = &url[start..authority.end];
+    let is_host = text.contains('[') || port.bytes().all(|byte| byte.is_ascii_digit());
     (!is_host && start <= last_at).then_some(start..last_at)
-}
-
-fn is_digit(byte: u8) -> bool {
-    byte.is_ascii_digit()
 }
 
 /// The offset behind the next two or more slashes, or behind `http:` and the like with whatever
@@ -149,7 +152,8 @@ fn next_authority(url: &str, from: usize) -> Option<usize> {
     loop {
         at += url.get(at..)?.find(['/', '\\', ':'])?;
         let colon = usize::from(url[at..].starts_with(':'));
-        let behind = url[at + colon..].trim_start_matches(is_slash_or_ignored);
+        // Parsers ignore white space between slashes.
+        let behind = url[at + colon..].trim_start_matches(['/', '\\', '\t', '\n', '\r']);
         let behind = url.len() - behind.len();
         let slashes = url[at..behind]
             .bytes()
@@ -161,40 +165,12 @@ fn next_authority(url: &str, from: usize) -> Option<usize> {
     }
 }
 
-/// Slashes of both kinds, and the characters that parsers ignore between them.
-fn is_slash_or_ignored(character: char) -> bool {
-    matches!(character, '/' | '\\' | '\t' | '\n' | '\r')
-}
-
 fn ends_in_network_scheme(text: &str) -> bool {
-    let tail = || {
-        let ignored = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r');
-        text.bytes().rev().filter(move |byte| !ignored(byte))
-    };
+    let letters = text.bytes().rev().map(|byte| byte.to_ascii_lowercase());
+    let letters = letters.filter(|byte| !matches!(byte, b'\t' | b'\n' | b'\r'));
     ["http", "https", "ftp", "ftps", "sftp", "ws", "wss"]
         .iter()
-        .any(|name| {
-            let letters = tail().take(name.len());
-            letters
-                .map(|byte| byte.to_ascii_lowercase())
-                .eq(name.bytes().rev())
-        })
-}
-
-/// The URL with each password and its colon replaced.
-fn replaced<'a>(url: &'a str, passwords: &[Range<usize>], replacement: &str) -> Cow<'a, str> {
-    if passwords.is_empty() {
-        return Cow::Borrowed(url);
-    }
-    let mut text = String::with_capacity(url.len());
-    let mut from = 0;
-    for password in passwords {
-        text.push_str(&url[from..password.start - 1]);
-        text.push_str(replacement);
-        from = password.end;
-    }
-    text.push_str(&url[from..]);
-    Cow::Owned(text)
+        .any(|name| letters.clone().take(name.len()).eq(name.bytes().rev()))
 }
 
 #[cfg(test)]

@@ -26,77 +26,76 @@ pub enum Unresolvable {
 pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
     let base = Reference::split(base);
     let reference = Reference::split(reference);
-    if reference.scheme.is_some() {
-        let path = remove_dot_segments(reference.path);
-        return Ok(Reference {
-            path: &path,
-            ..reference
-        }
-        .recompose());
-    }
-    if base.scheme.is_none() {
+    if reference.scheme.or(base.scheme).is_none() {
         return Err(Unresolvable::BaseNotAbsolute);
     }
-    let path;
-    let target = if reference.authority.is_some() {
-        path = remove_dot_segments(reference.path);
-        Reference {
-            scheme: base.scheme,
+    if reference.scheme.is_some() || reference.authority.is_some() {
+        let path = remove_dot_segments(reference.path, 0, dots);
+        let target = Reference {
+            scheme: reference.scheme.or(base.scheme),
             path: &path,
             ..reference
-        }
-    } else if reference.path.is_empty() {
-        Reference {
-            query: reference.query.or(base.query),
-            fragment: reference.fragment,
-            ..base
-        }
-    } else {
-        path = if reference.path.starts_with('/') {
-            remove_dot_segments(reference.path)
-        } else if base.authority.is_some() && base.path.is_empty() {
-            remove_dot_segments(&format!("/{}", reference.path))
-        } else {
-            let folder = up_to_last_slash(base.path);
-            remove_dot_segments(&format!("{folder}{}", reference.path))
         };
-        Reference {
-            path: &path,
-            query: reference.query,
-            fragment: reference.fragment,
-            ..base
+        return Ok(target.recompose());
+    }
+    let folder = match base.path {
+        "" if base.authority.is_some() => "/",
+        path => up_to_last_slash(path),
+    };
+    let (path, query) = match reference.path {
+        "" => (base.path.to_owned(), reference.query.or(base.query)),
+        path => {
+            let folder = if path.starts_with('/') { "" } else { folder };
+            let path = remove_dot_segments(&[folder, path].concat(), 0, dots);
+            (path, reference.query)
         }
+    };
+    let target = Reference {
+        path: &path,
+        query,
+        fragment: reference.fragment,
+        ..base
     };
     Ok(target.recompose())
 }
 
-/// RFC 3986 §5.2.4, step by step. Linear: every byte is put out once and taken back at most once.
-fn remove_dot_segments(path: &str) -> String {
-    let mut input = path;
+/// RFC 3986 §5.2.4. `dots` says how many dots a dot segment has, 0 for others; the first `floor` bytes stay. Linear: every
+/// byte is put out once and taken back at most once.
+pub(super) fn remove_dot_segments(path: &str, floor: usize, dots: fn(&str) -> usize) -> String {
     let mut output = String::with_capacity(path.len());
-    while !input.is_empty() {
-        if let Some(rest) = input
-            .strip_prefix("../")
-            .or_else(|| input.strip_prefix("./"))
-        {
-            input = rest;
-        } else if input.starts_with("/./") {
-            input = &input[2..];
-        } else if input == "/." {
-            input = "/";
-        } else if input.starts_with("/../") || input == "/.." {
+    let mut rest = path;
+    while let Some(behind) = rest.strip_prefix("../").or(rest.strip_prefix("./")) {
+        rest = behind;
+    }
+    if !rest.starts_with('/') {
+        let (first, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if dots(first) == 0 {
+            output.push_str(first);
+        }
+        rest = behind;
+    }
+    let mut segments = rest.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let dots = dots(segment);
+        if dots == 2 && output.len() > floor {
             output.truncate(output.rfind('/').unwrap_or(0));
-            input = if input.len() > 3 { &input[3..] } else { "/" };
-        } else if input == "." || input == ".." {
-            input = "";
-        } else {
-            let from = usize::from(input.starts_with('/'));
-            let end = input[from..].find('/').map_or(input.len(), |at| from + at);
-            output.push_str(&input[..end]);
-            input = &input[end..];
+        }
+        if dots == 0 || segments.peek().is_none() {
+            output.push('/');
+        }
+        if dots == 0 {
+            output.push_str(segment);
         }
     }
     output
+}
+
+fn dots(segment: &str) -> usize {
+    match segment {
+        "." => 1,
+        ".." => 2,
+        _ => 0,
+    }
 }
 
 pub(super) fn up_to_last_slash(path: &str) -> &str {
@@ -109,8 +108,23 @@ mod tests {
 
     #[test]
     fn dot_segments_go_as_in_the_two_examples_of_section_5_2_4() {
-        assert_eq!(remove_dot_segments("/a/b/c/./../../g"), "/a/g");
-        assert_eq!(remove_dot_segments("mid/content=5/../6"), "mid/6");
+        for (path, expected) in [
+            ("/a/b/c/./../../g", "/a/g"),
+            ("mid/content=5/../6", "mid/6"),
+            // Of the same rules: what has no slash in front, and what ends in dots.
+            ("../.././a", "a"),
+            (".//../a/..", "/"),
+            ("a/../b", "/b"),
+            ("a/..", "/"),
+            ("a/.", "a/"),
+            ("..", ""),
+            (".", ""),
+            ("", ""),
+            ("/..", "/"),
+            ("/a//../b/./", "/a/b/"),
+        ] {
+            assert_eq!(remove_dot_segments(path, 0, dots), expected, "{path}");
+        }
     }
 
     #[test]

@@ -13,18 +13,8 @@ const LETTERS: usize = 40;
 /// Octets from which on a run with hyphens is a token, if most of it is not words, names or numbers.
 const HYPHENED: usize = 32;
 
-/// Names of parameters whose values are secrets, and what such names hold.
-const NAMES: [&str; 8] = [
-    "auth",
-    "authorization",
-    "code",
-    "key",
-    "pass",
-    "pwd",
-    "sid",
-    "sig",
-];
-const WITHIN: [&str; 8] = [
+/// What names of parameters hold whose values are secrets.
+const IN_NAMES: [&str; 8] = [
     "apikey",
     "api_key",
     "credential",
@@ -38,19 +28,12 @@ const WITHIN: [&str; 8] = [
 /// The URL with `***` for passwords, and for the values of parameters that are called like a secret or look like one.
 pub fn without_secrets(url: &str) -> Cow<'_, str> {
     let url = masked(url);
-    let Some(start) = url.find('?').map(|at| at + 1) else {
+    let Some((front, rest)) = url.split_once('?') else {
         return url;
     };
-    let end = url
-        .find('#')
-        .filter(|end| *end > start)
-        .unwrap_or(url.len());
-    let (Some(front), Some(query), Some(behind)) =
-        (url.get(..start), url.get(start..end), url.get(end..))
-    else {
-        return url;
-    };
-    let mut shown = front.to_owned();
+    let end = rest.find('#').filter(|_| !front.contains('#'));
+    let (query, behind) = rest.split_at(end.unwrap_or(rest.len()));
+    let mut shown = format!("{front}?");
     for parameter in query.split_inclusive(['&', ';']) {
         let value_end = parameter.trim_end_matches(['&', ';']).len();
         let (parameter, divider) = parameter.split_at(value_end);
@@ -72,8 +55,10 @@ pub fn without_secrets(url: &str) -> Cow<'_, str> {
 }
 
 fn is_called_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase().replace('-', "_");
-    NAMES.contains(&&*name) || WITHIN.iter().any(|word| name.contains(word))
+    match &*name.to_ascii_lowercase().replace('-', "_") {
+        "auth" | "authorization" | "code" | "key" | "pass" | "pwd" | "sid" | "sig" => true,
+        name => IN_NAMES.iter().any(|word| name.contains(word)),
+    }
 }
 
 /// Whether a URL holds something that nobody can guess.

@@ -1,12 +1,9 @@
 //! The components of a reference (the draft, appendix B), and equality (the draft, §6).
 
-/// The four components and the fragment of a URL reference, borrowed from its text.
-///
-/// A component that is absent (`None`) is not one that is empty (`Some("")`): `x` and `x?` differ,
-/// and [`Reference::recompose`] gives each its own text back.
+/// The four components and the fragment of a URL reference, borrowed from its text. One that is absent (`None`) is not
+/// one that is empty (`Some("")`): `x` and `x?` differ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reference<'a> {
-    /// What stands before the first `:`, if no `/`, `?` or `#` comes before it.
     pub scheme: Option<&'a str>,
     /// What follows `//`; the draft calls it *site*.
     pub authority: Option<&'a str>,
@@ -23,9 +20,9 @@ impl<'a> Reference<'a> {
     pub fn split(text: &'a str) -> Self {
         let (text, fragment) = cut(text, '#');
         let (text, query) = cut(text, '?');
-        let (scheme, rest) = match text.find([':', '/']) {
-            Some(at) if at > 0 && text[at..].starts_with(':') => {
-                (Some(&text[..at]), &text[at + 1..])
+        let (scheme, rest) = match text.split_once(':') {
+            Some((scheme, rest)) if !scheme.is_empty() && !scheme.contains('/') => {
+                (Some(scheme), rest)
             }
             _ => (None, text),
         };
@@ -51,47 +48,24 @@ impl<'a> Reference<'a> {
     /// WHATWG serializer does, since it would read as an authority otherwise. No text splits into
     /// such components, only resolving makes them.
     pub fn recompose(&self) -> String {
-        let Self {
-            scheme,
-            authority,
-            path,
-            query,
-            fragment,
-        } = *self;
-        let length = |part: Option<&str>| part.map_or(0, |part| part.len() + 2);
-        let mut text = String::with_capacity(
-            length(scheme) + length(authority) + path.len() + length(query) + length(fragment) + 2,
-        );
-        if let Some(scheme) = scheme {
-            text.push_str(scheme);
-            text.push(':');
-        }
-        match authority {
-            Some(authority) => {
-                text.push_str("//");
-                text.push_str(authority);
-            }
-            None if path.starts_with("//") => text.push_str("/."),
-            None => {}
-        }
-        text.push_str(path);
-        if let Some(query) = query {
-            text.push('?');
-            text.push_str(query);
-        }
-        if let Some(fragment) = fragment {
-            text.push('#');
-            text.push_str(fragment);
-        }
-        text
+        let behind = |mark, part: Option<&'a str>| part.map_or(["", ""], |part| [mark, part]);
+        let is_like_authority = self.authority.is_none() && self.path.starts_with("//");
+        [
+            self.scheme.map_or(["", ""], |scheme| [scheme, ":"]),
+            behind("//", self.authority),
+            [if is_like_authority { "/." } else { "" }, self.path],
+            behind("?", self.query),
+            behind("#", self.fragment),
+        ]
+        .as_flattened()
+        .concat()
     }
 
-    /// Whether the reference has no scheme, so that it means something only with a base.
     pub fn is_relative(&self) -> bool {
         self.scheme.is_none()
     }
 
-    /// Whether the scheme is this one, case-blind.
+    /// Case-blind.
     pub fn has_scheme(&self, name: &str) -> bool {
         self.scheme
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case(name))
@@ -99,22 +73,7 @@ impl<'a> Reference<'a> {
 
     /// User information, host and port of the authority, undecoded: `user:secret`, `[::1]`, `80`.
     pub fn site(&self) -> Option<Site<'a>> {
-        self.authority.map(Site::split)
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Site<'a> {
-    /// What stands before the last `@`.
-    pub userinfo: Option<&'a str>,
-    /// The host, with the brackets of an IPv6 address.
-    pub host: &'a str,
-    /// What follows the `:` behind the host, which may be empty.
-    pub port: Option<&'a str>,
-}
-
-impl<'a> Site<'a> {
-    fn split(authority: &'a str) -> Self {
+        let authority = self.authority?;
         let (userinfo, place) = match authority.rsplit_once('@') {
             Some((userinfo, place)) => (Some(userinfo), place),
             None => (None, authority),
@@ -123,12 +82,21 @@ impl<'a> Site<'a> {
             Some((host, port)) if !port.contains(']') => (host, Some(port)),
             _ => (place, None),
         };
-        Self {
+        Some(Site {
             userinfo,
             host,
             port,
-        }
+        })
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Site<'a> {
+    pub userinfo: Option<&'a str>,
+    /// The host, with the brackets of an IPv6 address.
+    pub host: &'a str,
+    /// What follows the `:` behind the host, which may be empty.
+    pub port: Option<&'a str>,
 }
 
 /// The port that a scheme (lower case) uses unless the URL names one.
@@ -158,20 +126,14 @@ pub fn equivalence_key(url: &str) -> String {
     let scheme = reference.scheme.map(str::to_ascii_lowercase);
     let standard_port = scheme.as_deref().and_then(default_port);
     let authority = reference.site().map(|site| {
-        let mut authority = String::with_capacity(url.len());
-        if let Some(userinfo) = site.userinfo {
-            authority.push_str(userinfo);
-            authority.push('@');
-        }
-        authority.push_str(&site.host.to_ascii_lowercase());
-        match site.port {
-            Some(port) if !port.is_empty() && Some(port) != standard_port => {
-                authority.push(':');
-                authority.push_str(port);
-            }
-            _ => {}
-        }
-        authority
+        let is_told = |port: &&str| !port.is_empty() && Some(*port) != standard_port;
+        let userinfo = site.userinfo.map_or(["", ""], |userinfo| [userinfo, "@"]);
+        let port = site
+            .port
+            .filter(is_told)
+            .map_or(["", ""], |port| [":", port]);
+        let host = site.host.to_ascii_lowercase();
+        [userinfo, ["", &host], port].as_flattened().concat()
     });
     let path = match reference.path {
         "" if authority.is_some() && standard_port.is_some() => "/",
@@ -188,10 +150,8 @@ pub fn equivalence_key(url: &str) -> String {
 
 /// `text` before the first `mark`, and what follows it.
 fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
-    match text.split_once(mark) {
-        Some((before, after)) => (before, Some(after)),
-        None => (text, None),
-    }
+    text.split_once(mark)
+        .map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `data:` URLs: sizes are exact, folding changes nothing, and the `data-url` crate reads the same.
 
-use embody::internals::link::data::{DataUrl, DataUrlError};
+use embody::internals::link::data::{DataUrl, DataUrlError, MediaTypeText};
 
 /// What a URL reads as: its media type and its content.
 pub type Read = (String, Vec<u8>);
@@ -8,7 +8,22 @@ pub type Read = (String, Vec<u8>);
 /// As we read it.
 pub fn read(url: &[u8]) -> Result<Read, DataUrlError> {
     let url = DataUrl::parse(url)?;
-    Ok((url.media_type().to_string(), url.decode(u64::MAX)?))
+    Ok((written(&url.media_type()), url.decode(u64::MAX)?))
+}
+
+/// A media type as MIME Sniffing §4.5 serializes it: values are quoted where they are no token.
+pub fn written(media_type: &MediaTypeText) -> String {
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let mut text = media_type.essence.clone();
+    for (name, value) in &media_type.parameters {
+        text += &if !value.is_empty() && value.bytes().all(is_of_token) {
+            format!(";{name}={value}")
+        } else {
+            let value = value.replace('\\', r"\\").replace('"', r#"\""#);
+            format!(";{name}=\"{value}\"")
+        };
+    }
+    text
 }
 
 /// As the `data-url` crate reads it.
