@@ -1,7 +1,5 @@
 //! Whether bytes can hold anything that embody works on, told without parsing.
 
-mod base64;
-mod bases;
 mod data;
 mod document_type;
 mod hidden;
@@ -10,21 +8,23 @@ mod notes;
 mod words;
 
 use crate::external_body::{Reading, may_hold_hosted};
+use crate::mime::{self, PartId, ScanLimits, TransferEncoding, Tree};
+use crate::plan::documents::subtypes;
+use crate::plan::opaque_parts;
 use crate::policy::{Embed, Follow, Followed, Links, Policy};
-use bases::Documents;
 pub(super) use data::may_show_data;
 use document_type::{LOOKED_AT, is_document_type};
+use hidden::may_spell_base;
 use words::{Word, Words, word};
 
 /// A search for the few words that any work needs, in any case.
 ///
 /// A message in which [`Prefilter::any`] finds nothing comes out of [`Expander`](super::Expander)
 /// as it went in. The search runs at memory speed; finding something proves nothing.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Prefilter {
     links: Links,
     embed: Embed,
-    /// What references need.
     references: &'static Words,
     /// Whether notes of Mailman's matter.
     notes: bool,
@@ -32,16 +32,7 @@ pub struct Prefilter {
     hosted: Option<Reading>,
     /// Forms that are looked for where files lie beside a mailbox.
     forms: Followed,
-}
-
-impl std::fmt::Debug for Prefilter {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Prefilter")
-            .field("links", &self.links)
-            .field("embed", &self.embed)
-            .finish_non_exhaustive()
-    }
+    limits: ScanLimits,
 }
 
 impl Prefilter {
@@ -64,6 +55,7 @@ impl Prefilter {
                 forms.any(|form| reading.forms.contains(*form))
             }),
             forms: policy.reading_to_tell().forms,
+            limits: policy.limits.scan(),
         }
     }
 
@@ -87,6 +79,7 @@ impl Prefilter {
             notes: false,
             hosted: None,
             forms: Followed::none(),
+            limits: ScanLimits::default(),
         }
     }
 
@@ -100,11 +93,14 @@ impl Prefilter {
     /// Where the first of the words is.
     #[must_use]
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
-        let word = match self.looks_at_documents() {
-            true => ALL.first(bytes),
-            false => self.references.first(bytes),
-        };
-        self.or_note(bytes, word)
+        self.or_note(bytes, self.words().first(bytes))
+    }
+
+    fn words(&self) -> &'static Words {
+        match self.looks_at_documents() {
+            true => &ALL,
+            false => self.references,
+        }
     }
 
     /// Where the first of the words is, or a mark.
@@ -160,66 +156,15 @@ impl Prefilter {
     #[cfg(any(test, feature = "mailbox"))]
     #[must_use]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        let mut found = self.with_words(bytes, ends);
-        let words = found.len();
-        for search in self.searches() {
-            notes::add_messages(search, bytes, ends, &mut found);
-        }
-        if found.len() > words {
-            found.sort_unstable();
-            found.dedup();
-        }
-        found
-    }
-
-    /// The same, of words alone.
-    #[cfg(any(test, feature = "mailbox"))]
-    fn with_words(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        let words = match self.looks_at_documents() {
-            true => &EVERYTHING,
-            false => self.references,
-        };
         let mut found = Vec::new();
-        let (mut from, mut number) = (0, 0);
-        // What was found in the last message.
-        let mut asked = None;
-        let mut documents = self.sought();
-        let (mut has_document, mut has_base) = (false, false);
-        while let Some((at, word)) = words.find_from(bytes, from) {
-            number += ends
-                .get(number..)
-                .map_or(0, |behind| behind.partition_point(|&end| end <= at));
-            let Some(&end) = ends.get(number) else {
-                break;
-            };
-            let start = number.checked_sub(1).and_then(|before| ends.get(before));
-            let start = start.copied().unwrap_or_default();
-            if asked != Some(number) {
-                asked = Some(number);
-                documents = self.sought();
-                (has_document, has_base) = (false, false);
-            }
-            let matters = if word < OF_REFERENCES {
-                true
-            } else if word < OF_REFERENCES + OF_DOCUMENTS {
-                let message = bytes.get(start..end).unwrap_or_default();
-                has_document = true;
-                has_base
-                    || self.hosted.is_some()
-                    || self.embeds_any()
-                    || documents.matters(message, at - start)
-            } else {
-                has_base = true;
-                has_document
-            };
-            if matters {
-                found.push(number);
-                number += 1;
-                from = end;
-            } else {
-                from = at + words.words.get(word).map_or(1, |word| word.text.len());
-            }
+        let words = |from| self.words().find_from(bytes, from).map(|(at, _)| at);
+        let matters = |message| self.in_message(bytes.get(message).unwrap_or_default());
+        notes::add_messages(words, ends, matters, &mut found);
+        for search in self.searches() {
+            notes::add_messages(|from| search(bytes, from), ends, |_| true, &mut found);
         }
+        found.sort_unstable();
+        found.dedup();
         found
     }
 
@@ -232,18 +177,43 @@ impl Prefilter {
         self.embed.is_on() && !self.embed.is_only_data()
     }
 
-    /// The documents of a message that is to be looked at.
-    fn sought(&self) -> Documents {
-        Documents::seeking(self.links == Links::Resolve, self.embed.is_only_data())
-    }
-
     /// Whether a whole message may have to be changed: what [`any`](Self::any) says, looked at
-    /// more closely. Most HTML has no base, in its message's header or in itself, and is done
-    /// with here.
-    #[cfg(any(test, feature = "internals"))]
+    /// more closely.
+    #[cfg(any(test, feature = "mailbox", feature = "internals"))]
     #[must_use]
     pub fn in_message(&self, message: &[u8]) -> bool {
         self.matters(message, self.kinds(message))
+    }
+
+    /// Whether a message with the type of a document in it may have a document to be changed. Most HTML has no base, in
+    /// its message's header or in itself, and is done with here.
+    fn has_document(&self, message: &[u8]) -> bool {
+        let tree = mime::scan(message, &self.limits);
+        let declares = |part, name| tree.value(message, part, name).is_some();
+        // The fields that give documents a base or a sibling.
+        let is_related =
+            |part| declares(part, "Content-Base") || declares(part, "Content-Location");
+        opaque_parts(&tree).next().is_some()
+            || tree.ids().any(is_related)
+            || tree.ids().any(|part| self.is_sought(message, &tree, part))
+    }
+
+    /// Whether a part is a document that may have what is sought.
+    fn is_sought(&self, message: &[u8], tree: &Tree, part: PartId) -> bool {
+        let part = tree.part(part);
+        let (essence, body) = (part.essence.as_bytes(), part.body.of(message));
+        if !subtypes().any(|subtype| essence.ends_with(subtype)) {
+            return false;
+        }
+        let seeks_base = self.links == Links::Resolve;
+        let seeks_data = self.embed.is_only_data();
+        if part.encoding == TransferEncoding::QuotedPrintable && !seeks_data {
+            // Searching costs less than decoding.
+            return seeks_base && may_spell_base(body);
+        }
+        part.encoding.decode(body).is_none_or(|text| {
+            seeks_base && BASE.first(&text).is_some() || seeks_data && may_show_data(&text)
+        })
     }
 
     /// Whether there may be external bodies, or other forms of references.
@@ -264,26 +234,8 @@ fn document(bytes: &[u8], from: usize) -> Option<usize> {
     DOCUMENTS.find_from(bytes, from).map(|(at, _)| at)
 }
 
-/// Whether a document of a message may have what is sought.
-fn has_document(message: &[u8], mut documents: Documents) -> bool {
-    let mut from = 0;
-    while let Some((at, word)) = DOCUMENTS.find_from(message, from) {
-        if documents.matters(message, at) {
-            return true;
-        }
-        from = at + DOCUMENTS.words.get(word).map_or(1, |word| word.text.len());
-    }
-    false
-}
-
-/// Whether a message may have a base in a field, or siblings that links mean.
-fn declares_base(message: &[u8]) -> bool {
-    BASES.first(message).is_some()
-}
-
-/// Marks, the first [`OF_MARKS`]; what references need, [`OF_REFERENCES`]; what the type of a document begins with, [`OF_DOCUMENTS`]; and
-/// the fields that give documents a base or a sibling.
-static WORDS: [Word; 10] = [
+/// Marks, the first [`OF_MARKS`]; what references need, [`OF_REFERENCES`]; and what the type of a document begins with.
+static WORDS: [Word; 8] = [
     // What a mark of an earlier run begins with, and one that a stranger wrote.
     word("x-embody", 1),
     word("external-body", 8),
@@ -295,13 +247,10 @@ static WORDS: [Word; 10] = [
     // The end of the media types of attached shortcuts.
     word("internet-shortcut", 8),
     word("content-type", 7).before(is_document_type),
-    word("content-base", 7),
-    word("content-location", 7),
 ];
 
 const OF_MARKS: usize = 1;
 const OF_REFERENCES: usize = 6;
-const OF_DOCUMENTS: usize = 1;
 
 /// All but marks.
 const WORK: &[Word] = WORDS.split_at(OF_MARKS).1;
@@ -321,42 +270,18 @@ static APPLE: Words = Words::new(&[word("x-apple-content-length", 1)], b'-');
 /// What every part has that embody detached.
 static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], b'-');
 
-static DOCUMENTS: Words = Words::new(
-    WORK.split_at(OF_REFERENCES).1.split_at(OF_DOCUMENTS).0,
-    b'-',
-);
+static DOCUMENTS: Words = Words::new(WORK.split_at(OF_REFERENCES).1, b'-');
 
 /// Both.
-static ALL: Words = Words::new(WORK.split_at(OF_REFERENCES + OF_DOCUMENTS).0, b'-');
+static ALL: Words = Words::new(WORK, b'-');
 
 /// Both, and marks.
-static MARKED: Words = Words::new(
-    WORDS.split_at(OF_MARKS + OF_REFERENCES + OF_DOCUMENTS).0,
-    b'-',
-);
+static MARKED: Words = Words::new(&WORDS, b'-');
 
-/// The fields that give documents a base or a sibling.
-static BASES: Words = Words::new(WORK.split_at(OF_REFERENCES + OF_DOCUMENTS).1, b'-');
-
-#[cfg(any(test, feature = "mailbox"))]
-static EVERYTHING: Words = Words::new(WORK, b'-');
+static BASE: Words = Words::new(&[word("<base", 0)], b'<');
 
 #[cfg(test)]
-static SEARCHES: [&Words; 10] = {
-    let [base64, quoted, base] = bases::SEARCHES;
-    [
-        &REFERENCES,
-        &DOCUMENTS,
-        &ALL,
-        &MARKED,
-        &BASES,
-        &EVERYTHING,
-        &APPLE,
-        base64,
-        quoted,
-        base,
-    ]
-};
+static SEARCHES: [&Words; 6] = [&REFERENCES, &DOCUMENTS, &ALL, &MARKED, &APPLE, &BASE];
 
 #[cfg(test)]
 mod tests;

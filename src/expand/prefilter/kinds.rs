@@ -1,6 +1,7 @@
 //! Which kinds of words stand in a message: found once, also while it comes, and asked several times.
 
-use super::{ALL, APPLE, DOCUMENTS, OF_REFERENCES, Prefilter, declares_base, has_document};
+use super::words::Words;
+use super::{ALL, APPLE, DOCUMENTS, Prefilter};
 use crate::fetch::Sidecars;
 use crate::policy::Follow;
 
@@ -16,11 +17,7 @@ pub struct Kinds {
 impl Prefilter {
     /// What [`in_message`](Self::in_message) says, of a message of which the kinds of words are known.
     pub(in crate::expand) fn matters(&self, message: &[u8], kinds: Kinds) -> bool {
-        kinds.references
-            || (kinds.documents
-                && (self.embeds_any()
-                    || declares_base(message)
-                    || has_document(message, self.sought())))
+        kinds.references || (kinds.documents && (self.embeds_any() || self.has_document(message)))
     }
 
     /// Which kinds of words stand in a message, from one search for all of them.
@@ -53,33 +50,19 @@ impl Prefilter {
     }
 
     fn of_words(&self, bytes: &[u8], known: Kinds) -> Kinds {
-        let documents = |from| DOCUMENTS.find_from(bytes, from).is_some();
-        let references = |from| self.references.find_from(bytes, from).is_some();
-        match (known.references, known.documents) {
-            _ if !self.looks_at_documents() => Kinds {
-                references: known.references || references(0),
-                documents: false,
-            },
-            (false, false) => match ALL.find_from(bytes, 0) {
-                Some((at, word)) if word < OF_REFERENCES => Kinds {
-                    references: true,
-                    documents: documents(at),
-                },
-                Some((at, _)) => Kinds {
-                    references: references(at),
-                    documents: true,
-                },
-                None => known,
-            },
-            (true, false) => Kinds {
-                documents: documents(0),
-                ..known
-            },
-            (false, true) => Kinds {
-                references: references(0),
-                ..known
-            },
-            (true, true) => known,
+        let mut from = 0;
+        let looks_at_documents = self.looks_at_documents();
+        if looks_at_documents && known == Kinds::default() {
+            // Most bytes hold neither.
+            let Some((at, _)) = ALL.find_from(bytes, 0) else {
+                return known;
+            };
+            from = at;
+        }
+        let holds = |words: &Words| words.find_from(bytes, from).is_some();
+        Kinds {
+            references: known.references || holds(self.references),
+            documents: known.documents || looks_at_documents && holds(&DOCUMENTS),
         }
     }
 

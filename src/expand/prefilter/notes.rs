@@ -1,6 +1,8 @@
 //! What every note of Mailman's has: the end of a URL that it wrote, or the sentence of what it did not store; and the format
 //! that every note of Sympa's has.
 
+#[cfg(any(test, feature = "mailbox"))]
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -41,17 +43,26 @@ static FLOWED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("flowed"
 /// A search for notes of one kind: where the first one stands, at `from` or later.
 pub(super) type Search = fn(&[u8], usize) -> Option<usize>;
 
-/// Adds the messages that have a note, by their numbers: those that end at the places given, in order.
+/// Adds the messages in which something is found that matters, by their numbers: those that end at the places given, in order.
 #[cfg(any(test, feature = "mailbox"))]
-pub(super) fn add_messages(search: Search, bytes: &[u8], ends: &[usize], found: &mut Vec<usize>) {
-    let mut from = 0;
-    while let Some(at) = search(bytes, from) {
-        let number = ends.partition_point(|&end| end <= at);
+pub(super) fn add_messages(
+    search: impl Fn(usize) -> Option<usize>,
+    ends: &[usize],
+    matters: impl Fn(Range<usize>) -> bool,
+    found: &mut Vec<usize>,
+) {
+    let (mut start, mut number) = (0, 0);
+    while let Some(at) = search(start) {
+        let behind = ends.get(number..).unwrap_or_default();
+        number += behind.partition_point(|&end| end <= at);
         let Some(&end) = ends.get(number) else {
             break;
         };
-        found.push(number);
-        from = end;
+        let before = number.checked_sub(1).and_then(|before| ends.get(before));
+        if matters(before.copied().unwrap_or_default()..end) {
+            found.push(number);
+        }
+        (start, number) = (end, number + 1);
     }
 }
 
@@ -132,7 +143,8 @@ mod tests {
         }
         let two = b"one/attachments/20240514/5a579ce7/a|two|HTML attachment scrubbed and removed|";
         let mut found = Vec::new();
-        add_messages(mailman, two, &[36, 40, two.len()], &mut found);
+        let ends = [36, 40, two.len()];
+        add_messages(|from| mailman(two, from), &ends, |_| true, &mut found);
         assert_eq!(found, [0, 2]);
     }
 

@@ -55,10 +55,10 @@ fn a_subtype_is_found_behind_blanks_folds_and_comments() {
             for filler in [0, SHORT] {
                 let bytes = [&vec![b'/'; filler], field.as_bytes()].concat();
                 assert!(candidates.documents(&bytes), "{field}");
-                let message = [bytes.as_slice(), b" Content-Base: "].concat();
-                assert!(candidates.in_message(&message), "{field}");
                 assert_eq!(candidates.first(&bytes), Some(filler), "{field}");
             }
+            let message = format!("Content-Base: x\n{field}\n\n");
+            assert!(candidates.in_message(message.as_bytes()), "{field}");
         }
     }
     for text in [
@@ -112,42 +112,88 @@ fn a_document_matters_where_a_base_may_be() {
         ("Content-base: x\nContent-Type: text/html\n\n", true),
         ("Content-Base: x\nContent-Type: text/plain\n\n", false),
         ("content-LOCATION: x\nContent-Type: text/css\n\n", true),
-        (
-            "quoted-printable content-type: text/html <a href=3Dx> =3Cb =\nx",
-            false,
-        ),
-        (
-            "quoted-printable content-type: text/html =3cB=41=\n=53e",
-            true,
-        ),
-        ("quoted-printable content-type: text/html <=\r\nbase ", true),
-        (
-            "quoted-printable content-type: text/html <BA= \t\r\n=\nSE ",
-            true,
-        ),
-        (
-            "quoted-printable content-type: text/html <BA= x\r\nSE ",
-            false,
-        ),
+        ("Content-Type: x/html\n\n<p>\n--b\n<base>", true),
         (
             "Content-Transfer-Encoding: Base64\nContent-Type: text/html\n\nPGJhc2Ug",
             true,
         ),
         (
-            "x\n--b\nContent-Transfer-Encoding: base64\nContent-Type: text/html\n\nPGJ-h\nc2Ug",
-            true,
-        ),
-        (
-            "x\n--b\nContent-Transfer-Encoding: base64\nContent-Type: text/html\n\nPGJhcg==",
-            false,
-        ),
-        (
-            "Content-Type: text/html\n\nx\n\nContent-Transfer-Encoding: base64\n\n",
+            "Content-Type: text/html\n\nx\n\nContent-Transfer-Encoding: base64\n\nPGJhc2Ug",
             false,
         ),
         ("Content-Type: message/external-body\n\n", true),
     ] {
         assert_eq!(candidates.in_message(message.as_bytes()), may, "{message}");
+    }
+    let quoted = "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n";
+    let in_base64 = "Content-Transfer-Encoding: base64\nContent-Type: text/html\n";
+    for (fields, body, may) in [
+        ("", "<base>", false),
+        (quoted, "<a href=3Dx> =3Cb =\nx", false),
+        (quoted, "=3cB=41=\n=53e", true),
+        (quoted, "<=\r\nbase ", true),
+        (quoted, "<BA= \t\r\n=\nSE ", true),
+        (quoted, "<BA= x\r\nSE ", false),
+        (in_base64, "PGJ-h\nc2Ug", true),
+        (in_base64, "PGJhcg==", false),
+        (in_base64, "PGI=\n--b\n\nPGJhc2U=", false),
+        ("Content-Type: text/html\n", "<p>\n--b\n\n<base>", false),
+        (
+            "Content-Type: text/html\n",
+            "<p>\n--bc\n-->\n--\n<base>",
+            true,
+        ),
+    ] {
+        let part = format!("--b\n{fields}\n{body}\n--b--\n");
+        let message = format!("Content-Type: multipart/mixed; boundary=b\n\n{part}");
+        // Something there is a document.
+        let message = format!("X: Content-Type: text/html\n{message}");
+        assert_eq!(candidates.in_message(message.as_bytes()), may, "{message}");
+    }
+}
+
+#[test]
+fn a_data_url_matters_in_every_encoding() {
+    let policy = Policy {
+        links: Links::Keep,
+        embed: Embed {
+            data: true,
+            ..Embed::default()
+        },
+        ..Policy::default()
+    };
+    let candidates = Prefilter::new(&policy);
+    for (encoding, body, may) in [
+        ("7bit", "<img src=data:,x>", true),
+        ("7bit", "<base href=x>", false),
+        ("7bit", "<img src=3Dda=\nta:,x>", false),
+        ("quoted-printable", "<img src=3Dda=\nta:,x>", true),
+        ("quoted-printable", "<img src=3D=64ata=3A,x>", true),
+        ("base64", "PGltZyBzcmM9ZGF0YTosPg==", true),
+        ("base64", "PHA+", false),
+        ("base64", "PHA+P", true),
+    ] {
+        let message =
+            format!("Content-Type: text/html\nContent-Transfer-Encoding: {encoding}\n\n{body}");
+        assert_eq!(candidates.in_message(message.as_bytes()), may, "{message}");
+    }
+}
+
+#[test]
+fn millions_of_types_are_a_few_looks() {
+    let candidates = Prefilter::new(&Policy::default());
+    for (unit, may) in [
+        ("Content-Type: text/html\n", false),
+        ("Content-Type: text/html\n\n", false),
+        // The rest of them is not looked into.
+        ("--b\nContent-Type: text/html\n\n", true),
+    ] {
+        let head = "Content-Type: multipart/mixed; boundary=b\n\n";
+        for head in ["", head] {
+            let message = format!("{head}{}", unit.repeat(1 << 18));
+            let matters = candidates.in_message(message.as_bytes());
+            assert_eq!(matters, may && !head.is_empty(), "{unit:?}");
+        }
     }
 }
 
@@ -252,7 +298,7 @@ fn escapes_by_the_million_are_looked_at_once_each() {
     // Each of these took minutes when every `=` was read on from.
     for unit in ["=", "=\n", "= ", "<=\n", "=3c=\n"] {
         let body = format!(
-            "content-type: text/html quoted-printable {}",
+            "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n{}",
             unit.repeat(1 << 20)
         );
         let candidates = Prefilter::new(&Policy::default());

@@ -12,6 +12,7 @@ use aho_corasick::packed;
 use memchr::{memchr, memchr_iter};
 
 /// A word in lower case.
+#[derive(Debug)]
 pub(super) struct Word {
     pub(super) text: &'static [u8],
     /// Where in it the octet stands that all words of a search have: one that is no letter.
@@ -64,6 +65,7 @@ const BLOCK: usize = 8 << 10;
 pub(super) const SHORT: usize = 16 << 10;
 
 /// A vector search whose tables are built when they are first of use; none where the processor has no vectors.
+#[derive(Debug)]
 pub(super) struct Packed(OnceLock<Option<packed::Searcher>>);
 
 impl Packed {
@@ -108,6 +110,7 @@ impl Packed {
 }
 
 /// Words to look for, together.
+#[derive(Debug)]
 pub(super) struct Words {
     pub(super) words: &'static [Word],
     /// The anchor of all of them.
