@@ -189,19 +189,20 @@ impl Prefilter {
     /// its message's header or in itself, and is done with here.
     fn has_document(&self, message: &[u8]) -> bool {
         let tree = mime::scan(message, &self.limits);
-        let declares = |part, name| tree.value(message, part, name).is_some();
         // The fields that give documents a base or a sibling.
-        let is_related =
-            |part| declares(part, "Content-Base") || declares(part, "Content-Location");
+        let is_related = |part| {
+            let mut fields = ["Content-Base", "Content-Location"].iter();
+            fields.any(|name| tree.value(part, name).is_some())
+        };
         opaque_parts(&tree).next().is_some()
             || tree.ids().any(is_related)
-            || tree.ids().any(|part| self.is_sought(message, &tree, part))
+            || tree.ids().any(|part| self.is_sought(&tree, part))
     }
 
     /// Whether a part is a document that may have what is sought.
-    fn is_sought(&self, message: &[u8], tree: &Tree, part: PartId) -> bool {
+    fn is_sought(&self, tree: &Tree<'_>, part: PartId) -> bool {
         let part = tree.part(part);
-        let (essence, body) = (part.essence.as_bytes(), part.body.of(message));
+        let (essence, body) = (part.essence.as_bytes(), part.body.of(tree.original));
         if !subtypes().any(|subtype| essence.ends_with(subtype)) {
             return false;
         }
