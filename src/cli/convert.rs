@@ -33,7 +33,7 @@ use crate::imap::{candidates::Candidates, download::Download};
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, look_at, not_in_place};
 use crate::mailbox::{
-    Effect, Format, Opened, Options, Output, Stop, Summary, Transform, check_early,
+    Effect, Format, Options, Output, Source, Stop, Summary, Transform, check_early,
     convert_folder_open, convert_in_place, convert_open, convert_to, folder_of,
 };
 use crate::policy::{Policy, Trackers};
@@ -326,7 +326,7 @@ impl Walk<'_> {
             Some(stream) => stream,
             None => {
                 let file = File::open(source).map_err(Error::cannot_read(source.display()))?;
-                Opened::named(file, source, options, stop)?
+                Source::named(file, source, options, stop)?
             }
         };
         convert_open(opened, source, to, options, transform, reporter, stop)

@@ -27,7 +27,8 @@ use crate::fetch::Pace;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Format, Message, Quoting, Stop, Transform, has_second_message, second_message, takes_separators,
+    Format, Message, Quoting, Stop, Transform, has_second_message, holds_second_message,
+    takes_separators,
 };
 use crate::mime::scan;
 use crate::plan::opaque_details;
@@ -149,11 +150,9 @@ impl<'j> Job<'j> {
             None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
         };
         let second = match &input {
-            Input::Message(message) | Input::Unspooled(message, _) => {
-                second_message(message).is_some()
-            }
+            Input::Message(message) | Input::Unspooled(message, _) => has_second_message(message),
             Input::Untouched(spooled) => starts_like_mbox(spooled)
-                .and_then(|starts| Ok(starts && has_second_message(spooled)?))
+                .and_then(|starts| Ok(starts && holds_second_message(spooled)?))
                 .map_err(Error::cannot_read("the temporary file"))?,
         };
         if second {

@@ -10,7 +10,7 @@ use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
 use crate::mailbox::find::{Kind, find, judged};
-use crate::mailbox::{Background, Opened, Options, Skipped, Stop, folder_of, untarred};
+use crate::mailbox::{Background, Options, Skipped, Source, Stop, folder_of, untarred};
 use crate::platform;
 
 pub(super) fn is_standard(path: &Path) -> bool {
@@ -28,7 +28,7 @@ pub(super) fn stream(
     source: &Path,
     options: &Options,
     stop: &Stop,
-) -> Result<Option<Opened>, Error> {
+) -> Result<Option<Source>, Error> {
     let is_standard = is_standard(source);
     if !is_standard {
         let metadata = fs::metadata(source).map_err(Error::cannot_read(source.display()))?;
@@ -52,7 +52,7 @@ pub(super) fn stream(
         untarred(file.map_err(io::Error::other)?, most, judged, &named)
     };
     let reader = Background::start(open, name.to_owned(), stop.of_part());
-    Ok(Some(Opened::stream(reader, skipped)))
+    Ok(Some(Source::stream(reader, None, skipped)))
 }
 
 /// Bytes above which a message that has shown nothing to work on goes to a temporary file.

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use clap::ValueEnum as _;
@@ -36,8 +36,8 @@ use crate::expand::Expander;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Effect, Format, Message, Opened, Options, Output, Program, Quoting, Stop, Transform as _,
-    convert_in_place, convert_open, kind_of_open, shown,
+    Effect, Format, Message, Options, Output, Program, Quoting, Source, Stop, Transform as _,
+    convert_in_place, convert_open, in_full, kind_of_open, shown,
 };
 use crate::mime::scan;
 use crate::policy::Policy;
@@ -249,8 +249,8 @@ impl Inspection<'_> {
         let mut stream = match stream(source, &self.options, &stop)? {
             None => {
                 let file = File::open(source).map_err(&failed)?;
-                Some(Opened::named(file, source, &self.options, &stop)?)
-                    .filter(|opened| !opened.is_plain())
+                Some(Source::named(file, source, &self.options, &stop)?)
+                    .filter(|opened| opened.as_file().is_none())
             }
             stream => stream,
         };
@@ -259,21 +259,30 @@ impl Inspection<'_> {
             None => look_at(source, self.options.format)?.map(|(kind, _)| kind),
         };
         let is_empty = match &mut stream {
-            Some(opened) => opened.is_empty(source)? && opened.source.damage().is_none(),
+            Some(opened) => {
+                let start = opened.start(1).map_err(in_full(source))?;
+                start.is_empty() && opened.damage().is_none()
+            }
             None => false,
         };
         // Text in a stream is a message, as for filter; a file was named, perhaps a wrong one.
-        let is_stream = stream.as_ref().is_some_and(Opened::is_stream);
+        let is_stream = stream
+            .as_ref()
+            .is_some_and(|opened| opened.original().is_none());
         match kind {
             // Nothing on standard input is an empty message, as for filter.
             Ok(Kind::Mbox | Kind::Eudora) if !is_empty => self.mailbox(source, stream),
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
             _ => {
                 let message = match &mut stream {
-                    Some(opened) => opened.read_all(source)?,
+                    Some(opened) => {
+                        let mut content = Vec::new();
+                        opened.read_to_end(&mut content).map_err(in_full(source))?;
+                        content
+                    }
                     None => std::fs::read(source).map_err(&failed)?,
                 };
-                if let Some(damage) = stream.as_ref().and_then(|opened| opened.source.damage()) {
+                if let Some(damage) = stream.as_ref().and_then(|opened| opened.damage()) {
                     if !damage.whole {
                         return Err(failed(io::Error::other(damage.clone())));
                     }
@@ -288,7 +297,7 @@ impl Inspection<'_> {
         }
     }
 
-    fn mailbox(&self, source: &Path, stream: Option<Opened>) -> Result<Totals, Error> {
+    fn mailbox(&self, source: &Path, stream: Option<Source>) -> Result<Totals, Error> {
         let reporter = Reporter {
             display: Display::new(ProgressOption::Never, 0),
             volume: match self.args.verbose {

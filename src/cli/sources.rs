@@ -15,7 +15,7 @@ use super::input::is_standard;
 use super::say;
 use crate::error::Error;
 use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
-use crate::mailbox::{Format, Judged, Method, Options, Stop, unpacked};
+use crate::mailbox::{Format, Judged, Method, Options, PackedFile, Stop, unpacked};
 use crate::platform::MetadataExt as _;
 use crate::store::layers::Layers;
 
@@ -222,7 +222,8 @@ impl Sources {
         self.files += 1;
         let file = Arc::new(file);
         let most = Options::default().max_expanded;
-        let unpacked = unpacked(&file, most, judged, &Arc::default(), &Arc::default(), stop);
+        let packed = PackedFile::new(&file);
+        let unpacked = unpacked(&packed, most, judged, &Arc::default(), stop);
         let mut reader: Box<dyn Read> = match unpacked.map_err(&failed)? {
             None => Box::new(io::Cursor::new(start).chain(&*file)),
             Some(reader) => reader,

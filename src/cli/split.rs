@@ -13,7 +13,7 @@ use super::say::{self, shown, skipped};
 use super::wording;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
-use crate::mailbox::{self, Format, Opened, Options, Piece, Quoting, Stop};
+use crate::mailbox::{self, Format, Options, Piece, Quoting, Source, Stop};
 
 const SIZE: u64 = 128 << 20;
 
@@ -89,7 +89,7 @@ fn lines(
     }
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    let mut opened = Opened::named(file, path, options, &Stop::default())?;
+    let mut source = Source::named(file, path, options, &Stop::default())?;
     let mut text = Vec::new();
     let modified = mtime(&metadata);
     let mut add = |piece: &Piece, quoting: Option<Quoting>| {
@@ -122,13 +122,13 @@ fn lines(
         Ok(())
     };
     let (kind, length) = (found.kind, metadata.len());
-    let done = mailbox::pieces(&mut opened.source, kind, length, pieces, options, &mut add);
+    let done = mailbox::pieces(&mut source, kind, length, pieces, options, &mut add);
     done.map_err(failed)?;
     // The ranges must be of the file that the line describes.
     let after = fs::metadata(path).map_err(failed)?;
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {
         return Err(Error::Changed { path: path.into() });
     }
-    let damage = opened.source.damage();
+    let damage = source.damage();
     Ok((text, damage.map(|damage| wording::detail(&damage.detail()))))
 }

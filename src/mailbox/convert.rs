@@ -12,8 +12,7 @@ use std::sync::Arc;
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
 use crate::mailbox::begin::{begun, is_same_file, look_at, pass_over_backups, sweep};
-use crate::mailbox::compressed::Damage;
-use crate::mailbox::compressed::content::{Content, content_of};
+use crate::mailbox::compressed::{Content, Damage, content_of};
 use crate::mailbox::failure::{cannot_write, in_full, unread, unreadable};
 use crate::mailbox::find::{self, Finds, Found, Kind};
 use crate::mailbox::forms::mbox::Counted;
@@ -340,7 +339,7 @@ impl<S: Send> Job<'_, S> {
         match (self.eudora, self.options.quoting) {
             (Some(_), _) => Ok(Quoting::None),
             (None, Some(quoting)) => Ok(quoting),
-            (None, None) => source.quoting().map_err(|error| in_full(error, self.path)),
+            (None, None) => source.quoting().map_err(in_full(self.path)),
         }
     }
 
@@ -362,27 +361,24 @@ impl<S: Send> Job<'_, S> {
     /// Gives what the messages up to its end say about the Content-Lengths behind, and what is left of the source.
     pub(crate) fn mbox(
         &self,
-        source: Source,
+        mut source: Source,
         counted: Counted,
         quoting: Quoting,
         summary: &mut Summary,
         sink: &mut Sink<'_>,
         seen: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<(Counted, Source), Error> {
-        let window = self.options.window;
-        let consumed = source.consumed();
-        let mut source = source;
+        let packed = source.packed().cloned();
         let start = match self.eudora {
             Some(_) => source.start(find::LOOKED_AT as usize),
             None => Ok(Vec::new()),
         };
-        let start = start.map_err(|error| in_full(error, self.path))?;
+        let start = start.map_err(in_full(self.path))?;
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
         if self.eudora.is_some() {
             let has_cr = eudora::ends_lines_with_cr(&start);
             windows.division = Division::Eudora { has_cr };
         }
-        let buffers = windows.buffers.clone();
         let stages = Messages {
             job: self,
             quoting,
@@ -394,11 +390,10 @@ impl<S: Send> Job<'_, S> {
             self.options.threads(),
             self.stop,
             || {
-                let chunk = windows.next_chunk();
-                let chunk = chunk.map_err(|error| in_full(error, self.path))?;
+                let chunk = windows.next_chunk().map_err(in_full(self.path))?;
                 Ok(chunk.map(|chunk| {
                     stages.ahead(&chunk);
-                    let weight = chunk.weight(window);
+                    let weight = chunk.weight();
                     (chunk, weight)
                 }))
             },
@@ -431,13 +426,12 @@ impl<S: Send> Job<'_, S> {
                 summary.oversized += chunk.oversized;
                 summary.messages += messages;
                 summary.bytes_in += bytes.len() as u64;
-                let read = consumed.as_ref().map(|consumed| consumed.news());
+                let read = packed.as_ref().map(|packed| packed.news());
                 let read = read.unwrap_or(bytes.len() as u64);
                 self.observer.advance(read, messages);
-                buffers.give_back(chunk.buffer, window);
                 Ok(())
             },
         )?;
-        Ok((windows.counted(), windows.into_source()))
+        Ok((windows.counted.elsewhere(), windows.source))
     }
 }

@@ -21,8 +21,8 @@ pub(crate) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
 }
 
 /// The same, but a stream says in full what went wrong.
-pub(crate) fn in_full(error: std::io::Error, path: &Path) -> Error {
-    error.downcast::<Error>().unwrap_or_else(unreadable(path))
+pub(crate) fn in_full(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    move |error| error.downcast::<Error>().unwrap_or_else(unreadable(path))
 }
 
 /// [`Error::Write`] for a path.

@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::mailbox::archive::Judged;
 use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, plain_suffix};
 use crate::mailbox::failure::{cannot_read, unread};
-use crate::mailbox::forms::{Division, Format, emlx, eudora, mh, mmdf};
+use crate::mailbox::forms::{Format, emlx, eudora, mh, mmdf};
 pub(crate) use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
@@ -384,10 +384,8 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
         Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
             Judged::Left("an mbox behind a byte order mark")
         }
-        Ok(Kind::Mbox) => match Division::of(start) {
-            Division::Mbox | Division::Eudora { .. } => Judged::Taken,
-            Division::Mmdf => Judged::Left("an MMDF mailbox"),
-        },
+        Ok(Kind::Mbox) if mmdf::starts(start) => Judged::Left("an MMDF mailbox"),
+        Ok(Kind::Mbox) => Judged::Taken,
         Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
         Ok(Kind::Archive) => Judged::Left("an archive"),
         Ok(_) => Judged::Left("a message of its own"),

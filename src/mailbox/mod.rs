@@ -56,6 +56,8 @@ pub(crate) use compressed::{Damage, Method};
 #[cfg(feature = "cli")]
 pub(crate) use convert::convert_folder_open;
 pub use convert::{convert_in_place, convert_to};
+#[cfg(feature = "cli")]
+pub(crate) use failure::in_full;
 pub use forms::Format;
 pub use forms::quoting::Quoting;
 #[cfg(feature = "cli")]
@@ -72,14 +74,18 @@ pub use program::Program;
 #[cfg(feature = "cli")]
 pub(crate) use read::Background;
 #[cfg(feature = "cli")]
+pub(crate) use read::file::PackedFile;
+pub(crate) use read::messages::one_by_one;
+#[cfg(feature = "cli")]
 pub(crate) use read::opened::{
-    Opened, convert_open, has_second_message, kind_of_open, second_message,
+    convert_open, has_second_message, holds_second_message, kind_of_open,
 };
 #[cfg(feature = "cli")]
 pub(crate) use read::sink::Output;
 #[cfg(feature = "cli")]
+pub(crate) use read::source::Source;
+#[cfg(feature = "cli")]
 pub(crate) use read::split::{Piece, pieces};
-pub(crate) use read::touch::one_by_one;
 #[cfg(feature = "cli")]
 pub(crate) use result::{check_early, result_of};
 pub use stop::Stop;
@@ -106,7 +112,7 @@ pub trait Transform<S = ()>: Sync {
     /// A transform that can tell by more than one word's place does so here; without it, [`next_touch`](Self::next_touch)
     /// is asked.
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        read::touch::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
+        read::messages::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
     }
 
     /// What becomes of one message: edits of its content, none to leave it unchanged, and what is said of it. Bytes

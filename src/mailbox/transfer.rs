@@ -25,7 +25,7 @@ use memchr::memmem;
 use crate::detail::Detail;
 use crate::error::Error;
 use crate::mailbox::begin::{begun, sweep};
-use crate::mailbox::compressed::content::{Content, content_of, method_of};
+use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{unread, unreadable};
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::flags::Flags;

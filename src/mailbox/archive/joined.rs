@@ -20,7 +20,6 @@ const NAME: usize = 200;
 /// What is to become of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judged {
-    /// It is read.
     Taken,
     /// It is mail that is not read, or may be: what it is.
     Left(&'static str),
@@ -60,17 +59,11 @@ pub(super) struct Member {
     pub(super) closed: Option<&'static str>,
 }
 
-/// The name of a member for people: it is no path.
-fn told(name: &[u8]) -> String {
-    String::from_utf8_lossy(name.get(..NAME).unwrap_or(name)).into_owned()
-}
-
 /// Why there is no more of a member, if the members behind it know nothing of that.
 fn spoiled(error: io::Error) -> Result<Damage, io::Error> {
-    match error.downcast::<Damage>() {
-        Ok(damage) if damage.goes_on => Ok(damage),
-        Ok(damage) => Err(io::Error::other(damage)),
-        Err(error) => Err(error),
+    match error.downcast::<Damage>()? {
+        damage if damage.goes_on => Ok(damage),
+        damage => Err(damage.into()),
     }
 }
 
@@ -83,21 +76,18 @@ pub(super) trait Members {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 }
 
-/// Reads them.
 pub(crate) struct Joined<M> {
     members: M,
     judge: Judge,
     skipped: Arc<Mutex<Skipped>>,
     /// Octets that are given before the member goes on.
-    ready: Vec<u8>,
-    /// How many of them were.
-    given: usize,
+    ready: io::Cursor<Vec<u8>>,
     /// The member that is read: its name.
     within: Option<String>,
     /// What comes behind `ready` instead of the rest of the member.
     failed: Option<io::Error>,
-    /// How many were read, and how many left; the first of these.
-    taken: u64,
+    /// Whether one was read; how many were left, and the first of these.
+    has_taken: bool,
     left: u64,
     first_left: Option<(String, String)>,
     /// The last octets given.
@@ -111,11 +101,10 @@ impl<M: Members> Joined<M> {
             members,
             judge,
             skipped: Arc::clone(skipped),
-            ready: Vec::new(),
-            given: 0,
+            ready: io::Cursor::default(),
             within: None,
             failed: None,
-            taken: 0,
+            has_taken: false,
             left: 0,
             first_left: None,
             last: *b"\n\n\n",
@@ -137,49 +126,41 @@ impl<M: Members> Joined<M> {
             self.end = Some(self.trouble().map_or(Ok(()), Err));
             return Ok(());
         };
+        // For people: it is no path.
+        let name = member.name.get(..NAME).unwrap_or(&member.name);
+        let name = String::from_utf8_lossy(name).into_owned();
         if let Some(why) = member.closed {
-            self.leave(told(&member.name), why.to_owned());
+            self.leave(name, why.to_owned());
             return Ok(());
         }
-        self.ready.clear();
-        self.ready.extend_from_slice(self.between());
-        let start = self.ready.len();
+        let mut ready = self.between().to_vec();
+        let start = ready.len();
         // Without what a reader may have given before it failed nobody would know what was there.
-        let failed = start_of(&mut self.members, &mut self.ready).err();
-        let name = told(&member.name);
-        if self.ready.len() == start {
-            self.ready.clear();
-            return match failed.map(spoiled) {
-                None => Ok(()),
-                Some(Ok(why)) => {
-                    self.leave(name, why.to_string());
-                    Ok(())
-                }
-                Some(Err(error)) => Err(error),
-            };
+        let failed = start_of(&mut self.members, &mut ready).err();
+        let judged = match ready.get(start..).unwrap_or_default() {
+            [] => None,
+            start => Some((self.judge)(&member.name, start)),
+        };
+        if judged == Some(Judged::Taken) {
+            self.ready = io::Cursor::new(ready);
+            self.within = Some(name);
+            self.failed = failed;
+            self.has_taken = true;
+            return Ok(());
         }
-        let judged = (self.judge)(&member.name, self.ready.get(start..).unwrap_or_default());
-        if judged != Judged::Taken {
-            self.ready.clear();
-        }
-        match judged {
-            Judged::Taken => {
-                self.given = 0;
-                self.within = Some(name);
-                self.failed = failed;
-                self.taken += 1;
-                return Ok(());
+        let damage = failed.map(spoiled).transpose();
+        match (judged, &damage) {
+            (Some(Judged::Left(what)), _) => self.leave(name, what.to_owned()),
+            (Some(Judged::Skipped(what)), _) => {
+                let skipped = self.skipped.lock();
+                skipped
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .add(name, what);
             }
-            Judged::Left(what) => self.leave(name, what.to_owned()),
-            Judged::Skipped(what) => {
-                let mut skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
-                skipped.add(name, what);
-            }
+            (_, Ok(Some(why))) => self.leave(name, why.to_string()),
+            _ => {}
         }
-        match failed.map(spoiled) {
-            Some(Err(error)) => Err(error),
-            _ => Ok(()),
-        }
+        damage.map(drop)
     }
 
     fn leave(&mut self, name: String, why: String) {
@@ -198,11 +179,9 @@ impl<M: Members> Joined<M> {
 
     /// What is to be told once all is read.
     fn trouble(&mut self) -> Option<Damage> {
-        let why = match self.all_left() {
-            Some(why) => why,
-            None if self.taken == 0 => "an archive without an mbox in it".to_owned(),
-            None => return None,
-        };
+        let is_empty = !self.has_taken;
+        let nothing = || is_empty.then(|| "an archive without an mbox in it".to_owned());
+        let why = self.all_left().or_else(nothing)?;
         Some(Damage::of_archive(why, true))
     }
 
@@ -211,15 +190,13 @@ impl<M: Members> Joined<M> {
         let error = match (spoiled(error), self.within.take()) {
             (Ok(why), Some(name)) => {
                 let damage = Damage::of_member(format!("{name} ({why})"));
-                self.leave(
-                    name,
-                    format!("{why}; its whole messages before that are read"),
-                );
+                let why = format!("{why}; its whole messages before that are read");
+                self.leave(name, why);
                 // The next member stands behind nothing.
                 self.last = *b"\n\n\n";
-                return io::Error::other(damage);
+                return damage.into();
             }
-            (Ok(why), None) => return io::Error::other(why),
+            (Ok(why), None) => return why.into(),
             (Err(error), _) => error,
         };
         match error.downcast::<Damage>() {
@@ -229,7 +206,7 @@ impl<M: Members> Joined<M> {
                     None => damage,
                 };
                 self.end = Some(Err(damage.clone()));
-                io::Error::other(damage)
+                damage.into()
             }
             Err(error) => error,
         }
@@ -244,30 +221,24 @@ impl<M: Members> Joined<M> {
 
     fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            let ready = self.ready.get(self.given..).unwrap_or_default();
-            if !ready.is_empty() {
-                let length = ready.len().min(into.len());
-                into[..length].copy_from_slice(&ready[..length]);
-                self.given += length;
-                self.remember(&into[..length]);
-                return Ok(length);
-            }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
-            if self.within.is_some() {
-                match self.members.read(into)? {
-                    0 => self.within = None,
-                    read => {
-                        self.remember(&into[..read]);
-                        return Ok(read);
-                    }
+            let mut read = self.ready.read(into)?;
+            if read == 0 {
+                if let Some(error) = self.failed.take() {
+                    return Err(error);
+                }
+                if self.within.is_some() {
+                    read = self.members.read(into)?;
                 }
             }
+            if read > 0 {
+                self.remember(&into[..read]);
+                return Ok(read);
+            }
+            self.within = None;
             match &self.end {
                 None => self.begin()?,
                 Some(Ok(())) => return Ok(0),
-                Some(Err(damage)) => return Err(io::Error::other(damage.clone())),
+                Some(Err(damage)) => return Err(damage.clone().into()),
             }
         }
     }
@@ -275,9 +246,8 @@ impl<M: Members> Joined<M> {
 
 /// Adds the start of a member.
 fn start_of(members: &mut impl Members, ready: &mut Vec<u8>) -> io::Result<()> {
-    let before = ready.len();
-    let mut filled = before;
-    ready.resize(before + LOOKED_AT, 0);
+    let mut filled = ready.len();
+    ready.resize(filled + LOOKED_AT, 0);
     let done = loop {
         match members.read(ready.get_mut(filled..).unwrap_or_default()) {
             // Or there is no room.

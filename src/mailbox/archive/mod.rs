@@ -3,13 +3,12 @@
 //!
 //! Nothing is unpacked: no path is ever made of the name of a member, and no more of one is in memory than what is read
 //! at a time. `zip` and `tar` find the members, `joined` puts those together that are wanted. What could not be read is
-//! [`Damage`](crate::mailbox::compressed::Damage) once all else was.
+//! [`Damage`] once all else was.
 
 mod joined;
 mod tar;
 mod zip;
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
@@ -19,14 +18,12 @@ use self::tar::{Passing, Tar};
 use self::zip::Zip;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Method, decompressed};
-use crate::mailbox::read::consumed::Consumed;
-use crate::mailbox::read::full::up_to;
+use crate::mailbox::read::file::{PackedFile, octets_at};
 use crate::platform::FileExt as _;
 
 /// So many octets tell whether something is an archive.
 pub(super) const LOOKED_AT: usize = tar::BLOCK;
 
-/// Whether what starts so is a zip archive.
 pub(super) fn is_zip(start: &[u8]) -> bool {
     start.starts_with(b"PK\x05\x06")
         || zip::MARKS
@@ -34,29 +31,22 @@ pub(super) fn is_zip(start: &[u8]) -> bool {
             .any(|mark| start.strip_prefix(*mark).is_some_and(zip::is_member))
 }
 
-/// Whether what starts so is an archive.
 pub(super) fn is_archive(start: &[u8]) -> bool {
     is_zip(start) || tar::is_header(start)
 }
 
 /// A file read from its start, whatever others read of it, until it is not wanted any more.
 pub(super) struct FromStart {
-    file: Arc<File>,
+    packed: Arc<PackedFile>,
     at: u64,
-    consumed: Arc<Consumed>,
     stop: Stop,
 }
 
 impl FromStart {
-    pub(super) fn new(file: &Arc<File>, stop: &Stop) -> Self {
-        Self::telling(file, &Arc::default(), stop)
-    }
-
-    fn telling(file: &Arc<File>, consumed: &Arc<Consumed>, stop: &Stop) -> Self {
+    pub(super) fn new(packed: &Arc<PackedFile>, stop: &Stop) -> Self {
         Self {
-            file: Arc::clone(file),
+            packed: Arc::clone(packed),
             at: 0,
-            consumed: Arc::clone(consumed),
             stop: stop.clone(),
         }
     }
@@ -65,40 +55,36 @@ impl FromStart {
 impl Read for FromStart {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         check(&self.stop)?;
-        let read = self.file.read_at(into, self.at)?;
+        let read = self.packed.file.read_at(into, self.at)?;
         self.at += read as u64;
-        self.consumed.read(read as u64);
+        self.packed.passed(read as u64);
         Ok(read)
     }
 }
 
 impl Passing for FromStart {
     fn pass(&mut self, length: u64) -> io::Result<u64> {
-        let left = self.file.metadata()?.len().saturating_sub(self.at);
+        let left = (self.packed.file.metadata()?.len()).saturating_sub(self.at);
         let passed = length.min(left);
         self.at += passed;
-        self.consumed.read(passed);
+        self.packed.passed(passed);
         Ok(passed)
     }
 }
 
-/// What is in `file`: of an archive the members that `judge` takes, which names the others to `skipped`. `None` if it is neither
-/// compressed nor an archive. `most` octets may come of compressed data. `consumed` is told how far the file was read.
-///
-/// # Errors
-/// The system's. Once `stop` is requested, reading it ends with an error, too.
+/// What is in a file: of an archive the members that `judge` takes, which names the others to `skipped`. `None` if it is neither
+/// compressed nor an archive. `most` octets may come of compressed data. Once `stop` is requested, reading ends with an error.
 pub(crate) fn unpacked(
-    file: &Arc<File>,
+    packed: &Arc<PackedFile>,
     most: u64,
     judge: Judge,
     skipped: &Arc<Mutex<Skipped>>,
-    consumed: &Arc<Consumed>,
     stop: &Stop,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
-    let start = up_to(LOOKED_AT, |rest, before| file.read_at(rest, before))?;
-    let whole = FromStart::telling(file, consumed, stop);
+    let start = octets_at(&packed.file, 0, LOOKED_AT)?;
+    let whole = FromStart::new(packed, stop);
     Ok(if is_zip(&start) {
-        let zip = Zip::new(Arc::clone(file), most, consumed, stop);
+        let zip = Zip::new(packed, most, stop);
         Some(Box::new(Joined::new(zip, judge, skipped)))
     } else if tar::is_header(&start) {
         Some(Box::new(Joined::new(Tar::new(whole), judge, skipped)))
@@ -146,7 +132,7 @@ mod tests {
         let hole = 1 << 38;
         file.write_all_at(b"behind", hole).unwrap();
         let (file, stop) = (Arc::new(file), Stop::default());
-        let mut reader = FromStart::new(&file, &stop.of_part());
+        let mut reader = FromStart::new(&PackedFile::new(&file), &stop.of_part());
         assert_eq!(reader.pass(hole + 1).unwrap(), hole + 1);
         let mut rest = [0; 9];
         assert_eq!(reader.read(&mut rest).unwrap(), 5);

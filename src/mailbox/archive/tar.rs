@@ -9,7 +9,7 @@ use tar::{Header, PaxExtensions};
 
 use super::joined::{Member, Members};
 use crate::mailbox::compressed::Damage;
-use crate::mailbox::read::full::filled_by;
+use crate::mailbox::read::file::filled_by;
 
 /// Archives consist of blocks.
 pub(super) const BLOCK: usize = 512;
@@ -41,7 +41,6 @@ pub(super) trait Passing: Read {
     }
 }
 
-/// Reads one.
 pub(super) struct Tar<R> {
     reader: R,
     /// What is left of the member, and of its last block behind it.
@@ -61,12 +60,12 @@ struct Extended {
 }
 
 fn damaged(why: &str, whole: bool) -> io::Error {
-    io::Error::other(Damage::of_archive(why, whole))
+    Damage::of_archive(why, whole).into()
 }
 
 fn cut_off() -> io::Error {
     let why = "a tar archive that is cut off, or a volume of several, which tar -M joins";
-    io::Error::other(Damage::of_cut_archive(why.to_owned()))
+    Damage::of_cut_archive(why.to_owned()).into()
 }
 
 impl<R: Passing> Tar<R> {
@@ -107,15 +106,12 @@ impl<R: Passing> Tar<R> {
 
     fn extension(&mut self) -> io::Result<Vec<u8>> {
         if self.left > EXTENSION {
-            return Err(damaged(
-                "a tar archive with a header that is too large",
-                false,
-            ));
+            let why = "a tar archive with a header that is too large";
+            return Err(damaged(why, false));
         }
         let mut extension = Vec::new();
-        (&mut self.reader)
-            .take(self.left)
-            .read_to_end(&mut extension)?;
+        let reader = &mut self.reader;
+        reader.take(self.left).read_to_end(&mut extension)?;
         self.left -= extension.len() as u64;
         self.pass()?;
         Ok(extension)

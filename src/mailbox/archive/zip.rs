@@ -18,7 +18,7 @@ use rawzip::{
 use super::joined::{Member, Members, check};
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, exceeded};
-use crate::mailbox::read::consumed::Consumed;
+use crate::mailbox::read::file::PackedFile;
 use crate::platform::FileExt as _;
 
 /// Members at most: each is kept in memory, without its name.
@@ -28,21 +28,19 @@ pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
 /// Octets of a name that are read.
 const NAME: usize = 4096;
 
-/// Whether what starts so is a member.
 pub(super) fn is_member(start: &[u8]) -> bool {
     start.starts_with(b"PK\x03\x04")
 }
 
 /// An archive that is opened when it is read.
 pub(super) struct Zip {
-    file: Arc<File>,
-    /// Octets that may come of them.
+    packed: Arc<PackedFile>,
+    /// Octets that may come of its members.
     most: u64,
     opened: Option<Directory>,
     body: Option<ZipVerifier<Box<dyn Read + Send>>>,
     /// Octets of members that were read.
     expanded: u64,
-    consumed: Arc<Consumed>,
     stop: Stop,
 }
 
@@ -65,29 +63,29 @@ struct ZipEntry {
     is_stored: bool,
 }
 
-/// A file that others read, too, and what is told how much of it is read.
-#[derive(Clone)]
-struct Shared(Arc<File>, Arc<Consumed>);
+struct Shared(Arc<PackedFile>);
 
 impl ReaderAt for Shared {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let read = self.0.read_at(into, offset)?;
-        self.1.read(read as u64);
+        let read = self.0.file.read_at(into, offset)?;
+        self.0.passed(read as u64);
         Ok(read)
     }
 }
 
+fn wording(why: impl std::fmt::Display) -> String {
+    format!("a zip archive that is damaged or cut off ({why})")
+}
+
 fn damaged(why: impl std::fmt::Display) -> io::Error {
-    let why = format!("a zip archive that is damaged or cut off ({why})");
-    io::Error::other(Damage::of_archive(why, false))
+    Damage::of_archive(wording(why), false).into()
 }
 
 impl Zip {
-    pub(super) fn new(file: Arc<File>, most: u64, consumed: &Arc<Consumed>, stop: &Stop) -> Self {
+    pub(super) fn new(packed: &Arc<PackedFile>, most: u64, stop: &Stop) -> Self {
         Self {
-            consumed: Arc::clone(consumed),
+            packed: Arc::clone(packed),
             stop: stop.clone(),
-            file,
             most,
             opened: None,
             body: None,
@@ -100,16 +98,11 @@ impl Directory {
     fn read(file: &Arc<File>) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+        // What is read of the directory is not told.
+        let shared = Shared(PackedFile::new(file));
         let archive = ZipLocator::new()
-            .locate_in_reader(
-                Shared(Arc::clone(file), Arc::default()),
-                &mut buffer,
-                length,
-            )
-            .map_err(|(_, error)| {
-                let why = format!("a zip archive that is damaged or cut off ({error})");
-                io::Error::other(Damage::of_cut_archive(why))
-            })?;
+            .locate_in_reader(shared, &mut buffer, length)
+            .map_err(|(_, error)| io::Error::from(Damage::of_cut_archive(wording(error))))?;
         let (mut members, mut starts) = (VecDeque::new(), vec![archive.directory_offset()]);
         let mut entries = archive.entries(&mut buffer);
         let mut count = 0;
@@ -117,7 +110,7 @@ impl Directory {
             count += 1;
             if count > MEMBERS {
                 let why = format!("it holds more than {MEMBERS} files");
-                return Err(io::Error::other(Damage::of_archive(why, false)));
+                return Err(Damage::of_archive(why, false).into());
             }
             starts.push(entry.local_header_offset());
             // A name is no proof: a folder has no content.
@@ -129,18 +122,15 @@ impl Directory {
             let method = entry.compression_method();
             let is_stored = method == CompressionMethod::STORE;
             let flags = entry.flags();
-            let closed = if flags.is_encrypted() || flags.has_strong_encryption() {
-                Some("encrypted")
-            } else if !is_stored && method != CompressionMethod::DEFLATE {
-                Some("compressed in a way that is not read")
-            } else {
-                None
-            };
             members.push_back(ZipEntry {
                 place: entry.wayfinder(),
                 start: entry.local_header_offset(),
                 at: entry.central_directory_offset(),
-                closed,
+                closed: match is_stored || method == CompressionMethod::DEFLATE {
+                    _ if flags.is_encrypted() || flags.has_strong_encryption() => Some("encrypted"),
+                    true => None,
+                    false => Some("compressed in a way that is not read"),
+                },
                 is_stored,
             });
         }
@@ -187,46 +177,37 @@ impl Members for Zip {
         check(&self.stop)?;
         self.body = None;
         if self.opened.is_none() {
-            self.opened = Some(Directory::read(&self.file)?);
+            self.opened = Some(Directory::read(&self.packed.file)?);
         }
         let Some(opened) = &mut self.opened else {
             return Ok(None);
         };
         let Some(entry) = opened.members.pop_front() else {
             return match opened.around.take() {
-                Some(why) => Err(io::Error::other(Damage::of_archive(why.to_owned(), true))),
+                Some(why) => Err(Damage::of_archive(why, true).into()),
                 None => Ok(None),
             };
         };
-        let name = name_at(&self.file, entry.at)?;
+        let name = name_at(&self.packed.file, entry.at)?;
         let Ok(found) = opened.archive.get_entry(entry.place) else {
             let closed = Some("damaged: it is not where the directory says");
             return Ok(Some(Member { name, closed }));
         };
         let (start, end) = found.compressed_data_range();
         let behind = opened.starts.partition_point(|&other| other <= entry.start);
-        let same = opened.starts.get(..behind).unwrap_or_default();
-        let is_alone = same
-            .iter()
-            .rev()
-            .take(2)
-            .filter(|&&other| other == entry.start)
-            .count()
-            == 1;
+        let before = opened.starts.get(..behind).unwrap_or_default();
+        let is_alone = !before.ends_with(&[entry.start; 2]);
         if !is_alone || opened.starts.get(behind).is_none_or(|&next| end > next) {
             return Err(damaged("members that lie in one another"));
         }
         if entry.closed.is_none() {
-            let range = RangeReader::new(
-                Shared(Arc::clone(&self.file), Arc::clone(&self.consumed)),
-                start..end,
-            );
+            let range = RangeReader::new(Shared(Arc::clone(&self.packed)), start..end);
             let body: Box<dyn Read + Send> = match entry.is_stored {
                 true => Box::new(range),
-                false => Box::new(DeflateDecoder::new(BufReader::with_capacity(
-                    64 << 10,
-                    range,
-                ))),
+                false => {
+                    let range = BufReader::with_capacity(64 << 10, range);
+                    Box::new(DeflateDecoder::new(range))
+                }
             };
             self.body = Some(found.verifying_reader(body));
         }
@@ -244,15 +225,12 @@ impl Members for Zip {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The system's own have numbers.
                 Err(error) if error.raw_os_error().is_some() => return Err(error),
-                Err(error) => {
-                    let damage = Damage::of_member(format!("damaged: {error}"));
-                    return Err(io::Error::other(damage));
-                }
+                Err(error) => return Err(Damage::of_member(format!("damaged: {error}")).into()),
             }
         };
         self.expanded += read as u64;
         match exceeded(self.most, self.expanded, opened.length) {
-            Some(why) => Err(io::Error::other(Damage::of_archive(why, false))),
+            Some(why) => Err(Damage::of_archive(why, false).into()),
             None => Ok(read),
         }
     }

@@ -6,8 +6,7 @@
 use std::io::{self, BufRead as _, Read, Write};
 
 use super::method::DOVECOT_LZ4;
-use super::octets::Octets;
-use super::stepwise::Member;
+use super::octets::{Member, Octets};
 
 /// Dovecot refuses larger chunks, compressed or not.
 const MOST: usize = 1 << 20;
@@ -27,22 +26,21 @@ pub(super) struct Chunks {
     end: usize,
 }
 
+/// The size that four octets are.
+fn size(octets: &[u8]) -> io::Result<usize> {
+    let size = octets.try_into();
+    let size = u32::from_be_bytes(size.map_err(|_| io::ErrorKind::UnexpectedEof)?) as usize;
+    match size <= MOST {
+        true => Ok(size),
+        false => Err(io::Error::other("a larger chunk than Dovecot allows")),
+    }
+}
+
 impl Chunks {
     fn header(&mut self, octets: &mut Octets<impl Read>) -> io::Result<usize> {
         let header = octets.peek(DOVECOT_LZ4.len() + 4)?;
-        let Some(most) = header
-            .get(DOVECOT_LZ4.len()..)
-            .and_then(|size| size.try_into().ok())
-            .map(u32::from_be_bytes)
-        else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
-        let length = header.len();
-        let most = most as usize;
-        if most > MOST {
-            return Err(invalid("a larger chunk than Dovecot allows"));
-        }
-        octets.consume(length);
+        let most = size(header.get(DOVECOT_LZ4.len()..).unwrap_or_default())?;
+        octets.consume(DOVECOT_LZ4.len() + 4);
         self.most = Some(most);
         Ok(most)
     }
@@ -50,20 +48,11 @@ impl Chunks {
     /// False at the end.
     fn next(&mut self, octets: &mut Octets<impl Read>, most: usize) -> io::Result<bool> {
         let prefix = octets.peek(4)?;
-        if prefix.is_empty() {
+        // Or padding, or another header.
+        if matches!(prefix, [] | [0, 0, 0, 0] | b"Dove") {
             return Ok(false);
         }
-        let Ok(prefix) = <[u8; 4]>::try_from(prefix) else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
-        let length = u32::from_be_bytes(prefix) as usize;
-        // Padding, or another header.
-        if length == 0 || DOVECOT_LZ4.starts_with(&prefix) {
-            return Ok(false);
-        }
-        if length > MOST {
-            return Err(invalid("a larger chunk than Dovecot allows"));
-        }
+        let length = size(prefix)?;
         octets.consume(4);
         self.compressed.resize(length, 0);
         octets.read_exact(&mut self.compressed)?;
@@ -75,10 +64,6 @@ impl Chunks {
         self.start = 0;
         Ok(true)
     }
-}
-
-fn invalid(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 impl<R: Read> Member<R> for Chunks {
@@ -100,7 +85,7 @@ impl<R: Read> Member<R> for Chunks {
     }
 }
 
-/// Writes chunks as Dovecot does.
+/// Writes chunks.
 #[derive(Debug)]
 pub(crate) struct Writer<W> {
     inner: W,

@@ -6,7 +6,6 @@ use std::path::Path;
 /// So many octets tell how something is compressed.
 pub(crate) const MAGIC: usize = 15;
 
-/// A way of compressing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Method {
     /// RFC 1952.
@@ -19,86 +18,81 @@ pub(crate) enum Method {
     DovecotLz4,
 }
 
+/// What stands in a bzip2 stream behind its level if it holds nothing; then its checksum, of nothing.
+pub(super) const EMPTY_BZIP2: &[u8; 6] = b"\x17\x72\x45\x38\x50\x90";
+
 /// What a file of Dovecot's lz4 starts with.
 pub(super) const DOVECOT_LZ4: &[u8] = b"Dovecot-LZ4\x0d\x2a\x9b\xc5";
 
-/// The suffixes of names that ask for a method.
-const SUFFIXES: [(&str, Method); 4] = [
-    ("gz", Method::Gzip),
-    ("zst", Method::Zstd),
-    ("bz2", Method::Bzip2),
-    ("xz", Method::Xz),
-];
-
 impl Method {
+    const ALL: [Self; 5] = [
+        Self::Gzip,
+        Self::Zstd,
+        Self::Bzip2,
+        Self::Xz,
+        Self::DovecotLz4,
+    ];
+
     /// How data that starts with this is compressed. `start` has [`MAGIC`] octets, or is all there is: then the start
     /// of a magic will do, as data that was cut off is not to be taken for something else.
-    #[must_use]
     pub(crate) fn of_start(start: &[u8]) -> Option<Self> {
         let is = |method: &Self| {
             let magic = method.magic();
             let length = magic.len().min(start.len());
-            length >= 2.min(magic.len()) + usize::from(magic.len() > 2)
+            length >= magic.len().min(3)
                 && start.get(..length) == magic.get(..length)
                 && (length == magic.len() || start.len() < MAGIC)
         };
         if is_skippable(start) {
             return Some(Self::Zstd);
         }
-        let by_magic_alone = [Self::Gzip, Self::Zstd, Self::Xz, Self::DovecotLz4];
-        if let Some(method) = by_magic_alone.into_iter().find(is) {
+        let method = Self::ALL.into_iter().find(is)?;
+        if method != Self::Bzip2 {
             return Some(method);
         }
         // "BZh" alone could be text: a block, or the end of an empty stream, follows.
-        let level = start
-            .get(3)
-            .is_none_or(|level| (b'1'..=b'9').contains(level));
+        let level = start.get(3);
+        let level = level.is_none_or(|level| (b'1'..=b'9').contains(level));
         let behind = start.get(4..10.min(start.len())).unwrap_or_default();
-        let block = [b"1AY&SY", b"\x17\x72\x45\x38\x50\x90"]
-            .iter()
-            .any(|magic| magic.starts_with(behind));
-        (is(&Self::Bzip2) && level && block).then_some(Self::Bzip2)
+        let starts = |magic: &&[u8; 6]| magic.starts_with(behind);
+        let block = [b"1AY&SY", EMPTY_BZIP2].iter().any(starts);
+        (level && block).then_some(method)
     }
 
-    /// What data that are compressed so start with.
-    pub(super) fn magic(self) -> &'static [u8] {
+    /// Its name; what data start with; and the suffix of names that ask for it.
+    fn row(self) -> (&'static str, &'static [u8], Option<&'static str>) {
         match self {
-            Self::Gzip => b"\x1f\x8b",
-            Self::Zstd => b"\x28\xb5\x2f\xfd",
-            Self::Bzip2 => b"BZh",
-            Self::Xz => b"\xfd7zXZ\0",
-            Self::DovecotLz4 => DOVECOT_LZ4,
+            Self::Gzip => ("gzip", b"\x1f\x8b", Some("gz")),
+            Self::Zstd => ("zstd", b"\x28\xb5\x2f\xfd", Some("zst")),
+            Self::Bzip2 => ("bzip2", b"BZh", Some("bz2")),
+            Self::Xz => ("xz", b"\xfd7zXZ\0", Some("xz")),
+            Self::DovecotLz4 => ("Dovecot's lz4", DOVECOT_LZ4, None),
         }
     }
 
+    pub(crate) fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    pub(super) fn magic(self) -> &'static [u8] {
+        self.row().1
+    }
+
     /// What a file's name asks for. The name of a mailbox is no suffix: `.gz` is a hidden file.
-    #[must_use]
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
         let suffix = path.extension().and_then(OsStr::to_str)?;
-        SUFFIXES
-            .iter()
-            .find(|(name, _)| suffix.eq_ignore_ascii_case(name))
-            .map(|&(_, method)| method)
+        let asks = |method: &Self| {
+            let wanted = method.row().2;
+            wanted.is_some_and(|wanted| suffix.eq_ignore_ascii_case(wanted))
+        };
+        Self::ALL.into_iter().find(asks)
     }
 
     /// How the result of this name is written, of a source that was compressed so: as the name says; Dovecot's lz4
     /// has no suffix of its own and stays what it is under `.lz4`.
-    #[must_use]
     pub(crate) fn of_result(path: &Path, source: Option<Self>) -> Option<Self> {
         let is_lz4 = path.extension().is_some_and(|suffix| suffix == "lz4");
         Self::of_name(path).or(source.filter(|&method| method == Self::DovecotLz4 && is_lz4))
-    }
-
-    /// The name of the method.
-    #[must_use]
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-            Self::Bzip2 => "bzip2",
-            Self::Xz => "xz",
-            Self::DovecotLz4 => "Dovecot's lz4",
-        }
     }
 }
 

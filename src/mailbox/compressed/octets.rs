@@ -5,6 +5,12 @@ use std::io::{self, BufRead, Read};
 /// Octets read at a time.
 const BUFFER: usize = 64 << 10;
 
+/// Reads one member.
+pub(super) trait Member<R> {
+    /// What comes next of it, made of `octets`; nothing at its end.
+    fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize>;
+}
+
 /// A reader that knows how many octets were taken from it, and whether it failed.
 #[derive(Debug)]
 pub(crate) struct Octets<R> {
@@ -12,10 +18,9 @@ pub(crate) struct Octets<R> {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Taken so far.
-    taken: u64,
+    pub(super) taken: u64,
     /// Whether reading failed: then what the decoder says is the reader's error, not about its data.
-    failed: bool,
+    pub(super) failed: bool,
 }
 
 impl<R: Read> Octets<R> {
@@ -61,14 +66,6 @@ impl<R: Read> Octets<R> {
                 }
             }
         }
-    }
-
-    pub(super) fn taken(&self) -> u64 {
-        self.taken
-    }
-
-    pub(super) fn failed(&self) -> bool {
-        self.failed
     }
 }
 

@@ -8,9 +8,8 @@ use std::fmt;
 use std::io::{self, BufRead as _, Read};
 
 use super::dovecot_lz4::Chunks;
-use super::method::{MAGIC, Method};
-use super::octets::Octets;
-use super::stepwise::Member;
+use super::method::{EMPTY_BZIP2, MAGIC, Method};
+use super::octets::{Member, Octets};
 use super::streams::{bzip2, gzip, xz};
 use super::zstd::Frames;
 use crate::detail::{Detail, Setting};
@@ -31,31 +30,11 @@ const RATIO: u64 = 1000;
 /// So many octets may come from few: one mail of blanks or zeros is no bomb.
 const UNJUDGED: u64 = 64 << 20;
 
-/// The octets of a bzip2 stream that holds nothing.
-const EMPTY_BZIP2: usize = 14;
-
-/// Whether `start` is one: a level, the mark of the end, and a checksum of nothing.
-fn is_empty_bzip2(start: &[u8]) -> bool {
-    matches!(
-        start,
-        [
-            b'B',
-            b'Z',
-            b'h',
-            b'1'..=b'9',
-            0x17,
-            0x72,
-            0x45,
-            0x38,
-            0x50,
-            0x90,
-            0,
-            0,
-            0,
-            0,
-            ..
-        ]
-    )
+/// The length of the bzip2 stream that `start` begins with, if it holds nothing.
+fn empty_bzip2(start: &[u8]) -> Option<usize> {
+    let behind = start.get(4..)?.strip_prefix(EMPTY_BZIP2)?;
+    let is_one = matches!(start, [b'B', b'Z', b'h', b'1'..=b'9', ..]);
+    (is_one && behind.starts_with(&[0; 4])).then_some(4 + EMPTY_BZIP2.len() + 4)
 }
 
 /// Why there is no more of compressed data, though they did not end.
@@ -79,7 +58,6 @@ impl fmt::Display for Damage {
 }
 
 impl Damage {
-    /// Of an archive.
     pub(crate) fn of_archive(why: impl Into<Detail>, whole: bool) -> Self {
         Self {
             why: why.into(),
@@ -90,7 +68,6 @@ impl Damage {
         }
     }
 
-    /// The damage in words, for a row or an error.
     pub(crate) fn detail(&self) -> Detail {
         let why = self.why.clone();
         match self.at {
@@ -141,7 +118,12 @@ impl Damage {
 
 impl std::error::Error for Damage {}
 
-/// Decompresses.
+impl From<Damage> for io::Error {
+    fn from(damage: Damage) -> Self {
+        Self::other(damage)
+    }
+}
+
 pub(crate) struct Decoder<R> {
     method: Method,
     /// Octets that may come of them.
@@ -149,8 +131,6 @@ pub(crate) struct Decoder<R> {
     octets: Octets<R>,
     state: Decoding<R>,
     expanded: u64,
-    /// Trouble with the reader that came behind what was given already.
-    failed: Option<io::Error>,
 }
 
 enum Decoding<R> {
@@ -175,7 +155,6 @@ impl<R: Read> Decoder<R> {
             octets,
             state: Decoding::Between(false),
             expanded: 0,
-            failed: None,
         }
     }
 
@@ -190,41 +169,39 @@ impl<R: Read> Decoder<R> {
     }
 
     /// Behind a member: another one, the end, or something else.
-    fn next(&mut self, is_behind: bool) -> io::Result<Decoding<R>> {
-        let mut is_behind = is_behind;
-        while self.method == Method::Bzip2 && is_empty_bzip2(self.octets.peek(MAGIC)?) {
+    fn next(&mut self, mut is_behind: bool) -> io::Result<Decoding<R>> {
+        while self.method == Method::Bzip2
+            && let Some(length) = empty_bzip2(self.octets.peek(MAGIC)?)
+        {
             // A decoder for each would zero megabytes of memory to find that out.
-            self.octets.consume(EMPTY_BZIP2);
+            self.octets.consume(length);
             is_behind = true;
         }
-        let at = self.octets.taken();
+        let at = self.octets.taken;
         let zeros = match is_behind {
             true => self.zeros()?,
             false => 0,
         };
         let start = self.octets.peek(MAGIC)?;
         let is_aligned = self.method != Method::Xz || zeros % 4 == 0;
-        if start.is_empty() {
-            return Ok(match is_aligned {
-                true => Decoding::Ended,
-                false => Decoding::Damaged(Damage {
-                    at: Some(at),
-                    whole: true,
-                    ..self.damage("padding behind the xz data that is no multiple of four bytes")
-                }),
-            });
+        if start.is_empty() && is_aligned {
+            return Ok(Decoding::Ended);
         }
         // Only xz has padding between streams; gzip(1) and the others take what follows zeros for something else.
         let may_follow = zeros == 0 || self.method == Method::Xz && is_aligned;
         if may_follow && Method::of_start(start) == Some(self.method) {
-            return Ok(Decoding::Within(self.member()?, self.octets.taken()));
+            return Ok(Decoding::Within(self.member()?, self.octets.taken));
         }
         // Of data that were cut within the next magic.
         let is_cut = !is_behind
             || may_follow && start.len() < MAGIC && self.method.magic().starts_with(start);
+        let name = self.method.name();
         let why = match is_cut {
-            true => format!("{} data that are cut off", self.method.name()),
-            false => format!("something else behind the {} data", self.method.name()),
+            _ if start.is_empty() => {
+                format!("padding behind the {name} data that is no multiple of four bytes")
+            }
+            true => format!("{name} data that are cut off"),
+            false => format!("something else behind the {name} data"),
         };
         Ok(Decoding::Damaged(Damage {
             at: Some(at),
@@ -251,7 +228,7 @@ impl<R: Read> Decoder<R> {
 
     fn damage(&self, why: impl Into<Detail>) -> Damage {
         Damage {
-            at: Some(self.octets.taken()),
+            at: Some(self.octets.taken),
             ..Damage::of_archive(why, false)
         }
     }
@@ -268,27 +245,30 @@ impl<R: Read> Decoder<R> {
             ..self.damage(why)
         }
     }
+}
 
-    fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
+/// Errors are the reader's, or hold a [`Damage`].
+impl<R: Read> Read for Decoder<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while !into.is_empty() {
             // Where the reader fails nothing comes any more.
             match std::mem::replace(&mut self.state, Decoding::Ended) {
                 Decoding::Ended => return Ok(0),
                 Decoding::Damaged(damage) => {
                     self.state = Decoding::Damaged(damage.clone());
-                    return Err(io::Error::other(damage));
+                    return Err(damage.into());
                 }
                 Decoding::Between(is_behind) => self.state = self.next(is_behind)?,
                 Decoding::Within(mut member, before) => match member.read(&mut self.octets, into) {
                     // Not even its magic is whole. Without this there would be members without end.
-                    Ok(0) if self.octets.taken() == before => {
+                    Ok(0) if self.octets.taken == before => {
                         let error = io::ErrorKind::UnexpectedEof.into();
                         self.state = Decoding::Damaged(self.broken(&error));
                     }
                     Ok(0) => self.state = Decoding::Between(true),
                     Ok(read) => {
                         self.expanded += read as u64;
-                        let exceeded = exceeded(self.most, self.expanded, self.octets.taken());
+                        let exceeded = exceeded(self.most, self.expanded, self.octets.taken);
                         if let Some(why) = exceeded {
                             self.state = Decoding::Damaged(self.damage(why));
                             continue;
@@ -296,33 +276,12 @@ impl<R: Read> Decoder<R> {
                         self.state = Decoding::Within(member, before);
                         return Ok(read);
                     }
-                    Err(error) if self.octets.failed() => return Err(error),
+                    Err(error) if self.octets.failed => return Err(error),
                     Err(error) => self.state = Decoding::Damaged(self.broken(&error)),
                 },
             }
         }
-    }
-}
-
-/// Gives as much as there is room for. Errors are the reader's, or hold a [`Damage`].
-impl<R: Read> Read for Decoder<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let mut filled = 0;
-        while filled < into.len() {
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
-            match self.some(into.get_mut(filled..).unwrap_or_default()) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if filled == 0 => return Err(error),
-                Err(error) => {
-                    self.failed = Some(error);
-                    break;
-                }
-            }
-        }
-        Ok(filled)
+        Ok(0)
     }
 }
 

@@ -1,11 +1,14 @@
-//! The streams of gzip, bzip2 and xz.
+//! The streams of gzip, bzip2 and xz, decompressed step by step.
+//!
+//! The readers of the crates forget what a call gave when it ended with an error, or take the end of data that were cut
+//! off for the end of the stream. Here what was there comes before the trouble.
 
-use std::io;
+use std::io::{self, BufRead as _, Read};
 
 use flate2::FlushDecompress;
 use liblzma::stream::{Action, Status, Stream};
 
-use super::stepwise::Stepwise;
+use super::octets::{Member, Octets};
 
 /// What decoding xz may take: a dictionary of 128 MiB, and what is around it.
 const MEMORY: u64 = (128 << 20) + (16 << 20);
@@ -43,10 +46,52 @@ pub(super) fn xz() -> io::Result<Stepwise> {
     Ok(Stepwise::new(move |input, output| {
         let status = stream.process(input, output, Action::Run);
         let ended = status.map(|status| status == Status::StreamEnd);
-        (
-            stream.total_in(),
-            stream.total_out(),
-            ended.map_err(io::Error::from),
-        )
+        let ended = ended.map_err(io::Error::from);
+        (stream.total_in(), stream.total_out(), ended)
     }))
+}
+
+/// Decompresses from input, which is empty at the end, to output: how many octets it took and wrote so far, and whether the
+/// stream ended, or why it cannot go on.
+type Step = dyn FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send;
+
+pub(super) struct Stepwise {
+    step: Box<Step>,
+    totals: (u64, u64),
+    /// Whether the stream ended, or why it cannot go on: behind what the last step wrote.
+    ended: io::Result<bool>,
+}
+
+impl Stepwise {
+    fn new(
+        step: impl FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send + 'static,
+    ) -> Self {
+        Self {
+            step: Box::new(step),
+            totals: (0, 0),
+            ended: Ok(false),
+        }
+    }
+}
+
+impl<R: Read> Member<R> for Stepwise {
+    fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize> {
+        while !std::mem::replace(&mut self.ended, Ok(false))? {
+            let input = octets.fill_buf()?;
+            let is_end = input.is_empty();
+            let before = self.totals;
+            let (taken, written, ended) = (self.step)(input, into);
+            self.totals = (taken, written);
+            self.ended = ended;
+            octets.consume(usize::try_from(taken - before.0).unwrap_or(usize::MAX));
+            if written > before.1 {
+                return usize::try_from(written - before.1).map_err(io::Error::other);
+            }
+            if is_end && matches!(self.ended, Ok(false)) {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        self.ended = Ok(true);
+        Ok(0)
+    }
 }

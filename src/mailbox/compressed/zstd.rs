@@ -8,13 +8,11 @@ use std::io::{self, BufRead as _, Read};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
 
 use super::method::{Method, is_skippable};
-use super::octets::Octets;
-use super::stepwise::Member;
+use super::octets::{Member, Octets};
 
 /// The largest window that is decoded: 128 MiB, which is what zstd(1) takes without being asked.
 const WINDOW_LOG: u32 = 27;
 
-/// Frames, up to something else.
 pub(super) struct Frames {
     decoder: Decoder<'static>,
     /// Octets that the decoder still expects of the frame, as far as it tells; 0 between two frames.

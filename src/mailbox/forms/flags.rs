@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::span::{Lines, Newline, Span};
 
-/// The marks of a message; one that has any is not new.
+/// One that has any is not new.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Flags(u8);
 
@@ -41,16 +41,13 @@ const LETTERS: [(u8, u8); 6] = [
     (b'T', TRASHED),
 ];
 
-/// Of a Status field.
 const STATUS: [(u8, u8); 2] = [(b'R', SEEN), (b'O', OLD)];
-/// Of an X-Status field.
 const MORE_STATUS: [(u8, u8); 4] = [
     (b'A', REPLIED),
     (b'F', FLAGGED),
     (b'T', DRAFT),
     (b'D', TRASHED),
 ];
-/// Of an X-Mozilla-Status field.
 const MOZILLA: [(u32, u8); 5] = [
     (0x0001, SEEN),
     (0x0002, REPLIED),
@@ -58,12 +55,12 @@ const MOZILLA: [(u32, u8); 5] = [
     (0x0008, TRASHED),
     (0x1000, PASSED),
 ];
-/// Bits of an X-Mozilla-Status2 field.
+/// Of an X-Mozilla-Status2 field.
 const MOZILLA_NEW: u32 = 0x0001_0000;
 const MOZILLA_DELETED: u32 = 0x0020_0000;
 
-/// Bits of Apple's Mail.
-const APPLE: [(u64, u8); 6] = [
+/// Of Apple's Mail.
+const APPLE: [(u32, u8); 6] = [
     (1, SEEN),
     (1 << 1, TRASHED),
     (1 << 2, REPLIED),
@@ -72,7 +69,7 @@ const APPLE: [(u64, u8); 6] = [
     (1 << 8, PASSED),
 ];
 
-/// A field in which flags are noted.
+/// Fields in which flags are noted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Noted {
     Status,
@@ -96,16 +93,13 @@ impl Flags {
     /// What the letters say of a message in `cur`, or in `new`. Other letters mean nothing here.
     pub(crate) fn of_letters(letters: &[u8], is_in_cur: bool) -> Self {
         let old = if is_in_cur { OLD } else { 0 };
-        let known = LETTERS
-            .iter()
-            .filter(|(letter, _)| letters.contains(letter));
-        Self::of_bits(known.fold(old, |bits, (_, bit)| bits | bit))
+        Self::of_bits(old | lettered(&LETTERS, letters))
     }
 
     /// The marks that Apple's Mail keeps. A message that it keeps is not new.
     pub(crate) fn of_apple_mail(noted: u64) -> Self {
-        let set = APPLE.iter().filter(|(mask, _)| noted & mask != 0);
-        Self::of_bits(set.fold(OLD, |bits, (_, bit)| bits | bit))
+        // All of them are among the lower ones.
+        Self(OLD | masked(&APPLE, noted as u32))
     }
 
     /// What an index of Eudora for Windows says: what was done with a message, and its priority, of which 1 and 2 are high.
@@ -142,10 +136,7 @@ impl Flags {
             let value = value.of(content);
             match noted {
                 Noted::Status | Noted::MoreStatus => {
-                    let known = STATUS.iter().chain(&MORE_STATUS);
-                    for (_, bit) in known.filter(|(letter, _)| value.contains(letter)) {
-                        bits |= bit;
-                    }
+                    bits |= lettered(&STATUS, value) | lettered(&MORE_STATUS, value);
                 }
                 Noted::Mozilla => mozilla = mozilla.or(hexadecimal(value)),
                 Noted::MoreMozilla => more_mozilla = more_mozilla.or(hexadecimal(value)),
@@ -154,10 +145,7 @@ impl Flags {
         if let Some(mozilla) = mozilla {
             let more = more_mozilla.unwrap_or(0);
             // Of drafts it notes nothing.
-            bits &= DRAFT;
-            for (_, bit) in MOZILLA.iter().filter(|(mask, _)| mozilla & mask != 0) {
-                bits |= bit;
-            }
+            bits = bits & DRAFT | masked(&MOZILLA, mozilla);
             if more & MOZILLA_DELETED != 0 {
                 bits |= TRASHED;
             }
@@ -168,8 +156,8 @@ impl Flags {
         Self::of_bits(bits)
     }
 
-    /// The message with fields that say so. Where they do already, it stays as it is; else the first Status and
-    /// X-Status get the value, or are put behind the other fields, and further ones go, which would be united with them.
+    /// The message with fields that say so. Where they do not yet, the first Status and X-Status get the value, or are put
+    /// behind the other fields, and further ones go, which would be united with them.
     pub(crate) fn put_into(self, content: &[u8]) -> Cow<'_, [u8]> {
         if Self::of_fields(content) == self {
             return Cow::Borrowed(content);
@@ -184,8 +172,8 @@ impl Flags {
         ];
         let is_mozilla = self::fields(content).any(|(noted, _)| noted == Noted::Mozilla);
         if self.0 & PASSED != 0 && !is_mozilla {
-            let value = format!("X-Mozilla-Status: {:04x}", self.mozilla(0));
-            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(b"X-Mozilla-Status: ");
+            out.extend_from_slice(self.mozilla(0).as_bytes());
             out.extend_from_slice(newline);
         }
         let end = header_end(content);
@@ -210,10 +198,8 @@ impl Flags {
                     let which = usize::from(noted == Noted::MoreStatus);
                     std::mem::take(&mut missing[which].1)
                 }
-                Noted::Mozilla => format!("{:04x}", self.mozilla(hexadecimal(old).unwrap_or(0))),
-                Noted::MoreMozilla => {
-                    format!("{:08x}", self.more_mozilla(hexadecimal(old).unwrap_or(0)))
-                }
+                Noted::Mozilla => self.mozilla(hexadecimal(old).unwrap_or(0)),
+                Noted::MoreMozilla => self.more_mozilla(hexadecimal(old).unwrap_or(0)),
             };
             if new.is_empty() {
                 is_dropped = true;
@@ -239,26 +225,38 @@ impl Flags {
     }
 
     /// An X-Mozilla-Status with these flags, and its other bits.
-    fn mozilla(self, before: u32) -> u32 {
-        MOZILLA.iter().fold(before, |value, (mask, bit)| {
-            if self.0 & bit == 0 {
-                value & !mask
-            } else {
-                value | mask
-            }
-        })
+    fn mozilla(self, before: u32) -> String {
+        let noted = MOZILLA
+            .iter()
+            .fold(before, |value, (mask, bit)| match self.0 & bit {
+                0 => value & !mask,
+                _ => value | mask,
+            });
+        format!("{noted:04x}")
     }
 
     /// The same of an X-Mozilla-Status2.
-    fn more_mozilla(self, before: u32) -> u32 {
+    fn more_mozilla(self, before: u32) -> String {
         let deleted = if self.0 & TRASHED == 0 {
-            0
+            MOZILLA_DELETED
         } else {
-            before & MOZILLA_DELETED
+            0
         };
         let new = if self.0 & OLD == 0 { MOZILLA_NEW } else { 0 };
-        before & !(MOZILLA_DELETED | MOZILLA_NEW) | deleted | new
+        format!("{:08x}", before & !(deleted | MOZILLA_NEW) | new)
     }
+}
+
+/// The flags of the letters that are there.
+fn lettered(table: &[(u8, u8)], letters: &[u8]) -> u8 {
+    let known = table.iter().filter(|(letter, _)| letters.contains(letter));
+    known.fold(0, |bits, (_, bit)| bits | bit)
+}
+
+/// The flags of the bits that are set.
+fn masked(table: &[(u32, u8)], noted: u32) -> u8 {
+    let set = table.iter().filter(|(mask, _)| noted & mask != 0);
+    set.fold(0, |bits, (_, bit)| bits | bit)
 }
 
 fn text(letters: &[(u8, u8)], bits: u8) -> String {

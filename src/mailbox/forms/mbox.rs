@@ -26,8 +26,8 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use crate::mailbox::forms::mmdf;
-use crate::mailbox::forms::separator::{self, Next, next_separator};
-pub(crate) use crate::mailbox::forms::separator::{LOOK_AHEAD, is_separator};
+use crate::mailbox::forms::separator::{self, LOOK_AHEAD, Next, is_separator, next_separator};
+use crate::span::Span;
 
 /// Line ends accepted between a right Content-Length's last byte and what follows.
 const MAX_TRAILING_LINE_ENDS: usize = 2;
@@ -36,39 +36,24 @@ const MAX_TRAILING_LINE_ENDS: usize = 2;
 const FOLLOWING_HEADER: usize = 64 << 10;
 
 /// What is known of the messages before one, and of itself because one before was believed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counted {
     /// There was one.
     any: bool,
-    /// Each had a right Content-Length.
-    all: bool,
+    /// One had no right Content-Length: messages are told by separators alone from here on.
+    pub(crate) is_settled: bool,
     /// What was found of the message that starts at the first number: so no header of an mboxcl2
     /// mailbox is read twice. Offsets are into the window.
     following: Option<(u64, Right)>,
-}
-
-impl Default for Counted {
-    fn default() -> Self {
-        Self {
-            any: false,
-            all: true,
-            following: None,
-        }
-    }
 }
 
 impl Counted {
     /// Behind a message without a right Content-Length.
     pub(crate) const SETTLED: Self = Self {
         any: true,
-        all: false,
+        is_settled: true,
         following: None,
     };
-
-    /// Whether messages are told by separators alone from here on.
-    pub(crate) fn is_settled(&self) -> bool {
-        !self.all
-    }
 
     /// The same for another window.
     pub(crate) fn elsewhere(self) -> Self {
@@ -78,15 +63,10 @@ impl Counted {
         }
     }
 
-    /// One more message.
-    pub(crate) fn count(&mut self, frame: &Frame) {
-        self.count_passed(frame.content_end.is_some());
-    }
-
-    /// One more message, of which it is known whether its Content-Length was believed.
-    pub(crate) fn count_passed(&mut self, believed: bool) {
+    /// One more message, and whether its Content-Length was believed.
+    pub(crate) fn count(&mut self, believed: bool) {
         self.any = true;
-        self.all &= believed;
+        self.is_settled |= !believed;
     }
 }
 
@@ -116,22 +96,8 @@ impl Frame {
         }
     }
 
-    /// A message that ends at a separator, or where the file does, and of which nothing else was asked.
-    pub(crate) fn unread(start: usize, end: usize) -> Self {
-        Self {
-            start,
-            end,
-            is_looked_at: false,
-            content_end: None,
-            is_mboxcl2: false,
-        }
-    }
-
     /// The same with what the header says, if it was not read: `bytes` are those of the window up to the frame's
-    /// end or further.
-    ///
-    /// The end is that of the file or a separator, so a Content-Length that ends there, but for line ends, is
-    /// right; it is believed if no plausible separator stands inside.
+    /// end or further. A Content-Length that ends there, but for line ends, is right.
     pub(crate) fn looked_at(self, bytes: &[u8]) -> Self {
         let looked_at = Self {
             is_looked_at: true,
@@ -142,15 +108,13 @@ impl Frame {
         }
         let bytes = bytes.get(..self.end).unwrap_or(bytes);
         let header = Header::of_message(bytes, self.start);
+        let body = header.body.unwrap_or_default();
         let content_end = header
             .counted_end()
             .and_then(|end| usize::try_from(end).ok())
             .filter(|&content| content > 0)
             .filter(|&content| bytes.get(content..).is_some_and(is_few_line_ends))
-            .filter(|_| {
-                let body = header.body.unwrap_or_default();
-                !next_separator(bytes, body.saturating_sub(1), true).1
-            });
+            .filter(|_| !next_separator(bytes, body.saturating_sub(1), true).1);
         Self {
             content_end,
             ..looked_at
@@ -168,11 +132,9 @@ impl Frame {
             None => raw.len(),
         }
         .max(content_start);
-        (
-            &raw[..content_start],
-            &raw[content_start..content_end],
-            &raw[content_end..],
-        )
+        let (head, behind) = raw.split_at(content_end);
+        let (from_line, content) = head.split_at(content_start);
+        (from_line, content, behind)
     }
 }
 
@@ -206,7 +168,13 @@ pub(crate) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: b
         Next::NotHere if whole => bytes.len(),
         Next::NotHere | Next::Unsure => return Err(None),
     };
-    Ok(Frame::unread(start, end))
+    Ok(Frame {
+        start,
+        end,
+        is_looked_at: false,
+        content_end: None,
+        is_mboxcl2: false,
+    })
 }
 
 /// The end of the message that starts at `start`, behind those that were `counted`; `whole`:
@@ -219,17 +187,14 @@ pub(crate) fn end_of_message(
     peek: &mut Peek<'_>,
 ) -> End {
     let mut window = Window { bytes, whole, peek };
-    let known = counted
-        .following
-        .take()
-        .filter(|&(at, _)| at == start as u64);
-    if !counted.all {
+    let known = counted.following.take();
+    let known = known.filter(|&(at, _)| at == start as u64);
+    if counted.is_settled {
         return end_by_separator(bytes, start, start, whole);
     }
     let header = || Header::of_message(bytes, start);
-    if let Some(right) = known
-        .map(|(_, right)| right)
-        .or_else(|| window.right_of(&header()))
+    let known = known.map(|(_, right)| right);
+    if let Some(right) = known.or_else(|| window.right_of(&header()))
         && window.is_right_behind(&right, counted)
     {
         // Both ends are in the window, or neither is of use yet.
@@ -294,11 +259,8 @@ struct Window<'a, 'p> {
 impl Window<'_, '_> {
     /// Up to `length` bytes from `at` on, fewer only at the end of the file.
     fn look(&mut self, at: u64, length: usize) -> Option<Cow<'_, [u8]>> {
-        let here = usize::try_from(at)
-            .ok()
-            .and_then(|at| self.bytes.get(at..))
-            .filter(|rest| self.whole || rest.len() >= length);
-        if let Some(rest) = here {
+        let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
+        if let Some(rest) = here.filter(|rest| self.whole || rest.len() >= length) {
             return Some(Cow::Borrowed(rest.get(..length).unwrap_or(rest)));
         }
         if self.whole {
@@ -345,9 +307,8 @@ impl Window<'_, '_> {
         let of = |bytes: &[u8]| {
             let first = content_start(bytes);
             let header = Header::of(&bytes[first..]);
-            header
-                .body
-                .map(|body| (at + (first + body) as u64, header.content_length))
+            let body = at + (first + header.body?) as u64;
+            Some((body, header.content_length))
         };
         let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
         let here = here.map(|rest| rest.get(..FOLLOWING_HEADER).unwrap_or(rest));
@@ -433,20 +394,15 @@ impl Header {
 }
 
 /// The value of the field `name` (lower case), without outer blanks, if `line` is one.
-pub(crate) fn field(line: &[u8], name: &[u8]) -> Option<crate::span::Span> {
-    if !line.get(..name.len())?.eq_ignore_ascii_case(name) {
+pub(crate) fn field(line: &[u8], name: &[u8]) -> Option<Span> {
+    let (start, rest) = line.split_at_checked(name.len())?;
+    if !start.eq_ignore_ascii_case(name) {
         return None;
     }
-    let rest = line.get(name.len()..)?;
     let colon = rest.iter().position(|&b| b != b' ' && b != b'\t')?;
-    if rest[colon] != b':' {
-        return None;
-    }
-    let value = &rest[colon + 1..];
-    let trimmed = value.trim_ascii();
-    let blanks = value.len() - value.trim_ascii_start().len();
-    let start = name.len() + colon + 1 + blanks;
-    Some(crate::span::Span::new(start, start + trimmed.len()))
+    let value = rest[colon..].strip_prefix(b":")?;
+    let start = line.len() - value.trim_ascii_start().len();
+    Some(Span::new(start, start + value.trim_ascii().len()))
 }
 
 /// A field value of digits only.

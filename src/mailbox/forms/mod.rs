@@ -41,10 +41,9 @@ pub enum Format {
 }
 
 /// What divides a file of messages.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Division {
     /// `From ` lines, or what Content-Lengths say.
-    #[default]
     Mbox,
     /// Lines of four Control-A. Nothing in its messages is quoted, and their Content-Length is a field like any other.
     Mmdf,
@@ -52,63 +51,48 @@ pub(super) enum Division {
     Eudora { has_cr: bool },
 }
 
-impl Division {
-    /// The division of a file that starts so, or of what is appended to one.
-    pub(super) fn of(start: &[u8]) -> Self {
-        match mmdf::starts(start) {
-            true => Self::Mmdf,
-            false => Self::Mbox,
-        }
-    }
-}
-
 /// Formats that are recognised by their first octets and not read, and what to do with them.
 pub(super) const OTHERS: &[(&[u8], NotMail)] = {
+    use NotMail::Format;
     const UNPACK: &str = "decompress it first";
     // Data that are compressed once are looked into before anybody asks here.
     &[
         (
             b"BABYL OPTIONS",
-            NotMail::Format(
+            Format(
                 "a Babyl mailbox",
                 "embody does not convert those; save it as mbox first, with Emacs's unrmail",
             ),
         ),
         (
             b"*mbx*",
-            NotMail::Format(
+            Format(
                 "an MBX mailbox",
                 "embody does not convert those; make an mbox of it first, with mailutil",
             ),
         ),
         (
             b"!BDN",
-            NotMail::Format(
+            Format(
                 "an Outlook PST file",
                 "embody does not convert those; make an mbox of it first, with readpst",
             ),
         ),
         (
             b"\xcf\xad\x12\xfe",
-            NotMail::Format(
+            Format(
                 "an Outlook Express file",
                 "embody does not convert those; make an mbox of it first, with readdbx",
             ),
         ),
-        (b"\x1f\x8b", NotMail::Format("compressed (gzip)", UNPACK)),
-        (
-            b"\x28\xb5\x2f\xfd",
-            NotMail::Format("compressed (zstd)", UNPACK),
-        ),
-        (b"BZh", NotMail::Format("compressed (bzip2)", UNPACK)),
-        (b"\xfd7zXZ\0", NotMail::Format("compressed (xz)", UNPACK)),
-        (
-            b"\x04\x22\x4d\x18",
-            NotMail::Format("compressed (lz4)", UNPACK),
-        ),
+        (b"\x1f\x8b", Format("compressed (gzip)", UNPACK)),
+        (b"\x28\xb5\x2f\xfd", Format("compressed (zstd)", UNPACK)),
+        (b"BZh", Format("compressed (bzip2)", UNPACK)),
+        (b"\xfd7zXZ\0", Format("compressed (xz)", UNPACK)),
+        (b"\x04\x22\x4d\x18", Format("compressed (lz4)", UNPACK)),
         (
             b"Dovecot-LZ4\x0d",
-            NotMail::Format("compressed by Dovecot (lz4)", UNPACK),
+            Format("compressed by Dovecot (lz4)", UNPACK),
         ),
         (b"SQLite format 3\0", NotMail::DATABASE),
     ]

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::mailbox::forms::Division;
 use crate::mailbox::forms::mbox::{Counted, end_of_message};
+use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::separator::{Next, next_separator};
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
@@ -33,7 +33,7 @@ impl Quoting {
     /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
     #[must_use]
     pub(crate) fn of_sample(sample: &[u8], whole: bool) -> Self {
-        if Division::of(sample) == Division::Mmdf || holds_unquoted(sample, whole) {
+        if mmdf::starts(sample) || holds_unquoted(sample, whole) {
             Self::None
         } else if sample.starts_with(b"From mboxrd@")
             || from_lines(sample).any(|(line, at)| at - line > 1)
@@ -63,10 +63,10 @@ impl Quoting {
     /// `bytes` with their lines quoted but those that start at one of `kept`, which are sorted; `None` if there is
     /// nothing to quote.
     pub(crate) fn marked(self, bytes: &[u8], kept: &[usize]) -> Option<Vec<u8>> {
-        let places: Vec<usize> = from_lines(bytes)
-            .filter(|&(line, at)| self.hides(at - line) && kept.binary_search(&line).is_err())
-            .map(|(line, _)| line)
-            .collect();
+        let is_bare = |&(line, at): &(usize, usize)| {
+            self.hides(at - line) && kept.binary_search(&line).is_err()
+        };
+        let places: Vec<usize> = from_lines(bytes).filter(is_bare).map(|it| it.0).collect();
         if places.is_empty() {
             return None;
         }
@@ -137,7 +137,7 @@ fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
                 return true;
             }
         }
-        counted.count(&frame);
+        counted.count(frame.content_end.is_some());
         at = frame.end;
     }
     false

@@ -1,9 +1,8 @@
 //! A changed message, put back into its mbox.
 //!
-//! New body text is quoted the way the mailbox quotes, Content-Length and Lines in the top header
-//! say what is true again (only their digits change), and the message still ends so that the next
-//! separator is one. Bytes outside the change stay. In a file that is no mbox nothing is
-//! quoted, and no line may look like one of those that divide it.
+//! New body text is quoted the way the mailbox quotes, Content-Length and Lines in the top header are true again (only their
+//! digits change), and the message still ends so that the next separator is one. Bytes outside the change stay. In a file that
+//! is no mbox nothing is quoted, and no line may look like one of those that divide it.
 //!
 //! A change that would take away a line which starts with `From ` is refused: somebody's mailbox
 //! reader starts a message there. So is one that would make a separator of a line that was none.
@@ -14,8 +13,7 @@
 use std::borrow::Cow;
 use std::cell::LazyCell;
 
-use memchr::memchr;
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
 use crate::edit::Edits;
 use crate::lengths::{Lengths, Measure};
@@ -142,33 +140,39 @@ pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
         .filter(|(line, at)| at > line)
         .map(|(line, _)| line)
         .collect();
-    let mut new: Cow<'_, [u8]> = Quoting::Rd
-        .marked(content, &kept)
-        .map_or(Cow::Borrowed(content), Cow::Owned);
+    let quoted = Quoting::Rd.marked(content, &kept);
+    let mut new = quoted.map_or(Cow::Borrowed(content), Cow::Owned);
     if !new.is_empty() && !new.ends_with(b"\n") {
         let newline = Newline::of_first_line(content).bytes();
         new.to_mut().extend_from_slice(newline);
     }
     let body = body_of(&new);
-    let octets = new.len() - body;
-    let is_wrong = |&(measure, value): &(Measure, Span)| {
-        let number = mbox::number(value.of(&new));
-        measure == Measure::Octets && number != Some(octets as u64)
-    };
-    let mut wrong = length_fields(&new, body).filter(is_wrong).peekable();
-    if wrong.peek().is_none() {
-        drop(wrong);
-        return new;
-    }
-    let mut out = Vec::with_capacity(new.len() + 8);
+    let octets = (new.len() - body) as u64;
+    let wrong = length_fields(&new, body).filter_map(|(measure, value)| {
+        let is_wrong = measure == Measure::Octets && mbox::number(value.of(&new)) != Some(octets);
+        is_wrong.then_some((value, octets))
+    });
+    with_numbers(&new, wrong).map_or(new, Cow::Owned)
+}
+
+/// `content` with other numbers at these places; `None` if there are none.
+fn with_numbers(content: &[u8], numbers: impl Iterator<Item = (Span, u64)>) -> Option<Vec<u8>> {
+    // Written as it is read: a header may be nothing but such fields.
+    let mut out = Vec::new();
     let mut copied = 0;
-    for (_, value) in wrong {
-        out.extend_from_slice(&new[copied..value.start]);
-        out.extend_from_slice(octets.to_string().as_bytes());
+    for (value, number) in numbers {
+        if out.capacity() == 0 {
+            out.reserve(content.len() + 8);
+        }
+        out.extend_from_slice(&content[copied..value.start]);
+        out.extend_from_slice(number.to_string().as_bytes());
         copied = value.end;
     }
-    out.extend_from_slice(&new[copied..]);
-    Cow::Owned(out)
+    if copied == 0 {
+        return None;
+    }
+    out.extend_from_slice(&content[copied..]);
+    Some(out)
 }
 
 /// Where the body starts; the end of what has none.
@@ -178,7 +182,6 @@ fn body_of(content: &[u8]) -> usize {
 
 /// Whether a change would take away a line of `content` that some reader takes for a separator, so
 /// that a message which may start there would be lost to it.
-#[must_use]
 #[cfg(feature = "cli")]
 pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
     let taken = |new: New| kept_lines(content, &new, |_| true).is_err();
@@ -200,7 +203,6 @@ pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
     Ok(new.map(|new| new.bytes))
 }
 
-/// A change carried out.
 struct New {
     bytes: Vec<u8>,
     /// What went, and what came in its place: spans of the old and of the new bytes.
@@ -243,7 +245,7 @@ fn kept_lines(
     for (line, at) in quoting::from_lines(content) {
         let quoted = at > line;
         let needed = if separator::is_plausible(&content[line..]) {
-            line + line_at(content, line).len()
+            memchr(b'\n', &content[line..]).map_or(content.len(), |end| line + end)
         } else {
             at + b"From ".len()
         };
@@ -268,11 +270,6 @@ fn kept_lines(
     Ok(kept)
 }
 
-fn line_at(bytes: &[u8], start: usize) -> &[u8] {
-    let rest = &bytes[start..];
-    &rest[..memchr(b'\n', rest).unwrap_or(rest.len())]
-}
-
 fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
     let tail = &content[content.len().saturating_sub(4)..];
     let tail = [tail, behind].concat();
@@ -285,11 +282,8 @@ fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
     let (old_body, new_body) = (body_of(old), body_of(&new));
     // Counted once, however often the field stands there.
     let counts = LazyCell::new(|| (line_ends(&old[old_body..]), line_ends(&new[new_body..])));
-    // Written as it is read: a header may be nothing but such fields.
-    let mut out = Vec::new();
-    let mut copied = 0;
     let mut fields_before = length_fields(old, old_body);
-    for (measure, value) in length_fields(&new, new_body) {
+    let numbers = length_fields(&new, new_body).filter_map(|(measure, value)| {
         let number = mbox::number(value.of(&new));
         let before = fields_before.next();
         let before = before.filter(|before| before.0 == measure);
@@ -301,29 +295,16 @@ fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
         let (was, is) = (was as u64, is as u64);
         let wanted = match (lengths, before) {
             (_, Some(before)) if before == was => is,
-            (Lengths::Reversible, _) => continue,
+            (Lengths::Reversible, _) => return None,
             (_, Some(before)) if measure == Measure::LineEnds && before == was + 1 => is + 1,
             (_, Some(before)) if measure == Measure::LineEnds && before + 1 == was => {
                 is.saturating_sub(1)
             }
             _ => is,
         };
-        if number.is_none() || number == Some(wanted) {
-            continue;
-        }
-        if out.capacity() == 0 {
-            out.reserve(new.len() + 8);
-        }
-        out.extend_from_slice(&new[copied..value.start]);
-        out.extend_from_slice(wanted.to_string().as_bytes());
-        copied = value.end;
-    }
-    drop(fields_before);
-    if copied == 0 {
-        return new;
-    }
-    out.extend_from_slice(&new[copied..]);
-    out
+        (number? != wanted).then_some((value, wanted))
+    });
+    with_numbers(&new, numbers).unwrap_or(new)
 }
 
 /// Content-Length and Lines in the header in front of a body, and where their values stand.

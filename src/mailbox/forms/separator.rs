@@ -26,20 +26,15 @@ static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nF
 
 /// Whether `bytes`, which start at the start of a line behind an empty one, start with a
 /// separator. Looks at [`LOOK_AHEAD`] bytes, so whoever has fewer and could have more must wait.
-#[must_use]
 pub(crate) fn is_separator(bytes: &[u8]) -> bool {
-    let Some((line, behind)) = from_line(bytes) else {
-        return false;
-    };
-    holds_time(line) || behind.is_some_and(starts_header)
+    from_line(bytes)
+        .is_some_and(|(line, behind)| holds_time(line) || behind.is_some_and(starts_header))
 }
 
 /// The same for `bytes` behind a line that is not empty.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
-    let Some((line, behind)) = from_line(bytes) else {
-        return false;
-    };
-    behind.is_some_and(starts_header) && holds_date(line)
+    from_line(bytes)
+        .is_some_and(|(line, behind)| behind.is_some_and(starts_header) && holds_date(line))
 }
 
 /// Whether `bytes`, which start at the start of a line, start with a line that Dovecot or mutt
@@ -54,13 +49,8 @@ fn from_line(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
         return None;
     }
     let bytes = bytes.get(..LOOK_AHEAD).unwrap_or(bytes);
-    Some(match memchr(b'\n', bytes) {
-        None => (bytes, None),
-        Some(end) => {
-            let (line, behind) = bytes.split_at(end);
-            (line, behind.get(1..))
-        }
-    })
+    let line = memchr(b'\n', bytes).unwrap_or(bytes.len());
+    Some((&bytes[..line], bytes.get(line + 1..)))
 }
 
 fn holds_time(line: &[u8]) -> bool {
@@ -102,25 +92,18 @@ fn starts_header(bytes: &[u8]) -> bool {
         return true;
     }
     let name = name_length(bytes);
-    let blanks = bytes[name..]
-        .iter()
-        .take_while(|&&b| b == b' ' || b == b'\t')
-        .count();
-    let rest = &bytes[name + blanks..];
+    let blank = |b: &u8| matches!(b, b' ' | b'\t');
+    let rest = bytes[name..].iter().position(|b| !blank(b));
+    let rest = rest.map_or(&b""[..], |blanks| &bytes[name + blanks..]);
     name > 0 && rest.starts_with(b":") && !rest.starts_with(b"://")
 }
 
 /// Whether the line that the `\n` at `newline` ends is empty (`\n\n`, `\n\r\n`), or the first of
 /// `bytes` and empty.
 fn empty_line_before(bytes: &[u8], newline: usize) -> bool {
-    match newline {
-        0 => true,
-        1 => bytes[0] == b'\n' || bytes[0] == b'\r',
-        _ => {
-            bytes[newline - 1] == b'\n'
-                || (bytes[newline - 1] == b'\r' && bytes[newline - 2] == b'\n')
-        }
-    }
+    let line = &bytes[..newline];
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.is_empty() || line.ends_with(b"\n")
 }
 
 /// What a search for a separator came to.
@@ -145,10 +128,9 @@ pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Next, b
         if rest.len() < LOOK_AHEAD && !whole {
             return (Next::Unsure, passed_plausible);
         }
-        let divides = if empty_line_before(bytes, newline) {
-            is_separator(rest)
-        } else {
-            is_separator_in_text(rest)
+        let divides = match empty_line_before(bytes, newline) {
+            true => is_separator(rest),
+            false => is_separator_in_text(rest),
         };
         if divides {
             return (Next::At(newline + 1), passed_plausible);

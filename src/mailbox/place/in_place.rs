@@ -30,11 +30,11 @@ use crate::mailbox::job::Job;
 use crate::mailbox::place::latecomers::{carry_over, keep};
 use crate::mailbox::place::lock::{Lock, Patience};
 use crate::mailbox::place::replace::{Identity, start_of};
-use crate::mailbox::read::full::up_to;
+use crate::mailbox::read::file::octets_at;
 use crate::mailbox::read::sink::Sink;
 use crate::mailbox::read::source::Source;
 use crate::mailbox::{Effect, Stop, Summary};
-use crate::platform::{FileExt as _, MetadataExt as _};
+use crate::platform::MetadataExt as _;
 
 /// How often a mailbox is read from its start because another program changed it meanwhile.
 const ATTEMPTS: usize = 3;
@@ -234,10 +234,7 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
 
 /// Whether what stands at `at`, if anything, starts a message and does not go on with the last one.
 fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
-    let start = up_to(BLANKS.max(mmdf::LOOK_AHEAD), |rest, before| {
-        file.read_at(rest, at + before)
-    });
-    let start = start.map_err(unreadable(path))?;
+    let start = octets_at(file, at, BLANKS.max(mmdf::LOOK_AHEAD)).map_err(unreadable(path))?;
     let text = start.get(..BLANKS).unwrap_or(&start).trim_ascii_start();
     Ok(text.starts_with(b"From ") || mmdf::starts(&start) || start.is_empty())
 }

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::detail::Detail;
 use crate::error::Error;
-use crate::mailbox::compressed::content::{Content, content_of, method_of};
+use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::{mh, rewrite};

@@ -23,7 +23,7 @@ use crate::mailbox::Observer;
 use crate::mailbox::compressed::{Encoder, Method};
 use crate::mailbox::failure::{cannot_read, cannot_write, unreadable};
 use crate::mailbox::place::temporary::{folder_of, temporary_in};
-use crate::mailbox::read::full::filled_by;
+use crate::mailbox::read::file::filled_by;
 use crate::platform::{self, FileExt as _, MetadataExt as _, exchange};
 
 /// Small writes are put together up to this; larger ones go through.

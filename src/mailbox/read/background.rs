@@ -11,20 +11,18 @@ use crate::mailbox::Stop;
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::failure::unreadable;
 
-/// Octets read at a time.
 const PIECE: usize = 256 << 10;
 /// Pieces that wait for the reader at most.
 const PIECES: usize = 16;
 /// How long it takes at most until a stop is seen.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// The reader's end. Its errors hold an [`Error`] or a [`Damage`].
+/// Its errors hold an [`Error`] or a [`Damage`].
 #[derive(Debug)]
 pub(crate) struct Background {
     /// An empty piece is the end.
     pieces: Receiver<io::Result<Vec<u8>>>,
-    piece: Vec<u8>,
-    given: usize,
+    piece: io::Cursor<Vec<u8>>,
     ended: bool,
     /// Requested with the run, or when nobody reads any more.
     ending: Stop,
@@ -52,24 +50,21 @@ impl Background {
             };
             let mut reader = match open() {
                 Ok(reader) => reader,
-                Err(error) => {
-                    // A reader that is gone needs no error.
-                    let _ = sender.send(Err(in_full(error)));
-                    return;
-                }
+                // A reader that is gone needs no error.
+                Err(error) => return drop(sender.send(Err(in_full(error)))),
             };
             let mut buffer = vec![0; PIECE];
             loop {
                 let (piece, is_over) = match reader.read(&mut buffer) {
-                    Ok(read) => (
-                        Ok(buffer.get(..read).unwrap_or_default().to_vec()),
-                        read == 0,
-                    ),
+                    Ok(read) => {
+                        let piece = buffer.get(..read).unwrap_or_default().to_vec();
+                        (Ok(piece), read == 0)
+                    }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => match error.downcast::<Damage>() {
                         Ok(damage) => {
                             let goes_on = damage.goes_on;
-                            (Err(io::Error::other(damage)), !goes_on)
+                            (Err(damage.into()), !goes_on)
                         }
                         Err(error) => (Err(in_full(error)), true),
                     },
@@ -81,8 +76,7 @@ impl Background {
         });
         Self {
             pieces,
-            piece: Vec::new(),
-            given: 0,
+            piece: io::Cursor::default(),
             ended: false,
             ending,
         }
@@ -91,14 +85,15 @@ impl Background {
 
 impl Read for Background {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.given == self.piece.len() {
-            if self.ended {
-                return Ok(0);
+        loop {
+            let read = self.piece.read(into)?;
+            if read > 0 || into.is_empty() || self.ended {
+                return Ok(read);
             }
             match self.pieces.recv_timeout(LOOK_UP) {
                 Ok(piece) => {
-                    (self.piece, self.given) = (piece?, 0);
-                    self.ended = self.piece.is_empty();
+                    self.piece = io::Cursor::new(piece?);
+                    self.ended = self.piece.get_ref().is_empty();
                 }
                 Err(RecvTimeoutError::Timeout) => self.ending.check().map_err(io::Error::other)?,
                 // The thread ended without saying so: a panic is no end of the data.
@@ -107,11 +102,6 @@ impl Read for Background {
                 }
             }
         }
-        let rest = self.piece.get(self.given..).unwrap_or_default();
-        let length = rest.len().min(into.len());
-        into[..length].copy_from_slice(&rest[..length]);
-        self.given += length;
-        Ok(length)
     }
 }
 

@@ -1,9 +1,8 @@
 //! A piece of an mbox: the messages that begin between two offsets, found without a look at what lies before.
 //!
-//! Where messages are told by separators alone, a place and a few octets around it say whether one begins there.
-//! They are, from the first message on that has no right Content-Length: up to it, and in a mailbox where every
-//! message has one, what is a separator depends on all messages before. So the start of the file is read, and a
-//! mailbox that has nothing but right Content-Lengths there is not cut.
+//! From the first message on that has no right Content-Length messages are told by separators alone: a place and a few octets
+//! around it say whether one begins there. Before, what is a separator depends on all messages in front. So the start of the
+//! file is read, and a mailbox that has nothing but right Content-Lengths there is not cut.
 //!
 //! A message belongs to the piece in which it begins, however long it is, and what stands before the first message
 //! to the piece that starts at 0. So pieces whose ranges tile the file tile its messages.
@@ -24,7 +23,7 @@ use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
 
-/// Of an mbox the messages that begin in so many octets are looked at before it is said that all of its messages have right Content-Lengths.
+/// The messages that begin in so many octets are looked at before it is said that all have right Content-Lengths.
 const HEAD: u64 = 1 << 20;
 
 /// The range that is asked for, or `None` if that is all of the source.
@@ -72,12 +71,8 @@ pub(crate) fn windows(
     options: &Options,
     path: &Path,
 ) -> Result<Windows, Error> {
-    let Options {
-        window,
-        max_message,
-        ..
-    } = *options;
-    let all = |source| Windows::new(source, window, max_message).behind(counted);
+    let (window, most) = (options.window, options.max_message);
+    let all = |source| Windows::new(source, window, most).behind(counted);
     if options.range.is_none() {
         return Ok(all(source));
     }
@@ -97,82 +92,61 @@ pub(crate) fn windows(
         };
         return Err(cannot_cut(path, why));
     };
-    let piece = match Cutter::new(|| all(Source::file(&file))).map_err(cannot_read(path))? {
-        Ok(cutter) => cutter.piece(range),
-        Err(why) => return Err(cannot_cut(path, why)),
-    };
-    piece.map_err(cannot_read(path))
+    let walk = || all(Source::file(&file));
+    match settled(walk()).map_err(cannot_read(path))? {
+        Ok(settled) => walk().piece(range, settled).map_err(cannot_read(path)),
+        Err(why) => Err(cannot_cut(path, why)),
+    }
 }
 
-/// The error about a source that is one piece.
 pub(crate) fn cannot_cut(path: &Path, why: &str) -> Error {
     let detail = Detail::from(format!("{}: {why}, so it cannot be cut; ", path.display()));
     Error::Usage(detail.naming(Setting::Range).then(" 0- is all of it"))
 }
 
-/// Why an mbox is one piece.
-pub(crate) const COUNTED: &str = "all its messages have a Content-Length that is right";
-
-/// The same of what is no plain file.
+// Why a file is one piece.
+const COUNTED: &str = "all its messages have a Content-Length that is right";
 pub(crate) const COMPRESSED: &str = "it is compressed, or an archive";
-
-/// The same of MMDF.
 const MMDF: &str = "it is an MMDF mailbox";
-
-/// Why a file is one piece that is no mbox.
 pub(crate) const SINGLE: &str = "it is a single message";
 
-/// Where pieces of an mbox can start.
-pub(crate) struct Cutter<F> {
-    /// Makes a walk from the start of the file.
-    walk: F,
-    /// From here on messages are told by separators alone.
-    settled: u64,
-}
-
-impl<F: Fn() -> Windows> Cutter<F> {
-    /// The second error says why the mailbox cannot be cut. `walk` makes a walk from its start.
-    pub(crate) fn new(walk: F) -> io::Result<Result<Self, &'static str>> {
-        let mut head = walk();
-        // A bound on where messages begin, which does not depend on the window.
-        head.until = HEAD;
-        while !head.counted.is_settled() {
-            let is_end = head.next_chunk()?.is_none();
-            // What divides it may be any message's text.
-            if head.division == Division::Mmdf {
-                return Ok(Err(MMDF));
-            }
-            if is_end {
-                return Ok(Err(COUNTED));
-            }
+/// From where on the messages of a walk, at its start, are told by separators alone. The second error says why the mailbox
+/// cannot be cut.
+pub(crate) fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
+    // A bound on where messages begin, which does not depend on the window.
+    head.until = HEAD;
+    while !head.counted.is_settled {
+        let is_end = head.next_chunk()?.is_none();
+        // What divides it may be any message's text.
+        if head.division == Division::Mmdf {
+            return Ok(Err(MMDF));
         }
-        let settled = head.offset();
-        Ok(Ok(Self { walk, settled }))
-    }
-
-    /// The messages that begin in `range`.
-    pub(crate) fn piece(&self, range: Range<u64>) -> io::Result<Windows> {
-        let mut windows = (self.walk)();
-        if range.start > self.settled {
-            windows.seek(range)?;
-        } else {
-            windows.pass_until(range)?;
+        if is_end {
+            return Ok(Err(COUNTED));
         }
-        Ok(windows)
     }
+    Ok(Ok(head.offset))
 }
 
 /// Octets before a message that tell whether it begins: the line before may be empty, and end with CR LF.
 const BEFORE: u64 = 3;
 
 impl Windows {
+    /// The walk, from its start, over the messages that begin in `range`.
+    pub(crate) fn piece(mut self, range: Range<u64>, settled: u64) -> io::Result<Self> {
+        if range.start > settled {
+            self.seek(range)?;
+        } else {
+            self.pass_until(range)?;
+        }
+        Ok(self)
+    }
+
     /// Moves the walk, from its start, to the first message that begins in `range`, over those before it. It ends
     /// before the first that begins behind the range.
-    pub(crate) fn pass_until(&mut self, range: Range<u64>) -> io::Result<()> {
+    fn pass_until(&mut self, range: Range<u64>) -> io::Result<()> {
         self.until = range.start;
-        while let Some(chunk) = self.next_chunk()? {
-            self.buffers.give_back(chunk.buffer, self.window);
-        }
+        while self.next_chunk()?.is_some() {}
         self.until = range.end;
         self.next_number = 1;
         Ok(())
@@ -180,17 +154,13 @@ impl Windows {
 
     /// The same without a look at those before, where messages are told by separators alone: `range` starts behind
     /// the first message.
-    pub(crate) fn seek(&mut self, range: Range<u64>) -> io::Result<()> {
-        self.move_to(range.start.saturating_sub(BEFORE));
+    fn seek(&mut self, range: Range<u64>) -> io::Result<()> {
+        self.offset = range.start.saturating_sub(BEFORE);
+        self.source.seek(self.offset);
         self.at = At::Passing(None);
         self.until = range.end;
         self.counted = Counted::SETTLED;
-        while self.at != At::Message && self.offset < range.end {
-            let Some(chunk) = self.next_chunk()? else {
-                break;
-            };
-            self.buffers.give_back(chunk.buffer, self.window);
-        }
+        while self.at != At::Message && self.offset < range.end && self.next_chunk()?.is_some() {}
         if self.at != At::Message {
             // No message begins in the range: what is passed belongs to an earlier one.
             self.at = At::Message;
@@ -202,10 +172,9 @@ impl Windows {
     /// Where the first message begins that this walk, which was moved, comes to; `length` if there is none.
     #[cfg(feature = "cli")]
     pub(crate) fn start(&self, length: u64) -> u64 {
-        if self.offset < self.until {
-            self.offset
-        } else {
-            length
+        match self.offset < self.until {
+            true => self.offset,
+            false => length,
         }
     }
 }
@@ -249,16 +218,17 @@ mod tests {
             let mut cuts: Vec<u64> = cuts.iter().map(|at| at.index(bytes.len() + 1) as u64).collect();
             cuts.extend([0, bytes.len() as u64 + 1]);
             cuts.sort_unstable();
-            if let Ok(cutter) = Cutter::new(|| walk(other)).unwrap() {
+            if let Ok(settled) = settled(walk(other)).unwrap() {
+                let piece = |range| walk(other).piece(range, settled).unwrap();
                 let (mut all, mut each) = (Vec::new(), Vec::new());
                 for cut in cuts.windows(2) {
-                    let mut windows = cutter.piece(cut[0]..cut[1]).unwrap();
-                    let start = windows.offset();
+                    let mut windows = piece(cut[0]..cut[1]);
+                    let start = windows.offset;
                     if let Some(chunk) = windows.next_chunk().unwrap() {
                         prop_assert!(start >= cut[0] && start < cut[1]);
                         prop_assert_eq!(chunk.first_number, 1);
                     }
-                    let (joined, messages) = messages(cutter.piece(cut[0]..cut[1]).unwrap());
+                    let (joined, messages) = messages(piece(cut[0]..cut[1]));
                     all.extend(joined);
                     each.extend(messages);
                 }
@@ -285,30 +255,29 @@ mod tests {
     #[test]
     fn a_mailbox_whose_messages_are_all_counted_is_one_piece() {
         let counted = b"From a 10:00\nContent-Length: 2\n\nx\n\n".repeat(3);
-        assert_eq!(Cutter::new(walk(&counted)).unwrap().err(), Some(COUNTED));
+        assert_eq!(settled(walk(&counted)()).unwrap().err(), Some(COUNTED));
         let other = [counted.as_slice(), b"From a 10:00\nSubject: x\n\nx\n"].concat();
-        assert!(Cutter::new(walk(&other)).unwrap().is_ok());
-        assert_eq!(Cutter::new(walk(b"")).unwrap().err(), Some(COUNTED));
+        assert!(settled(walk(&other)()).unwrap().is_ok());
+        assert_eq!(settled(walk(b"")()).unwrap().err(), Some(COUNTED));
         // Not even if the last message was never closed, so that it has no end of its own.
         let mmdf = b"\x01\x01\x01\x01\nSubject: x\n\nx\n";
-        assert_eq!(Cutter::new(walk(mmdf)).unwrap().err(), Some(MMDF));
+        assert_eq!(settled(walk(mmdf)()).unwrap().err(), Some(MMDF));
     }
 
     #[test]
     fn a_piece_without_a_start_is_empty_and_does_not_read_on() {
         let long = [b"From a 10:00\nA: b\n\n".as_slice(), &b"x\n".repeat(50_000)].concat();
         let long = [long.as_slice(), b"\nFrom a 10:00\nA: b\n\n"].concat();
-        let Ok(cutter) = Cutter::new(walk(&long)).unwrap() else {
-            panic!("it can be cut");
-        };
+        let walk = walk(&long);
+        let settled = settled(walk()).unwrap().expect("it can be cut");
         let second = long.len() as u64 - 19;
         for (range, start) in [
             (5..900, None),
             (1..second, None),
             (second..second + 1, Some(second)),
         ] {
-            let mut windows = cutter.piece(range.clone()).unwrap();
-            let at = windows.offset();
+            let mut windows = walk().piece(range.clone(), settled).unwrap();
+            let at = windows.offset;
             let found = windows.next_chunk().unwrap().is_some();
             assert_eq!(found.then_some(at), start, "{range:?}");
         }

@@ -5,15 +5,14 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use memchr::memchr;
 
 use crate::error::Error;
-use crate::mailbox::archive::{self, Skipped};
-use crate::mailbox::compressed::content::method_of;
-use crate::mailbox::compressed::{Damage, Decoder, Method};
+use crate::mailbox::archive;
+use crate::mailbox::compressed::{Damage, Decoder, Method, method_of};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
@@ -24,6 +23,7 @@ use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::Background;
+use crate::mailbox::read::file::PackedFile;
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Windows;
@@ -37,17 +37,7 @@ const WINDOW: usize = 1 << 20;
 /// Octets in which damage is looked for of what is no mail by its start.
 const AHEAD: usize = 4 << 20;
 
-/// An open source of mail, read once.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) source: Source,
-    /// The file with a name: the result gets what it has besides mail.
-    original: Option<Arc<File>>,
-    /// Members of an archive that are no mail.
-    skipped: Arc<Mutex<Skipped>>,
-}
-
-impl Opened {
+impl Source {
     /// A file with a name, whatever it is compressed with; of an archive its mboxes.
     pub(crate) fn named(
         file: File,
@@ -55,84 +45,25 @@ impl Opened {
         options: &Options,
         stop: &Stop,
     ) -> Result<Self, Error> {
-        let file = Arc::new(file);
+        let packed = PackedFile::new(&Arc::new(file));
         let skipped = Arc::default();
         let ending = stop.of_part();
-        let consumed = Arc::default();
-        let unpacked = archive::unpacked(
-            &file,
-            options.max_expanded,
-            find::judged,
-            &skipped,
-            &consumed,
-            &ending,
-        );
-        let source = match unpacked.map_err(|error| in_full(error, name))? {
+        let most = options.max_expanded;
+        let unpacked = archive::unpacked(&packed, most, find::judged, &skipped, &ending);
+        Ok(match unpacked.map_err(in_full(name))? {
             Some(reader) => {
                 let reader = Background::start(|| Ok(reader), name.into(), ending);
-                Source::content(reader, consumed)
+                Self::stream(reader, Some(packed), skipped)
             }
-            None => Source::file(&file),
-        };
-        Ok(Self {
-            source,
-            original: Some(file),
-            skipped,
+            None => Self::file(&packed.file),
         })
-    }
-
-    /// A plain file with a name.
-    fn plain(file: File) -> Self {
-        let file = Arc::new(file);
-        Self {
-            source: Source::file(&file),
-            original: Some(file),
-            skipped: Arc::default(),
-        }
-    }
-
-    /// A source that comes in a stream, and its members that are no mail.
-    #[cfg(feature = "cli")]
-    pub(crate) fn stream(reader: Background, skipped: Arc<Mutex<Skipped>>) -> Self {
-        Self {
-            source: Source::stream(reader),
-            original: None,
-            skipped,
-        }
-    }
-
-    /// Whether it is a file as it is.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.source.as_file().is_some()
-    }
-
-    /// Whether it has no name.
-    #[cfg(feature = "cli")]
-    pub(crate) fn is_stream(&self) -> bool {
-        self.original.is_none()
-    }
-
-    /// All of it.
-    #[cfg(feature = "cli")]
-    pub(crate) fn read_all(&mut self, name: &Path) -> Result<Vec<u8>, Error> {
-        let mut content = Vec::new();
-        let read = self.source.read_to_end(&mut content);
-        read.map_err(|error| in_full(error, name))?;
-        Ok(content)
-    }
-
-    /// Whether nothing is in it.
-    #[cfg(feature = "cli")]
-    pub(crate) fn is_empty(&mut self, name: &Path) -> Result<bool, Error> {
-        let start = self.source.start(1);
-        Ok(start.map_err(|error| in_full(error, name))?.is_empty())
     }
 }
 
 /// Converts the mbox or message in `source`, which reports call `name`, to `output`.
 #[allow(clippy::too_many_arguments)] // those of `convert_to`, and where from
 pub(crate) fn convert_open<S: Send>(
-    mut source: Opened,
+    mut source: Source,
     name: &Path,
     output: Output<'_>,
     options: &Options,
@@ -174,16 +105,16 @@ impl<S: Send> Job<'_, S> {
     /// An mbox or message, compressed or not, or the mboxes of an archive.
     pub(crate) fn file_to(&self, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
         let (file, before) = self.open()?;
-        let mut opened = match kind == Kind::Archive || self.method.is_some() {
-            true => Opened::named(file, self.path, self.options, self.stop)?,
-            false => Opened::plain(file),
+        let mut source = match kind == Kind::Archive || self.method.is_some() {
+            true => Source::named(file, self.path, self.options, self.stop)?,
+            false => Source::file(&Arc::new(file)),
         };
         let kind = match kind {
-            Kind::Archive => kind_of_open(&mut opened, self.path, self.options.format)?
+            Kind::Archive => kind_of_open(&mut source, self.path, self.options.format)?
                 .map_err(|other| other.error(self.path))?,
             kind => kind,
         };
-        self.open_to(opened, Some(&before), kind, output)
+        self.open_to(source, Some(&before), kind, output)
     }
 
     /// A compressed mbox, under lock until it is replaced.
@@ -215,7 +146,7 @@ impl<S: Send> Job<'_, S> {
 
     /// What is in a compressed file, in a file without a name.
     fn expanded(&self, method: Method, file: &Arc<File>) -> Result<Result<File, Damage>, Error> {
-        let reader = archive::FromStart::new(file, self.stop);
+        let reader = archive::FromStart::new(&PackedFile::new(file), self.stop);
         let mut decoder = Decoder::new(method, reader, self.options.max_expanded);
         let folder = std::env::temp_dir();
         let plain = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
@@ -250,7 +181,7 @@ impl<S: Send> Job<'_, S> {
     /// `read` is what was opened, as it was before it was read, if it has a name.
     fn open_to(
         &self,
-        opened: Opened,
+        mut source: Source,
         read: Option<&Identity>,
         kind: Kind,
         output: Output<'_>,
@@ -261,11 +192,7 @@ impl<S: Send> Job<'_, S> {
             Output::InFolder(path) => (Some(path), emlx::whole_name(path)),
             _ => (None, None),
         };
-        let Opened {
-            mut source,
-            original,
-            skipped,
-        } = opened;
+        let original = source.original().cloned();
         let original = original.as_deref();
         let mut sink = match (output, self.options.effect) {
             (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
@@ -317,10 +244,9 @@ impl<S: Send> Job<'_, S> {
             let modified = original.and_then(|file| file.metadata().ok()?.modified().ok());
             summary = self.message_to(&mut source, (target, modified), whole, &mut sink)?;
         }
-        let damage = source.damage().cloned();
-        let length = original.and_then(|original| original.metadata().ok());
-        if let (Some(consumed), Some(file)) = (source.consumed(), length) {
-            self.observer.advance(consumed.rest(file.len()), 0);
+        let damage = source.damage();
+        if let Some(packed) = source.packed() {
+            self.observer.advance(packed.rest(), 0);
         }
         if let Some(read) = read {
             read.check(name)?;
@@ -330,11 +256,11 @@ impl<S: Send> Job<'_, S> {
             sink.appear(original, kind, name, self.observer)?;
         }
         if let Some(damage) = damage {
-            self.damaged(&damage, &mut summary);
+            self.damaged(damage, &mut summary);
         }
         // The observer hears of each one, so that the sum leaves them out.
         self.observer.done(&summary);
-        let skipped = std::mem::take(&mut *skipped.lock().unwrap_or_else(PoisonError::into_inner));
+        let skipped = source.skipped();
         for (member, what) in skipped.named {
             summary.skipped_files += 1;
             self.observer
@@ -360,7 +286,7 @@ impl<S: Send> Job<'_, S> {
         let mut content = Vec::new();
         let fill = |source: &mut Source, content: &mut Vec<u8>, most: usize| {
             let read = source.take(most as u64).read_to_end(content);
-            read.map_err(|error| in_full(error, self.path))
+            read.map_err(in_full(self.path))
         };
         fill(source, &mut content, most.saturating_add(1))?;
         if content.len() <= most {
@@ -425,49 +351,41 @@ impl<S: Send> Job<'_, S> {
 
 /// What an open file is, seen from its start; it is read from its start afterwards.
 pub(crate) fn kind_of_open(
-    source: &mut Opened,
+    source: &mut Source,
     name: &Path,
     format: Format,
 ) -> Result<Result<Kind, NotMail>, Error> {
-    let start = source.source.start(find::LOOKED_AT as usize);
-    let start = start.map_err(|error| in_full(error, name))?;
+    let start = source
+        .start(find::LOOKED_AT as usize)
+        .map_err(in_full(name))?;
     let kind = find::as_named(find::kind_of(&start, format), name, format);
-    if kind.is_err() && !source.is_plain() {
+    if kind.is_err() && source.as_file().is_none() {
         // Damage that is not far tells more than what stands in front of it.
-        let ahead = source.source.start(AHEAD);
-        ahead.map_err(|error| in_full(error, name))?;
+        source.start(AHEAD).map_err(in_full(name))?;
     }
     Ok(match kind {
         // Nobody knows what the file would have been.
-        Err(_) if source.source.damage().is_some() => Ok(Kind::Mbox),
-        Ok(Kind::Archive) => Err(match source {
-            Opened { original: None, .. } => NotMail::STREAMED_ZIP,
-            _ => NotMail::PACKED_ZIP,
+        Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
+        Ok(Kind::Archive) => Err(match source.original() {
+            None => NotMail::STREAMED_ZIP,
+            Some(_) => NotMail::PACKED_ZIP,
         }),
         kind => kind,
     })
 }
 
-/// Where a second message starts in `bytes`, if they start like an mbox.
-#[must_use]
-pub(crate) fn second_message(bytes: &[u8]) -> Option<usize> {
-    let blanks = bytes
-        .iter()
-        .take_while(|&&b| b == b'\n' || b == b'\r')
-        .count();
-    let first = bytes.get(blanks..)?;
-    if !first.starts_with(b"From ") {
-        return None;
-    }
-    let from = blanks + memchr(b'\n', first)?;
-    match next_separator(bytes, from, true).0 {
-        Next::At(second) => Some(second),
-        Next::NotHere | Next::Unsure => None,
-    }
+/// Whether `bytes` start like an mbox and hold a second message.
+pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
+    let first = bytes.iter().position(|b| !matches!(b, b'\n' | b'\r'));
+    let first = first
+        .and_then(|first| bytes.get(first..))
+        .unwrap_or_default();
+    let end = memchr(b'\n', first).filter(|_| first.starts_with(b"From "));
+    end.is_some_and(|end| matches!(next_separator(first, end, true).0, Next::At(_)))
 }
 
-/// Whether a file starts like an mbox and holds a second message.
-pub(crate) fn has_second_message(file: &File) -> io::Result<bool> {
+/// The same of a file.
+pub(crate) fn holds_second_message(file: &File) -> io::Result<bool> {
     let file = Arc::new(file.try_clone()?);
     let mut windows = Windows::new(Source::file(&file), WINDOW, WINDOW);
     let mut messages = 0;

@@ -1,26 +1,27 @@
 //! The source of a mailbox: a file, parts of which can be read besides, or a stream. Both are read in the same way, once and
 //! from start to end. Damage of compressed data ends them.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
-use std::sync::Arc;
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use tempfile::SpooledTempFile;
+
+use crate::mailbox::archive::Skipped;
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::read::consumed::Consumed;
-use crate::mailbox::read::full::filled_by;
+use crate::mailbox::read::file::{PackedFile, filled_by};
 use crate::platform::FileExt as _;
 
 /// How much of an mbox is read to see how it quotes.
 const SAMPLE: usize = 1 << 20;
-/// Octets of a stream that are held in memory when they are looked at ahead; further ones go to a file without a name.
+/// Octets of a stream that are held in memory when they are looked at ahead; with further ones they go to a file without a
+/// name.
 const HELD: usize = 4 << 20;
 /// Octets that are read at a time by looking ahead.
 const STEP: usize = 64 << 10;
 
-/// A file or a stream.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// The octets of a file between two places.
@@ -30,7 +31,6 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// All of a file.
     pub(crate) fn file(file: &Arc<File>) -> Self {
         Self::section(file, 0, u64::MAX)
     }
@@ -40,25 +40,35 @@ impl Source {
         Self::File { file, at, end }
     }
 
-    pub(crate) fn stream(reader: impl Read + Send + 'static) -> Self {
-        Self::Stream(Box::new(Stream::new(Box::new(reader))))
-    }
-
-    /// What is in a file, of which so much was read.
-    pub(crate) fn content(reader: impl Read + Send + 'static, of: Arc<Consumed>) -> Self {
-        let stream = Stream::new(Box::new(reader));
+    /// What `reader` gives, of a file if it has a name; `skipped` are the members of an archive that are no mail.
+    pub(crate) fn stream(
+        reader: impl Read + Send + 'static,
+        of: Option<Arc<PackedFile>>,
+        skipped: Arc<Mutex<Skipped>>,
+    ) -> Self {
         Self::Stream(Box::new(Stream {
-            consumed: Some(of),
-            ..stream
+            reader: Box::new(reader),
+            of,
+            skipped,
+            ahead: SpooledTempFile::new(HELD),
+            at: 0,
+            end: 0,
+            ended: false,
+            damage: None,
+            failed: None,
         }))
     }
 
-    /// How far the file was read, where the mail is not what lies on the disk.
-    pub(crate) fn consumed(&self) -> Option<Arc<Consumed>> {
+    fn as_stream(&self) -> Option<&Stream> {
         match self {
             Self::File { .. } => None,
-            Self::Stream(stream) => stream.consumed.clone(),
+            Self::Stream(stream) => Some(stream),
         }
+    }
+
+    /// The file whose mail is not what lies on the disk.
+    pub(crate) fn packed(&self) -> Option<&Arc<PackedFile>> {
+        self.as_stream()?.of.as_ref()
     }
 
     /// The file, parts of which can be read besides.
@@ -67,6 +77,21 @@ impl Source {
             Self::File { file, .. } => Some(file),
             Self::Stream(_) => None,
         }
+    }
+
+    /// The file with a name: the result gets what it has besides mail.
+    pub(crate) fn original(&self) -> Option<&Arc<File>> {
+        self.as_file()
+            .or_else(|| self.packed().map(|packed| &packed.file))
+    }
+
+    /// The members of an archive that are no mail, as far as it was read.
+    pub(crate) fn skipped(&self) -> Skipped {
+        let skipped = self.as_stream().map(|stream| stream.skipped.lock());
+        let skipped = skipped.map(|skipped| skipped.unwrap_or_else(PoisonError::into_inner));
+        skipped.map_or_else(Skipped::default, |mut skipped| {
+            std::mem::take(&mut *skipped)
+        })
     }
 
     /// Fills `into`; fewer octets come at the end only.
@@ -125,10 +150,7 @@ impl Source {
 
     /// What is wrong with the compressed data, once it was read up to there.
     pub(crate) fn damage(&self) -> Option<&Damage> {
-        match self {
-            Self::File { .. } => None,
-            Self::Stream(stream) => stream.damage.as_ref(),
-        }
+        self.as_stream()?.damage.as_ref()
     }
 
     /// Goes on behind damage that does not concern what follows. False if there is none such.
@@ -143,14 +165,12 @@ impl Source {
     }
 }
 
-/// As [`Source::fill`] of what comes next.
 impl Read for Source {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.fill(into)
     }
 }
 
-/// What of a file stands between two places.
 fn read_between(file: &File, from: u64, end: u64, into: &mut [u8]) -> io::Result<usize> {
     let left = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
     let wanted = left.min(into.len());
@@ -161,10 +181,12 @@ fn read_between(file: &File, from: u64, end: u64, into: &mut [u8]) -> io::Result
 /// A stream, and what was read of it before it was taken.
 pub(crate) struct Stream {
     reader: Box<dyn Read + Send>,
-    consumed: Option<Arc<Consumed>>,
-    held: VecDeque<u8>,
-    /// What comes behind what is held.
-    spilled: Option<Spilled>,
+    of: Option<Arc<PackedFile>>,
+    skipped: Arc<Mutex<Skipped>>,
+    /// What was looked at ahead; the octets between `at` and `end` were not taken yet.
+    ahead: SpooledTempFile,
+    at: u64,
+    end: u64,
     ended: bool,
     damage: Option<Damage>,
     /// What comes behind all that.
@@ -177,32 +199,16 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// A file without a name, of which the octets between two places were not taken yet.
-struct Spilled {
-    file: File,
-    at: u64,
-    end: u64,
-}
-
 impl Stream {
-    fn new(reader: Box<dyn Read + Send>) -> Self {
-        Self {
-            reader,
-            consumed: None,
-            held: VecDeque::new(),
-            spilled: None,
-            ended: false,
-            damage: None,
-            failed: None,
-        }
-    }
-
     /// What comes next; nothing at the end.
     fn next(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.held.is_empty() {
-            self.unspill()?;
+        let read = self.seen(self.at, into)?;
+        self.at += read as u64;
+        if self.end > 0 && self.at == self.end {
+            self.ahead = SpooledTempFile::new(HELD);
+            (self.at, self.end) = (0, 0);
         }
-        match self.held.read(into)? {
+        match read {
             0 => self.more(into),
             read => Ok(read),
         }
@@ -229,33 +235,19 @@ impl Stream {
         Ok(0)
     }
 
-    /// Takes octets back from the file.
-    fn unspill(&mut self) -> io::Result<()> {
-        let Some(spilled) = &mut self.spilled else {
-            return Ok(());
-        };
-        let mut octets = vec![0; STEP];
-        let read = read_between(&spilled.file, spilled.at, spilled.end, &mut octets)?;
-        spilled.at += read as u64;
-        if read == 0 && spilled.at < spilled.end {
-            let what = "a temporary file lost what was written to it";
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
-        }
-        if spilled.at == spilled.end {
-            self.spilled = None;
-        }
-        self.held.extend(octets.get(..read).unwrap_or_default());
-        Ok(())
-    }
-
     fn look(&mut self, distance: u64, into: &mut [u8]) -> io::Result<usize> {
-        let wanted = distance.saturating_add(into.len() as u64);
+        let from = self.at.saturating_add(distance);
         let mut octets = Vec::new();
-        while self.there() < wanted {
+        while self.end < from.saturating_add(into.len() as u64) {
             octets.resize(STEP, 0);
             match self.more(&mut octets) {
                 Ok(0) => break,
-                Ok(read) => self.keep(octets.get(..read).unwrap_or_default())?,
+                Ok(read) => {
+                    self.ahead.seek(SeekFrom::Start(self.end))?;
+                    self.ahead
+                        .write_all(octets.get(..read).unwrap_or_default())?;
+                    self.end += read as u64;
+                }
                 Err(error) => {
                     // It comes where it stands.
                     self.failed = Some(error);
@@ -263,48 +255,18 @@ impl Stream {
                 }
             }
         }
-        let held = self.held.len();
-        let from = usize::try_from(distance).unwrap_or(usize::MAX).min(held);
-        let mut filled = 0;
-        let (front, back) = self.held.as_slices();
-        for part in [
-            front.get(from.min(front.len())..),
-            back.get(from.saturating_sub(front.len())..),
-        ] {
-            let part = part.unwrap_or_default();
-            let length = part.len().min(into.len() - filled);
-            into[filled..filled + length].copy_from_slice(&part[..length]);
-            filled += length;
-        }
-        if let (Some(spilled), Some(rest)) = (&self.spilled, into.get_mut(filled..)) {
-            let from = spilled.at + (distance + filled as u64).saturating_sub(held as u64);
-            filled += read_between(&spilled.file, from, spilled.end, rest)?;
-        }
-        Ok(filled)
+        self.seen(from, into)
     }
 
-    /// How much was read and not taken.
-    fn there(&self) -> u64 {
-        let spilled = self.spilled.as_ref();
-        self.held.len() as u64 + spilled.map_or(0, |spilled| spilled.end - spilled.at)
-    }
-
-    fn keep(&mut self, octets: &[u8]) -> io::Result<()> {
-        if self.spilled.is_none() && self.held.len() + octets.len() <= HELD {
-            self.held.extend(octets);
-            return Ok(());
+    /// What was looked at ahead, from there on.
+    fn seen(&mut self, from: u64, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end.saturating_sub(from)).unwrap_or(usize::MAX);
+        let length = left.min(into.len());
+        if length > 0 {
+            self.ahead.seek(SeekFrom::Start(from))?;
+            self.ahead.read_exact(&mut into[..length])?;
         }
-        let spilled = match &mut self.spilled {
-            Some(spilled) => spilled,
-            none => none.insert(Spilled {
-                file: tempfile::tempfile()?,
-                at: 0,
-                end: 0,
-            }),
-        };
-        spilled.file.write_all_at(octets, spilled.end)?;
-        spilled.end += octets.len() as u64;
-        Ok(())
+        Ok(length)
     }
 }
 
@@ -321,7 +283,7 @@ mod tests {
         let octets = numbers(40 << 20);
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&octets, 0).unwrap();
-        let stream = Source::stream(io::Cursor::new(octets.clone()));
+        let stream = Source::stream(io::Cursor::new(octets.clone()), None, Arc::default());
         for mut source in [Source::file(&Arc::new(file)), stream] {
             let mut at = 0;
             for (step, distance) in [
@@ -369,7 +331,7 @@ mod tests {
     #[test]
     fn an_error_is_no_end_also_where_it_was_seen_ahead() {
         for looks in [false, true] {
-            let mut source = Source::stream(Broken(0));
+            let mut source = Source::stream(Broken(0), None, Arc::default());
             if looks {
                 assert!(source.look(0, &mut [0; 20]).is_err());
                 assert_eq!(source.look(0, &mut [0; 10]).unwrap(), 10);

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use crate::mailbox::Options;
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::forms::{Division, mbox, mmdf};
-use crate::mailbox::read::cut::{COMPRESSED, Cutter, SINGLE};
+use crate::mailbox::forms::{mbox, mmdf};
+use crate::mailbox::read::cut::{COMPRESSED, SINGLE, settled};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Windows;
 
 /// How much of the first message of a piece is looked at.
 const HEADER: usize = 64 << 10;
 
-/// A piece of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
     /// From the start of its first message to that of the next piece's.
@@ -39,81 +38,62 @@ pub(crate) fn pieces(
     options: &Options,
     take: &mut dyn FnMut(&Piece, Option<Quoting>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let first = header(source)?;
-    let all = |why| Piece {
+    let mut all = Piece {
         range: 0..length,
-        messages: None,
-        header: first,
-        whole: Some(why),
+        messages: counts.then_some(1),
+        header: header(source)?,
+        whole: Some(SINGLE),
     };
     if kind == Kind::Eml {
-        let messages = counts.then_some(1);
-        let piece = Piece {
-            messages,
-            ..all(SINGLE)
-        };
-        return take(&piece, None);
+        return take(&all, None);
     }
     let quoting = source.quoting()?;
-    let Options {
-        window,
-        max_message,
-        ..
-    } = *options;
     // For small pieces not much more is read than they hold.
-    let window = window.min(usize::try_from(size).unwrap_or(window));
-    let count = |windows: &mut Windows| match counts {
-        true => counted(windows).map(Some),
-        false => Ok(None),
-    };
-    let file = source.as_file().map(Arc::clone);
-    let walk = file.as_ref().map(|file| {
-        let walk = || Windows::new(Source::file(file), window, max_message);
-        Cutter::new(walk)
-    });
-    let (cutter, file) = match (walk.transpose()?, &file) {
-        (Some(Ok(cutter)), Some(file)) => (cutter, file),
-        (uncut, _) => {
-            let why = uncut.and_then(Result::err).unwrap_or(COMPRESSED);
-            let start = source.start(mmdf::LOOK_AHEAD)?;
-            let is_mbox = file.is_none() || Division::of(&start) == Division::Mbox;
-            let mut piece = all(why);
-            if counts {
-                let all = std::mem::replace(source, Source::stream(io::empty()));
-                let mut windows = Windows::new(all, window, max_message);
-                piece.messages = count(&mut windows)?;
-                *source = windows.into_source();
+    let window = usize::try_from(size).unwrap_or(usize::MAX);
+    let window = window.min(options.window);
+    let walk = |source| Windows::new(source, window, options.max_message);
+    let count = |windows: &mut Windows| counts.then(|| counted(windows)).transpose();
+    let mut is_mbox = true;
+    all.whole = Some(COMPRESSED);
+    if let Some(file) = source.as_file().map(Arc::clone) {
+        let from_start = || walk(Source::file(&file));
+        match settled(from_start())? {
+            Err(why) => all.whole = Some(why),
+            Ok(settled) => {
+                let mut from = 0_u64;
+                loop {
+                    let beyond = from.saturating_add(size);
+                    let to = match beyond < length {
+                        true => from_start().piece(beyond..u64::MAX, settled)?.start(length),
+                        false => length,
+                    };
+                    let piece = Piece {
+                        range: from..to,
+                        messages: count(&mut from_start().piece(from..to, settled)?)?,
+                        header: header(&mut Source::section(&file, from, u64::MAX))?,
+                        whole: None,
+                    };
+                    take(&piece, Some(quoting))?;
+                    from = to;
+                    if from >= length {
+                        return Ok(());
+                    }
+                }
             }
-            return take(&piece, is_mbox.then_some(quoting));
         }
-    };
-    let mut from = 0_u64;
-    loop {
-        let beyond = from.saturating_add(size);
-        let to = match beyond < length {
-            true => cutter.piece(beyond..u64::MAX)?.start(length),
-            false => length,
-        };
-        let piece = Piece {
-            range: from..to,
-            messages: count(&mut cutter.piece(from..to)?)?,
-            header: header(&mut Source::section(file, from, u64::MAX))?,
-            whole: None,
-        };
-        take(&piece, Some(quoting))?;
-        from = to;
-        if from >= length {
-            return Ok(());
-        }
+        is_mbox = !mmdf::starts(&source.start(mmdf::LOOK_AHEAD)?);
     }
+    let nothing = Source::stream(io::empty(), None, Arc::default());
+    let mut windows = walk(std::mem::replace(source, nothing));
+    all.messages = count(&mut windows)?;
+    *source = windows.source;
+    take(&all, is_mbox.then_some(quoting))
 }
 
-/// The messages of a walk.
 fn counted(windows: &mut Windows) -> io::Result<u64> {
     let mut messages = 0;
     while let Some(chunk) = windows.next_chunk()? {
         messages += chunk.messages();
-        windows.buffers.give_back(chunk.buffer, windows.window);
     }
     Ok(messages)
 }

@@ -1,10 +1,9 @@
 //! An mbox, or another file of messages (`forms`), of any size, walked in windows of whole messages.
 //!
-//! Each [`Chunk`] starts at the start of a message and ends at the end of one; chunks put together
-//! are the file. The division into messages does not depend on the window's size. Memory is one
-//! window, more only for a message that is larger, up to a bound: a message beyond it is passed
-//! on in windows that nobody looks into. If its header does not end within the bound either, its
-//! Content-Length is not known, and separators alone divide what follows.
+//! Each [`Chunk`] starts and ends where messages do, and chunks put together are the file. The division into messages does not
+//! depend on the window's size. Memory is one window, more only for a message that is larger, up to a bound: a message beyond
+//! it is passed on in windows that nobody looks into. If its header does not end within the bound either, its Content-Length is
+//! not known, and separators alone divide what follows.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,29 +21,18 @@ const LIGHT: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Chunk {
     /// The chunk is the first [`length`](Self::length) bytes of this.
-    pub(crate) buffer: Vec<u8>,
+    buffer: Vec<u8>,
+    buffers: Arc<Buffers>,
     pub(crate) length: usize,
     /// The messages to look into. Bytes outside them (before the first separator, or of a
     /// message that is too large) are passed on.
     pub(crate) frames: Vec<Frame>,
-    /// The number of the first of them.
     pub(crate) first_number: u64,
     /// Messages that were too large and start here.
     pub(crate) oversized: u64,
 }
 
 impl Chunk {
-    /// One with nothing in it, whose first message will have this number.
-    pub(crate) fn new(first_number: u64) -> Self {
-        Self {
-            buffer: Vec::new(),
-            length: 0,
-            frames: Vec::new(),
-            first_number,
-            oversized: 0,
-        }
-    }
-
     /// How many it accounts for, those that were too large included.
     pub(crate) fn messages(&self) -> u64 {
         self.frames.len() as u64 + self.oversized
@@ -54,28 +42,19 @@ impl Chunk {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
-    /// Its weight among the chunks on their way, whose windows are `window` bytes long.
-    ///
-    /// A message of several windows weighs as one: else the other threads would wait while one works on it.
-    pub(crate) fn weight(&self, window: usize) -> usize {
+    /// Its weight among the chunks on their way. A message of several windows weighs as one: else the other threads would
+    /// wait while one works on it.
+    pub(crate) fn weight(&self) -> usize {
+        let window = self.buffers.window;
         match self.length {
             length if length <= window.saturating_mul(LIGHT) => length.min(window),
             length => length,
         }
     }
-
-    /// Shortens it by its last message.
-    pub(crate) fn leave_out_the_last(&mut self) {
-        if let Some(frame) = self.frames.pop() {
-            self.length = frame.start;
-        }
-    }
 }
 
-/// Where the walk stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum At {
-    /// At the first byte of the file.
     FirstByte,
     /// At a separator or at the end.
     Message,
@@ -85,31 +64,35 @@ pub(crate) enum At {
 
 /// Buffers of one window, to use again: touching fresh memory costs a third of the time of reading into it. Those that
 /// have grown are freed.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+#[derive(Debug)]
+struct Buffers {
+    window: usize,
+    spare: Mutex<Vec<Vec<u8>>>,
+}
 
 impl Buffers {
-    fn take(&self, window: usize) -> Vec<u8> {
-        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn take(&self) -> Vec<u8> {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         // The one that came back last is in the cache.
-        spare.pop().unwrap_or_else(|| vec![0; window])
+        spare.pop().unwrap_or_else(|| vec![0; self.window])
     }
+}
 
-    /// Keeps one of a chunk for the next window.
-    pub(crate) fn give_back(&self, buffer: Vec<u8>, window: usize) {
-        if buffer.len() == window {
-            let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            spare.push(buffer);
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        if buffer.len() == self.buffers.window {
+            let spare = self.buffers.spare.lock();
+            spare.unwrap_or_else(PoisonError::into_inner).push(buffer);
         }
     }
 }
 
-/// The walk.
 #[derive(Debug)]
 pub(crate) struct Windows {
-    source: Source,
-    pub(crate) buffers: Buffers,
-    pub(crate) window: usize,
+    pub(crate) source: Source,
+    buffers: Arc<Buffers>,
+    window: usize,
     max_message: usize,
     /// The start of the next chunk: what of this buffer is read, but not yet in a chunk.
     carried: Vec<u8>,
@@ -129,12 +112,14 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Starts at the start of `source`.
     pub(crate) fn new(source: Source, window: usize, max_message: usize) -> Self {
         let window = window.max(2 * LOOK_AHEAD);
         Self {
             source,
-            buffers: Buffers::default(),
+            buffers: Arc::new(Buffers {
+                window,
+                spare: Mutex::default(),
+            }),
             window,
             max_message: max_message.max(window),
             carried: Vec::new(),
@@ -149,30 +134,8 @@ impl Windows {
         }
     }
 
-    /// The same walk, behind messages that say this about the next one's Content-Length.
     pub(crate) fn behind(self, counted: Counted) -> Self {
         Self { counted, ..self }
-    }
-
-    /// What the messages so far say about the next one's Content-Length.
-    pub(crate) fn counted(&self) -> Counted {
-        self.counted.elsewhere()
-    }
-
-    /// Where reading goes on; nothing before is read again.
-    pub(crate) fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    /// What is read, as far as the walk came.
-    pub(crate) fn into_source(self) -> Source {
-        self.source
-    }
-
-    /// Goes on at a place of the file; nothing was read before.
-    pub(crate) fn move_to(&mut self, offset: u64) {
-        self.source.seek(offset);
-        self.offset = offset;
     }
 
     /// The next chunk; `None` at the end of the source.
@@ -183,24 +146,31 @@ impl Windows {
         }
         let mut filled = self.filled;
         let mut buffer = match self.carried.is_empty() {
-            true => self.buffers.take(self.window),
+            true => self.buffers.take(),
             false => std::mem::take(&mut self.carried),
         };
         let mut full = self.window.max(buffer.len());
-        let mut chunk = Chunk::new(self.next_number);
+        let mut chunk = Chunk {
+            buffer: Vec::new(),
+            buffers: Arc::clone(&self.buffers),
+            length: 0,
+            frames: Vec::new(),
+            first_number: self.next_number,
+            oversized: 0,
+        };
         let is_end = loop {
             let whole = self.fill(&mut buffer[..full], &mut filled)?;
             let bytes = &buffer[..filled];
-            if self.at == At::FirstByte && (bytes.starts_with(b"From ") || bytes.is_empty()) {
-                self.at = At::Message;
-            }
-            if self.at == At::FirstByte && is_marked_mbox(bytes) {
-                // It goes on in front of the first message, as it stands.
-                self.at = At::Passing(Some(BYTE_ORDER_MARK.len() as u64));
-            }
-            if self.at == At::FirstByte && Division::of(bytes) == Division::Mmdf {
-                self.division = Division::Mmdf;
-                self.at = At::Message;
+            if self.at == At::FirstByte {
+                if mmdf::starts(bytes) {
+                    self.division = Division::Mmdf;
+                    self.at = At::Message;
+                } else if bytes.starts_with(b"From ") || bytes.is_empty() {
+                    self.at = At::Message;
+                } else if is_marked_mbox(bytes) {
+                    // It goes on in front of the first message, as it stands.
+                    self.at = At::Passing(Some(BYTE_ORDER_MARK.len() as u64));
+                }
             }
             let mut wanted = 0;
             chunk.length = match self.at {
@@ -213,7 +183,7 @@ impl Windows {
                     let beyond = needed.is_some_and(|needed| needed > self.max_message as u64);
                     if stuck && (filled >= self.max_message || beyond) {
                         self.at = At::Passing(needed);
-                        self.counted.count_passed(needed.is_some());
+                        self.counted.count(needed.is_some());
                         self.next_number += 1;
                         chunk.oversized += 1;
                         self.pass(bytes, whole, needed)
@@ -240,19 +210,19 @@ impl Windows {
         // Nobody knows where the last message would have ended.
         let damage = self.source.damage();
         if is_end && damage.is_some_and(|damage| !damage.whole) && chunk.length == filled {
-            chunk.leave_out_the_last();
+            chunk.length = chunk.frames.pop().map_or(filled, |frame| frame.start);
             filled = chunk.length;
         }
+        chunk.buffer = buffer;
         if chunk.length == 0 {
-            self.buffers.give_back(buffer, self.window);
             return Ok(None);
         }
         // The buffer is the chunk's: what is behind it is copied once, into the next one.
-        let carried = &buffer[chunk.length..filled];
+        let carried = &chunk.buffer[chunk.length..filled];
         self.filled = carried.len();
         self.searched = self.searched.min(self.filled);
         if !carried.is_empty() {
-            let mut next = self.buffers.take(self.window);
+            let mut next = self.buffers.take();
             if next.len() < carried.len() {
                 next = vec![0; carried.len()];
             }
@@ -261,7 +231,6 @@ impl Windows {
         }
         self.offset += chunk.length as u64;
         self.next_number += chunk.frames.len() as u64;
-        chunk.buffer = buffer;
         Ok(Some(chunk))
     }
 
@@ -315,7 +284,7 @@ impl Windows {
                     end.map(|end| Frame::counted(at, end, end))
                         .map_err(|_| None)
                 }
-                Division::Mbox if counted.is_settled() => {
+                Division::Mbox if counted.is_settled => {
                     mbox::end_by_separator(bytes, at, from, whole)
                 }
                 Division::Mbox => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
@@ -323,11 +292,11 @@ impl Windows {
             match end {
                 Ok(frame) => {
                     at = frame.end;
-                    counted.count(&frame);
+                    counted.count(frame.content_end.is_some());
                     frames.push(frame);
                 }
                 Err(needed) => {
-                    if counted.is_settled() && self.division == Division::Mbox {
+                    if counted.is_settled && self.division == Division::Mbox {
                         self.searched = (bytes.len() - at).saturating_sub(LOOK_AHEAD + 8);
                     }
                     self.counted = counted;
@@ -344,48 +313,36 @@ impl Windows {
         let searched = std::mem::take(&mut self.searched);
         if let Some(left) = left {
             let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
-            let left = left - passed as u64;
-            self.at = if left == 0 {
-                At::Message
-            } else {
-                At::Passing(Some(left))
+            self.at = match left - passed as u64 {
+                0 => At::Message,
+                left => At::Passing(Some(left)),
             };
             return passed;
         }
-        if self.division == Division::Mmdf {
-            let (passed, is_end) = mmdf::passed(bytes, whole);
-            self.at = match is_end {
-                true => At::Message,
-                false => At::Passing(None),
-            };
-            return passed;
-        }
-        if let Division::Eudora { .. } = self.division {
-            let next = eudora::next_message(bytes, searched, whole);
-            let is_start = matches!(next, Ok(Some(_)));
-            self.at = if is_start {
-                At::Message
-            } else {
-                At::Passing(None)
-            };
-            return match next {
-                Ok(next) => next.unwrap_or(bytes.len()),
-                Err(place) => place,
-            };
-        }
-        // The `From ` line of the message that is passed is no separator here: offset 0 has no
-        // `\n` before it. An empty first line of the *file* counts, one of a window does not.
-        let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
-        if let (Next::At(separator), _) = next_separator(bytes, from, whole) {
-            self.at = At::Message;
-            return separator;
-        }
-        self.at = At::Passing(None);
-        if whole {
-            return bytes.len();
-        }
-        // Two bytes more than a separator can need: the empty line before it.
-        bytes.len().saturating_sub(LOOK_AHEAD + 8)
+        let (passed, is_end) = match self.division {
+            Division::Mmdf => mmdf::passed(bytes, whole),
+            Division::Eudora { .. } => match eudora::next_message(bytes, searched, whole) {
+                Ok(Some(next)) => (next, true),
+                Ok(None) => (bytes.len(), false),
+                Err(place) => (place, false),
+            },
+            Division::Mbox => {
+                // The `From ` line of the message that is passed is no separator here: offset 0 has no
+                // `\n` before it. An empty first line of the *file* counts, one of a window does not.
+                let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
+                match next_separator(bytes, from, whole).0 {
+                    Next::At(separator) => (separator, true),
+                    _ if whole => (bytes.len(), false),
+                    // Two bytes more than a separator can need: the empty line before it.
+                    _ => (bytes.len().saturating_sub(LOOK_AHEAD + 8), false),
+                }
+            }
+        };
+        self.at = match is_end {
+            true => At::Message,
+            false => At::Passing(None),
+        };
+        passed
     }
 }
 

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 /// Bytes as a stream, as which files are divided alike.
 fn stream(bytes: &[u8]) -> Source {
-    Source::stream(io::Cursor::new(bytes.to_vec()))
+    let bytes = io::Cursor::new(bytes.to_vec());
+    Source::stream(bytes, None, Arc::default())
 }
 
 pub(crate) fn divided(
@@ -132,7 +133,7 @@ fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
         while let Some(chunk) = windows.next_chunk().unwrap() {
             messages += chunk.frames.len();
         }
-        (messages, windows.counted())
+        (messages, windows.counted.elsewhere())
     };
     let section = |start, end| Source::section(&file, start, end);
     let (messages, counted) = messages_of(section(0, start), Counted::default());
@@ -183,12 +184,13 @@ fn interrupted_and_short_reads_divide_alike_and_a_failed_one_is_no_end() {
     assert_eq!(expected.len(), 20);
     for step in [1, 7, 4096] {
         let walk = |bad: u64| {
-            let source = Source::stream(Faulty {
+            let source = Faulty {
                 bytes: io::Cursor::new(bytes.clone()),
                 step,
                 bad,
                 reads: 0,
-            });
+            };
+            let source = Source::stream(source, None, Arc::default());
             let mut windows = Windows::new(source, 1500, 1 << 20);
             let mut messages = Vec::new();
             while let Some(chunk) = windows.next_chunk()? {

@@ -1,0 +1,70 @@
+//! Reading a file at places, whatever others read of it.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::platform::FileExt as _;
+
+/// Fills `buffer` with what `read` gives, which gets what is not filled yet, and how many octets of it are; fewer octets
+/// come at the end only. An interrupted call is made again.
+pub(crate) fn filled_by(
+    buffer: &mut [u8],
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match read(rest, filled as u64) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// So many octets from there on, or all there are.
+pub(crate) fn octets_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut octets = vec![0; length];
+    let filled = filled_by(&mut octets, |rest, before| file.read_at(rest, at + before))?;
+    octets.truncate(filled);
+    Ok(octets)
+}
+
+/// A file whose mail is not what lies on the disk: what is compressed, or an archive. Nobody knows how much mail is in it,
+/// but how long it is, and so how far it was read.
+#[derive(Debug)]
+pub(crate) struct PackedFile {
+    pub(crate) file: Arc<File>,
+    /// Octets that were read, or passed over; and how many of them were told.
+    read: AtomicU64,
+    told: AtomicU64,
+}
+
+impl PackedFile {
+    pub(crate) fn new(file: &Arc<File>) -> Arc<Self> {
+        Arc::new(Self {
+            file: Arc::clone(file),
+            read: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn passed(&self, octets: u64) {
+        self.read.fetch_add(octets, Ordering::Relaxed);
+    }
+
+    /// How many were read since the last time.
+    pub(crate) fn news(&self) -> u64 {
+        let read = self.read.load(Ordering::Relaxed);
+        read.saturating_sub(self.told.swap(read, Ordering::Relaxed))
+    }
+
+    /// How many were never told, once all that is wanted was read.
+    pub(crate) fn rest(&self) -> u64 {
+        let length = self.file.metadata().map_or(0, |metadata| metadata.len());
+        length.saturating_sub(self.told.swap(length, Ordering::Relaxed))
+    }
+}
