@@ -74,6 +74,8 @@ pub use program::Program;
 #[cfg(feature = "cli")]
 pub(crate) use read::Background;
 #[cfg(feature = "cli")]
+pub(crate) use read::cut::{Piece, pieces};
+#[cfg(feature = "cli")]
 pub(crate) use read::file::PackedFile;
 pub(crate) use read::messages::one_by_one;
 #[cfg(feature = "cli")]
@@ -84,8 +86,6 @@ pub(crate) use read::opened::{
 pub(crate) use read::sink::Output;
 #[cfg(feature = "cli")]
 pub(crate) use read::source::Source;
-#[cfg(feature = "cli")]
-pub(crate) use read::split::{Piece, pieces};
 #[cfg(feature = "cli")]
 pub(crate) use result::{check_early, result_of};
 pub use stop::Stop;

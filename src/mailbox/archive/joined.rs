@@ -10,11 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::Damage;
 
-/// Octets of a member that tell what it is.
 const LOOKED_AT: usize = 64 << 10;
 /// Members that are named, when they are skipped.
 const NAMED: usize = 10_000;
-/// Octets of a name that are told.
+/// Octets that are told.
 const NAME: usize = 200;
 
 /// What is to become of a member.
@@ -82,7 +81,7 @@ pub(crate) struct Joined<M> {
     skipped: Arc<Mutex<Skipped>>,
     /// Octets that are given before the member goes on.
     ready: io::Cursor<Vec<u8>>,
-    /// The member that is read: its name.
+    /// The name of the member that is read.
     within: Option<String>,
     /// What comes behind `ready` instead of the rest of the member.
     failed: Option<io::Error>,
@@ -90,7 +89,6 @@ pub(crate) struct Joined<M> {
     has_taken: bool,
     left: u64,
     first_left: Option<(String, String)>,
-    /// The last octets given.
     last: [u8; 3],
     end: Option<Result<(), Damage>>,
 }
@@ -244,7 +242,6 @@ impl<M: Members> Joined<M> {
     }
 }
 
-/// Adds the start of a member.
 fn start_of(members: &mut impl Members, ready: &mut Vec<u8>) -> io::Result<()> {
     let mut filled = ready.len();
     ready.resize(filled + LOOKED_AT, 0);

@@ -11,7 +11,6 @@ use super::joined::{Member, Members};
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::read::file::filled_by;
 
-/// Archives consist of blocks.
 pub(super) const BLOCK: usize = 512;
 /// Octets of an extension: names and the like.
 const EXTENSION: u64 = 1 << 20;
@@ -30,7 +29,6 @@ fn is_right(block: &[u8; BLOCK]) -> bool {
     Header::from_byte_slice(block).cksum().ok() == Some(right)
 }
 
-/// What an archive is read from.
 pub(super) trait Passing: Read {
     /// Passes over so many octets; fewer at the end only.
     fn pass(&mut self, length: u64) -> io::Result<u64>

@@ -26,7 +26,6 @@ pub(super) struct Chunks {
     end: usize,
 }
 
-/// The size that four octets are.
 fn size(octets: &[u8]) -> io::Result<usize> {
     let size = octets.try_into();
     let size = u32::from_be_bytes(size.map_err(|_| io::ErrorKind::UnexpectedEof)?) as usize;
@@ -85,7 +84,6 @@ impl<R: Read> Member<R> for Chunks {
     }
 }
 
-/// Writes chunks.
 #[derive(Debug)]
 pub(crate) struct Writer<W> {
     inner: W,

@@ -21,7 +21,6 @@ pub(crate) enum Method {
 /// What stands in a bzip2 stream behind its level if it holds nothing; then its checksum, of nothing.
 pub(super) const EMPTY_BZIP2: &[u8; 6] = b"\x17\x72\x45\x38\x50\x90";
 
-/// What a file of Dovecot's lz4 starts with.
 pub(super) const DOVECOT_LZ4: &[u8] = b"Dovecot-LZ4\x0d\x2a\x9b\xc5";
 
 impl Method {

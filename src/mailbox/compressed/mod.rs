@@ -1,7 +1,7 @@
 //! Mail as it is kept: compressed, by magic and not by name (docs/mailbox-internals.md, "Compressed mail").
 //!
 //! `method` knows the formats by their first octets, `read` takes members apart until the data ends, and keeps the
-//! limits; `write` makes one member. `streams` (gzip, bzip2, xz), `zstd` and `dovecot_lz4` read a member each;
+//! limits; `write` makes one member. `streams` (gzip, bzip2, xz, zstd) and `dovecot_lz4` read a member each;
 //! `octets` is what they read from, and counts. The content of a file that holds one message is read here.
 
 mod dovecot_lz4;
@@ -10,7 +10,6 @@ mod octets;
 mod read;
 mod streams;
 mod write;
-mod zstd;
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -58,7 +57,6 @@ pub(crate) fn content_of(
     Ok(Content::Whole(content))
 }
 
-/// How a file is compressed.
 pub(crate) fn method_of(file: &File) -> io::Result<Option<Method>> {
     Ok(Method::of_start(&octets_at(file, 0, MAGIC)?))
 }

@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Octets read at a time.
 const BUFFER: usize = 64 << 10;
 
 /// Reads one member.

@@ -10,8 +10,7 @@ use std::io::{self, BufRead as _, Read};
 use super::dovecot_lz4::Chunks;
 use super::method::{EMPTY_BZIP2, MAGIC, Method};
 use super::octets::{Member, Octets};
-use super::streams::{bzip2, gzip, xz};
-use super::zstd::Frames;
+use super::streams::{Frames, bzip2, gzip, xz};
 use crate::detail::{Detail, Setting};
 
 /// Why no more than `expanded` octets may come of so many, where `most` are allowed.
@@ -76,7 +75,6 @@ impl Damage {
         }
     }
 
-    /// Of an archive that ends too early.
     pub(crate) fn of_cut_archive(why: String) -> Self {
         Self {
             is_cut: true,
@@ -84,7 +82,6 @@ impl Damage {
         }
     }
 
-    /// Of a member of an archive, behind which the archive goes on.
     pub(crate) fn of_member(why: String) -> Self {
         Self {
             goes_on: true,
@@ -143,7 +140,6 @@ enum Decoding<R> {
 }
 
 impl<R: Read> Decoder<R> {
-    /// Of data that [are compressed](Method::of_start) so.
     pub(crate) fn new(method: Method, reader: R, most: u64) -> Self {
         Self::of(method, Octets::new(reader), most)
     }
@@ -211,7 +207,6 @@ impl<R: Read> Decoder<R> {
         }))
     }
 
-    /// Passes over zeros, and counts them.
     fn zeros(&mut self) -> io::Result<u64> {
         let mut zeros = 0;
         loop {

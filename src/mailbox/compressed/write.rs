@@ -2,47 +2,45 @@
 
 use std::io::{self, Write};
 
+use bzip2::write::BzEncoder;
+use flate2::write::GzEncoder;
+use liblzma::write::XzEncoder;
+
 use super::dovecot_lz4;
 use super::method::Method;
 
-/// gzip's and xz's own default, for both.
+// The programs' own defaults; the first is that of gzip and xz.
 const LEVEL: u32 = 6;
-/// zstd's own default.
 const ZSTD_LEVEL: i32 = 3;
-/// bzip2's own default.
 const BZIP2_LEVEL: u32 = 9;
 
 /// Compresses what is written to it, if a method is asked for.
 pub(crate) enum Encoder<W: Write> {
     Plain(W),
-    Gzip(flate2::write::GzEncoder<W>),
+    Gzip(GzEncoder<W>),
     Zstd(zstd::stream::write::Encoder<'static, W>),
-    Bzip2(bzip2::write::BzEncoder<W>),
-    Xz(liblzma::write::XzEncoder<W>),
+    Bzip2(BzEncoder<W>),
+    Xz(XzEncoder<W>),
     DovecotLz4(dovecot_lz4::Writer<W>),
 }
 
 impl<W: Write> Encoder<W> {
     pub(crate) fn new(method: Option<Method>, writer: W) -> io::Result<Self> {
-        let Some(method) = method else {
-            return Ok(Self::Plain(writer));
-        };
         Ok(match method {
-            Method::Gzip => Self::Gzip(flate2::write::GzEncoder::new(
-                writer,
-                flate2::Compression::new(LEVEL),
-            )),
-            Method::Zstd => {
+            None => Self::Plain(writer),
+            Some(Method::Gzip) => {
+                Self::Gzip(GzEncoder::new(writer, flate2::Compression::new(LEVEL)))
+            }
+            Some(Method::Zstd) => {
                 let mut encoder = zstd::stream::write::Encoder::new(writer, ZSTD_LEVEL)?;
                 encoder.include_checksum(true)?;
                 Self::Zstd(encoder)
             }
-            Method::Bzip2 => Self::Bzip2(bzip2::write::BzEncoder::new(
-                writer,
-                bzip2::Compression::new(BZIP2_LEVEL),
-            )),
-            Method::Xz => Self::Xz(liblzma::write::XzEncoder::new(writer, LEVEL)),
-            Method::DovecotLz4 => Self::DovecotLz4(dovecot_lz4::Writer::new(writer)?),
+            Some(Method::Bzip2) => {
+                Self::Bzip2(BzEncoder::new(writer, bzip2::Compression::new(BZIP2_LEVEL)))
+            }
+            Some(Method::Xz) => Self::Xz(XzEncoder::new(writer, LEVEL)),
+            Some(Method::DovecotLz4) => Self::DovecotLz4(dovecot_lz4::Writer::new(writer)?),
         })
     }
 

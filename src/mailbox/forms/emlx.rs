@@ -4,7 +4,7 @@
 //! A change keeps the property list octet for octet, and the length of the first line where the new number fits into it:
 //! Mail pads it with blanks. A number that cannot be right (the message would be cut short, or take in what is behind
 //! it) is that of an older state of the file: then the message ends at the last line that starts with `<?xml`, if all
-//! from there on is a list as Mail writes it. Else the file stays as it is.
+//! from there on is a list as Mail writes it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,18 +19,13 @@ use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::place::temporary::folder_of;
 use crate::mailbox::program::Program;
 
-/// Digits of the number at most.
 const DIGITS: usize = 12;
-/// Octets of the first line at most.
 const LINE: usize = 64;
 
-/// The first line.
 struct Count {
-    /// The number.
     octets: u64,
     /// The digits and the blanks behind them.
     width: usize,
-    /// Where the message starts.
     start: usize,
 }
 
@@ -39,11 +34,8 @@ fn count(bytes: &[u8]) -> Option<Count> {
     let end = memchr(b'\n', head)?;
     let line = head.get(..end)?;
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let digits = line
-        .iter()
-        .take_while(|octet| octet.is_ascii_digit())
-        .count();
-    let (digits, blanks) = line.split_at(digits);
+    let is_digit = |octet: &&u8| octet.is_ascii_digit();
+    let (digits, blanks) = line.split_at(line.iter().take_while(is_digit).count());
     let is_one = (1..=DIGITS).contains(&digits.len()) && blanks.iter().all(|&octet| octet == b' ');
     let octets = std::str::from_utf8(digits).ok().filter(|_| is_one)?;
     Some(Count {
@@ -58,10 +50,7 @@ pub(crate) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(count(bytes)?.start..)
 }
 
-/// Where the message stands in a whole file; `None` if it is no such file.
-///
-/// # Errors
-/// Why the number is not right.
+/// Where the message stands in a whole file, or why the number is not right; `None` if it is no such file.
 pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
     let counted = counted(file)?;
     Some(counted.or_else(|why| {
@@ -83,7 +72,6 @@ fn list(text: &[u8]) -> Option<usize> {
     (is_all && is_of_mail).then_some(at)
 }
 
-/// The number under a key of a property list in XML.
 fn value<'l>(list: &'l [u8], key: &[u8]) -> Option<&'l str> {
     let key = [b"<key>", key, b"</key>"].concat();
     let behind = list.get(memmem::find(list, &key)? + key.len()..)?;
@@ -95,21 +83,17 @@ fn value<'l>(list: &'l [u8], key: &[u8]) -> Option<&'l str> {
     std::str::from_utf8(number.get(..end)?.trim_ascii()).ok()
 }
 
-/// What Mail notes of a message behind it: flags, and when it came, in seconds after 1970. Of a list that is not XML
-/// nothing is known.
+/// What Mail notes of a message behind it: flags, and when it came. Of a list that is not XML nothing is known.
 pub(crate) fn noted(file: &[u8]) -> (Option<Flags>, Option<SystemTime>) {
-    let end = match message(file) {
-        Some(Ok(range)) => range.end,
-        _ => return (None, None),
+    let Some(Ok(range)) = message(file) else {
+        return (None, None);
     };
-    let list = file.get(end..).unwrap_or_default();
+    let list = file.get(range.end..).unwrap_or_default();
     let flags = value(list, b"flags").and_then(|flags| flags.parse().ok());
     let seconds = value(list, b"date-received").and_then(|seconds| seconds.parse().ok());
     let since = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    (
-        flags.map(Flags::of_apple_mail),
-        since.and_then(|since| UNIX_EPOCH.checked_add(since)),
-    )
+    let came = since.and_then(|since| UNIX_EPOCH.checked_add(since));
+    (flags.map(Flags::of_apple_mail), came)
 }
 
 /// Where the number of the first line says that the message stands.
@@ -131,14 +115,12 @@ fn counted(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
         .iter()
         .any(|start| list.starts_with(start));
     if !list.is_empty() && !is_list {
-        return Some(Err(
-            "no property list stands where its first line says that the message ends",
-        ));
+        let why = "no property list stands where its first line says that the message ends";
+        return Some(Err(why));
     }
     Some(Ok(start..end))
 }
 
-/// `file` with another message in the place of that at `range`.
 pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
     let width = count(file).map_or(0, |count| count.width);
     let line_end = file.get(width..range.start).unwrap_or_default();
@@ -155,10 +137,8 @@ pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
 
 /// The name of a whole message in the place of a partial one of this name.
 pub(crate) fn whole_name(partial: &Path) -> Option<PathBuf> {
-    let name = partial
-        .file_name()?
-        .to_str()?
-        .strip_suffix(".partial.emlx")?;
+    let name = partial.file_name()?.to_str()?;
+    let name = name.strip_suffix(".partial.emlx")?;
     Some(partial.with_file_name(format!("{name}.emlx")))
 }
 
@@ -189,9 +169,12 @@ pub(crate) fn beside(path: &Path) -> Option<Program> {
     is_messages.then_some(Program::AppleMail)
 }
 
+fn is_mbox(folder: &Path) -> bool {
+    folder.extension().is_some_and(|suffix| suffix == "mbox")
+}
+
 /// Whether a folder of Apple's Mail holds messages, and what it keeps of their attachments.
 fn is_of_apple_mail(folder: &Path) -> bool {
-    let is_mbox = |above: &Path| above.extension().is_some_and(|suffix| suffix == "mbox");
     // From within, `.` does not tell.
     let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
     let messages = folder.join("Messages");
@@ -207,7 +190,6 @@ fn is_of_apple_mail(folder: &Path) -> bool {
 /// the folders of one digit into which Mail divides many. `None` if Mail does not keep it.
 pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path> {
     beside(path)?;
-    let is_mbox = |above: &Path| above.extension().is_some_and(|suffix| suffix == "mbox");
     let above = || relative.ancestors().skip(1).zip(path.ancestors().skip(1));
     if let Some((key, _)) = above().find(|(_, path)| is_mbox(path)) {
         return Some(key);

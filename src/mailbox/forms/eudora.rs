@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use memchr::memchr2;
 use memchr::memmem::Finder;
 
 use crate::mailbox::forms::flags::Flags;
@@ -28,17 +29,13 @@ pub(crate) const LOOK_AHEAD: usize = 64;
 /// Whether a mailbox, or a message of one, starts so.
 pub(crate) fn starts(bytes: &[u8]) -> bool {
     let line = bytes.get(..LOOK_AHEAD).unwrap_or(bytes);
-    let line = line.split(|octet| matches!(octet, b'\r' | b'\n'));
-    let mut line = line.take(1);
-    bytes.starts_with(OPENING) && line.any(is_plausible)
+    let end = memchr2(b'\r', b'\n', line).unwrap_or(line.len());
+    line.starts_with(OPENING) && is_plausible(&line[..end])
 }
 
-/// Whether the lines of a mailbox that starts so end with CR alone.
 pub(crate) fn ends_lines_with_cr(start: &[u8]) -> bool {
-    let mut behind = start
-        .iter()
-        .skip_while(|octet| !matches!(octet, b'\r' | b'\n'));
-    behind.next() == Some(&b'\r') && behind.next() != Some(&b'\n')
+    let end = memchr2(b'\r', b'\n', start).and_then(|end| start.get(end..));
+    end.is_some_and(|end| end.starts_with(b"\r") && !end.starts_with(b"\r\n"))
 }
 
 /// Makes each bare CR an LF. `next` is the octet behind these, if there is one.
@@ -82,8 +79,7 @@ const LONGEST: u64 = 256 << 20;
 const HEAD: usize = 104;
 const ENTRY: usize = 218;
 
-/// The index that lies beside a mailbox: none if there is none, or none that could be read. The error names one that does not
-/// fit.
+/// The index that lies beside a mailbox, empty if none could be read. The error names one that does not fit.
 pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf> {
     let Some((path, octets)) = toc_of(mailbox) else {
         return Ok(Index::default());
@@ -156,9 +152,7 @@ const FOLDERS: [&str; 16] = [
 /// A folder of Eudora's, as far as its names tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct EudoraFolder {
-    /// Whether the mailboxes in it end in `.mbx`.
     has_suffix: bool,
-    /// Whether the mailboxes lie in a folder of it.
     has_mail_folder: bool,
 }
 

@@ -119,7 +119,6 @@ impl Flags {
         Self::of_bits(bits | if is_high { FLAGGED } else { 0 })
     }
 
-    /// Whether the message stands in `cur`.
     pub(crate) fn is_in_cur(self) -> bool {
         self.0 != 0
     }
@@ -128,7 +127,6 @@ impl Flags {
         text(&LETTERS, self.0)
     }
 
-    /// What the fields of a message say.
     pub(crate) fn of_fields(content: &[u8]) -> Self {
         let mut bits = 0;
         let (mut mozilla, mut more_mozilla) = (None, None);
@@ -247,13 +245,11 @@ impl Flags {
     }
 }
 
-/// The flags of the letters that are there.
 fn lettered(table: &[(u8, u8)], letters: &[u8]) -> u8 {
     let known = table.iter().filter(|(letter, _)| letters.contains(letter));
     known.fold(0, |bits, (_, bit)| bits | bit)
 }
 
-/// The flags of the bits that are set.
 fn masked(table: &[(u32, u8)], noted: u32) -> u8 {
     let set = table.iter().filter(|(mask, _)| noted & mask != 0);
     set.fold(0, |bits, (_, bit)| bits | bit)

@@ -13,8 +13,7 @@ const LONGEST: usize = 320;
 /// The last second that has a year of four digits.
 const LATEST: i64 = 253_402_300_799;
 
-/// The line for a mail of that sender that came so many seconds after 1970, without its end. A sender that would not be
-/// one word is none.
+/// The line, without its end, for a mail that came so many seconds after 1970.
 pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
     let is_word =
         !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);

@@ -2,15 +2,13 @@
 //!
 //! RFC 4155 and its appendix A describe the family; mboxo, mboxrd, mboxcl and mboxcl2 are the
 //! names of qmail's mbox(5). Pure: bytes in, spans out; any bytes give a division that tiles
-//! them. Reading files is `window`'s.
-//!
-//! Separators are described at [`separator`](crate::mailbox::forms::separator).
+//! them.
 //!
 //! **Content-Length** is a stranger's word. It is *right* if at its end there is the end of the
 //! file or a separator, with at most two line ends between. A right one is *believed* in two cases:
 //!
-//! * no plausible separator stands inside what it covers: it then says where the body ends, which
-//!   the next separator says as well, and nothing depends on it but a count that is kept true;
+//! * no plausible separator stands inside what it covers: the next separator says the same, and nothing depends on it but a
+//!   count that is kept true;
 //! * the mailbox is mboxcl2 as far as it was read: each message before has a right one, and so has
 //!   the one that follows; the last message needs at least one before it. Then `From ` lines
 //!   inside are text.
@@ -26,7 +24,9 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use crate::mailbox::forms::mmdf;
-use crate::mailbox::forms::separator::{self, LOOK_AHEAD, Next, is_separator, next_separator};
+use crate::mailbox::forms::separator::{
+    self, LOOK_AHEAD, Next, from_line_length, is_separator, next_separator,
+};
 use crate::span::Span;
 
 /// Line ends accepted between a right Content-Length's last byte and what follows.
@@ -38,7 +38,6 @@ const FOLLOWING_HEADER: usize = 64 << 10;
 /// What is known of the messages before one, and of itself because one before was believed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counted {
-    /// There was one.
     any: bool,
     /// One had no right Content-Length: messages are told by separators alone from here on.
     pub(crate) is_settled: bool,
@@ -121,7 +120,7 @@ impl Frame {
         }
     }
 
-    /// The frame's bytes as `From ` line, content, and the line ends behind.
+    /// As `From ` line, content, and the line ends behind.
     pub(crate) fn parts<'a>(&self, bytes: &'a [u8]) -> (&'a [u8], &'a [u8], &'a [u8]) {
         let raw = &bytes[self.start..self.end];
         let content_start = content_start(raw);
@@ -140,28 +139,22 @@ impl Frame {
 
 /// Behind the `From ` line, or what else opens a message.
 pub(crate) fn content_start(raw: &[u8]) -> usize {
-    if raw.starts_with(b"From ") {
-        memchr(b'\n', raw).map_or(raw.len(), |at| at + 1)
-    } else {
-        mmdf::content_start(raw).unwrap_or(0)
-    }
+    let from_line = from_line_length(raw);
+    from_line.unwrap_or_else(|| mmdf::content_start(raw).unwrap_or(0))
 }
 
-/// A message, as far as its end can be seen. Else more bytes are needed; if a Content-Length is believed, it is known how many:
-/// the message's end, counted like its start.
+/// A message, as far as its end can be seen. Else more bytes are needed: up to its end, if a Content-Length is believed.
 pub(crate) type End = Result<Frame, Option<u64>>;
 
-/// What is in the file beyond the window: reads from an offset into (or behind) the window, fewer
-/// bytes than asked for only at the end of the file; `None` if it cannot be known.
+/// Reads from an offset into (or behind) the window, fewer bytes than asked for only at the end of the file; `None` if it
+/// cannot be known.
 pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 
-/// Bytes needed from a Content-Length's end on to tell whether it is right.
+/// From a Content-Length's end on.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
 /// The end of the message that starts at `start` where only separators count, of which there is none before `from`;
 /// `whole`: nothing follows `bytes`.
-///
-/// In a header there are those that stand in any text, and that ends it.
 pub(crate) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: bool) -> End {
     let end = match next_separator(bytes, from, whole).0 {
         Next::At(end) => end,
@@ -177,8 +170,7 @@ pub(crate) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: b
     })
 }
 
-/// The end of the message that starts at `start`, behind those that were `counted`; `whole`:
-/// nothing follows `bytes`.
+/// The same behind messages that were `counted`.
 pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
@@ -238,18 +230,14 @@ fn is_few_line_ends(mut bytes: &[u8]) -> bool {
     bytes.is_empty()
 }
 
-/// A Content-Length that is right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Right {
-    /// The body's end.
     content: u64,
-    /// The message's.
     end: u64,
     /// Whether the file ends there, too.
     is_last: bool,
 }
 
-/// Bytes of the file, and a look beyond them.
 struct Window<'a, 'p> {
     bytes: &'a [u8],
     whole: bool,
@@ -272,12 +260,11 @@ impl Window<'_, '_> {
         Some(Cow::Owned(there))
     }
 
-    /// Where the Content-Length of a header puts the ends, if it is right.
     fn right_of(&mut self, header: &Header) -> Option<Right> {
         self.right(header.body? as u64, header.content_length?)
     }
 
-    /// The same for a body that starts at `body`.
+    /// Where a Content-Length puts the ends, if it is right.
     fn right(&mut self, body: u64, length: u64) -> Option<Right> {
         let content = body.checked_add(length)?;
         // With the byte before it; so no end behind the end of the file is one at it.
@@ -347,7 +334,6 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Where the Content-Length says that the body ends.
     fn counted_end(&self) -> Option<u64> {
         (self.body? as u64).checked_add(self.content_length?)
     }
@@ -362,7 +348,6 @@ impl Header {
         }
     }
 
-    /// Reads the header that `content` starts with.
     pub(crate) fn of(content: &[u8]) -> Self {
         let mut header = Self::default();
         let mut at = 0;

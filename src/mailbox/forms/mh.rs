@@ -27,7 +27,6 @@ pub(crate) fn is_marked(folder: &Path) -> bool {
     MARKS.iter().any(|name| folder.join(name).is_file())
 }
 
-/// The number that a name is.
 pub(crate) fn number(name: &OsStr) -> Option<u32> {
     let digits = name.as_bytes();
     let is_number = digits.iter().all(u8::is_ascii_digit) && !digits.starts_with(b"0");

@@ -10,10 +10,10 @@
 
 use std::sync::LazyLock;
 
-use memchr::memchr;
 use memchr::memmem::Finder;
 
-/// What a separating line holds.
+use crate::mailbox::forms::separator::from_line_length;
+
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
 /// Bytes from a separating line on that tell whether it closes a message: two lines, or one and two line ends.
@@ -31,20 +31,14 @@ fn line(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether `bytes` start a mailbox, or a message of one.
 pub(crate) fn starts(bytes: &[u8]) -> bool {
     line(bytes).is_some()
 }
 
-/// Where the content of a message starts: behind the opening line, and a `From ` line.
 pub(crate) fn content_start(message: &[u8]) -> Option<usize> {
     let opening = line(message)?;
     let behind = message.get(opening..).unwrap_or_default();
-    let from_line = match behind.starts_with(b"From ") {
-        true => memchr(b'\n', behind).map_or(behind.len(), |at| at + 1),
-        false => 0,
-    };
-    Some(opening + from_line)
+    Some(opening + from_line_length(behind).unwrap_or(0))
 }
 
 /// The `From ` line in what opens a message, of this form or of an mbox: what stands behind its first word.

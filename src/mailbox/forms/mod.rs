@@ -116,15 +116,13 @@ pub(crate) fn shown<'f>(
 ) -> (&'f [u8], Option<&'static str>, Option<Program>) {
     match emlx::message(file) {
         None => (file, None, None),
-        Some(Ok(range)) => (
-            file.get(range).unwrap_or_default(),
-            None,
-            emlx::beside(path),
-        ),
-        Some(Err(why)) => (
-            emlx::behind_count(file).unwrap_or_default(),
-            Some(why),
-            None,
-        ),
+        Some(Ok(range)) => {
+            let message = file.get(range).unwrap_or_default();
+            (message, None, emlx::beside(path))
+        }
+        Some(Err(why)) => {
+            let message = emlx::behind_count(file).unwrap_or_default();
+            (message, Some(why), None)
+        }
     }
 }

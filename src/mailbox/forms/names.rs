@@ -19,7 +19,6 @@ const PARTS: [&str; 3] = ["cur", "new", "tmp"];
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 
-/// The names that were given.
 #[derive(Default, Debug)]
 pub(crate) struct FolderNames {
     /// In lower case.
@@ -52,18 +51,14 @@ impl FolderNames {
     }
 }
 
-/// What may be a name anywhere.
 fn safe(label: &str) -> String {
     let mut name = String::new();
     for symbol in label.trim().chars() {
         let symbol = match symbol {
+            '.' | '/' if name.is_empty() => '_',
             '/' => '.',
             '\\' | '<' | '>' | ':' | '"' | '|' | '?' | '*' => '_',
             symbol if symbol.is_control() || is_unseen(symbol) => '_',
-            symbol => symbol,
-        };
-        let symbol = match symbol {
-            '.' if name.is_empty() => '_',
             symbol => symbol,
         };
         if name.len() + symbol.len_utf8() > LONGEST {
@@ -86,12 +81,9 @@ fn safe(label: &str) -> String {
 
 fn is_device(stem: &str) -> bool {
     let is_numbered = |device: &&str| {
-        let number = stem.strip_prefix(*device).map(|rest| rest.chars());
-        number.is_some_and(|mut rest| {
-            let is_digit =
-                |symbol: char| symbol.is_ascii_digit() || "\u{b9}\u{b2}\u{b3}".contains(symbol);
-            rest.next().is_some_and(is_digit) && rest.next().is_none()
-        })
+        let mut number = stem.strip_prefix(*device).unwrap_or_default().chars();
+        let is_digit = |symbol| matches!(symbol, '0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}');
+        number.next().is_some_and(is_digit) && number.next().is_none()
     };
     DEVICES.contains(&stem) || NUMBERED_DEVICES.iter().any(is_numbered)
 }

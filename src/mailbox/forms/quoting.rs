@@ -1,5 +1,4 @@
-//! How the bodies of an mbox hide lines that would read as separators: the difference between mboxo, mboxrd and mboxcl2
-//! (qmail's mbox(5)).
+//! The difference between mboxo, mboxrd and mboxcl2 (qmail's mbox(5)).
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -26,12 +25,11 @@ pub enum Quoting {
 impl Quoting {
     /// How the mailbox that starts with `sample` quotes its messages; `whole`: nothing follows.
     ///
-    /// * what is divided otherwise (MMDF) quotes nothing;
+    /// * MMDF quotes nothing;
     /// * a `From ` line that only a Content-Length which is believed keeps from being a separator:
     ///   mboxcl2, whatever `>From ` lines there are, which are then text;
     /// * else, a body line that starts with `>>From `, or public-inbox's sender in front: mboxrd (and mboxcl of that kind);
     /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
-    #[must_use]
     pub(crate) fn of_sample(sample: &[u8], whole: bool) -> Self {
         if mmdf::starts(sample) || holds_unquoted(sample, whole) {
             Self::None
@@ -44,7 +42,7 @@ impl Quoting {
         }
     }
 
-    /// Whether a line (of `>`s before a `From `) has to be quoted.
+    /// Whether a line of so many `>`s before a `From ` has to be quoted.
     fn hides(self, marks: usize) -> bool {
         match self {
             Self::Rd => true,

@@ -26,7 +26,6 @@ use crate::span::{Lines, Newline, Span};
 /// Octets of a changed message that there is room for besides: its `From ` line, and line ends.
 const ROOM: usize = 256;
 
-/// Why a change is not made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
     /// It would take away, or make, a line that some reader takes for a separator.
@@ -38,7 +37,7 @@ pub(crate) enum Refused {
 /// New bytes; none if they would be the old ones.
 pub(crate) type Rewritten = Result<Option<Vec<u8>>, Refused>;
 
-/// The frame after a change, `From ` line and separating line ends included.
+/// The whole frame after a change.
 pub(crate) fn rewritten(
     bytes: &[u8],
     frame: &Frame,
@@ -131,8 +130,8 @@ pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
     )
 }
 
-/// A message for an mbox, mboxrd: quoted, ending with a line end, with a Content-Length that is true if there is one. A
-/// wrong one could make readers take in the messages behind it.
+/// A message for an mbox, mboxrd: quoted, ending with a line end, with a Content-Length that is true if there is one, or
+/// readers could take in the messages behind it.
 pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
     let body = body_of(content);
     // In a header there is nothing to undo: no line but one that would divide may stand otherwise.
@@ -180,8 +179,7 @@ fn body_of(content: &[u8]) -> usize {
     Header::of(content).body.unwrap_or(content.len())
 }
 
-/// Whether a change would take away a line of `content` that some reader takes for a separator, so
-/// that a message which may start there would be lost to it.
+/// Whether a change would take away a line of `content` that some reader takes for a separator.
 #[cfg(feature = "cli")]
 pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
     let taken = |new: New| kept_lines(content, &new, |_| true).is_err();
@@ -209,7 +207,6 @@ struct New {
     replaced: Vec<(Span, Span)>,
 }
 
-/// None if not an octet changes.
 fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Refused> {
     if edits.is_empty() {
         return Ok(None);

@@ -4,9 +4,8 @@
 //! **A separator** is a line that starts with `From `, at the start of the file or
 //!
 //! * after an empty line, if it holds a time of day (`12:34`, which every dialect of the date has)
-//!   or is followed by a header field or a `>From ` line. Body text like "From here on, walk",
-//!   which lax writers leave unquoted, stays in its message; a home-made separator without a date
-//!   works;
+//!   or is followed by a header field or a `>From ` line. Body text like "From here on, walk", which lax writers leave
+//!   unquoted, stays in its message; a home-made separator without a date works;
 //! * after any other line, if it holds a date as asctime(3) writes it *and* is followed by a header
 //!   field or a `>From ` line: some writers leave the empty line out, and Python, Dovecot and mutt
 //!   do not ask for it.
@@ -37,10 +36,15 @@ pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
         .is_some_and(|(line, behind)| behind.is_some_and(starts_header) && holds_date(line))
 }
 
-/// Whether `bytes`, which start at the start of a line, start with a line that Dovecot or mutt
-/// would take for a separator.
+/// Whether Dovecot or mutt would take the line for a separator that `bytes` start with.
 pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
     from_line(bytes).is_some_and(|(line, _)| holds_date(line))
+}
+
+/// The length of the `From ` line that `bytes` start with, its end included.
+pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
+    let is_one = bytes.starts_with(b"From ");
+    is_one.then(|| memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1))
 }
 
 /// The `From ` line that `bytes` start with, and what is behind it if it has an end.
@@ -62,22 +66,17 @@ fn holds_time(line: &[u8]) -> bool {
 /// Whether there are the name of a month and a time of day in `line`: whatever the rest looks
 /// like, Dovecot and mutt accept no date without them. Dovecot also takes `???` for a month.
 fn holds_date(line: &[u8]) -> bool {
-    const MONTHS: [&[u8; 3]; 13] = [
-        b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov",
-        b"dec", b"???",
+    const MONTHS: [[u8; 3]; 13] = [
+        *b"jan", *b"feb", *b"mar", *b"apr", *b"may", *b"jun", *b"jul", *b"aug", *b"sep", *b"oct",
+        *b"nov", *b"dec", *b"???",
     ];
-    let has_time = line
-        .windows(3)
-        .any(|w| w[0].is_ascii_digit() && w[1] == b':' && w[2].is_ascii_digit());
-    has_time
-        && line
-            .split(|byte| byte.is_ascii_whitespace() || *byte == b',')
-            .filter_map(|word| word.get(..3))
-            .any(|start| {
-                MONTHS
-                    .iter()
-                    .any(|month| start.eq_ignore_ascii_case(*month))
-            })
+    let is_time = |w: &[u8]| w[0].is_ascii_digit() && w[1] == b':' && w[2].is_ascii_digit();
+    let is_month = |word: &[u8]| {
+        let start = word.first_chunk::<3>();
+        start.is_some_and(|start| MONTHS.iter().any(|month| start.eq_ignore_ascii_case(month)))
+    };
+    let mut words = line.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
+    line.windows(3).any(is_time) && words.any(is_month)
 }
 
 /// How many octets may be the name of a header field.
@@ -98,22 +97,19 @@ fn starts_header(bytes: &[u8]) -> bool {
     name > 0 && rest.starts_with(b":") && !rest.starts_with(b"://")
 }
 
-/// Whether the line that the `\n` at `newline` ends is empty (`\n\n`, `\n\r\n`), or the first of
-/// `bytes` and empty.
+/// Whether the line that the `\n` at `newline` ends is empty.
 fn empty_line_before(bytes: &[u8], newline: usize) -> bool {
     let line = &bytes[..newline];
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     line.is_empty() || line.ends_with(b"\n")
 }
 
-/// What a search for a separator came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
     /// Its `F`.
     At(usize),
     /// One may start in the last bytes.
     Unsure,
-    /// None.
     NotHere,
 }
 

@@ -12,7 +12,6 @@ use crate::mailbox::compressed::Damage;
 use crate::mailbox::failure::unreadable;
 
 const PIECE: usize = 256 << 10;
-/// Pieces that wait for the reader at most.
 const PIECES: usize = 16;
 /// How long it takes at most until a stop is seen.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -41,12 +40,9 @@ impl Background {
         std::thread::spawn(move || {
             let in_full = |error: io::Error| {
                 // A stop ends the read within what is passed over.
-                let stopped = |error| {
-                    stop.check()
-                        .err()
-                        .unwrap_or_else(|| unreadable(&name)(error))
-                };
-                io::Error::other(error.downcast::<Error>().unwrap_or_else(stopped))
+                let stopped = |error| stop.check().err().ok_or(error);
+                let error = error.downcast::<Error>().or_else(stopped);
+                io::Error::other(error.unwrap_or_else(unreadable(&name)))
             };
             let mut reader = match open() {
                 Ok(reader) => reader,

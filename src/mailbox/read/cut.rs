@@ -5,7 +5,7 @@
 //! file is read, and a mailbox that has nothing but right Content-Lengths there is not cut.
 //!
 //! A message belongs to the piece in which it begins, however long it is, and what stands before the first message
-//! to the piece that starts at 0. So pieces whose ranges tile the file tile its messages.
+//! to the piece that starts at 0. So pieces whose ranges tile the file tile its messages. [`pieces`] cuts all of it.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -17,9 +17,10 @@ use crate::detail::{Detail, Setting};
 use crate::error::Error;
 use crate::mailbox::Options;
 use crate::mailbox::failure::cannot_read;
-use crate::mailbox::find::{Finds, Found};
-use crate::mailbox::forms::Division;
-use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms::mbox::{self, Counted};
+use crate::mailbox::forms::quoting::Quoting;
+use crate::mailbox::forms::{Division, mmdf};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
 
@@ -106,13 +107,13 @@ pub(crate) fn cannot_cut(path: &Path, why: &str) -> Error {
 
 // Why a file is one piece.
 const COUNTED: &str = "all its messages have a Content-Length that is right";
-pub(crate) const COMPRESSED: &str = "it is compressed, or an archive";
+const COMPRESSED: &str = "it is compressed, or an archive";
 const MMDF: &str = "it is an MMDF mailbox";
 pub(crate) const SINGLE: &str = "it is a single message";
 
 /// From where on the messages of a walk, at its start, are told by separators alone. The second error says why the mailbox
 /// cannot be cut.
-pub(crate) fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
+fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     // A bound on where messages begin, which does not depend on the window.
     head.until = HEAD;
     while !head.counted.is_settled {
@@ -133,7 +134,7 @@ const BEFORE: u64 = 3;
 
 impl Windows {
     /// The walk, from its start, over the messages that begin in `range`.
-    pub(crate) fn piece(mut self, range: Range<u64>, settled: u64) -> io::Result<Self> {
+    fn piece(mut self, range: Range<u64>, settled: u64) -> io::Result<Self> {
         if range.start > settled {
             self.seek(range)?;
         } else {
@@ -156,7 +157,9 @@ impl Windows {
     /// the first message.
     fn seek(&mut self, range: Range<u64>) -> io::Result<()> {
         self.offset = range.start.saturating_sub(BEFORE);
-        self.source.seek(self.offset);
+        if let Source::File { at, .. } = &mut self.source {
+            *at = self.offset;
+        }
         self.at = At::Passing(None);
         self.until = range.end;
         self.counted = Counted::SETTLED;
@@ -170,13 +173,108 @@ impl Windows {
     }
 
     /// Where the first message begins that this walk, which was moved, comes to; `length` if there is none.
-    #[cfg(feature = "cli")]
-    pub(crate) fn start(&self, length: u64) -> u64 {
+    fn start(&self, length: u64) -> u64 {
         match self.offset < self.until {
             true => self.offset,
             false => length,
         }
     }
+}
+
+/// How much of the first message of a piece is looked at.
+const HEADER: usize = 64 << 10;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    /// From the start of its first message to that of the next piece's.
+    pub(crate) range: Range<u64>,
+    pub(crate) messages: Option<u64>,
+    /// The first message, or its start.
+    pub(crate) header: Vec<u8>,
+    /// Why there is no other.
+    pub(crate) whole: Option<&'static str>,
+}
+
+/// Gives `take` the pieces of a file, in order, and how it quotes if it is an mbox. They tile the file, which is `length`
+/// octets long; what is empty, compressed, or a single message has one. A piece has `size` octets, but for the end of its last
+/// message, and its messages are counted if that is asked for.
+pub(crate) fn pieces(
+    source: &mut Source,
+    kind: Kind,
+    length: u64,
+    (size, counts): (u64, bool),
+    options: &Options,
+    take: &mut dyn FnMut(&Piece, Option<Quoting>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut all = Piece {
+        range: 0..length,
+        messages: counts.then_some(1),
+        header: header(source)?,
+        whole: Some(SINGLE),
+    };
+    if kind == Kind::Eml {
+        return take(&all, None);
+    }
+    let quoting = source.quoting()?;
+    // For small pieces not much more is read than they hold.
+    let window = usize::try_from(size).unwrap_or(usize::MAX);
+    let window = window.min(options.window);
+    let walk = |source| Windows::new(source, window, options.max_message);
+    let count = |windows: &mut Windows| counts.then(|| counted(windows)).transpose();
+    let mut is_mbox = true;
+    all.whole = Some(COMPRESSED);
+    if let Some(file) = source.as_file().map(Arc::clone) {
+        let from_start = || walk(Source::file(&file));
+        match settled(from_start())? {
+            Err(why) => all.whole = Some(why),
+            Ok(settled) => {
+                let mut from = 0_u64;
+                loop {
+                    let beyond = from.saturating_add(size);
+                    let to = match beyond < length {
+                        true => from_start().piece(beyond..u64::MAX, settled)?.start(length),
+                        false => length,
+                    };
+                    let piece = Piece {
+                        range: from..to,
+                        messages: count(&mut from_start().piece(from..to, settled)?)?,
+                        header: header(&mut Source::section(&file, from, u64::MAX))?,
+                        whole: None,
+                    };
+                    take(&piece, Some(quoting))?;
+                    from = to;
+                    if from >= length {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        is_mbox = !mmdf::starts(&source.start(mmdf::LOOK_AHEAD)?);
+    }
+    let nothing = Source::stream(io::empty(), None, Arc::default());
+    let mut windows = walk(std::mem::replace(source, nothing));
+    all.messages = count(&mut windows)?;
+    *source = windows.source;
+    take(&all, is_mbox.then_some(quoting))
+}
+
+fn counted(windows: &mut Windows) -> io::Result<u64> {
+    let mut messages = 0;
+    while let Some(chunk) = windows.next_chunk()? {
+        messages += chunk.messages();
+    }
+    Ok(messages)
+}
+
+/// The message that comes next, or the start of it, without its `From ` line.
+fn header(source: &mut Source) -> io::Result<Vec<u8>> {
+    let mut start = source.start(HEADER)?;
+    // Empty lines may stand before the first message of a file.
+    let blanks = start.iter().take_while(|byte| byte.is_ascii_whitespace());
+    start.drain(..blanks.count());
+    let content = mbox::content_start(&start);
+    start.drain(..content);
+    Ok(start)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is done with messages: those that something points at are transformed.
+//! What is done with the messages of chunks: those that something points at are transformed.
 
 use std::io;
 
@@ -11,7 +11,6 @@ use crate::mailbox::job::Job;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::{Message, Observer, Program, Transform};
 
-/// What is done with the chunks of an mbox.
 pub(crate) struct Messages<'a, S> {
     pub(crate) job: &'a Job<'a, S>,
     pub(crate) quoting: Quoting,
@@ -21,7 +20,6 @@ pub(crate) struct Messages<'a, S> {
     pub(crate) is_plain: bool,
 }
 
-/// What came of a message.
 pub(crate) struct Transformed<S> {
     /// Its new bytes, if it changes.
     pub(crate) new: Option<Vec<u8>>,
@@ -36,7 +34,6 @@ impl<S> Transformed<S> {
 }
 
 impl<S> Messages<'_, S> {
-    /// The messages of a chunk that something points at.
     pub(crate) fn touched(&self, chunk: &Chunk) -> Vec<usize> {
         let (Some(transform), Some(first)) = (self.job.transform, chunk.frames.first()) else {
             return Vec::new();
@@ -99,9 +96,8 @@ impl<S> Messages<'_, S> {
 /// The numbers of the messages in `bytes` that something points at, asked of one who only tells where the next one is; they
 /// end at `ends`.
 ///
-/// The runs asked about double while nothing is found and start again at one message behind a
-/// find. So what is searched in vain beyond a find (by a needle that is rare) was paid for by the
-/// bytes before it, and the whole is linear however the finds lie.
+/// The runs asked about double while nothing is found and start again at one message behind a find. So what is searched in vain
+/// beyond a find (by a needle that is rare) was paid for by the bytes before it, and the whole is linear however the finds lie.
 pub(crate) fn one_by_one(
     next_touch: impl Fn(&[u8]) -> Option<usize>,
     bytes: &[u8],

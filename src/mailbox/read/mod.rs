@@ -4,7 +4,7 @@
 //! * `source`: a file, or a stream that is read once, compressed or not, and what its start says;
 //! * `background`: a stream that a thread of its own reads, so that a stop need not wait for it;
 //! * `window`: the walk over a source: batches of whole messages (`Chunk`); a window grows until it holds one;
-//! * `cut`: the walk over the messages that begin in a range of a file; `split`: where to cut one;
+//! * `cut`: the walk over the messages that begin in a range of a file, and where to cut one;
 //! * `pipeline`: batches on their way through the workers, in order;
 //! * `messages`: the work on one batch: which messages need a look, and what becomes of them;
 //! * `sink`: where an mbox goes: a new file, a device, the place of the old one, or nowhere;
@@ -18,8 +18,6 @@ pub(super) mod opened;
 pub(super) mod pipeline;
 pub(super) mod sink;
 pub(super) mod source;
-#[cfg(feature = "cli")]
-pub(super) mod split;
 pub(super) mod window;
 
 pub(crate) use background::Background;

@@ -3,7 +3,7 @@
 //! An open file keeps what was written to it when the run fails: only a status says that it is not whole.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -31,7 +31,6 @@ use crate::mailbox::result;
 use crate::mailbox::transfer;
 use crate::mailbox::{Effect, Format, Observer, Options, Quoting, Stop, Summary, Transform};
 
-/// The window in which a file is searched for a second message.
 const WINDOW: usize = 1 << 20;
 
 /// Octets in which damage is looked for of what is no mail by its start.
@@ -149,14 +148,15 @@ impl<S: Send> Job<'_, S> {
         let reader = archive::FromStart::new(&PackedFile::new(file), self.stop);
         let mut decoder = Decoder::new(method, reader, self.options.max_expanded);
         let folder = std::env::temp_dir();
-        let plain = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
-        let mut writer = BufWriter::with_capacity(256 << 10, plain);
+        let mut plain = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
         let mut piece = vec![0; 256 << 10];
         loop {
             match decoder.read(&mut piece) {
-                Ok(0) => break,
-                Ok(read) => io::Write::write_all(&mut writer, &piece[..read])
-                    .map_err(cannot_write(&folder))?,
+                Ok(0) => return Ok(Ok(plain)),
+                Ok(read) => {
+                    let written = plain.write_all(piece.get(..read).unwrap_or_default());
+                    written.map_err(cannot_write(&folder))?;
+                }
                 Err(error) => {
                     self.stop.check()?;
                     let damage = error.downcast::<Damage>().map_err(unreadable(self.path))?;
@@ -164,8 +164,6 @@ impl<S: Send> Job<'_, S> {
                 }
             }
         }
-        let plain = writer.into_inner().map_err(io::IntoInnerError::into_error);
-        Ok(Ok(plain.map_err(cannot_write(&folder))?))
     }
 
     /// Tells that there is nothing but damage.
@@ -288,14 +286,14 @@ impl<S: Send> Job<'_, S> {
             let read = source.take(most as u64).read_to_end(content);
             read.map_err(in_full(self.path))
         };
+        let nothing = Summary {
+            mailboxes: 1,
+            ..Summary::default()
+        };
         fill(source, &mut content, most.saturating_add(1))?;
         if content.len() <= most {
-            let damage = source.damage();
-            if damage.is_some_and(|damage| !damage.whole) {
-                return Ok(Summary {
-                    mailboxes: 1,
-                    ..Summary::default()
-                });
+            if source.damage().is_some_and(|damage| !damage.whole) {
+                return Ok(nothing);
             }
             let (mut summary, message, done) = self.message_of(content)?;
             let new = done.as_ref().and_then(|done| done.new.as_deref());
@@ -310,10 +308,7 @@ impl<S: Send> Job<'_, S> {
                 }
                 sink => {
                     sink.put(result)?;
-                    let became = new.filter(|new| !emlx::is_partial(new));
-                    if let (Some(whole), Some(_)) = (whole, became)
-                        && emlx::is_partial(&message)
-                    {
+                    if new.is_some_and(|new| emlx::is_partial(&message) && !emlx::is_partial(new)) {
                         sink.rename(whole);
                     }
                 }
@@ -327,9 +322,8 @@ impl<S: Send> Job<'_, S> {
             let why = transfer::too_large(None, self.options);
             self.observer.damaged(self.path, &why);
             return Ok(Summary {
-                mailboxes: 1,
                 damaged: 1,
-                ..Summary::default()
+                ..nothing
             });
         }
         self.check_uncut()?;

@@ -4,9 +4,8 @@
 //! item and finds the parts of it that need work. So an item that nothing has to be done to is read, searched and handed
 //! on by one thread, while its bytes are in the cache of that processor; and while there are items enough, a thread works on
 //! the parts of the item that it read, and frees what it allocated. Only one thread reads at a time, and one hands
-//! on, in the order in which items were read. Parts of one item and of several are worked on at once; an item waits
-//! for those before it. Nobody reads while the items on their way weigh more than the budget: one slow part stops the
-//! reading, it does not fill the memory.
+//! on, in the order in which items were read. Nobody reads while the items on their way weigh more than the budget: one slow
+//! part stops the reading, it does not fill the memory.
 //!
 //! The first error ends everything. A panic in a stage is passed on once all threads have ended;
 //! none waits for ever.
@@ -22,24 +21,27 @@ use crate::mailbox::Stop;
 /// How long a thread that waits for work sleeps before it looks at the stop flag again.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// What is done with items: each is read, its parts that need work are found, worked on, and it is handed on.
-struct Pipeline<'p, I, D, R, T, P, W> {
-    parts: P,
-    work: W,
+type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);
+type Take<'p, I, D> = &'p mut (dyn FnMut(I, Vec<(usize, D)>) -> Result<(), Error> + Send);
+type Guard<'s, 'p, I, D> = MutexGuard<'s, State<'p, I, D>>;
+
+struct Pipeline<'p, I, D> {
+    parts: &'p (dyn Fn(&I) -> Vec<usize> + Sync),
+    work: &'p (dyn Fn(&I, usize) -> Result<D, Error> + Sync),
     workers: usize,
     budget: usize,
     stop: &'p Stop,
-    state: Mutex<State<I, D, R, T>>,
+    state: Mutex<State<'p, I, D>>,
     /// There is something to do for a thread, or it is over.
     changed: Condvar,
 }
 
-struct State<I, D, R, T> {
+struct State<'p, I, D> {
     /// None while a thread reads, and behind the last item.
-    read: Option<R>,
+    read: Option<Read<'p, I>>,
     is_read: bool,
     /// None while a thread hands on.
-    take: Option<T>,
+    take: Option<Take<'p, I, D>>,
     slots: VecDeque<Slot<I, D>>,
     /// The number of the first of `slots`.
     first: u64,
@@ -62,7 +64,7 @@ struct Slot<I, D> {
     open: usize,
 }
 
-impl<I, D, R, T> State<I, D, R, T> {
+impl<I, D> State<'_, I, D> {
     fn slot(&mut self, number: u64) -> &mut Slot<I, D> {
         // A slot leaves only when it is finished, so those before it cannot have passed it.
         &mut self.slots[(number - self.first) as usize]
@@ -85,21 +87,21 @@ impl<I, D, R, T> State<I, D, R, T> {
 pub(crate) fn run<I: Send + Sync, D: Send>(
     (workers, budget): (usize, usize),
     stop: &Stop,
-    read: impl FnMut() -> Result<Option<(I, usize)>, Error> + Send,
+    mut read: impl FnMut() -> Result<Option<(I, usize)>, Error> + Send,
     parts: impl Fn(&I) -> Vec<usize> + Sync,
     work: impl Fn(&I, usize) -> Result<D, Error> + Sync,
-    take: impl FnMut(I, Vec<(usize, D)>) -> Result<(), Error> + Send,
+    mut take: impl FnMut(I, Vec<(usize, D)>) -> Result<(), Error> + Send,
 ) -> Result<(), Error> {
     let pipeline = Pipeline {
-        parts,
-        work,
+        parts: &parts,
+        work: &work,
         workers: workers.max(1),
         budget: budget.max(1),
         stop,
         state: Mutex::new(State {
-            read: Some(read),
+            read: Some(&mut read),
             is_read: false,
-            take: Some(take),
+            take: Some(&mut take),
             slots: VecDeque::new(),
             first: 0,
             weight: 0,
@@ -126,19 +128,13 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
     outcome.unwrap_or(Ok(()))
 }
 
-impl<I, D, R, T, P, W> Pipeline<'_, I, D, R, T, P, W>
-where
-    R: FnMut() -> Result<Option<(I, usize)>, Error>,
-    P: Fn(&I) -> Vec<usize>,
-    W: Fn(&I, usize) -> Result<D, Error>,
-    T: FnMut(I, Vec<(usize, D)>) -> Result<(), Error>,
-{
-    fn lock(&self) -> MutexGuard<'_, State<I, D, R, T>> {
+impl<'p, I, D> Pipeline<'p, I, D> {
+    fn lock(&self) -> Guard<'_, 'p, I, D> {
         // Nothing in a critical section leaves the state half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wake_one(&self, state: &State<I, D, R, T>) {
+    fn wake_one(&self, state: &State<'_, I, D>) {
         if state.waiting > 0 {
             self.changed.notify_one();
         }
@@ -173,8 +169,7 @@ where
                 slot.given += 1;
                 let (item, part) = (Arc::clone(&slot.item), slot.done[index].0);
                 drop(state);
-                let work = &self.work;
-                let done = work(&item, part)?;
+                let done = (self.work)(&item, part)?;
                 state = self.lock();
                 let slot = state.slot(number);
                 slot.done[index].1 = Some(done);
@@ -200,9 +195,9 @@ where
     /// Hands on the first item.
     fn take<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State<I, D, R, T>>,
-        mut take: T,
-    ) -> Result<MutexGuard<'s, State<I, D, R, T>>, Error> {
+        mut state: Guard<'s, 'p, I, D>,
+        take: Take<'p, I, D>,
+    ) -> Result<Guard<'s, 'p, I, D>, Error> {
         if let Some(slot) = state.slots.pop_front() {
             state.first += 1;
             if state.waits(0).is_some() {
@@ -213,11 +208,8 @@ where
                 unreachable!("an item is held by its open parts only");
             };
             let done = slot.done.into_iter();
-            take(
-                item,
-                done.filter_map(|(part, done)| Some((part, done?)))
-                    .collect(),
-            )?;
+            let done = done.filter_map(|(part, done)| Some((part, done?)));
+            take(item, done.collect())?;
             state = self.lock();
             state.weight -= slot.weight;
         }
@@ -230,9 +222,9 @@ where
     /// Reads an item, and finds the parts of it that need work.
     fn read<'s>(
         &'s self,
-        state: MutexGuard<'s, State<I, D, R, T>>,
-        mut read: R,
-    ) -> Result<MutexGuard<'s, State<I, D, R, T>>, Error> {
+        state: Guard<'s, 'p, I, D>,
+        read: Read<'p, I>,
+    ) -> Result<Guard<'s, 'p, I, D>, Error> {
         drop(state);
         let Some((item, weight)) = read()? else {
             let mut state = self.lock();

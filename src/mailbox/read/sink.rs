@@ -14,22 +14,19 @@ use crate::mailbox::find::Kind;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{Beside, check_replaceable, device, start_of};
 
-/// Where a result is to go.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
 pub(crate) enum Output<'a> {
     /// Nowhere: only the reports count.
     Nowhere,
-    /// A new file of this name.
+    /// A new file.
     Path(&'a Path),
     /// The same, in a folder of results; a partial message that becomes whole gets the name of a whole one.
     InFolder(&'a Path),
-    /// An open file.
     Open(File),
     /// Mailboxes of another form.
     Delivery(&'a mut Delivery),
 }
 
-/// Where an mbox goes.
 pub(crate) enum Sink<'a> {
     Nowhere,
     /// A file that will appear.
@@ -40,7 +37,6 @@ pub(crate) enum Sink<'a> {
     InPlace {
         /// The mail, uncompressed.
         source: Arc<File>,
-        /// How the result is compressed.
         method: Option<Method>,
         target: &'a Path,
         backup: Option<&'a OsStr>,
@@ -68,7 +64,6 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// A new file of this name, compressed so.
     pub(crate) fn to(target: &Path, method: Option<Method>) -> Result<Self, Error> {
         Ok(match device(target)? {
             Some(device) => Self::Directly(target.into(), BufWriter::new(device)),
@@ -76,9 +71,9 @@ impl<'a> Sink<'a> {
         })
     }
 
-    /// The file gets another name than it was to have.
-    pub(crate) fn rename(&mut self, target: PathBuf) {
-        if let Self::Beside(beside) = self {
+    /// A file that will appear gets this name, if there is one.
+    pub(crate) fn rename(&mut self, target: Option<PathBuf>) {
+        if let (Self::Beside(beside), Some(target)) = (self, target) {
             beside.target = target;
         }
     }

@@ -16,8 +16,7 @@ use crate::platform::FileExt as _;
 
 /// How much of an mbox is read to see how it quotes.
 const SAMPLE: usize = 1 << 20;
-/// Octets of a stream that are held in memory when they are looked at ahead; with further ones they go to a file without a
-/// name.
+/// So many octets that are looked at ahead are held in memory; with further ones they go to a file without a name.
 const HELD: usize = 4 << 20;
 /// Octets that are read at a time by looking ahead.
 const STEP: usize = 64 << 10;
@@ -94,10 +93,7 @@ impl Source {
         })
     }
 
-    /// Fills `into`; fewer octets come at the end only.
-    ///
-    /// # Errors
-    /// The reader's, but damage is none: it is the end.
+    /// Fills `into`; fewer octets come at the end only. Damage is no error: it is the end.
     pub(crate) fn fill(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File { file, at, end } => {
@@ -110,8 +106,6 @@ impl Source {
     }
 
     /// The octets that stand so many behind those that come next, which stay to be read; fewer at the end only.
-    ///
-    /// # Errors
     /// A stream's error is told in full by [`fill`](Self::fill), when it comes to that place.
     pub(crate) fn look(&mut self, distance: u64, into: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -139,13 +133,6 @@ impl Source {
     pub(crate) fn quoting(&mut self) -> io::Result<Quoting> {
         let sample = self.start(SAMPLE)?;
         Ok(Quoting::of_sample(&sample, sample.len() < SAMPLE))
-    }
-
-    /// Goes on at a place, which only a file can.
-    pub(crate) fn seek(&mut self, to: u64) {
-        if let Self::File { at, .. } = self {
-            *at = to;
-        }
     }
 
     /// What is wrong with the compressed data, once it was read up to there.
@@ -178,7 +165,6 @@ fn read_between(file: &File, from: u64, end: u64, into: &mut [u8]) -> io::Result
     filled_by(into, |rest, before| file.read_at(rest, from + before))
 }
 
-/// A stream, and what was read of it before it was taken.
 pub(crate) struct Stream {
     reader: Box<dyn Read + Send>,
     of: Option<Arc<PackedFile>>,
@@ -200,7 +186,6 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// What comes next; nothing at the end.
     fn next(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.seen(self.at, into)?;
         self.at += read as u64;

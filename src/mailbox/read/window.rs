@@ -33,7 +33,6 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// How many it accounts for, those that were too large included.
     pub(crate) fn messages(&self) -> u64 {
         self.frames.len() as u64 + self.oversized
     }
@@ -56,7 +55,6 @@ impl Chunk {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum At {
     FirstByte,
-    /// At a separator or at the end.
     Message,
     /// Within bytes that nobody looks into, up to the next separator; or so many of them.
     Passing(Option<u64>),
