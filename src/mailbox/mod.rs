@@ -77,7 +77,6 @@ pub(crate) use read::Background;
 pub(crate) use read::cut::{Piece, pieces};
 #[cfg(feature = "cli")]
 pub(crate) use read::file::PackedFile;
-pub(crate) use read::messages::one_by_one;
 #[cfg(feature = "cli")]
 pub(crate) use read::opened::{
     convert_open, has_second_message, holds_second_message, kind_of_open,
@@ -86,6 +85,7 @@ pub(crate) use read::opened::{
 pub(crate) use read::sink::Output;
 #[cfg(feature = "cli")]
 pub(crate) use read::source::Source;
+pub(crate) use read::touch::one_by_one;
 #[cfg(feature = "cli")]
 pub(crate) use result::{check_early, result_of};
 pub use stop::Stop;
@@ -112,7 +112,7 @@ pub trait Transform<S = ()>: Sync {
     /// A transform that can tell by more than one word's place does so here; without it, [`next_touch`](Self::next_touch)
     /// is asked.
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        read::messages::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
+        read::touch::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
     }
 
     /// What becomes of one message: edits of its content, none to leave it unchanged, and what is said of it. Bytes

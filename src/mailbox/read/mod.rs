@@ -6,7 +6,7 @@
 //! * `window`: the walk over a source: batches of whole messages (`Chunk`); a window grows until it holds one;
 //! * `cut`: the walk over the messages that begin in a range of a file, and where to cut one;
 //! * `pipeline`: batches on their way through the workers, in order;
-//! * `messages`: the work on one batch: which messages need a look, and what becomes of them;
+//! * `messages`, `touch`: the work on one batch: which messages need a look, and what becomes of them;
 //! * `sink`: where an mbox goes: a new file, a device, the place of the old one, or nowhere;
 //! * `opened`: the driver for open files: standard input and output, what is compressed, archives.
 
@@ -18,6 +18,7 @@ pub(super) mod opened;
 pub(super) mod pipeline;
 pub(super) mod sink;
 pub(super) mod source;
+pub(super) mod touch;
 pub(super) mod window;
 
 pub(crate) use background::Background;

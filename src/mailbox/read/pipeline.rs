@@ -169,7 +169,8 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 slot.given += 1;
                 let (item, part) = (Arc::clone(&slot.item), slot.done[index].0);
                 drop(state);
-                let done = (self.work)(&item, part)?;
+                let work = self.work;
+                let done = work(&item, part)?;
                 state = self.lock();
                 let slot = state.slot(number);
                 slot.done[index].1 = Some(done);
