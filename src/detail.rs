@@ -23,7 +23,6 @@ macro_rules! settings {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The words that stand for it in a sentence of the library.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $words,)* }
             }
@@ -112,13 +111,11 @@ impl Detail {
     }
 
     /// What a limit allows, and what was found, where both are known.
-    #[must_use]
     pub fn measured(&self) -> Option<(u64, u64)> {
         self.named.iter().find_map(|(.., measured)| *measured)
     }
 
     /// The text with other words for its settings.
-    #[must_use]
     pub fn worded(&self, words: impl Fn(Setting) -> &'static str) -> String {
         let mut text = String::with_capacity(self.text.len());
         let mut until = 0;

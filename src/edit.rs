@@ -1,8 +1,5 @@
-//! Edits and [`splice`](Edits::splice): the only maker of output.
-//!
-//! A decision to change something is an [`Edit`]: a span of the original and the bytes that stand
-//! there instead. Output is the original, copied up to each edit. No edits: the input is
-//! given back borrowed, so nothing can have changed.
+//! Edits and [`splice`](Edits::splice): the only maker of output, which is the original, copied up to each edit. No edits:
+//! the input is given back borrowed, so nothing can have changed.
 
 mod joined;
 
@@ -25,7 +22,6 @@ pub struct Edit {
 
 impl Edit {
     /// Replaces a span.
-    #[must_use]
     pub fn replace(span: Span, replacement: impl Into<Vec<u8>>) -> Self {
         Self {
             span,
@@ -34,19 +30,16 @@ impl Edit {
     }
 
     /// Removes a span.
-    #[must_use]
     pub fn remove(span: Span) -> Self {
         Self::replace(span, Vec::new())
     }
 
     /// Inserts bytes.
-    #[must_use]
     pub fn insert(at: usize, bytes: impl Into<Vec<u8>>) -> Self {
         Self::replace(Span::empty_at(at), bytes)
     }
 
     /// Octets the output gains by this edit; negative if it loses some.
-    #[must_use]
     pub fn growth(&self) -> i64 {
         self.replacement.len() as i64 - self.span.len() as i64
     }
@@ -72,19 +65,16 @@ pub struct Overlap(pub(crate) Span);
 
 impl Edits {
     /// No edits.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Whether the output is the input.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Number of edits.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.edits.len() + self.late.len()
     }
@@ -109,26 +99,15 @@ impl Edits {
         Ok(all)
     }
 
-    /// Adds all edits of a group, or none.
-    ///
-    /// Two insertions at one place stay in the order in which they were added.
-    ///
-    /// # Errors
-    /// [`Overlap`] if a span of the group meets one that is there, or another of the group.
+    /// Adds all edits of a group, or none. Two insertions at one place stay in the order in which they were added.
     pub(crate) fn add(&mut self, mut group: Group) -> Result<(), Overlap> {
         group.sort_by_key(|edit| (edit.span.start, edit.span.end));
-        if let Some(pair) = group
-            .windows(2)
-            .find(|pair| pair[0].span.end > pair[1].span.start)
-        {
-            return Err(Overlap(pair[1].span));
-        }
-        if let Some(span) = group
-            .iter()
-            .map(|edit| edit.span)
-            .find(|&span| self.meets(span))
-        {
-            return Err(Overlap(span));
+        let mut behind = 0;
+        for Edit { span, .. } in &group {
+            if span.start < behind || self.meets(*span) {
+                return Err(Overlap(*span));
+            }
+            behind = span.end;
         }
         if self.is_empty() {
             // There may be a million of them.
@@ -160,7 +139,6 @@ impl Edits {
 
     /// The output in one piece, and the same edits as slices of it: each replacement is let go of when it was
     /// copied, so that what the message gained is held once. Without edits the output is borrowed.
-    #[must_use]
     pub(crate) fn put_together(self, original: &[u8]) -> (Output<'_>, Self) {
         if self.is_empty() {
             return (Output::Original(original), self);
@@ -287,19 +265,16 @@ pub struct Spliced<'a> {
 
 impl<'a> Spliced<'a> {
     /// Bytes in order.
-    #[must_use]
     pub fn chunks(&self) -> &[&'a [u8]] {
         &self.chunks
     }
 
     /// Number of bytes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.len()).sum()
     }
 
     /// Whether there are no bytes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.chunks.iter().all(|chunk| chunk.is_empty())
     }
@@ -330,7 +305,6 @@ impl<'a> Spliced<'a> {
     }
 
     /// Everything in one piece; borrowed if the output is one slice.
-    #[must_use]
     pub fn into_bytes(self) -> Cow<'a, [u8]> {
         match self.chunks.as_slice() {
             [] => Cow::Borrowed(&[]),

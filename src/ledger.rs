@@ -1,8 +1,6 @@
-//! The bounds of one message, in one place: what it may gain, how often it may ask, how many octets
-//! may be looked at for it.
+//! The bounds of one message, in one place: what it may gain, how often it may ask, how many octets may be looked at for it.
 //!
-//! Bounds are met in the order of the document: references that fit are followed, the others are left with their
-//! reason. The same message always meets the same bounds. Only the end of the time that a message has
+//! Bounds are met in the order of the document. The same message always meets the same bounds; only the end of its time
 //! ([`Ledger::until`]) depends on the machine: it is there for what the other bounds let through.
 
 use std::time::Instant;
@@ -10,8 +8,7 @@ use std::time::Instant;
 use crate::policy::Limits;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// What one message may still cost.
-#[derive(Clone, Debug)]
+#[derive(Default)]
 pub(crate) struct Ledger {
     limits: Limits,
     /// Octets gained so far; less than nothing if the message became shorter.
@@ -25,7 +22,6 @@ pub(crate) struct Ledger {
     kept: u64,
     /// Octets of absolute URLs that plans hold.
     urls: usize,
-    /// When nothing more is looked at.
     end: Option<Instant>,
     /// The work at which the clock is read next: to read it each time would cost more than most work.
     next_look: u64,
@@ -34,19 +30,15 @@ pub(crate) struct Ledger {
 /// Octets that are looked at between two looks at the clock.
 const BETWEEN_LOOKS: u64 = 64 << 10;
 
+/// Octets that are free of some bounds: small messages may be nested as deep, and have as long a base, as they like.
+const FREE: u64 = 1 << 20;
+
 impl Ledger {
     pub(crate) fn new(limits: &Limits, message: usize) -> Self {
         Self {
             limits: limits.clone(),
-            gained: 0,
-            retrievals: 0,
-            retrieved: 0,
-            work: 0,
             message: message as u64,
-            kept: 0,
-            urls: 0,
-            end: None,
-            next_look: 0,
+            ..Self::default()
         }
     }
 
@@ -58,10 +50,7 @@ impl Ledger {
         }
     }
 
-    /// Counts octets that the message gains, or loses.
-    ///
-    /// # Errors
-    /// [`Reason::GrowthLimit`] if it would gain too much; then nothing is counted.
+    /// Counts octets that the message gains, or loses; nothing if it would gain too much.
     pub(crate) fn grow(&mut self, octets: i64) -> Result<(), Refusal> {
         self.would_fit(octets)?;
         self.gained = self.gained.saturating_add(octets);
@@ -72,14 +61,12 @@ impl Ledger {
     pub(crate) fn would_fit(&self, octets: i64) -> Result<(), Refusal> {
         let total = self.gained.saturating_add(octets);
         if octets > 0 && total > signed(self.limits.growth) {
-            let refusal = self.too_much_growth(&format!("it would add {octets} bytes, which"));
-            return Err(refusal);
+            return Err(self.too_much_growth(&format!("it would add {octets} bytes, which")));
         }
         let result = signed(self.message).saturating_add(total);
-        if let Some(most) = self
-            .limits
-            .message
-            .filter(|&most| octets > 0 && result > signed(most))
+        if let Some(most) = self.limits.message
+            && octets > 0
+            && result > signed(most)
         {
             return Err(Refusal::lasting(
                 Reason::MessageLimit,
@@ -123,7 +110,6 @@ impl Ledger {
         u64::try_from(room).unwrap_or_default()
     }
 
-    /// Counts one retrieval.
     pub(crate) fn retrieve(&mut self) -> Result<(), Refusal> {
         if self.retrievals >= self.limits.fetches {
             return Err(self.enough_retrievals());
@@ -155,17 +141,12 @@ impl Ledger {
     /// The message was put together: what it gained may be looked at as often as the message. Content
     /// that only was decoded may not, or a mail would buy work with what it makes us decode.
     pub(crate) fn keep(&mut self) {
-        self.kept = self
-            .kept
-            .max(u64::try_from(self.gained).unwrap_or_default());
+        let gained = u64::try_from(self.gained).unwrap_or_default();
+        self.kept = self.kept.max(gained);
     }
 
-    /// Counts octets that are looked at.
-    ///
-    /// # Errors
-    /// [`Reason::TooMuchWork`] if the message would cost more than [`Limits::work`] allows, and as
-    /// [`Ledger::in_time`]; then nothing is counted. Octets that a mail can make us look at again and again must be
-    /// counted before.
+    /// Counts octets that are looked at; nothing if they are too many, or the time is over. Octets that a mail can make us
+    /// look at again and again must be counted before.
     pub(crate) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
         self.in_time()?;
         let total = self.work.saturating_add(octets as u64);
@@ -183,31 +164,23 @@ impl Ledger {
         ))
     }
 
-    /// Whether there is time left.
     pub(crate) fn in_time(&mut self) -> Result<(), Refusal> {
         let Some(end) = self.end.filter(|_| self.work >= self.next_look) else {
             return Ok(());
         };
         if Instant::now() >= end {
-            let detail = Detail::from("the work on the message did not end within ");
-            let detail = detail.naming(Setting::Deadline);
+            let detail = Detail::from("the work on the message did not end within ")
+                .naming(Setting::Deadline);
             return Err(Refusal::temporary(Reason::Deadline, detail));
         }
         self.next_look = self.work.saturating_add(BETWEEN_LOOKS);
         Ok(())
     }
 
-    /// Whether this many octets of content in content in content may be held at the same time.
-    ///
-    /// # Errors
-    /// [`Reason::TooMuchWork`] if they are more than twice the message and what was retrieved for it.
+    /// Whether this many octets of content in content in content may be held at the same time: twice the message and what
+    /// was retrieved for it.
     pub(crate) fn judge_held(&self, octets: usize) -> Result<(), Refusal> {
-        // Small messages may be nested as deep as they like.
-        const FREE: u64 = 1 << 20;
-        let most = self
-            .message
-            .saturating_add(self.retrieved)
-            .saturating_mul(2);
+        let most = self.material().saturating_mul(2);
         if octets as u64 <= most.max(FREE) {
             return Ok(());
         }
@@ -215,19 +188,18 @@ impl Ledger {
         Err(Refusal::lasting(Reason::TooMuchWork, detail))
     }
 
-    /// Octets that may be looked at, all in all.
     fn most_work(&self) -> u64 {
-        let material = self.message.saturating_add(self.retrieved);
-        let most = material
-            .saturating_add(self.kept)
-            .saturating_mul(self.limits.work);
-        most.saturating_add(self.limits.growth)
+        let most = self.material().saturating_add(self.kept);
+        most.saturating_mul(self.limits.work)
+            .saturating_add(self.limits.growth)
+    }
+
+    fn material(&self) -> u64 {
+        self.message.saturating_add(self.retrieved)
     }
 
     /// Octets that further URLs may have which a base makes absolute: they are held, and making them is work.
     pub(crate) fn room_for_urls(&self) -> usize {
-        // Small messages may have as long a base as they like.
-        const FREE: u64 = 1 << 20;
         let held = self.message.saturating_mul(2).saturating_add(FREE);
         let held = held.saturating_sub(self.urls as u64);
         let work = self.most_work().saturating_sub(self.work);
@@ -243,13 +215,9 @@ impl Ledger {
 
     /// Octets of `data:` URLs in style sheets that stand in no document: each holds those in it once more.
     pub(crate) fn room_for_nested(&self) -> usize {
-        // Small messages may nest as they like.
-        const FREE: u64 = 1 << 20;
-        let held = self.message.saturating_add(self.retrieved).max(FREE);
-        usize::try_from(held).unwrap_or(usize::MAX)
+        usize::try_from(self.material().max(FREE)).unwrap_or(usize::MAX)
     }
 
-    /// URLs of so many octets are held from now on.
     pub(crate) fn hold_urls(&mut self, octets: usize) {
         self.urls = self.urls.saturating_add(octets);
     }

@@ -189,7 +189,7 @@ mod error;
 #[cfg_attr(not(unix), allow(dead_code))]
 #[allow(unreachable_pub)]
 mod expand;
-#[allow(unreachable_pub)]
+#[allow(missing_docs, unreachable_pub)]
 mod external_body;
 // Archives, a cache in front of servers, and servers of stores are the program's.
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]

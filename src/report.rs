@@ -44,7 +44,6 @@ pub enum Kind {
 
 impl Kind {
     /// The word used in reports.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ExternalBody => "external-body",
@@ -134,7 +133,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// The word used in reports.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Expanded => "expanded",
@@ -153,7 +151,6 @@ impl Outcome {
     }
 
     /// The same of a run that writes nothing.
-    #[must_use]
     pub fn would(self) -> Self {
         match self {
             Self::Expanded => Self::WouldExpand,
@@ -375,13 +372,11 @@ pub struct Report {
 
 impl Report {
     /// Links that changed, over all documents.
-    #[must_use]
     pub fn links(&self) -> u64 {
         self.rows.iter().filter_map(|row| row.links).sum()
     }
 
     /// The report of a run that writes nothing: what was left only because nothing is retrieved would be retrieved.
-    #[must_use]
     pub(crate) fn would(mut self) -> Self {
         for row in &mut self.rows {
             match row.reason {
@@ -396,25 +391,21 @@ impl Report {
     }
 
     /// References whose content was put in, and trackers that were blanked.
-    #[must_use]
     pub fn expanded(&self) -> usize {
         self.count(Outcome::Expanded) + self.count(Outcome::Blanked)
     }
 
     /// Attachments that were moved into a store.
-    #[must_use]
     pub fn detached(&self) -> usize {
         self.count(Outcome::Detached)
     }
 
     /// Attachments that came back from a store.
-    #[must_use]
     pub fn restored(&self) -> usize {
         self.count(Outcome::Restored)
     }
 
     /// References that were left, documents not counted.
-    #[must_use]
     pub fn left(&self) -> usize {
         self.rows
             .iter()

@@ -19,7 +19,6 @@ pub struct Span {
 
 impl Span {
     /// The span `start..end`; an `end` before `start` gives the empty span at `start`.
-    #[must_use]
     pub fn new(start: usize, end: usize) -> Self {
         Self {
             start,
@@ -28,37 +27,31 @@ impl Span {
     }
 
     /// The empty span at `at`: the place of an insertion.
-    #[must_use]
     pub fn empty_at(at: usize) -> Self {
         Self { start: at, end: at }
     }
 
     /// Number of bytes.
-    #[must_use]
     pub fn len(self) -> usize {
         self.end.saturating_sub(self.start)
     }
 
     /// Whether the span covers no byte.
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
     /// The bytes under this span; empty if the span does not lie within `original`.
-    #[must_use]
     pub fn of(self, original: &[u8]) -> &[u8] {
         original.get(self.start..self.end).unwrap_or_default()
     }
 
     /// Whether `inner` lies within this span.
-    #[must_use]
     pub fn contains(self, inner: Self) -> bool {
         self.start <= inner.start && inner.end <= self.end
     }
 
     /// The same span seen from an original that has `by` more bytes in front.
-    #[must_use]
     pub fn shifted(self, by: usize) -> Self {
         Self {
             start: self.start + by,
@@ -79,7 +72,6 @@ pub enum Newline {
 
 impl Newline {
     /// The terminator's bytes.
-    #[must_use]
     pub fn bytes(self) -> &'static [u8] {
         match self {
             Self::Lf => b"\n",
@@ -89,7 +81,6 @@ impl Newline {
 
     /// The terminator of the first line of `bytes`: what a message uses where it must be asked
     /// for one. Bytes without any line end count as [`Newline::Lf`].
-    #[must_use]
     pub fn of_first_line(bytes: &[u8]) -> Self {
         match memchr(b'\n', bytes) {
             Some(at) if at > 0 && bytes[at - 1] == b'\r' => Self::CrLf,
@@ -98,7 +89,6 @@ impl Newline {
     }
 
     /// The other terminator.
-    #[must_use]
     pub fn other(self) -> Self {
         match self {
             Self::Lf => Self::CrLf,
@@ -107,7 +97,6 @@ impl Newline {
     }
 
     /// Whether it ends every line of `bytes`; the last line may have no end.
-    #[must_use]
     pub fn is_throughout(self, bytes: &[u8]) -> bool {
         let is_crlf = |at: usize| at > 0 && bytes.get(at - 1) == Some(&b'\r');
         memchr::memchr_iter(b'\n', bytes).all(|at| is_crlf(at) == (self == Self::CrLf))
@@ -134,7 +123,6 @@ pub struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// The lines of `within`; spans count from the start of `original`.
-    #[must_use]
     pub fn new(original: &'a [u8], within: Span) -> Self {
         let end = within.end.min(original.len());
         Self {

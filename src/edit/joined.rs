@@ -9,7 +9,6 @@ impl Edits {
     /// These edits, then `next`, which are edits of the output: together edits of the original.
     ///
     /// Nothing long is copied.
-    #[must_use]
     pub(crate) fn then(self, original_length: usize, next: Self) -> Self {
         if self.is_empty() {
             return next;

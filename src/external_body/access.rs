@@ -13,8 +13,6 @@ use crate::mime::media_type::Lookup;
 use crate::report::{Reason, Refusal};
 
 impl<'a> Reader<'a, '_> {
-    /// What the parameters of a `message/external-body` refer to. `phantom_id` is the phantom header's
-    /// Content-ID.
     pub(super) fn target(
         &self,
         media_type: &MediaType<'a>,
@@ -64,7 +62,6 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// The access type as written; empty if there is none.
 pub(super) fn name_of(media_type: &MediaType<'_>) -> String {
     media_type
         .parameter("access-type")

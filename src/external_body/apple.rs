@@ -16,11 +16,9 @@ use crate::mime::header::SectionEnd;
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::Span;
 
-/// The field that says how long the body was.
 pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
 impl<'a> Reader<'a, '_> {
-    /// Reads a part; none if its content is in it, or if the message does not lie in a folder of Mail.
     pub(super) fn apple(&self) -> Option<ExternalBody<'a>> {
         let Self {
             tree,
@@ -66,7 +64,6 @@ fn is_empty(tree: &Tree<'_>, part: PartId) -> bool {
 }
 
 /// Where a close delimiter without its last `-` stands at the end of the last part of a multipart.
-#[must_use]
 pub fn torn_delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
     let above = tree.part(tree.part(part).parent?);
     let Content::Multipart(multipart) = &above.content else {

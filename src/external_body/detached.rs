@@ -27,12 +27,9 @@ use crate::mime::{Content, Field, Fields, Header, MediaType, TransferEncoding};
 use crate::report::Refusal;
 use crate::span::{Lines, Span};
 
-/// The field that names where the content is.
 pub const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
-/// The field that says what was done to the part.
 pub const ALTERED_FIELD: &str = "X-Mozilla-Altered";
 const CLOUD_FIELD: &str = "X-Mozilla-Cloud-Part";
-/// The fields that make a part refer elsewhere.
 const REFERENCE_FIELDS: [&str; 3] = [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD];
 const DELETED_ESSENCE: &str = "text/x-moz-deleted";
 
@@ -42,8 +39,7 @@ pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The o
 /// Octets of a note, at most. The longest that is known has about a hundred.
 const LONGEST_NOTE: usize = 2 << 10;
 
-/// Whether a field makes a part refer elsewhere. Content that was put in must have none.
-#[must_use]
+/// Content that was put in must have none.
 pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
     REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
 }
@@ -63,7 +59,6 @@ pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
 }
 
 impl<'a> Reader<'a, '_> {
-    /// Reads a part whose type is not that of a reference; none if its fields refer to nothing either.
     pub(super) fn thunderbird(&self) -> Option<ExternalBody<'a>> {
         let own = self.tree.fields(self.part);
         let is_named = REFERENCE_FIELDS
@@ -127,7 +122,6 @@ impl<'a> Reader<'a, '_> {
         target
     }
 
-    /// The part gets back the header it had, if that is all in its body.
     fn detached(
         &self,
         target: Result<Referent<'a>, Refusal>,
@@ -318,8 +312,7 @@ fn first_word(value: &[u8]) -> &[u8] {
     value.get(..end).unwrap_or_default().trim_ascii()
 }
 
-/// The URL of a field that holds nothing else. Blanks in it are part of a file's name: some programs do
-/// not escape them. Line ends with the blanks behind them are folds.
+/// Blanks in a URL are part of a file's name: some programs do not escape them. Line ends with the blanks behind them are folds.
 fn url_of_field(value: &[u8]) -> Result<Referent<'_>, Refusal> {
     let value = value.trim_ascii();
     if !value.iter().any(u8::is_ascii_whitespace) {
@@ -337,12 +330,11 @@ fn url_of_field(value: &[u8]) -> Result<Referent<'_>, Refusal> {
     read_url(Cow::Owned(url))
 }
 
-/// The value of an `X-Mozilla-Cloud-Part` field behind its first word, taken apart: the URL, and what
-/// stands behind it.
+/// The URL in the value of an `X-Mozilla-Cloud-Part` field, and what stands behind it.
 ///
-/// The URL of `cloudFile; url=URL; provider=...` is not quoted and may hold `;` itself: it ends where a
-/// parameter begins that programs are known to write behind it. Thunderbird puts a blank in front of
-/// each; those that put none put none in front of `url` either.
+/// The URL of `cloudFile; url=URL; provider=...` is not quoted and may hold `;` itself: it ends where a parameter begins that
+/// programs are known to write behind it. Thunderbird puts a blank in front of each; those that put none put none in front of
+/// `url` either.
 fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     const BEHIND: [&[u8]; 6] = [b"provider", b"file", b"name", b"data", b"size", b"mime"];
     const LONGEST: usize = BEHIND[0].len();

@@ -11,18 +11,14 @@ use crate::span::{Newline, Span};
 
 /// Whether a field of a part's header goes with the content when that is detached: every field of a body part; of
 /// a message the `Content-*` fields, those apart that tell the length of the whole body.
-#[must_use]
 pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }
 
-/// What ends the lines of a part's header.
-#[must_use]
 pub fn newline_of(tree: &Tree<'_>, part: PartId) -> Newline {
     Newline::of_first_line(tree.part(part).separator.of(tree.original))
 }
 
-/// What a part says of having been detached.
 pub(super) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
     let fields = match body.form {
         Form::ExternalBody => &body.phantom.fields,
@@ -124,7 +120,6 @@ pub fn restored(
     Ok(edits)
 }
 
-/// The fields that come back, in their order.
 fn returning(
     tree: &Tree<'_>,
     body: &ExternalBody<'_>,

@@ -62,7 +62,6 @@ impl Follow {
     ];
 
     /// The word of `--follow`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Thunderbird => "thunderbird",
@@ -106,13 +105,11 @@ impl Default for Followed {
 
 impl Followed {
     /// No form.
-    #[must_use]
     pub fn none() -> Self {
         Self(0)
     }
 
     /// Every form.
-    #[must_use]
     pub fn all() -> Self {
         Follow::ALL.into_iter().fold(Self::none(), Self::with)
     }
@@ -130,7 +127,6 @@ impl Followed {
     }
 
     /// Whether this form is among them.
-    #[must_use]
     pub fn contains(self, form: Follow) -> bool {
         self.0 & form.bit() != 0
     }

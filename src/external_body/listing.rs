@@ -25,7 +25,6 @@ const LONGEST_NAME: usize = 100;
 /// The edit of `after` that makes its text name what is detached there; none if there is nothing to do. `before` is what
 /// it was made of: its text is embody's only if it names what was detached there. Where there is no text, one is put in
 /// only if it is `new`.
-#[must_use]
 pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: bool) -> Option<Edit> {
     let written = written(after, reading);
     let Some(part) = listing(before) else {
@@ -47,8 +46,6 @@ pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: boo
     }
 }
 
-/// The part that says it is the text, if there is one.
-#[must_use]
 pub fn listing(tree: &Tree<'_>) -> Option<PartId> {
     let children = tree.root().children.iter().rev().copied();
     children.into_iter().find(|&part| {
@@ -141,7 +138,6 @@ pub(super) fn name_of(original: &[u8], fields: &Fields) -> Option<String> {
     named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"))
 }
 
-/// The lines about one attachment: its name and size, and where it is.
 fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
     let Ok(Referent::Url(url)) = &body.target else {
         return String::new();

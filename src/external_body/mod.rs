@@ -1,18 +1,13 @@
-//! Parts that refer to their content → [`ExternalBody`].
+//! Parts that refer to their content → [`ExternalBody`]: what a part refers to, and what is declared of the content. Nothing is
+//! resolved, allowed or retrieved here; a reference that cannot be followed is a [`Refusal`](crate::report::Refusal).
 //!
-//! `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873), and other forms, which programs write
-//! and no document describes: attachments that Thunderbird detached, enclosures of its feed reader, files
-//! it left in a cloud, the shortcuts that Exchange writes ([`Form`]), what Mailman took out of mails, what Apple's Mail
-//! keeps beside them, and what programs of today leave in clouds.
-//!
-//! Reads what a part refers to and what is declared of the content. Nothing is resolved, allowed or
-//! retrieved here; a reference that cannot be followed is an [`Refusal`](crate::report::Refusal).
+//! `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873), and other [forms](Form), which programs write and no document
+//! describes.
 //!
 //! Deviations from the documents, because mail has them:
 //! * the URL parameter may be unquoted, continued or encoded (RFC 2231), in `<>`, or start with `URL:`;
 //! * all white space in it is removed (RFC 2017 §3.1 speaks of blanks between words);
-//! * LOCAL-FILE names must be absolute: a relative one depended on the sender's directory, and `~`
-//!   on the sender's account.
+//! * LOCAL-FILE names must be absolute: a relative one depended on the sender's directory, and `~` on the sender's account.
 
 mod access;
 mod apple;

@@ -7,6 +7,7 @@
 //! A note may come from a stranger: a field that is not exactly as it is written here is none, and the numbers in it are
 //! bounded.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use percent_encoding::{AsciiSet, percent_decode, percent_encode};
@@ -18,46 +19,42 @@ use crate::mime::header::{Field, Header, has_control_character};
 use crate::mime::transfer::with_newlines;
 use crate::span::{Newline, Span};
 
-/// The name of the field.
 pub const NOTE_FIELD: &str = "X-Embody-Detached";
 
-/// The longest field that is written, in octets: Sendmail and Postfix cut longer ones off, and do not say so.
+/// Octets: Sendmail and Postfix cut longer fields off, and do not say so.
 pub const LONGEST_FIELD: usize = 900;
 
 /// Fields whose places can be said, at most.
 const MOST_PLACES: usize = 64;
 
+/// What a field may say, each once.
+const WORDS: [&str; 9] = [
+    "sha256", "size", "encoding", "line", "newline", "tail", "cte", "md5", "at",
+];
+
 const ENCODING_FIELD: &str = "Content-Transfer-Encoding";
 
-/// The characters that are escaped in an encoded field, `%` and `;` among them.
 const ESCAPED: AsciiSet = all_but(b"-._:");
 
 /// The Content-Transfer-Encoding field in its usual spelling, without its line end; none for what needs no field.
-#[must_use]
 pub fn usual_encoding_field(manner: Manner) -> Option<Vec<u8>> {
     let field = || format!("{ENCODING_FIELD}: {}", word_of(manner)).into_bytes();
     (!matches!(manner, Manner::Identity { .. })).then(field)
 }
 
-/// What a part says of having been detached by embody.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// No note.
     None,
-    /// A note field that cannot be read.
     Unreadable,
-    /// A note.
     Note(Box<Note>),
 }
 
-/// What a note says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
     /// SHA-256 of the content's octets, in 64 lower-case hexadecimal digits.
     pub sha256: String,
     /// How many octets the content has, where nothing else of the part says it.
     pub size: Option<usize>,
-    /// How the body was written.
     pub wording: Wording,
     /// The octets of its Content-Transfer-Encoding field without the last line end; none if it had no such field.
     pub encoding: Option<Vec<u8>>,
@@ -71,73 +68,60 @@ pub struct Note {
 impl Note {
     /// Reads a field's value. `newline` is what ends the lines of the part's header: those of plain text end so
     /// unless the note says something else.
-    #[must_use]
     pub fn read(value: &[u8], newline: Newline) -> Option<Self> {
         let text = std::str::from_utf8(value)
             .ok()
             .filter(|text| text.len() < 2 * LONGEST_FIELD)?;
-        let (mut sha256, mut manner, mut line, mut ending) = (None, None, None, None);
-        let (mut tail, mut encoding, mut digest, mut places) = (None, None, None, None);
-        let mut size = None;
+        let mut said: HashMap<&str, &str> = HashMap::new();
         for parameter in text.split(';') {
             let (name, value) = parameter.trim().split_once('=')?;
-            let slot = match name {
-                "sha256" => &mut sha256,
-                "size" => &mut size,
-                "encoding" => &mut manner,
-                "line" => &mut line,
-                "newline" => &mut ending,
-                "tail" => &mut tail,
-                "cte" => &mut encoding,
-                "md5" => &mut digest,
-                "at" => &mut places,
-                // A later embody may write more, which this one does not know how to bring back.
-                _ => return None,
-            };
-            if slot.replace(value).is_some() {
+            // A later embody may write more, which this one does not know how to bring back.
+            if !WORDS.contains(&name) || said.insert(name, value).is_some() {
                 return None;
             }
         }
-        let manner = match (manner?, line) {
+        let said = |name| said.get(name).copied();
+        let manner = match (said("encoding")?, said("line")) {
             ("base64", Some(line)) => Manner::Base64 {
                 line: number(line, LONGEST_LINE)?,
             },
             ("quoted-printable", None) => Manner::QuotedPrintable,
             ("identity", None) => Manner::Identity {
-                keeps_line_ends: ending.is_some(),
+                keeps_line_ends: said("newline").is_some(),
             },
             _ => return None,
         };
         let wording = Wording {
             manner,
-            newline: match ending {
+            newline: match said("newline") {
                 None => newline,
                 Some("lf") => Newline::Lf,
                 Some("crlf") => Newline::CrLf,
                 Some(_) => return None,
             },
-            tail: tail.map_or(Some(0), |tail| number(tail, LONGEST_TAIL))?,
+            tail: said("tail").map_or(Some(0), |tail| number(tail, LONGEST_TAIL))?,
         };
+        let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+        let is_digest = |digits: &&str| digits.len() == 64 && digits.bytes().all(is_digit);
         Some(Self {
-            sha256: sha256.filter(|digits| is_digest(digits))?.to_owned(),
-            size: match size {
+            sha256: said("sha256").filter(is_digest)?.to_owned(),
+            size: match said("size") {
                 None => None,
                 Some(size) => Some(number(size, usize::MAX)?),
             },
+            encoding: read_encoding(said("cte"), &wording)?,
             wording,
-            encoding: read_encoding(encoding, &wording)?,
-            digest_added: match digest {
+            digest_added: match said("md5") {
                 None => false,
                 Some("added") => true,
                 Some(_) => return None,
             },
-            places: places.map_or(Some(Vec::new()), read_places)?,
+            places: said("at").map_or(Some(Vec::new()), read_places)?,
         })
     }
 
     /// The Content-Transfer-Encoding field, its line end included; none if there was none. Lines that it was folded into
     /// end as others do.
-    #[must_use]
     pub fn encoding_field(&self, newline: Newline) -> Option<Vec<u8>> {
         let mut bytes = with_newlines(self.encoding.clone()?, newline);
         bytes.extend_from_slice(newline.bytes());
@@ -145,7 +129,6 @@ impl Note {
     }
 
     /// The field, its line ends those of the part's header; none if it would be too long.
-    #[must_use]
     pub fn field(&self, newline: Newline) -> Option<Vec<u8>> {
         let mut words = vec![format!("sha256={}", self.sha256)];
         words.extend(self.size.map(|size| format!("size={size}")));
@@ -206,11 +189,6 @@ fn word_of(manner: Manner) -> &'static str {
     }
 }
 
-fn is_digest(digits: &str) -> bool {
-    let is_lower = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
-    digits.len() == 64 && digits.bytes().all(is_lower)
-}
-
 fn number(digits: &str, most: usize) -> Option<usize> {
     let is_plain = digits.bytes().all(|digit| digit.is_ascii_digit());
     let number = digits.parse().ok().filter(|_| is_plain)?;
@@ -246,7 +224,6 @@ fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
 
 /// What a note says of the Content-Transfer-Encoding field that a part has ([`Note::encoding`]); none if it cannot be
 /// said. `newline` ends the lines of its header.
-#[must_use]
 pub fn noted_encoding_field(
     original: &[u8],
     field: Option<&Field>,
@@ -262,10 +239,8 @@ pub fn noted_encoding_field(
 }
 
 fn read_places(text: &str) -> Option<Vec<i32>> {
-    let places: Vec<i32> = text
-        .split(',')
-        .map(|place| place.parse().ok())
-        .collect::<Option<_>>()?;
+    let places = text.split(',').map(|place| place.parse().ok());
+    let places: Vec<i32> = places.collect::<Option<_>>()?;
     (places.len() <= MOST_PLACES && places.is_sorted()).then_some(places)
 }
 

@@ -6,8 +6,6 @@ use super::{access, exact};
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 
 impl<'a> ExternalBody<'a> {
-    /// Reads a part; none if it does not refer elsewhere.
-    #[must_use]
     pub fn read(tree: &Tree<'a>, part: PartId, reading: &Reading) -> Option<Self> {
         let reader = Reader {
             tree,
@@ -40,7 +38,6 @@ impl<'a> ExternalBody<'a> {
 }
 
 impl<'a> Reader<'a, '_> {
-    /// A `message/external-body` as RFC 2046 has it.
     fn document(&self, media_type: &MediaType<'a>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let phantom = Header::read(self.tree.original, entity.body, self.reading.header_limit);

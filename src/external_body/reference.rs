@@ -10,7 +10,6 @@ use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId, Tree};
 use crate::report::{HostedFile, Refusal};
 
-/// The media type of external bodies.
 pub const ESSENCE: &str = "message/external-body";
 
 /// How a part refers to its content, and so what of it stays.
@@ -43,17 +42,13 @@ pub enum Form {
 /// How parts are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
-    /// Octets of a phantom or quoted header, and of a shortcut: what is larger is not read.
+    /// Octets of a phantom or quoted header, and of a shortcut.
     pub header_limit: usize,
-    /// Notes of one message: those behind are not read.
     pub most_notes: usize,
-    /// Forms that are read although nothing but their content says that they refer elsewhere.
     pub forms: Followed,
-    /// The form that is read because of where the message lies: it means files beside the mailbox.
     pub beside: Option<Follow>,
 }
 
-/// A part that may refer to its content, while it is read.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a, 'r> {
     pub(super) tree: &'r Tree<'a>,
@@ -61,33 +56,24 @@ pub(super) struct Reader<'a, 'r> {
     pub(super) reading: &'r Reading,
 }
 
-/// One part that refers to its content.
 #[derive(Clone, Debug)]
 pub struct ExternalBody<'a> {
-    /// The part that holds the reference.
     pub part: PartId,
-    /// How it refers.
     pub form: Form,
-    /// The access type as written; empty if there is none.
     pub access_type: String,
-    /// What is referred to, or why that cannot be said.
     pub target: Result<Referent<'a>, Refusal>,
     /// The phantom header: the fields the content would have. For a detached part those that it quotes,
     /// or its own Content-Type if that describes the content.
     pub phantom: Header,
-    /// The phantom header's Content-Type, if it has one.
     pub declared: Option<MediaType<'a>>,
     /// The phantom header's Content-MD5 value (RFC 1864), without comments around it.
     pub content_md5: Option<&'a [u8]>,
     /// The phantom header's Content-ID without `<>`; tells rivals from others.
     pub content_id: Option<String>,
-    /// The `size` parameter, in octets.
     pub size: Option<u64>,
-    /// The `expiration` parameter, as written.
     pub expiration: Option<String>,
     /// The file's name, if no header field has it.
     pub file_name: Option<String>,
-    /// Whether embody detached the part, and how it was.
     pub claim: Claim,
     /// Of what Mailman took out: its note. Several may stand in one part.
     pub scrubbed: Option<Scrubbed>,
@@ -95,14 +81,11 @@ pub struct ExternalBody<'a> {
     pub hosted: Option<Box<HostedFile>>,
 }
 
-/// What an external body refers to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Referent<'a> {
     /// A `data:` URL, as it stands in the parameter: folds and blanks still in it.
     Data(Cow<'a, [u8]>),
-    /// A part of the same message.
     ContentId {
-        /// The Content-ID, without `<>`.
         content_id: String,
         /// The Message-ID that a `mid:` URL names besides (RFC 2392).
         message_id: Option<String>,
@@ -119,7 +102,6 @@ pub enum Referent<'a> {
 }
 
 impl<'a> ExternalBody<'a> {
-    /// A reference with what its phantom header declares.
     pub(super) fn with(
         original: &'a [u8],
         part: PartId,
@@ -149,7 +131,6 @@ impl<'a> ExternalBody<'a> {
     }
 
     /// The form by which it is followed or not; none for what the documents describe, and for what embody detached.
-    #[must_use]
     pub fn follow(&self) -> Option<Follow> {
         match self.form {
             _ if self.claim != Claim::None => None,
@@ -168,20 +149,16 @@ impl<'a> ExternalBody<'a> {
     }
 
     /// Whether the part that holds it is content itself.
-    #[must_use]
     pub fn stands_in_text(&self) -> bool {
         matches!(self.form, Form::Scrubbed | Form::Hosted(_))
     }
 
     /// Whether the phantom header's Content-Transfer-Encoding is that of the octets where they are
     /// kept (RFC 2046 §5.2.3). URLs have none, and Thunderbird decodes what it saves.
-    #[must_use]
     pub fn describes_stored_octets(&self) -> bool {
         self.form == Form::ExternalBody && !self.access_type.eq_ignore_ascii_case("url")
     }
 
-    /// The note of a part that embody detached.
-    #[must_use]
     pub fn note(&self) -> Option<&Note> {
         match &self.claim {
             Claim::Note(note) => Some(note),
@@ -190,13 +167,11 @@ impl<'a> ExternalBody<'a> {
     }
 
     /// Whether the part's header describes a page about the content, so that nothing declares the content.
-    #[must_use]
     pub fn is_page_about_it(&self) -> bool {
         self.form == Form::CloudFile && self.declared.is_none()
     }
 
     /// The suffix that the part's file name has in addition: `Report.docx.url`, `Report.docx.html`.
-    #[must_use]
     pub fn suffix(&self) -> Option<&'static str> {
         match self.form {
             Form::Shortcut | Form::AttachedShortcut => Some(".url"),
@@ -217,15 +192,13 @@ pub(super) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
     Some(number.unwrap_or(u64::MAX))
 }
 
-/// A size in words; the largest number stands for a size that no number says.
-#[must_use]
+/// The largest number stands for a size that no number says.
 pub fn size_in_words(octets: u64) -> String {
     let more = if octets == u64::MAX { " or more" } else { "" };
     format!("{octets} bytes{more}")
 }
 
 /// A Content-ID or Message-ID value without its `<>`, comments in front, and white space.
-#[must_use]
 pub fn identifier(value: &[u8]) -> String {
     let text: String = with_octets_escaped(value)
         .chars()

@@ -19,7 +19,6 @@ impl Scheme {
     pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Ftp, Self::File];
 
     /// The name, lower case, without the colon.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -30,7 +29,6 @@ impl Scheme {
     }
 
     /// The scheme of that name, case-blind.
-    #[must_use]
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -48,7 +46,6 @@ impl Scheme {
     }
 
     /// The port the scheme uses unless its URL says otherwise; none for files.
-    #[must_use]
     pub fn default_port(self) -> Option<u16> {
         match self {
             Self::Http => Some(80),

@@ -35,7 +35,6 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// An attached file, with `--follow shortcuts`.
     pub(super) fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
         let is_shortcut = ESSENCES.contains(&self.tree.part(self.part).essence.as_str());
         let is_read = is_shortcut && self.reading.forms.contains(Follow::Shortcuts);

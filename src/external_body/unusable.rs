@@ -1,5 +1,6 @@
 //! Why a reference cannot be followed, whatever the policy.
 
+use super::{ExternalBody, Reading};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 pub(super) fn missing_url() -> Refusal {
@@ -26,7 +27,7 @@ pub(super) fn bad_value(what: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::BadUrl, what)
 }
 
-/// The part is base64 or quoted-printable encoded (RFC 2046 §5.2.3 forbids that).
+/// RFC 2046 §5.2.3.
 pub(super) fn encoded() -> Refusal {
     let detail = "the part has a Content-Transfer-Encoding that RFC 2046 forbids for it";
     Refusal::lasting(Reason::EncodedReference, detail)
@@ -37,9 +38,14 @@ pub(super) fn deleted() -> Refusal {
     Refusal::lasting(Reason::Deleted, detail)
 }
 
-pub(super) fn too_many_notes() -> Refusal {
-    let detail = Detail::from("it and the notes behind it are more than ").naming(Setting::Parts);
-    Refusal::lasting(Reason::TooManyParts, detail)
+/// Of more notes than are read, one stays to say so.
+pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
+    bodies.truncate(reading.most_notes.saturating_add(1));
+    if let Some(last) = bodies.get_mut(reading.most_notes) {
+        let detail =
+            Detail::from("it and the notes behind it are more than ").naming(Setting::Parts);
+        last.target = Err(Refusal::lasting(Reason::TooManyParts, detail));
+    }
 }
 
 /// The part holds more than a note, which would be lost.

@@ -14,11 +14,6 @@ use crate::report::Refusal;
 /// hold it several times.
 const LONGEST: usize = 64 << 10;
 
-/// Reads a URL as it stands in a parameter or a field.
-///
-/// # Errors
-/// [`Reason::MissingUrl`](crate::report::Reason::MissingUrl) when nothing is left without the white space, and
-/// [`Reason::BadUrl`](crate::report::Reason::BadUrl) for octets that no URL may have, or too many of them.
 pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
     if starts_with_scheme(&value, b"data:") {
         return Ok(Referent::Data(unwrap_data(value)));

@@ -11,13 +11,10 @@ pub struct Bases {
     /// The bases of the part last asked for and of the entities around it, the outermost first. All of a message would
     /// be many times the message: ten thousand parts may each be relative to one long base.
     chain: Vec<(PartId, Option<Rc<Base>>)>,
-    /// The base that holds around the message itself.
     around: Option<Rc<Base>>,
 }
 
 impl Bases {
-    /// The bases of content that is to be put where `around` holds.
-    #[must_use]
     pub fn within(around: Option<Rc<Base>>) -> Self {
         Self {
             chain: Vec::new(),
@@ -25,8 +22,6 @@ impl Bases {
         }
     }
 
-    /// The base that holds for a part: its own Content-Base or Content-Location, else that of what
-    /// it stands in, outwards (the draft, 5.1.2 and 5.1.3).
     pub fn of(&mut self, tree: &Tree<'_>, part: PartId) -> Option<Rc<Base>> {
         let mut wanted: Vec<PartId> = std::iter::once(part).chain(tree.ancestors(part)).collect();
         wanted.reverse();

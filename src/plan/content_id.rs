@@ -117,7 +117,6 @@ impl ContentIds {
         Ok(bearer)
     }
 
-    /// The part of that message which bears the id, other than `part`; none if there is none.
     fn bearer(
         &self,
         message: PartId,

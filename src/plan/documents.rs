@@ -46,11 +46,9 @@ pub(crate) const RELATED: &str = "multipart/related";
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) content_id: String,
-    /// Whether the part has none yet.
     pub(crate) is_made: bool,
 }
 
-/// How many parts bear each Content-ID, by the message that they belong to.
 type Bearers = HashMap<(PartId, String), usize>;
 
 /// What was decided about a document, its edits, and a remark on its Content-MD5, if it has one.
@@ -69,7 +67,6 @@ pub(crate) struct Documents<'p> {
     located: HashMap<String, HashMap<PartId, PartId>>,
     /// Bytes of these locations: one long base may stand above ten thousand relative ones.
     held: usize,
-    /// How many parts of one message bear one Content-ID; made when it is first asked for.
     bearers: Option<Bearers>,
     /// The Content-ID of every part that a link means: reading or making one for each link would
     /// cost the part's size times their number.
@@ -207,7 +204,6 @@ impl<'p> Documents<'p> {
         }
     }
 
-    /// With line ends where a body that has lines would get too long ones.
     fn lines_kept(
         &self,
         document: &Document<'_>,

@@ -7,7 +7,6 @@ use crate::policy::attachments::plain;
 use crate::policy::resolver::is_question;
 use crate::report::{HostedFile, Kind, Outcome, Refusal, Row};
 
-/// One reference and what to do with it.
 #[derive(Clone, Debug)]
 pub struct Item<'a> {
     pub body: ExternalBody<'a>,
@@ -22,17 +21,12 @@ pub struct Item<'a> {
 pub enum Step {
     Decode,
     Copy(PartId),
-    /// Retrieve this URL (absolute, mapped); asking for the declared type.
     Retrieve {
-        /// The URL to give to [`Fetch`](crate::fetch::Fetch).
         url: String,
         accept: Option<String>,
     },
-    /// Read a file beside the mailbox.
     Read {
-        /// The folder that [`Referent::Beside`](crate::external_body::Referent::Beside) names.
         folder: String,
-        /// What the mail calls the file.
         name: Option<String>,
     },
     Leave(Refusal),
@@ -40,7 +34,6 @@ pub enum Step {
 
 impl Item<'_> {
     /// Its row if the content can be had; of a retrieval, until a server was asked, that it would be.
-    #[must_use]
     pub fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
         match &self.step {
@@ -75,7 +68,6 @@ impl Item<'_> {
         row
     }
 
-    /// Says in the detail what the mail claims of a file that a cloud keeps.
     pub fn tell_claim(&self, row: &mut Row) {
         if let Some(hosted) = &self.body.hosted {
             row.remark(&in_words(hosted, self.body.size));

@@ -1,9 +1,6 @@
-//! Tree + Policy → [`Plan`]: what would be done with every reference, and why not with the others;
-//! [`documents`] has the links.
+//! Tree + Policy → [`Plan`]: what would be done with every reference, and why not with the others; [`documents`] has the links.
 //!
-//! No I/O. The plan cannot know whether a retrieval will succeed or what it will bring;
-//! [`expand`](crate::expand) finds out. A link may mean content that a reference brings, so links are looked at
-//! in the message as the references have left it.
+//! No I/O. A link may mean content that a reference brings, so links are looked at in the message as the references have left it.
 
 mod bases;
 mod content_id;

@@ -4,7 +4,6 @@ use crate::mime::{Content, Limit, PartId, Tree};
 use crate::report::{Detail, Reason, Refusal, Setting};
 use crate::span::Span;
 
-/// In words, with the number of the part.
 #[cfg(feature = "cli")]
 pub fn opaque_details(tree: &Tree<'_>) -> impl Iterator<Item = Detail> {
     opaque_parts(tree).map(|(id, _, refusal)| {

@@ -4,8 +4,6 @@ use crate::mime::{PartId, Tree};
 use crate::policy::{Policy, Protected};
 use crate::report::{Reason, Refusal};
 
-/// Why a part may not be touched, whatever the policy says of its URL.
-#[must_use]
 pub fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refusal> {
     tree.ancestors(part).find_map(|above| {
         let essence = tree.part(above).essence.as_str();

@@ -24,7 +24,6 @@ impl<'a> Plan<'a> {
     /// Plans the references of one message, or of content that is to be put into one; `reading` says which forms there are.
     /// `around` is the base that holds where the content is put. `room` bounds the bytes of the URLs that a base makes
     /// absolute.
-    #[must_use]
     pub fn of_references(
         tree: &Tree<'a>,
         policy: &Policy,
@@ -121,7 +120,6 @@ impl Planner<'_> {
         (body.claim == Claim::Unreadable).then(|| Refusal::lasting(Reason::BadNote, detail))
     }
 
-    /// The URL to show, and what to do with it.
     fn step(&mut self, body: &ExternalBody<'_>) -> (Option<String>, Result<Step, Refusal>) {
         let (shown, step) = match &body.target {
             // What is no file for anybody may be one for whom the user named.
@@ -236,7 +234,7 @@ fn ask_resolver(policy: &Policy, body: &ExternalBody<'_>) -> Option<Step> {
     Some(Step::Retrieve { url, accept: None })
 }
 
-/// The type to ask for. Servers guess that of what Mailman stored.
+/// Servers guess the type of what Mailman stored.
 fn accepted(body: &ExternalBody<'_>) -> Option<String> {
     let declared = body.declared.as_ref();
     let declared = declared.filter(|_| body.form != Form::Scrubbed);

@@ -70,7 +70,6 @@ fn offers_one_of_many(tree: &Tree<'_>, part: PartId) -> bool {
     alternative.essence == "multipart/alternative" && alternative.children.iter().all(is_external)
 }
 
-/// The order in which rivals are tried: the surest and nearest first.
 fn usefulness(item: &Item<'_>) -> u8 {
     match &item.step {
         Step::Copy(_) => 0,

@@ -28,19 +28,16 @@ macro_rules! reasons {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The stable kebab-case word.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
             /// What it means, as a sentence without a full stop.
-            #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning,)* }
             }
 
             /// The setting that would have allowed it; none where none would.
-            #[must_use]
             pub fn remedy(self) -> Option<Setting> {
                 match self { $(Self::$variant => remedy!($remedy),)* }
             }
@@ -140,7 +137,6 @@ reasons! {
 
 impl Reason {
     /// Whether a limit of the message was reached: a later run may do what was left.
-    #[must_use]
     pub fn is_bound(self) -> bool {
         matches!(
             self,

@@ -23,36 +23,25 @@ use crate::mime::Fields;
 use crate::mime::header::unfold;
 use crate::span::{Lines, Span};
 
-/// What stands in the body of a message, in order. Blank lines between are of no piece.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EudoraPiece {
-    /// Text.
     Text(EudoraText),
-    /// The name of a file.
     Note(EudoraNote),
 }
 
-/// A text, and how it is marked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EudoraText {
-    /// The octets of the text, and nothing of what marks it.
     pub span: Span,
-    /// None for plain text.
     pub wrapper: Option<Wrapper>,
     /// The charset that the comment of the Mac names, as it is written.
     pub charset: Option<Span>,
-    /// The base that it names; it may be empty.
     pub base: Option<Span>,
 }
 
-/// What text is marked as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wrapper {
-    /// `<x-html>`.
     Html,
-    /// `<x-rich>`: text/enriched.
     Rich,
-    /// `<x-flowed>`: text/plain with format=flowed.
     Flowed,
 }
 
@@ -63,8 +52,6 @@ impl Wrapper {
         (Self::Flowed, b"<x-flowed>", b"</x-flowed>"),
     ];
 
-    /// The type of the text.
-    #[must_use]
     pub fn essence(self) -> &'static str {
         match self {
             Self::Html => "text/html",
@@ -74,7 +61,6 @@ impl Wrapper {
     }
 }
 
-/// The name of a file that holds a part of the message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EudoraNote {
     /// The line, with its end, and with the empty one in front of it that Windows writes; empty where it stands in a header
@@ -82,7 +68,6 @@ pub struct EudoraNote {
     pub whole: Span,
     /// The last component of the path, decoded. It need not be the name of a file.
     pub name: String,
-    /// Whether it is a part of a multipart/related.
     pub is_embedded: bool,
     /// Type and creator of a file of the Mac.
     pub macintosh: Option<[u8; 4]>,
@@ -91,7 +76,6 @@ pub struct EudoraNote {
 }
 
 /// The pieces of a body: so many notes and marked texts at most, behind which all is text; and whether there are as many.
-#[must_use]
 pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
     let mut pieces = Vec::new();
     let mut lines = Lines::new(original, body).peekable();
@@ -171,8 +155,6 @@ fn opened(line: &[u8]) -> Option<(Wrapper, &'static [u8], &'static [u8])> {
 }
 
 impl EudoraText {
-    /// Text that is not marked.
-    #[must_use]
     pub fn plain(span: Span) -> Self {
         Self {
             span,
@@ -211,7 +193,6 @@ impl EudoraText {
 }
 
 impl EudoraNote {
-    /// The note that a line is, without its end.
     fn of_line(line: &[u8]) -> Option<Self> {
         const LABELS: [&[u8]; 3] = [b"attachment converted:", b"embedded content:", b"related:"];
         let label = |label: &&[u8]| {
@@ -244,7 +225,6 @@ impl EudoraNote {
     }
 
     /// The files that the header of a mail names which was written in Eudora: what came from elsewhere has a Received field.
-    #[must_use]
     pub fn of_header(original: &[u8], fields: &Fields, most: usize) -> Vec<Self> {
         if fields.first(original, "Received").is_some() {
             return Vec::new();
@@ -350,7 +330,6 @@ fn related(value: &[u8]) -> Option<EudoraNote> {
     })
 }
 
-/// The second and the third of four numbers.
 fn hashes(numbers: &[u8], between: u8) -> Option<(u32, u32)> {
     let mut numbers = numbers.split(|&octet| octet == between).map(hexadecimal);
     let four = (
@@ -362,7 +341,6 @@ fn hashes(numbers: &[u8], between: u8) -> Option<(u32, u32)> {
     numbers.next().is_none().then_some((four.1, four.2))
 }
 
-/// A number of eight digits.
 fn hexadecimal(digits: &[u8]) -> Option<u32> {
     let is_number = digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
@@ -371,7 +349,6 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
 
 /// The hash by which Eudora knows a Content-ID, without its brackets, or a Content-Location: that of Karp and Rabin, the octets
 /// being one number modulo a prime, and 1 more.
-#[must_use]
 pub fn hash(text: &[u8]) -> u32 {
     const PRIME: u64 = 2_147_483_629;
     let sum = text

@@ -5,8 +5,6 @@ use crate::mime::charset::WINDOWS_1252;
 /// What stands for the octets from 0x80 on in MacRoman.
 const MACINTOSH: &str = "ÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü†°¢£§•¶ß®©™´¨≠ÆØ∞±≤≥¥µ∂∑∏π∫ªºΩæø¿¡¬√ƒ≈∆«»…\u{a0}ÀÃÕŒœ–—“”‘’÷◊ÿŸ⁄€‹›ﬁﬂ‡·‚„‰ÂÊÁËÈÍÎÏÌÓÔ\u{f8ff}ÒÚÛÙıˆ˜¯˘˙˚¸˝˛ˇ";
 
-/// The text of a name.
-#[must_use]
 pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
     if let Ok(text) = std::str::from_utf8(name) {
         return text.to_owned();
@@ -26,7 +24,6 @@ pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
 }
 
 /// Whether this may be the name of a file in a folder: it leads nowhere else, and is no device of Windows.
-#[must_use]
 pub fn is_file_name(name: &str) -> bool {
     const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
     let stem = name

@@ -87,8 +87,6 @@ const MACINTOSH: &[(&[u8; 4], &str)] = &[
     (b"ZIP ", "application/zip"),
 ];
 
-/// The type of files that are named so.
-#[must_use]
 pub fn of_extension(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.')?;
     let extension = extension.to_ascii_lowercase();
@@ -96,8 +94,6 @@ pub fn of_extension(name: &str) -> Option<&'static str> {
     found.map(|(_, essence)| *essence)
 }
 
-/// The type of files that the Mac noted this of.
-#[must_use]
 pub fn of_macintosh(kind: [u8; 4]) -> Option<&'static str> {
     let found = MACINTOSH.iter().find(|(known, _)| **known == kind);
     found.map(|(_, essence)| *essence)

@@ -7,7 +7,6 @@ use super::provider::HOSTS;
 use crate::external_body::{Follow, Followed};
 use crate::link::markup::{StartTag, Token, text_of, tokens};
 
-#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Marked {
     pub follow: Follow,
     pub link: String,
@@ -57,7 +56,12 @@ pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
     tokens(document, |token| match token {
         Token::Start(tag) => reader.start(tag),
         Token::End(name) => reader.end(name),
-        Token::Text(text) => reader.text(text),
+        Token::Text(text) => {
+            if let Some((_, octets)) = &mut reader.text {
+                let room = LONGEST.saturating_sub(octets.len());
+                octets.extend(text.iter().take(room));
+            }
+        }
     });
     reader.finish_text();
     reader.close();
@@ -75,125 +79,102 @@ struct Scope {
 }
 
 /// What the text of an element is.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Said {
-    /// The name in a link; whether the link is one of a FileLink's name.
-    Link,
+    Link {
+        url: String,
+        label: Option<String>,
+        /// Whether it is the link of a FileLink's name.
+        is_name: bool,
+    },
     Size,
     Expiry,
 }
 
-struct Gathered {
-    part: Said,
-    element: &'static [u8],
-    /// The link it is in, and what it says of its name.
-    link: String,
-    label: Option<String>,
-    is_name: bool,
-    octets: Vec<u8>,
-}
-
-/// Octets of a name that are read.
+/// Octets of a text that are read.
 const LONGEST: usize = 1 << 10;
 
 struct Reader<'s> {
     quotes: usize,
     scope: Option<Scope>,
-    text: Option<Gathered>,
+    text: Option<(Said, Vec<u8>)>,
     see: &'s mut dyn FnMut(Marked),
 }
 
 impl Reader<'_> {
     fn start(&mut self, tag: StartTag<'_>) {
         let is = |name: &[u8]| tag.name.eq_ignore_ascii_case(name);
+        let value = |name| {
+            let text = text_of(&tag.value(name)?);
+            (!text.is_empty()).then_some(text)
+        };
+        let has_class = |class: &str| {
+            let value = tag.value("class").unwrap_or_default();
+            let mut words = value.split(u8::is_ascii_whitespace);
+            words.any(|word| word == class.as_bytes())
+        };
         if is(b"blockquote") {
             self.quotes += 1;
         }
         if let Some((follow, is_one, is_prefixed)) = mark_of(&tag) {
             self.finish_text();
             self.close();
-            let value = |name| tag.value(name).map(|value| text_of(&value));
             let size = value("data-size").and_then(|size| size.parse().ok());
             let is_file_link = follow == Follow::FileLink;
             let link = value("data-content-location").filter(|_| is_file_link);
+            let name = value("data-filename");
             self.scope = Some(Scope {
                 is_one,
                 name: tag.name.to_ascii_lowercase(),
                 depth: 1,
                 is_quoted: is_prefixed || self.quotes > 0,
                 file: Marked {
-                    follow,
-                    link: link.unwrap_or_default(),
-                    name: value("data-filename").filter(|name| !name.is_empty()),
                     size: size.filter(|&size| size > 0),
-                    expires: value("data-expiration").filter(|date| !date.is_empty()),
+                    expires: value("data-expiration"),
+                    ..Marked::link(follow, link.unwrap_or_default(), name)
                 },
             });
             return;
         }
-        let scope = self.scope.as_mut();
-        if let Some(scope) = scope {
+        let mut is_file_link = false;
+        if let Some(scope) = &mut self.scope {
             scope.depth += usize::from(is(&scope.name));
+            is_file_link = scope.file.follow == Follow::FileLink;
         }
-        if is(b"a") {
+        let said = if is(b"a") {
             self.finish_text();
-            if let Some(link) = tag.value("href") {
-                let label = tag.value("aria-label").map(|label| text_of(&label));
-                let link = String::from_utf8_lossy(&link).trim().to_owned();
-                let is_name = has_class(&tag, "cloudfile-name");
-                self.text = Some(Gathered {
-                    part: Said::Link,
-                    element: b"a",
-                    link,
-                    label: label.filter(|label| !label.is_empty()),
-                    is_name,
-                    octets: Vec::new(),
-                });
-            }
-        } else if is(b"span") && self.is_file_link() {
-            let part = match () {
-                () if has_class(&tag, "cloudfile-size") => Said::Size,
-                () if has_class(&tag, "cloudfile-expiry-date") => Said::Expiry,
-                () => return,
-            };
+            tag.value("href").map(|link| Said::Link {
+                url: String::from_utf8_lossy(&link).trim().to_owned(),
+                label: value("aria-label"),
+                is_name: has_class("cloudfile-name"),
+            })
+        } else if !is_file_link || !is(b"span") {
+            None
+        } else if has_class("cloudfile-size") {
+            Some(Said::Size)
+        } else {
+            has_class("cloudfile-expiry-date").then_some(Said::Expiry)
+        };
+        if let Some(said) = said {
             self.finish_text();
-            self.text = Some(Gathered {
-                part,
-                element: b"span",
-                link: String::new(),
-                label: None,
-                is_name: false,
-                octets: Vec::new(),
-            });
-        }
-    }
-
-    fn is_file_link(&self) -> bool {
-        let scope = self.scope.as_ref();
-        scope.is_some_and(|scope| scope.file.follow == Follow::FileLink)
-    }
-
-    fn text(&mut self, text: &[u8]) {
-        if let Some(gathered) = &mut self.text {
-            let room = LONGEST.saturating_sub(gathered.octets.len());
-            let text = text.get(..room.min(text.len())).unwrap_or_default();
-            gathered.octets.extend_from_slice(text);
+            self.text = Some((said, Vec::new()));
         }
     }
 
     fn end(&mut self, name: &[u8]) {
-        if self
-            .text
-            .as_ref()
-            .is_some_and(|text| name.eq_ignore_ascii_case(text.element))
+        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+        if let Some((said, _)) = &self.text
+            && is(match said {
+                Said::Link { .. } => b"a",
+                Said::Size | Said::Expiry => b"span",
+            })
         {
             self.finish_text();
         }
-        if name.eq_ignore_ascii_case(b"blockquote") {
+        if is(b"blockquote") {
             self.quotes = self.quotes.saturating_sub(1);
         }
         if let Some(scope) = &mut self.scope
-            && name.eq_ignore_ascii_case(&scope.name)
+            && is(&scope.name)
         {
             scope.depth -= 1;
             if scope.depth == 0 {
@@ -204,36 +185,46 @@ impl Reader<'_> {
     }
 
     fn finish_text(&mut self) {
-        let Some(text) = self.text.take() else { return };
-        let said = Some(text_of(&text.octets)).filter(|said| !said.is_empty());
-        let Some(scope) = &mut self.scope else {
-            if self.quotes == 0 {
-                (self.see)(Marked::link(Follow::Links, text.link, said));
-            }
+        let Some((said, octets)) = self.text.take() else {
             return;
         };
-        let name = text.label.or(said.clone());
-        match (scope.file.follow, text.part) {
-            (_, Said::Size) => scope.file.size = said.as_deref().and_then(bytes),
-            (_, Said::Expiry) => scope.file.expires = said,
-            (Follow::FileLink, Said::Link) => {
-                if text.is_name && scope.file.name.is_none() {
-                    scope.file.name = name;
-                }
-                if scope.file.link.is_empty() {
-                    scope.file.link = text.link;
+        let text = Some(text_of(&octets)).filter(|text| !text.is_empty());
+        match (said, &mut self.scope) {
+            (Said::Size, Some(scope)) => scope.file.size = text.as_deref().and_then(bytes),
+            (Said::Expiry, Some(scope)) => scope.file.expires = text,
+            (Said::Size | Said::Expiry, None) => {}
+            (Said::Link { url, .. }, None) => {
+                if self.quotes == 0 {
+                    (self.see)(Marked::link(Follow::Links, url, text));
                 }
             }
-            (_, Said::Link) if scope.is_one => {
-                if scope.file.link.is_empty() {
-                    scope.file.link = text.link;
-                    let file = &mut scope.file;
+            (
+                Said::Link {
+                    url,
+                    label,
+                    is_name,
+                },
+                Some(scope),
+            ) => {
+                let name = label.or(text);
+                let file = &mut scope.file;
+                let is_first = file.link.is_empty();
+                let is_file_link = file.follow == Follow::FileLink;
+                if !is_file_link && !scope.is_one {
+                    if !scope.is_quoted {
+                        (self.see)(Marked::link(file.follow, url, name));
+                    }
+                    return;
+                }
+                if is_first {
+                    file.link = url;
+                }
+                let names_it = match is_file_link {
+                    true => is_name,
+                    false => is_first,
+                };
+                if names_it {
                     file.name = file.name.take().or(name);
-                }
-            }
-            (follow, Said::Link) => {
-                if !scope.is_quoted {
-                    (self.see)(Marked::link(follow, text.link, name));
                 }
             }
         }
@@ -249,7 +240,6 @@ impl Reader<'_> {
     }
 }
 
-/// What an element is marked as, whether it is one file, and whether something stands in front of the mark.
 fn mark_of(tag: &StartTag<'_>) -> Option<(Follow, bool, bool)> {
     let (class, id) = (tag.value("class"), tag.value("id"));
     MARKS
@@ -271,12 +261,6 @@ fn mark_of(tag: &StartTag<'_>) -> Option<(Follow, bool, bool)> {
             let is_prefixed = words.any(|word| word.len() > last.len() && word.ends_with(last));
             (is_own || is_prefixed).then_some((follow, is_one, !is_own))
         })
-}
-
-fn has_class(tag: &StartTag<'_>, class: &str) -> bool {
-    let value = tag.value("class").unwrap_or_default();
-    let mut words = value.split(u8::is_ascii_whitespace);
-    words.any(|word| word == class.as_bytes())
 }
 
 /// `70 bytes`: other units are rounded, and say nothing exact.

@@ -17,14 +17,14 @@ use url::Url;
 use self::marks::{Marked, may_show, shown};
 use self::provider::{Located, known, shared};
 use super::mailman::{extension_of, file_name_in};
-use super::unusable::too_many_notes;
+use super::unusable::limit_notes;
 use super::url::read_url;
 use super::{ExternalBody, Follow, Form, Reading};
 use crate::mime::entity::uri;
 use crate::mime::{Content, Header, PartId, Tree};
 use crate::report::{HostedFile, rfc3339};
 
-/// The files that the documents of a message show, in order; none of parts that refer elsewhere themselves.
+/// None of parts that refer elsewhere themselves.
 pub fn hosted<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
@@ -81,11 +81,7 @@ pub fn hosted<'a>(
             hosted.name.clone_from(&body.file_name);
         }
     }
-    if bodies.len() > reading.most_notes
-        && let Some(last) = bodies.last_mut()
-    {
-        last.target = Err(too_many_notes());
-    }
+    limit_notes(&mut bodies, reading);
     if !bodies.is_empty() {
         let there = locations(tree);
         bodies.retain(|body| {
@@ -96,8 +92,6 @@ pub fn hosted<'a>(
     bodies
 }
 
-/// Whether decoded content may hold what a later look at the message would take, told by a search for words.
-#[must_use]
 pub fn may_hold_hosted(content: &[u8], reading: &Reading) -> bool {
     may_show(content, reading.forms)
 }
@@ -112,7 +106,6 @@ fn is_document(tree: &Tree<'_>, part: PartId) -> bool {
         && !tree.has_disposition(part, "attachment")
 }
 
-/// Where the file is, if the link is one that its mark may have.
 fn place_of(shown: &Marked) -> Option<(Url, Located)> {
     let url = Url::parse(&shown.link).ok()?;
     if !["http", "https"].contains(&url.scheme()) {
@@ -132,7 +125,7 @@ fn place_of(shown: &Marked) -> Option<(Url, Located)> {
     place.map(|place| (url, place))
 }
 
-/// The file's name. The text of a bare link may say anything.
+/// The text of a bare link may say anything.
 fn name_of(shown: &Marked, place: &Located) -> Option<String> {
     let said = shown.name.as_deref();
     let name = match shown.follow {

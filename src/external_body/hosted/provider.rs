@@ -16,15 +16,11 @@ use crate::report::{Reason, Refusal};
 const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 
 /// Where a file is.
-#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Located {
-    /// Who keeps it.
     pub provider: &'static str,
-    /// The URL that gives its octets; why there is none.
     pub plain: Result<String, Refusal>,
     /// What the URL itself says of it.
     pub name: Option<String>,
-    /// Octets.
     pub size: Option<u64>,
     /// Seconds since 1970 after which it is gone.
     pub ends: Option<i64>,
@@ -102,7 +98,6 @@ impl Located {
         Self::with(Ok(plain.into()))
     }
 
-    /// What is shown has no octets of its own.
     fn nowhere(what: &str) -> Self {
         let detail = format!("{what} has no file that could be retrieved");
         Self::with(Err(Refusal::lasting(Reason::OnlineDocument, detail)))
@@ -129,11 +124,9 @@ fn drive(page: &Url, _: Option<&str>) -> Option<Located> {
     let of_path = path
         .split_once("/file/d/")
         .map(|(_, id)| id.split('/').next().unwrap_or_default().to_owned());
-    let of_query = || {
-        let is_file = ["/open", "/uc"].contains(&path);
-        parameter(page, "id")
-            .filter(|_| is_file)
-            .map(Cow::into_owned)
+    let of_query = || match path {
+        "/open" | "/uc" => parameter(page, "id").map(Cow::into_owned),
+        _ => None,
     };
     let id = of_path.or_else(of_query).filter(|id| is_token(id))?;
     let key = parameter(page, "resourcekey").filter(|key| is_token(key));
@@ -146,9 +139,8 @@ fn document(page: &Url, _: Option<&str>) -> Option<Located> {
     if page.path().contains("/file/d/") {
         return drive(page, None);
     }
-    page.path()
-        .contains("/d/")
-        .then(|| Located::nowhere("a document of Google"))
+    let is_document = page.path().contains("/d/");
+    is_document.then(|| Located::nowhere("a document of Google"))
 }
 
 /// The link names a template of the file's URL, and what is to be put in.
@@ -204,12 +196,10 @@ fn onedrive(page: &Url, _: Option<&str>) -> Option<Located> {
 fn sharepoint(page: &Url, _: Option<&str>) -> Option<Located> {
     match page.path().get(..5)? {
         "/:f:/" => Some(Located::nowhere("a folder of SharePoint")),
-        start if start.starts_with("/:") && start.ends_with(":/") => Some(Located::at(with(
-            page,
-            "download",
-            "1",
-            &["download", "web"],
-        ))),
+        start if start.starts_with("/:") && start.ends_with(":/") => {
+            let plain = with(page, "download=1", &["download", "web"]);
+            Some(Located::at(plain))
+        }
         _ => None,
     }
 }
@@ -226,7 +216,7 @@ fn dropbox(page: &Url, _: Option<&str>) -> Option<Located> {
     let name = percent_decode_str(name).decode_utf8_lossy().into_owned();
     Some(Located {
         name: Some(name),
-        ..Located::at(with(page, "dl", "1", &["dl", "raw"]))
+        ..Located::at(with(page, "dl=1", &["dl", "raw"]))
     })
 }
 
@@ -240,15 +230,14 @@ fn by_token(page: &Url, name: Option<&str>) -> Option<Located> {
 }
 
 /// The URL with a parameter at its end, and without those that say the contrary.
-fn with(page: &Url, name: &str, value: &str, without: &[&str]) -> String {
+fn with(page: &Url, wanted: &str, without: &[&str]) -> String {
     let query = page.query().unwrap_or_default();
     let stays = |it: &&str| {
         let name = it.split('=').next().unwrap_or_default();
         !it.is_empty() && !without.contains(&name)
     };
     let mut query: Vec<&str> = query.split('&').filter(stays).collect();
-    let wanted = format!("{name}={value}");
-    query.push(&wanted);
+    query.push(wanted);
     let mut url = page.clone();
     url.set_query(Some(&query.join("&")));
     url.set_fragment(None);

@@ -18,14 +18,12 @@ use crate::report::HostedFile;
 /// Octets of such a part. A sentence and a URL have a few hundred.
 const LONGEST: usize = 4 << 10;
 
-/// What stands in front of the list's name.
 const PATH: &str = "/attach/";
 
 /// What Sympa writes in English around the name, which may hold blanks.
 const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this message"];
 
 impl<'a> Reader<'a, '_> {
-    /// Reads a part; none if it is no such note.
     pub(in crate::external_body) fn sympa(&self) -> Option<ExternalBody<'a>> {
         let Self {
             tree,

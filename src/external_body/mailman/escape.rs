@@ -3,7 +3,6 @@
 //!
 //! From 2.1.13 on the escaping is not one to one: an entity stays as it is, and a tab becomes blanks.
 
-/// The HTML of a stored page: none if it is not stored so, or cannot be had back.
 pub(super) fn page(file: &[u8]) -> Option<Vec<u8>> {
     let inner = framed(file)?.strip_suffix(BEHIND)?;
     let mut text = Vec::with_capacity(inner.len());
@@ -26,12 +25,10 @@ pub(super) fn page(file: &[u8]) -> Option<Vec<u8>> {
     (escaped_page(&text) == file).then_some(text)
 }
 
-/// Whether a file begins as a stored page does.
 pub(super) fn is_page(file: &[u8]) -> bool {
     framed(file).is_some()
 }
 
-/// An embedded message as it was stored, without its escaping: none if it cannot be had back.
 pub(super) fn message(file: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(file.len());
     let mut rest = file;
@@ -48,7 +45,6 @@ const BEHIND: &[u8] = b"\n</tt>\n";
 const BREAK: &[u8] = b"<br>\n";
 const TAB: &[u8] = b"&nbsp&nbsp&nbsp&nbsp&nbsp&nbsp&nbsp&nbsp";
 
-/// What stands behind the front of a stored page.
 fn framed(file: &[u8]) -> Option<&[u8]> {
     file.strip_prefix(FRONT)
 }

@@ -23,14 +23,13 @@ use sha1::{Digest as _, Sha1};
 pub use self::separator::divided;
 use self::shape::Note;
 use super::scrubbed::{Scrap, Scrubbed};
-use super::unusable::{deleted, too_many_notes};
+use super::unusable::{deleted, limit_notes};
 use super::{ExternalBody, Follow, Form, Reading, Referent};
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::{Lines, Span};
 
 /// What a stored file was: HTML and messages were escaped. None if that cannot be undone.
-#[must_use]
 pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
     match scrap {
         Scrap::Html if escape::is_page(file) => escape::page(file).map(Cow::Owned),
@@ -39,14 +38,15 @@ pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// The notes in the texts of a message, in order; none of parts that refer elsewhere themselves.
+/// None of parts that refer elsewhere themselves.
 pub fn scrubbed<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
     known: &HashSet<PartId>,
 ) -> Vec<ExternalBody<'a>> {
-    let forms = [Follow::Mailman, Follow::MailmanDigests];
-    if !forms.iter().any(|form| reading.forms.contains(*form)) {
+    let [is_read, reads_digests] =
+        [Follow::Mailman, Follow::MailmanDigests].map(|form| reading.forms.contains(form));
+    if !is_read && !reads_digests {
         return Vec::new();
     }
     let own = own_hashes(tree);
@@ -64,7 +64,7 @@ pub fn scrubbed<'a>(
             true => 0,
             false => start,
         };
-        let blocks = match reading.forms.contains(Follow::MailmanDigests) {
+        let blocks = match reads_digests {
             true => blocks(text),
             false => Vec::new(),
         };
@@ -72,55 +72,40 @@ pub fn scrubbed<'a>(
             let behind = blocks.partition_point(|(start, _)| *start <= at);
             behind.checked_sub(1).and_then(|before| blocks.get(before))
         };
-        let is_own = |hash: &str| reading.forms.contains(Follow::Mailman) && proves(&own, hash);
+        let is_own = |hash: &str| is_read && proves(&own, hash);
         let proves = |at: usize, hash: &str| {
             is_own(hash) || block_at(at).is_some_and(|(_, block)| proves(block, hash))
         };
         // One more than are read says that there are more.
         let room = (reading.most_notes + 1).saturating_sub(bodies.len());
-        let found = shape::notes(text, room, proves);
-        let removed = match reading.forms.contains(Follow::Mailman) {
-            true => removed(text),
-            false => Vec::new(),
-        };
-        let mut of_part: Vec<ExternalBody<'a>> = found
-            .iter()
-            .map(|note| {
-                let is_in_digest = !is_own(&note.hash);
-                let body = ExternalBody::with(
-                    tree.original,
-                    part,
-                    Form::Scrubbed,
-                    Ok(Referent::Url(note.url.clone())),
-                    Header::none_at(start),
-                );
-                described(body, text, origin, note, is_in_digest)
-            })
-            .chain(removed.into_iter().map(|line| {
-                let phantom = Header::none_at(start);
-                lost(tree.original, part, phantom, line.shifted(origin))
-            }))
-            .collect();
-        of_part.sort_by_key(|body| body.scrubbed.as_ref().map(|scrubbed| scrubbed.note.start));
-        bodies.extend(of_part);
+        let mut notes = shape::notes(text, room, proves);
+        if is_read {
+            notes.extend(removed(text));
+            notes.sort_by_key(|note| note.span.start);
+        }
+        bodies.extend(notes.into_iter().map(|note| {
+            let (hash, _) = shape::stored_name(&note.url).unwrap_or_default();
+            let is_in_digest = note.scrap != Scrap::Removed && !is_own(hash);
+            let target = match note.scrap {
+                Scrap::Removed => Err(deleted()),
+                _ => Ok(Referent::Url(note.url.clone())),
+            };
+            let phantom = Header::none_at(start);
+            let body = ExternalBody::with(tree.original, part, Form::Scrubbed, target, phantom);
+            described(body, origin, &note, is_in_digest)
+        }));
     }
-    bodies.truncate(reading.most_notes.saturating_add(1));
-    if bodies.len() > reading.most_notes
-        && let Some(last) = bodies.last_mut()
-    {
-        last.target = Err(too_many_notes());
-    }
+    limit_notes(&mut bodies, reading);
     bodies
 }
 
 /// Whether a text that comes into a message would hold notes of it.
-#[must_use]
 pub fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
     let own = own_hashes(tree);
     let blocks = blocks(text);
     let is_of_block = |hash: &str| blocks.iter().any(|(_, block)| proves(block, hash));
     let proves = |_: usize, hash: &str| proves(&own, hash) || is_of_block(hash);
-    !shape::notes(text, 1, proves).is_empty() || !removed(text).is_empty()
+    !shape::notes(text, 1, proves).is_empty() || removed(text).next().is_some()
 }
 
 fn own_hashes(tree: &Tree<'_>) -> Vec<u32> {
@@ -149,23 +134,20 @@ pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> 
     can_stand.then_some(Cow::Owned(text))
 }
 
-/// What a note says, in the body that it stands for.
 fn described<'a>(
     mut body: ExternalBody<'a>,
-    text: &[u8],
     origin: usize,
-    note: &Note,
+    note: &Note<'_>,
     is_in_digest: bool,
 ) -> ExternalBody<'a> {
-    let value = |span: Span| span.of(text).trim_ascii();
     let media_type = match note.scrap {
-        Scrap::File if value(note.media_type).contains(&b'/') => value(note.media_type),
+        Scrap::File if note.media_type.contains(&b'/') => note.media_type,
         Scrap::File => b"application/octet-stream",
-        Scrap::Html => b"text/html",
+        Scrap::Html | Scrap::Removed => b"text/html",
         Scrap::Message => b"message/rfc822",
-        Scrap::Text | Scrap::Removed => b"text/plain",
+        Scrap::Text => b"text/plain",
     };
-    let (name, description) = (value(note.name), value(note.description));
+    let (name, description) = (note.name, note.description);
     body.declared = Some(MediaType::parse(media_type).bare());
     // The size of a message is that of what was escaped.
     body.size = note.size.filter(|_| note.scrap == Scrap::File);
@@ -182,29 +164,14 @@ fn described<'a>(
     body
 }
 
-/// The body of HTML that was not even stored.
-fn lost(original: &[u8], part: PartId, phantom: Header, note: Span) -> ExternalBody<'_> {
-    let mut body = ExternalBody::with(original, part, Form::Scrubbed, Err(deleted()), phantom);
-    body.declared = Some(MediaType::parse(b"text/html"));
-    body.scrubbed = Some(Scrubbed {
-        note,
-        scrap: Scrap::Removed,
-        stored_name: String::new(),
-        description: None,
-        message_size: None,
-        is_in_digest: false,
-    });
-    body
-}
-
 // Made once: most texts are short.
 static REMOVED: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new("HTML attachment scrubbed and removed"));
 
 /// The lines that say that HTML was removed, where a note stands. They have no URL, so only the English one is known.
-fn removed(text: &[u8]) -> Vec<Span> {
-    let places = REMOVED.find_iter(text);
-    let is_alone = |&at: &usize| {
+fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
+    let length = REMOVED.needle().len();
+    let is_alone = move |&at: &usize| {
         let before = text.get(at.saturating_sub(128)..at).unwrap_or_default();
         let (is_line, above) = match before.strip_suffix(b"\n") {
             Some(above) => (true, above),
@@ -213,14 +180,12 @@ fn removed(text: &[u8]) -> Vec<Span> {
         let start = memchr::memrchr(b'\n', above).map_or(0, |end| end + 1);
         let line = above.get(start..).unwrap_or_default();
         let is_edge = before.is_empty() || separator::at_end(line).is_some();
-        let behind = text.get(at + REMOVED.needle().len()..).unwrap_or_default();
+        let behind = text.get(at + length..).unwrap_or_default();
         let is_end = behind.is_empty() || behind.starts_with(b"\n") || behind.starts_with(b"\r\n");
         is_line && is_edge && is_end
     };
-    let places = places.filter(is_alone);
-    places
-        .map(|at| Span::new(at, at + REMOVED.needle().len()))
-        .collect()
+    let places = REMOVED.find_iter(text).filter(is_alone);
+    places.map(move |at| Note::bare(Span::new(at, at + length), Scrap::Removed, String::new()))
 }
 
 /// The hashes by which the value of a Message-ID field is known: as it is, and without what stands around the id. In digests
@@ -244,12 +209,10 @@ fn hashes(value: &[u8]) -> Vec<u32> {
     ids.iter().map(|id| hash(id)).collect()
 }
 
-/// Whether the hash in a URL is one of these.
 fn proves(known: &[u32], hash: &str) -> bool {
     u32::from_str_radix(hash, 16).is_ok_and(|hash| known.contains(&hash))
 }
 
-/// The hash of a Message-ID, with its angle brackets.
 fn hash(id: &[u8]) -> u32 {
     let [first, second, .., third, last]: [u8; 20] = Sha1::digest(id).into();
     u32::from_be_bytes([first, second, third, last])
@@ -279,12 +242,12 @@ const LONGEST_BLOCK_HEADER: usize = 16 << 10;
 const BETWEEN_BLOCKS: &[u8] = b"------------------------------";
 
 /// The name of a file that a note has, if it is one: Mailman writes that there is none in 38 languages. A name has an
-/// extension, or is one word of ASCII. Nothing of it leads into a folder.
+/// extension, or is one word of ASCII.
 fn file_name(name: &[u8]) -> Option<String> {
-    if !is_name(name) {
-        return None;
-    }
-    file_name_in(&text_of(name))
+    let text = text_of(name);
+    let is_word = name.is_ascii() && !name.iter().any(u8::is_ascii_whitespace);
+    let is_name = !is_nothing(name) && (is_word || extension_of(&text).is_some());
+    file_name_in(&text).filter(|_| is_name)
 }
 
 /// The name of a file in a text: nothing of it leads into a folder.
@@ -306,14 +269,6 @@ pub(super) fn extension_of(name: &str) -> Option<&str> {
     is_one.then_some(extension)
 }
 
-/// Whether this is the name of a file.
-fn is_name(value: &[u8]) -> bool {
-    let has_extension = extension_of(&text_of(value)).is_some();
-    let is_word = value.is_ascii() && !value.iter().any(u8::is_ascii_whitespace);
-    !is_nothing(value) && (has_extension || is_word)
-}
-
-/// Whether this says that there is nothing.
 fn is_nothing(value: &[u8]) -> bool {
     value.is_empty() || NOTHING.contains(&&*text_of(value))
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::span::{Line, Lines, Span};
 
-/// Octets of a separator, at most.
 const LONGEST: usize = 120;
 /// Hyphens on each side, at least; most catalogues have 14.
 const HYPHENS: usize = 8;
@@ -40,7 +39,6 @@ fn with(line: &[u8], stroke: &[u8], least: usize) -> Option<usize> {
     has_words.then_some(before.len())
 }
 
-/// Text without the strokes at its end.
 fn without<'t>(mut text: &'t [u8], stroke: &[u8]) -> &'t [u8] {
     while let Some(front) = text.strip_suffix(stroke) {
         text = front;
@@ -107,7 +105,6 @@ fn blank_behind(text: &[u8], within: Span) -> Span {
     Span::new(within.start, end)
 }
 
-/// Where the separator of a line begins, and its words with the strokes.
 fn separator(text: &[u8], line: Line) -> Option<(usize, &[u8])> {
     let content = line.content.of(text);
     let from = at_end(content)?;
@@ -117,7 +114,6 @@ fn separator(text: &[u8], line: Line) -> Option<(usize, &[u8])> {
     ))
 }
 
-/// The separators that stand beside notes.
 fn beside<'t>(text: &'t [u8], within: Span, notes: &[(Span, bool)]) -> BTreeSet<&'t [u8]> {
     let mut known = BTreeSet::new();
     for (note, _) in notes {

@@ -13,9 +13,8 @@ use memchr::{memchr, memrchr};
 
 use super::separator;
 use crate::external_body::scrubbed::Scrap;
-use crate::span::{Line, Span};
+use crate::span::{Line, Lines, Span};
 
-/// Octets of a line of a note, at most.
 const LONGEST_LINE: usize = 1 << 10;
 /// Octets in front of a URL: the words that say it is one.
 const LONGEST_LABEL: usize = 200;
@@ -25,51 +24,57 @@ const MOST_LINES: usize = 16;
 const MOST_PIECES: usize = 4;
 
 /// A note as it stands in a text.
-#[derive(Clone, Debug)]
-pub(super) struct Note {
-    /// Its lines, with their ends.
+pub(super) struct Note<'t> {
     pub(super) span: Span,
     pub(super) scrap: Scrap,
-    /// Where the attachment was put.
     pub(super) url: String,
-    /// The hash in the URL.
-    pub(super) hash: String,
-    pub(super) name: Span,
-    pub(super) media_type: Span,
-    pub(super) description: Span,
+    pub(super) name: &'t [u8],
+    pub(super) media_type: &'t [u8],
+    pub(super) description: &'t [u8],
     pub(super) size: Option<u64>,
+}
+
+impl Note<'_> {
+    /// A note without any field.
+    pub(super) fn bare(span: Span, scrap: Scrap, url: String) -> Self {
+        Self {
+            span,
+            scrap,
+            url,
+            name: b"",
+            media_type: b"",
+            description: b"",
+            size: None,
+        }
+    }
 }
 
 // Made once: most texts are short.
 static URLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
 
 /// The first notes of a text, so many at most: those whose URL has a hash that `proves` holds for.
-pub(super) fn notes(text: &[u8], most: usize, proves: impl Fn(usize, &str) -> bool) -> Vec<Note> {
-    let mut notes = Vec::new();
+pub(super) fn notes(
+    text: &[u8],
+    most: usize,
+    proves: impl Fn(usize, &str) -> bool,
+) -> Vec<Note<'_>> {
     // Behind the last note.
     let mut from = 0;
-    for at in URLS.find_iter(text) {
-        if at < from {
-            continue;
-        }
-        if notes.len() >= most {
-            break;
-        }
-        if let Some(note) = note_at(text, from, at, &proves) {
-            from = note.span.end;
-            notes.push(note);
-        }
-    }
-    notes
+    let notes = URLS.find_iter(text).filter_map(|at| {
+        let note = (at >= from).then(|| note_at(text, from, at, &proves))??;
+        from = note.span.end;
+        Some(note)
+    });
+    notes.take(most).collect()
 }
 
 /// The note whose URL has its `://` here.
-fn note_at(
-    text: &[u8],
+fn note_at<'t>(
+    text: &'t [u8],
     from: usize,
     at: usize,
     proves: &impl Fn(usize, &str) -> bool,
-) -> Option<Note> {
+) -> Option<Note<'t>> {
     let scheme = [b"https".as_slice(), b"http"].into_iter().find(|scheme| {
         let start = at.checked_sub(scheme.len());
         let before = start.and_then(|start| text.get(start..at));
@@ -93,50 +98,34 @@ fn note_at(
     if !proves(at, hash) {
         return None;
     }
-    let hash = hash.to_owned();
     let label = text.get(label_start..start)?;
     let block = Block::above(text, from, label_start);
     let (note_start, fields) = block.note(text, label, label_start)?;
-    let of = |at: usize| fields.get(at).copied().unwrap_or(Span::empty_at(end));
-    let (scrap, size) = scrap(text, &fields)?;
-    let is_file = scrap == Scrap::File;
-    let none = Span::empty_at(end);
-    Some(Note {
-        span: Span::new(note_start, end),
-        scrap,
-        url,
-        hash,
-        name: match scrap {
-            Scrap::File | Scrap::Text => of(0),
-            _ => none,
-        },
-        media_type: if is_file { of(1) } else { none },
-        description: if is_file { of(3) } else { none },
-        size,
-    })
-}
-
-/// What the fields are about, from the first to that in front of the URL.
-fn scrap(text: &[u8], fields: &[Span]) -> Option<(Scrap, Option<u64>)> {
-    match fields {
-        [] => Some((Scrap::Html, None)),
-        [_] => Some((Scrap::Text, None)),
+    let fields: Vec<&[u8]> = fields.iter().map(|it| it.of(text).trim_ascii()).collect();
+    let note = Note::bare(Span::new(note_start, end), Scrap::Html, url);
+    let (scrap, name, media_type, description, size): (_, &[u8], &[u8], &[u8], _) = match fields[..]
+    {
+        [] => return Some(note),
+        [name] => (Scrap::Text, name, b"", b"", None),
         // Name, type, size, description; or from, subject, date, size.
-        [_, second, third, fourth] => {
-            let size = number(third.of(text)).filter(|_| is_type(second.of(text)));
-            match (size, number(fourth.of(text))) {
-                (Some(size), _) => Some((Scrap::File, Some(size))),
-                (None, Some(size)) => Some((Scrap::Message, Some(size))),
-                (None, None) => None,
-            }
-        }
-        _ => None,
-    }
+        [name, second, third, fourth] => match number(third).filter(|_| is_type(second)) {
+            Some(size) => (Scrap::File, name, second, fourth, Some(size)),
+            None => (Scrap::Message, b"", b"", b"", Some(number(fourth)?)),
+        },
+        _ => return None,
+    };
+    Some(Note {
+        scrap,
+        name,
+        media_type,
+        description,
+        size,
+        ..note
+    })
 }
 
 /// A number, and at most one word behind it.
 fn number(value: &[u8]) -> Option<u64> {
-    let value = value.trim_ascii();
     let digits = value
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
@@ -155,17 +144,11 @@ fn is_type(value: &[u8]) -> bool {
         let is_token = |&byte: &u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+'".contains(&byte);
         !part.is_empty() && part.iter().all(is_token)
     };
-    let value = value.trim_ascii();
-    match memchr(b'/', value) {
-        Some(slash) => {
-            let (main, sub) = value.split_at(slash);
-            token(main) && token(sub.get(1..).unwrap_or_default())
-        }
-        None => token(value),
-    }
+    let mut parts = value.splitn(2, |&byte| byte == b'/');
+    parts.all(token)
 }
 
-/// The lines above a URL, nearest first, up to what ends a block.
+/// The lines above a URL, nearest first.
 struct Block {
     /// What does not count begins before here.
     from: usize,
@@ -173,14 +156,12 @@ struct Block {
     top: Top,
 }
 
-/// What stands above a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Top {
     /// The start of the text, another note, or a separator: here a note begins.
     Edge,
     /// An empty line, where it begins.
     Blank(usize),
-    /// More lines.
     Text,
 }
 
@@ -356,19 +337,10 @@ pub(super) fn stored_name(url: &str) -> Option<(&str, &str)> {
 }
 
 fn line_at(text: &[u8], start: usize) -> Option<Line> {
-    let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
-    let window = rest.get(..rest.len().min(LONGEST_LINE)).unwrap_or(rest);
-    let end = match memchr(b'\n', window) {
-        Some(end) => start + end,
-        None if window.len() == rest.len() => text.len(),
-        None => return None,
-    };
-    let content = text.get(start..end)?;
-    let content = content.strip_suffix(b"\r").unwrap_or(content);
-    Some(Line {
-        content: Span::new(start, start + content.len()),
-        whole: Span::new(start, text.len().min(end + 1)),
-    })
+    let end = text.len().min(start + LONGEST_LINE);
+    let line = Lines::new(text, Span::new(start, end)).next()?;
+    let is_whole = end == text.len() || line.content.end < line.whole.end;
+    is_whole.then_some(line)
 }
 
 /// Where the line begins that holds this place, not before `from` and not further away than `most`.
@@ -380,7 +352,6 @@ fn line_start(text: &[u8], from: usize, at: usize, most: usize) -> Option<usize>
     }
 }
 
-/// The content of the line in front of another, which begins at `at`.
 fn line_above(text: &[u8], from: usize, at: usize) -> Option<Span> {
     let end = at.checked_sub(1).filter(|&end| end >= from)?;
     let start = line_start(text, from, end, LONGEST_LINE)?;

@@ -70,7 +70,6 @@ fn removed(fields: &[Field]) -> Group {
     fields.iter().map(removal).collect()
 }
 
-/// Without white space, and without a comment behind it.
 fn value_of(original: &[u8], field: &Field) -> Span {
     let value = field.value.of(original);
     let value = value.split(|&byte| byte == b'(').next().unwrap_or_default();

@@ -1,5 +1,3 @@
-//! An HTML or CSS document as its links are read: where they stand, in which charset, and why none of them may be touched.
-
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -60,7 +58,6 @@ pub(super) struct Document<'d> {
     pub(super) base: Option<Rc<Base>>,
     /// Every multipart/related around it in which a link may mean a part, the nearest first.
     pub(super) related: Vec<PartId>,
-    /// The label of the charset that the document itself names.
     pub(super) label: Option<Vec<u8>>,
     pub(super) looks_encoded: bool,
 }

@@ -46,7 +46,6 @@ struct Stretch<I> {
     changes: I,
 }
 
-/// The stretches that were no longer than the limit and will be.
 fn stretches<'c>(
     document: &[u8],
     changes: &'c Changes,

@@ -24,11 +24,9 @@ pub(crate) struct NewLinks {
     pub(crate) unclear: u64,
     pub(crate) base: Option<Rc<Base>>,
     pub(crate) named: BTreeSet<PartId>,
-    /// A remark on the document's Content-MD5, if it has one.
     pub(crate) digest: Option<&'static str>,
 }
 
-/// The new form of a reference; none if it stays.
 #[derive(Clone)]
 struct Resolved {
     wrapping: (Markup, Grammar),
@@ -88,7 +86,6 @@ impl NewLinks {
 }
 
 impl Documents<'_> {
-    /// None if it is no document or nothing in it would change.
     pub(crate) fn new_links(
         &mut self,
         part: PartId,

@@ -158,7 +158,7 @@ fn folded(id: &[u8]) -> String {
 }
 
 impl Documents<'_> {
-    /// The names by which these parts are referred to. A part is `shown` if its location is too long to be compared.
+    /// A part is `shown` if its location is too long to be compared.
     fn names_of(
         &mut self,
         parts: &[PartId],
@@ -184,7 +184,7 @@ impl Documents<'_> {
         names
     }
 
-    /// Finds the parts that a document refers to; none if it cannot be read, or not wholly.
+    /// None if it cannot be read, or not wholly.
     fn refer(
         &mut self,
         part: PartId,

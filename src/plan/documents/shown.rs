@@ -1,5 +1,3 @@
-//! The links of a document with what they mean, and other URLs in their places.
-
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -20,7 +18,6 @@ use crate::mime::mapped::Changes;
 use crate::report::{Reason, Refusal};
 
 pub(crate) struct Shown<'d> {
-    /// Its number among the links of the document.
     pub(crate) ordinal: usize,
     pub(crate) link: LinkValue,
     /// The URL; absolute, if there is any base.

@@ -97,8 +97,7 @@ impl Documents<'_> {
         self.identities.entry(part).or_insert(identity)
     }
 
-    /// Remembers which part of a multipart/related has which Content-Location, and tells whether any
-    /// has. Each is looked through once.
+    /// Each is looked through once.
     fn has_targets(&mut self, related: PartId, ledger: &mut Ledger) -> Result<bool, Refusal> {
         if let Some(known) = self.have_targets.get(&related) {
             return known.clone();
