@@ -189,6 +189,8 @@ mod error;
 #[cfg_attr(not(unix), allow(dead_code))]
 #[allow(unreachable_pub)]
 mod expand;
+// The program alone detaches, writes notes, and has the mailboxes of Eudora.
+#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 #[allow(missing_docs, unreachable_pub)]
 mod external_body;
 // Archives, a cache in front of servers, and servers of stores are the program's.

@@ -138,8 +138,9 @@ impl Prefilter {
     /// Whether content that comes in may hold notes that a later look at the message would take.
     #[must_use]
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
-        let holds =
-            |reading: &Reading| DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, reading);
+        let holds = |reading: &Reading| {
+            DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, reading.forms)
+        };
         self.first_note(bytes).is_some() || self.hosted.as_ref().is_some_and(holds)
     }
 

@@ -10,9 +10,7 @@
 use super::listing::name_of;
 use super::reference::Reader;
 use super::unusable::own_content;
-use super::{ExternalBody, Form, Referent};
-use crate::external_body::Follow;
-use crate::mime::header::SectionEnd;
+use super::{ExternalBody, Follow, Form, Referent};
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::Span;
 
@@ -20,35 +18,28 @@ pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
 impl<'a> Reader<'a, '_> {
     pub(super) fn apple(&self) -> Option<ExternalBody<'a>> {
-        let Self {
-            tree,
-            part,
-            reading,
-        } = *self;
-        if reading.beside != Some(Follow::Apple) {
+        let (tree, part) = (self.tree, self.part);
+        let (entity, fields) = (tree.part(part), tree.fields(part));
+        if self.reading.beside != Some(Follow::Apple)
+            || fields.first(tree.original, LENGTH_FIELD).is_none()
+            || !is_empty(tree, part)
+        {
             return None;
         }
-        let fields = tree.fields(part);
-        fields.first(tree.original, LENGTH_FIELD)?;
-        if !is_empty(tree, part) {
-            return None;
-        }
-        let target = match tree.part(part).content {
+        let target = match entity.content {
             Content::Leaf | Content::Message => Ok(Referent::Beside {
                 folder: tree.number(part),
                 name: name_of(tree.original, fields),
             }),
             _ => Err(own_content("the part would hold parts of its own")),
         };
-        let entity = tree.part(part);
         let phantom = Header {
             span: entity.header,
             separator: entity.separator,
             fields: fields.clone(),
-            end: SectionEnd::Regular,
             ..Header::none_at(entity.header.start)
         };
-        let mut body = ExternalBody::with(tree.original, part, Form::Apple, target, phantom);
+        let mut body = self.body(Form::Apple, target, phantom);
         // RFC 2045 §5.2, as for any part. What it is called by stays what it is called by, and makes it no rival of another.
         body.declared
             .get_or_insert_with(|| MediaType::parse(b"text/plain"));

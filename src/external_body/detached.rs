@@ -88,8 +88,12 @@ impl<'a> Reader<'a, '_> {
         {
             return None;
         }
+        let unless_cut_off = |field: &Field, target| match self.tree.ends_in(field) {
+            true => Err(cut_off("URL")),
+            false => target,
+        };
         if let Some(url) = field(URL_FIELD) {
-            let target = self.unless_cut_off(&url, url_of_field(url.value.of(self.tree.original)));
+            let target = unless_cut_off(&url, url_of_field(url.value.of(self.tree.original)));
             return Some(match quotation {
                 Some((_, quoted, is_all)) => self.detached(target, quoted, is_all),
                 None => self.beside_a_note(Form::Enclosure, target),
@@ -104,22 +108,11 @@ impl<'a> Reader<'a, '_> {
         if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {
             return None;
         }
-        let target = self.unless_cut_off(&cloud_field, url_of_cloud_part(cloud));
+        let (target, name) = cloud_part(cloud);
+        let target = unless_cut_off(&cloud_field, target);
         let mut body = self.beside_a_note(Form::CloudFile, target);
-        body.file_name = name_of_cloud_part(cloud);
+        body.file_name = name;
         Some(body)
-    }
-
-    /// What a field refers to; cut off if the input ends with the field.
-    fn unless_cut_off(
-        &self,
-        field: &Field,
-        target: Result<Referent<'a>, Refusal>,
-    ) -> Result<Referent<'a>, Refusal> {
-        if self.tree.ends_in(field) {
-            return Err(cut_off("URL"));
-        }
-        target
     }
 
     fn detached(
@@ -140,13 +133,7 @@ impl<'a> Reader<'a, '_> {
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => target,
         };
-        let mut body = ExternalBody::with(
-            self.tree.original,
-            self.part,
-            Form::Detached,
-            target,
-            quoted,
-        );
+        let mut body = self.body(Form::Detached, target, quoted);
         if body.declared.is_none() {
             // RFC 2045 §5.2, as for any part.
             let own = self.tree.value(self.part, "Content-Type");
@@ -158,14 +145,11 @@ impl<'a> Reader<'a, '_> {
     /// The part keeps its header; the note in it goes.
     fn beside_a_note(&self, form: Form, target: Result<Referent<'a>, Refusal>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
-        let own_type = self.content_type();
-        let disposition = self
-            .tree
-            .value(self.part, "Content-Disposition")
-            .map(first_word);
+        let disposition = self.tree.value(self.part, "Content-Disposition");
         let is_page = form == Form::CloudFile
             && entity.essence == "text/html"
-            && disposition.is_some_and(|word| word.eq_ignore_ascii_case(b"attachment"));
+            && disposition
+                .is_some_and(|value| first_word(value).eq_ignore_ascii_case(b"attachment"));
         let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
         let target = if self.tree.is_message(self.part) {
             Err(own_content("it is a whole message"))
@@ -177,34 +161,26 @@ impl<'a> Reader<'a, '_> {
             target
         };
         // The type of a page does not tell the type of the file.
-        let field = own_type.filter(|_| !is_page);
-        let size =
-            field.and_then(|field| size_of(&MediaType::parse(field.value.of(self.tree.original))));
-        let phantom = self.phantom(self.only(field), SectionEnd::Regular);
-        let mut body = ExternalBody::with(self.tree.original, self.part, form, target, phantom);
-        body.size = size;
+        let phantom = match is_page {
+            true => Header::none_at(entity.body.start),
+            false => self.own_type(),
+        };
+        let mut body = self.body(form, target, phantom);
+        body.size = body.declared.as_ref().and_then(size_of);
         body
     }
 
     fn unusable(&self, why: Refusal) -> ExternalBody<'a> {
-        let phantom = self.phantom(self.only(self.content_type()), SectionEnd::Regular);
-        ExternalBody::with(
-            self.tree.original,
-            self.part,
-            Form::Detached,
-            Err(why),
-            phantom,
-        )
+        self.body(Form::Detached, Err(why), self.own_type())
     }
 
-    fn content_type(&self) -> Option<Field> {
-        let fields = self.tree.fields(self.part);
-        fields.first(self.tree.original, "Content-Type")
-    }
-
-    fn only(&self, field: Option<Field>) -> Fields {
+    /// A header of nothing but the part's Content-Type.
+    fn own_type(&self) -> Header {
+        let own = self.tree.fields(self.part);
+        let field = own.first(self.tree.original, "Content-Type");
         let none = || Fields::none_at(self.tree.part(self.part).body.start);
-        field.as_ref().map_or_else(none, Fields::one)
+        let fields = field.as_ref().map_or_else(none, Fields::one);
+        self.phantom(fields, SectionEnd::Regular)
     }
 
     fn phantom(&self, fields: Fields, end: SectionEnd) -> Header {
@@ -224,8 +200,7 @@ impl<'a> Reader<'a, '_> {
     fn starts_like_a_header(&self) -> bool {
         let body = self.tree.part(self.part).body.of(self.tree.original);
         let start = body.get(..body.len().min(16)).unwrap_or_default();
-        let start = start.trim_ascii_start().to_ascii_lowercase();
-        start.starts_with(b"content-") || start.starts_with(b"x-mozilla-")
+        is_of_part(start.trim_ascii_start())
     }
 
     /// The header behind [`SENTENCE`], if the body starts with that; the fields in front of it, which a stray empty line cut
@@ -250,10 +225,7 @@ impl<'a> Reader<'a, '_> {
 
     /// Fields that Thunderbird writes into a detached part's header, up to an empty line.
     fn block(&self, at: usize, end: usize) -> Option<Header> {
-        let known = |field: Field| {
-            let name = field.name.of(self.tree.original).to_ascii_lowercase();
-            name.starts_with(b"content-") || name.starts_with(b"x-mozilla-")
-        };
+        let known = |field: Field| is_of_part(field.name.of(self.tree.original));
         let block = self.header(at, end);
         let is_closed = block.end == SectionEnd::Regular && !block.separator.is_empty();
         (is_closed && !block.fields.is_empty() && block.fields.iter(self.tree.original).all(known))
@@ -280,18 +252,15 @@ impl<'a> Reader<'a, '_> {
             }
             at = self.behind_empty_lines(block.separator.end, end);
         }
-        let last = if last == SectionEnd::TooLarge {
-            last
-        } else {
-            SectionEnd::Regular
-        };
         (self.phantom(fields, last), at >= end)
     }
 
     fn header(&self, at: usize, end: usize) -> Header {
-        let within = Span::new(at, end);
-        let limit = self.reading.header_limit;
-        Header::read(self.tree.original, within, limit)
+        Header::read(
+            self.tree.original,
+            Span::new(at, end),
+            self.reading.header_limit,
+        )
     }
 
     fn behind_empty_lines(&self, at: usize, end: usize) -> usize {
@@ -304,6 +273,12 @@ impl<'a> Reader<'a, '_> {
         let line = Lines::new(self.tree.original, Span::new(at, end)).next()?;
         (line.content.of(self.tree.original).trim_ascii_end() == SENTENCE).then_some(line.whole.end)
     }
+}
+
+/// Whether the name of a field begins so as Thunderbird writes it into a part.
+fn is_of_part(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with(b"content-") || name.starts_with(b"x-mozilla-")
 }
 
 /// `AttachmentDetached` of `AttachmentDetached; date="..."`.
@@ -367,15 +342,17 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((bare.unwrap_or(url), behind))
 }
 
-fn url_of_cloud_part(value: &[u8]) -> Result<Referent<'_>, Refusal> {
-    let (url, _) = split_cloud_part(value).ok_or_else(missing_url)?;
-    url_of_field(url)
+/// What the value of such a field refers to, and the name of the file.
+fn cloud_part(value: &[u8]) -> (Result<Referent<'_>, Refusal>, Option<String>) {
+    match split_cloud_part(value) {
+        Some((url, behind)) => (url_of_field(url), name_behind(behind)),
+        None => (Err(missing_url()), None),
+    }
 }
 
 /// The file's name: the last parameter, unquoted. Thunderbird up to version 91 wrote it nowhere else.
-fn name_of_cloud_part(value: &[u8]) -> Option<String> {
+fn name_behind(behind: &[u8]) -> Option<String> {
     const NAME: &[u8] = b"name=";
-    let (_, behind) = split_cloud_part(value)?;
     let at = memchr::memchr_iter(b';', behind).find_map(|at| {
         let named = behind.get(at + 1..)?.trim_ascii_start();
         let (name, value) = named.split_at_checked(NAME.len())?;

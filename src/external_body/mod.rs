@@ -9,49 +9,39 @@
 //! * all white space in it is removed (RFC 2017 §3.1 speaks of blanks between words);
 //! * LOCAL-FILE names must be absolute: a relative one depended on the sender's directory, and `~` on the sender's account.
 
-mod access;
 mod apple;
 mod detached;
-#[cfg_attr(not(all(feature = "file", feature = "mailbox")), allow(dead_code))]
 mod eudora;
 mod exact;
 mod follow;
 mod hosted;
 mod listing;
 mod mailman;
-// The program alone detaches, and writes notes.
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod note;
 mod read;
 mod reference;
 mod scheme;
-mod scrubbed;
 mod shortcut;
 mod unusable;
 mod url;
 
 pub use self::apple::{LENGTH_FIELD, torn_delimiter};
-#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
-#[cfg_attr(not(all(feature = "file", feature = "mailbox")), allow(unused_imports))]
 pub use self::eudora::{
     EudoraNote, EudoraPiece, EudoraText, Wrapper, decoded_name, eudora_pieces, hash, is_file_name,
-    of_extension, of_macintosh,
 };
-#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::exact::{is_of_content, newline_of, restored};
 pub use self::follow::{Follow, Followed};
-pub use self::hosted::{hosted, may_hold_hosted};
+pub use self::hosted::{hosted, may_show as may_hold_hosted};
 #[cfg(feature = "cli")]
 pub(crate) use self::listing::file_name;
 pub use self::listing::{listing, relisted};
 pub use self::mailman::{divided, holds_notes, scrubbed, text_of_part, unescaped};
-#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
 };
 pub use self::reference::{
-    ESSENCE, ExternalBody, Form, Reading, Referent, holds_blank, identifier, size_in_words,
+    ESSENCE, ExternalBody, Form, Reading, Referent, Scrap, Scrubbed, holds_blank, identifier,
+    own_identifier, size_in_words,
 };
 pub use self::scheme::Scheme;
-pub use self::scrubbed::{Scrap, Scrubbed};

@@ -1,9 +1,16 @@
-//! Whether a part refers to its content, in any of the forms.
+//! Whether a part refers to its content, in any of the forms; and the parameters of `message/external-body` → [`Referent`], one
+//! way for each access type (RFC 2046 §5.2.3, RFC 2017, RFC 1873).
 
-use super::reference::{ESSENCE, ExternalBody, Form, Reader, Reading, identifier, size_of};
-use super::unusable::encoded;
-use super::{access, exact};
+use percent_encoding::{AsciiSet, percent_encode};
+
+use super::reference::{Reader, own_identifier, size_of};
+use super::unusable::{bad_value, cut_off, deleted, encoded, missing_parameter, missing_url};
+use super::url::read_url;
+use super::{ESSENCE, ExternalBody, Form, Reading, Referent, exact};
+use crate::link::url::all_but;
+use crate::mime::media_type::Lookup;
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
+use crate::report::{Reason, Refusal};
 
 impl<'a> ExternalBody<'a> {
     pub fn read(tree: &Tree<'a>, part: PartId, reading: &Reading) -> Option<Self> {
@@ -19,7 +26,11 @@ impl<'a> ExternalBody<'a> {
             if content_type.is_some_and(|field| tree.ends_in(&field)) {
                 media_type = media_type.open_ended();
             }
-            let body = reader.exchange(&media_type);
+            // A shortcut with an access type is none: its parameters say where the content is.
+            let body = match media_type.parameter("access-type") {
+                None => reader.shortcut(Form::Shortcut),
+                Some(_) => None,
+            };
             let body = body.unwrap_or_else(|| reader.document(&media_type));
             return Some(body.claimed(tree));
         }
@@ -42,18 +53,154 @@ impl<'a> Reader<'a, '_> {
         let entity = self.tree.part(self.part);
         let phantom = Header::read(self.tree.original, entity.body, self.reading.header_limit);
         let phantom_id = phantom.fields.value(self.tree.original, "Content-ID");
-        let phantom_id = phantom_id.map(identifier).filter(|id| !id.is_empty());
+        let phantom_id = phantom_id.and_then(own_identifier);
         let target = match entity.encoding {
             TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => self.target(media_type, phantom_id.as_deref()),
         };
-        let form = Form::ExternalBody;
-        let mut body = ExternalBody::with(self.tree.original, self.part, form, target, phantom);
+        let mut body = self.body(Form::ExternalBody, target, phantom);
         body.size = size_of(media_type);
         body.expiration = media_type
             .parameter("expiration")
             .map(|value| String::from_utf8_lossy(&value).into_owned());
-        body.access_type = access::name_of(media_type);
+        body.access_type = text_of(media_type, "access-type");
         body
     }
+
+    fn target(
+        &self,
+        media_type: &MediaType<'a>,
+        phantom_id: Option<&str>,
+    ) -> Result<Referent<'a>, Refusal> {
+        let name = text_of(media_type, "access-type");
+        if name.is_empty() {
+            let detail = "the part has no access-type parameter";
+            return Err(Refusal::lasting(Reason::NoAccessType, detail));
+        }
+        match name.to_ascii_uppercase().as_str() {
+            "URL" => match media_type.look_up("url") {
+                Lookup::Whole(value) => read_url(value),
+                Lookup::CutOff(_) => Err(cut_off("URL")),
+                Lookup::None => Err(missing_url()),
+                Lookup::SectionMissing(section) => Err(missing_parameter("URL", Some(section))),
+            },
+            "FTP" | "ANON-FTP" => ftp_url(media_type).map(Referent::Url),
+            "LOCAL-FILE" => file_url(media_type).map(Referent::Url),
+            "CONTENT-ID" => self.content_id_target(phantom_id),
+            "X-MUTT-DELETED" => Err(deleted()),
+            "MAIL-SERVER" | "TFTP" | "AFS" => {
+                let detail = format!("access-type={name} is not retrieved");
+                Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
+            }
+            _ => {
+                let detail = format!("unknown access type: {name}");
+                Err(Refusal::lasting(Reason::UnknownAccessType, detail))
+            }
+        }
+    }
+
+    /// RFC 1873: the outer part's id is the reference. Some writers put it into the phantom header.
+    fn content_id_target(&self, phantom_id: Option<&str>) -> Result<Referent<'a>, Refusal> {
+        let outer = self.tree.value(self.part, "Content-ID");
+        let outer = outer.and_then(own_identifier);
+        match outer.or_else(|| phantom_id.map(str::to_owned)) {
+            Some(content_id) => Ok(Referent::ContentId {
+                content_id,
+                message_id: None,
+            }),
+            None => Err(Refusal::lasting(
+                Reason::MissingParameter,
+                "access-type=CONTENT-ID, but the part has no Content-ID",
+            )),
+        }
+    }
+}
+
+/// A parameter as written; empty if there is none.
+fn text_of(media_type: &MediaType<'_>, name: &str) -> String {
+    let value = media_type.parameter(name).unwrap_or_default();
+    String::from_utf8_lossy(value.trim_ascii()).into_owned()
+}
+
+/// FTP and ANON-FTP as a URL: `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
+fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
+    let site = required(media_type, "site")?;
+    let site = String::from_utf8_lossy(&site);
+    // RFC 2046 §5.2.3.2: the directory may be left out.
+    let directory = match media_type.look_up("directory") {
+        Lookup::None => Vec::new(),
+        _ => required(media_type, "directory")?,
+    };
+    let name = required(media_type, "name")?;
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    if !site.bytes().all(is_host) {
+        // The text in front of an @ may be a password.
+        let host = site.rsplit('@').next().unwrap_or_default();
+        let detail = format!("the site of '{host}' is not a host name");
+        return Err(bad_value(detail));
+    }
+    let mode = text_of(media_type, "mode").to_ascii_lowercase();
+    let kind = match mode.as_str() {
+        "" => "",
+        "ascii" => ";type=a",
+        // A file of 8-bit bytes is an image of itself (RFC 959 §3.1.1.4).
+        "image" | "binary" | "local8" => ";type=i",
+        other => {
+            let detail = format!("the transfer mode '{other}' is not supported");
+            return Err(bad_value(detail));
+        }
+    };
+    let mut url = format!("ftp://{site}");
+    let segments = directory.split(|&octet| octet == b'/');
+    let segments = segments.filter(|segment| !segment.is_empty());
+    for segment in segments.chain([name.as_slice()]) {
+        url.push('/');
+        url.push_str(&escaped_segment(segment)?);
+    }
+    url.push_str(kind);
+    Ok(url)
+}
+
+/// LOCAL-FILE as a URL: `file:///absolute/path` (RFC 2046 §5.2.3.4).
+fn file_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
+    let name = required(media_type, "name")?;
+    let Some(path) = name.strip_prefix(b"/") else {
+        let name = String::from_utf8_lossy(&name);
+        let detail = format!("'{name}' is not an absolute path");
+        return Err(Refusal::lasting(Reason::OutsideFileRoot, detail));
+    };
+    let mut url = "file://".to_owned();
+    for segment in path.split(|&octet| octet == b'/') {
+        url.push('/');
+        match segment {
+            b".." => url.push_str(".."),
+            _ => url.push_str(&escaped_segment(segment)?),
+        }
+    }
+    Ok(url)
+}
+
+fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<Vec<u8>, Refusal> {
+    match media_type.look_up(name) {
+        Lookup::Whole(value) if !value.trim_ascii().is_empty() => Ok(value.trim_ascii().to_vec()),
+        Lookup::CutOff(_) => Err(cut_off(name)),
+        Lookup::Whole(_) | Lookup::None => Err(missing_parameter(name, None)),
+        Lookup::SectionMissing(section) => Err(missing_parameter(name, Some(section))),
+    }
+}
+
+/// All but RFC 3986 `unreserved`, `sub-delims` without `;`, `:` and `@`.
+const SEGMENT: AsciiSet = all_but(b"-._~!$&'()*+,=:@");
+
+/// One path segment, [`SEGMENT`] escaped, and octets that are not ASCII as they are. Control characters would be
+/// commands on an FTP connection.
+fn escaped_segment(segment: &[u8]) -> Result<String, Refusal> {
+    let text = String::from_utf8_lossy(segment);
+    if text.chars().any(char::is_control) {
+        return Err(bad_value("a file name holds control characters"));
+    }
+    if segment == b".." || segment == b"." {
+        return Err(bad_value(format!("'{text}' is not a file name")));
+    }
+    Ok(percent_encode(segment, &SEGMENT).to_string())
 }

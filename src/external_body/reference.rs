@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use super::follow::{Follow, Followed};
 use super::note::{Claim, Note};
-use super::scrubbed::Scrubbed;
 use crate::link::url::with_octets_escaped;
 use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId, Tree};
 use crate::report::{HostedFile, Refusal};
+use crate::span::Span;
 
 pub const ESSENCE: &str = "message/external-body";
 
@@ -44,8 +44,10 @@ pub enum Form {
 pub struct Reading {
     /// Octets of a phantom or quoted header, and of a shortcut.
     pub header_limit: usize,
+    /// Notes of one message: those behind are not read.
     pub most_notes: usize,
     pub forms: Followed,
+    /// The form that is read because of where the message lies.
     pub beside: Option<Follow>,
 }
 
@@ -101,15 +103,61 @@ pub enum Referent<'a> {
     },
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scrap {
+    /// An attachment: its type, and its size, are in the note.
+    File,
+    Html,
+    Message,
+    /// Text without a charset.
+    Text,
+    Removed,
+}
+
+/// What a note in a text says that a header does not say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scrubbed {
+    /// The lines of the note, with their ends: in the message, or in the text that its encoding stands for.
+    pub note: Span,
+    pub scrap: Scrap,
+    pub stored_name: String,
+    pub description: Option<String>,
+    /// Octets of a message before it was escaped, with a line in front.
+    pub message_size: Option<u64>,
+    pub is_in_digest: bool,
+}
+
+impl<'a> Reader<'a, '_> {
+    pub(super) fn body(
+        &self,
+        form: Form,
+        target: Result<Referent<'a>, Refusal>,
+        phantom: Header,
+    ) -> ExternalBody<'a> {
+        ExternalBody::with(self.tree, self.part, form, target, phantom)
+    }
+}
+
 impl<'a> ExternalBody<'a> {
-    pub(super) fn with(
-        original: &'a [u8],
+    /// A reference of which no header declares anything.
+    pub(super) fn bare(
+        tree: &Tree<'a>,
+        part: PartId,
+        form: Form,
+        target: Result<Referent<'a>, Refusal>,
+    ) -> Self {
+        let phantom = Header::none_at(tree.part(part).body.start);
+        Self::with(tree, part, form, target, phantom)
+    }
+
+    fn with(
+        tree: &Tree<'a>,
         part: PartId,
         form: Form,
         target: Result<Referent<'a>, Refusal>,
         phantom: Header,
     ) -> Self {
-        let field = |name| phantom.fields.value(original, name);
+        let field = |name| phantom.fields.value(tree.original, name);
         Self {
             part,
             form,
@@ -117,9 +165,7 @@ impl<'a> ExternalBody<'a> {
             target,
             declared: field("Content-Type").map(MediaType::parse),
             content_md5: field("Content-MD5").map(without_comments),
-            content_id: field("Content-ID")
-                .map(identifier)
-                .filter(|id| !id.is_empty()),
+            content_id: field("Content-ID").and_then(own_identifier),
             size: None,
             expiration: None,
             file_name: None,
@@ -200,30 +246,27 @@ pub fn size_in_words(octets: u64) -> String {
 
 /// A Content-ID or Message-ID value without its `<>`, comments in front, and white space.
 pub fn identifier(value: &[u8]) -> String {
-    let text: String = with_octets_escaped(value)
-        .chars()
-        .filter(|symbol| !symbol.is_whitespace())
-        .collect();
-    match (text.find('<'), text.rfind('>')) {
-        (Some(open), Some(close)) if open < close => text
-            .get(open + 1..close)
-            .map(str::to_owned)
-            .unwrap_or_default(),
-        _ => text,
-    }
+    let mut text = with_octets_escaped(within_brackets(value)).into_owned();
+    text.retain(|symbol| !symbol.is_whitespace());
+    text
+}
+
+/// The same; none if nothing is left.
+pub fn own_identifier(value: &[u8]) -> Option<String> {
+    Some(identifier(value)).filter(|id| !id.is_empty())
+}
+
+fn within_brackets(value: &[u8]) -> &[u8] {
+    let (open, close) = (memchr::memchr(b'<', value), memchr::memrchr(b'>', value));
+    let inner = open
+        .zip(close)
+        .and_then(|(open, close)| value.get(open + 1..close));
+    inner.unwrap_or(value)
 }
 
 /// Whether white space stands in an identifier: some readers take it out and others do not, so that no `cid:` URL
 /// means it for all of them.
 pub fn holds_blank(value: &[u8]) -> bool {
-    let value = value.trim_ascii();
-    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
-    let open = memchr::memchr(b'<', value);
-    let close = memchr::memrchr(b'>', value);
-    match (open, close) {
-        (Some(open), Some(close)) if open < close => value
-            .get(open + 1..close)
-            .is_some_and(|id| id.iter().any(is_blank)),
-        _ => value.iter().any(is_blank),
-    }
+    let mut id = within_brackets(value.trim_ascii()).iter();
+    id.any(u8::is_ascii_whitespace)
 }

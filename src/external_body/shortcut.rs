@@ -13,7 +13,7 @@ use super::unusable::{bad_value, cut_off, missing_url};
 use super::url::read_url;
 use super::{ExternalBody, Follow, Form, Referent};
 use crate::link::url::with_octets_escaped;
-use crate::mime::{Content, Header, MediaType};
+use crate::mime::Content;
 use crate::report::Refusal;
 
 /// The media types under which shortcuts are attached.
@@ -26,22 +26,13 @@ pub(crate) const ESSENCES: [&str; 2] = [
 const LONGEST: usize = 64 << 10;
 
 impl<'a> Reader<'a, '_> {
-    /// A `message/external-body` whose body is a shortcut. One with an access type is none: its parameters
-    /// say where the content is.
-    pub(super) fn exchange(&self, media_type: &MediaType<'a>) -> Option<ExternalBody<'a>> {
-        match media_type.parameter("access-type") {
-            Some(_) => None,
-            None => self.shortcut(Form::Shortcut),
-        }
-    }
-
     pub(super) fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
         let is_shortcut = ESSENCES.contains(&self.tree.part(self.part).essence.as_str());
         let is_read = is_shortcut && self.reading.forms.contains(Follow::Shortcuts);
         is_read.then(|| self.shortcut(Form::AttachedShortcut))?
     }
 
-    fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
+    pub(super) fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
         let entity = self.tree.part(self.part);
         let body = entity.body.of(self.tree.original);
         if entity.content != Content::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {
@@ -52,9 +43,7 @@ impl<'a> Reader<'a, '_> {
             Ok(_) if self.tree.is_cut_off(self.part) => Err(cut_off("URL")),
             target => target,
         };
-        let phantom = Header::none_at(entity.body.start);
-        let body = ExternalBody::with(self.tree.original, self.part, form, target, phantom);
-        Some(body)
+        Some(ExternalBody::bare(self.tree, self.part, form, target))
     }
 }
 

@@ -25,7 +25,7 @@ use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
 use crate::edit::Edit;
-use crate::external_body::{EudoraNote, Follow, of_extension, of_macintosh};
+use crate::external_body::{EudoraNote, Follow};
 use crate::fetch::{EudoraFiles, Named, Sidecars};
 use crate::mime::transfer::{encode_base64, encode_text};
 use crate::mime::{entity, picture};
@@ -57,7 +57,7 @@ impl Session<'_> {
         };
         let row = |outcome| Row::new(self.name, "1".to_owned(), Kind::Eudora, outcome);
         let of_note = |note: &EudoraNote| Row {
-            media_type: declared(note).map(str::to_owned),
+            media_type: note.essence().map(str::to_owned),
             ..row(Outcome::Left)
         };
         if let Err(refusal) = policy.judge_form(Follow::Eudora) {
@@ -168,7 +168,7 @@ impl Session<'_> {
                 (row.outcome, row.bytes) = (Outcome::Expanded, Some(length));
                 row.detail =
                     format!("{}: the content is in a file beside the mailbox", note.name).into();
-                let essence = declared(note).unwrap_or(OCTETS);
+                let essence = note.essence().unwrap_or(OCTETS);
                 Obtained::of(essence, Octets::shared(Vec::new()), Came::in_message())
             }
             false => {
@@ -207,15 +207,10 @@ impl Session<'_> {
     }
 }
 
-/// What the line that names a file tells of its type.
-fn declared(note: &EudoraNote) -> Option<&'static str> {
-    of_extension(&note.name).or_else(|| note.macintosh.and_then(of_macintosh))
-}
-
 fn essence_of(note: &EudoraNote, octets: &[u8]) -> &'static str {
     let sniffed = || picture::sniff(octets).map(|kind| kind.essence);
     let is_text = memchr::memchr(0, octets).is_none();
-    declared(note)
+    note.essence()
         .filter(|essence| is_text || !essence.starts_with("text/"))
         .or_else(sniffed)
         .unwrap_or(OCTETS)

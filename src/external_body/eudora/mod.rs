@@ -13,12 +13,10 @@
 //!
 //! Nothing is looked up here. The name of a file is the last component of its path, whatever system wrote that.
 
-mod names;
-mod types;
+mod files;
 
-use self::names::decoded;
-pub use self::names::{decoded as decoded_name, is_file_name};
-pub use self::types::{of_extension, of_macintosh};
+use self::files::decoded;
+pub use self::files::{decoded as decoded_name, is_file_name};
 use crate::mime::Fields;
 use crate::mime::header::unfold;
 use crate::span::{Lines, Span};
@@ -78,7 +76,7 @@ pub struct EudoraNote {
 /// The pieces of a body: so many notes and marked texts at most, behind which all is text; and whether there are as many.
 pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
     let mut pieces = Vec::new();
-    let mut lines = Lines::new(original, body).peekable();
+    let mut lines = Lines::new(original, body);
     let (mut start, mut room) = (body.start, most);
     // The last line was empty, and stands there.
     let mut empty: Option<Span> = None;
@@ -96,30 +94,24 @@ pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPie
             push_text(&mut pieces, start, line.whole.start);
             // The first line that ends so closes it; what is cut off goes on to the end.
             let from = line.whole.start + opening.len();
-            let mut end = Span::empty_at(body.end);
-            let mut next = Some(line);
-            while let Some(line) = next {
-                let text = line.content.of(original).trim_ascii_end();
-                let at = text.len().saturating_sub(closing.len());
-                let is_end = text
-                    .get(at..)
-                    .is_some_and(|tail| tail.eq_ignore_ascii_case(closing));
-                if is_end && line.whole.start + at >= from {
-                    end = Span::new(line.whole.start + at, line.whole.end);
-                    break;
-                }
-                next = lines.next();
-            }
+            let closed = std::iter::once(line)
+                .chain(lines.by_ref())
+                .find_map(|line| {
+                    let text = line.content.of(original).trim_ascii_end();
+                    let (front, tail) = text.split_at(text.len().checked_sub(closing.len())?);
+                    let at = line.whole.start + front.len();
+                    let is_end = at >= from && tail.eq_ignore_ascii_case(closing);
+                    is_end.then(|| Span::new(at, line.whole.end))
+                });
+            let end = closed.unwrap_or(Span::empty_at(body.end));
             // On Windows the tag has a line of its own.
             let behind = match original.get(from..end.start) {
                 Some([b'\r', b'\n', ..]) => from + 2,
                 Some([b'\n', ..]) => from + 1,
                 _ => from,
             };
-            let within = Span::new(behind, end.start);
-            pieces.push(EudoraPiece::Text(EudoraText::wrapped(
-                original, within, wrapper,
-            )));
+            let text = EudoraText::wrapped(original, Span::new(behind, end.start), wrapper);
+            pieces.push(EudoraPiece::Text(text));
             (start, empty) = (end.end, None);
             continue;
         }
@@ -145,13 +137,15 @@ pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPie
 }
 
 fn opened(line: &[u8]) -> Option<(Wrapper, &'static [u8], &'static [u8])> {
-    let starts = |tag: &[u8]| {
-        let start = line.get(..tag.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(tag))
-    };
-    let mut all = Wrapper::ALL.into_iter();
-    line.starts_with(b"<x")
-        .then(|| all.find(|(_, opening, _)| starts(opening)))?
+    // Most lines begin otherwise.
+    let mut all = Wrapper::ALL.into_iter().filter(|_| line.starts_with(b"<x"));
+    all.find(|(_, opening, _)| starts_with(line, opening))
+}
+
+/// Whether a line starts so, in letters of any case.
+fn starts_with(line: &[u8], start: &[u8]) -> bool {
+    let front = line.get(..start.len());
+    front.is_some_and(|front| front.eq_ignore_ascii_case(start))
 }
 
 impl EudoraText {
@@ -195,15 +189,11 @@ impl EudoraText {
 impl EudoraNote {
     fn of_line(line: &[u8]) -> Option<Self> {
         const LABELS: [&[u8]; 3] = [b"attachment converted:", b"embedded content:", b"related:"];
-        let label = |label: &&[u8]| {
-            let start = line.get(..label.len());
-            start.is_some_and(|start| start.eq_ignore_ascii_case(label))
-        };
         // Most lines begin otherwise.
         if !matches!(line.first()?, b'A' | b'a' | b'E' | b'e' | b'R' | b'r') {
             return None;
         }
-        let which = LABELS.iter().position(label)?;
+        let which = LABELS.iter().position(|label| starts_with(line, label))?;
         let value = line.get(LABELS.get(which)?.len()..)?.trim_ascii();
         match which {
             0 => attached(value).or_else(|| embedded(value)),
@@ -212,16 +202,17 @@ impl EudoraNote {
         }
     }
 
-    fn new(path: &[u8], is_of_mac: bool) -> Self {
-        let component = |octet: &u8| matches!(octet, b'\\' | b':');
-        let mut components = path.rsplit(component);
-        Self {
+    /// None without a name.
+    fn new(path: &[u8], is_of_mac: bool) -> Option<Self> {
+        let mut components = path.rsplit(|octet| matches!(octet, b'\\' | b':'));
+        let name = decoded(components.next().unwrap_or_default(), is_of_mac);
+        (!name.is_empty()).then_some(Self {
             whole: Span::empty_at(0),
-            name: decoded(components.next().unwrap_or_default(), is_of_mac),
+            name,
             is_embedded: false,
             macintosh: None,
             hashes: (0, 0),
-        }
+        })
     }
 
     /// The files that the header of a mail names which was written in Eudora: what came from elsewhere has a Received field.
@@ -231,7 +222,7 @@ impl EudoraNote {
         }
         let value = |name| unfold(fields.value(original, name).unwrap_or_default());
         let (attached, embedded) = (value("X-Attachments"), value("X-EmbeddedContent"));
-        let files = attached.split(|&octet| octet == b';').map(|path| {
+        let files = attached.split(|&octet| octet == b';').filter_map(|path| {
             let path = path.trim_ascii();
             // On the Mac it ends with a colon.
             Self::new(
@@ -246,50 +237,40 @@ impl EudoraNote {
             Some(Self {
                 is_embedded: true,
                 hashes: (hash(id.trim_ascii()), 0),
-                ..Self::new(path.trim_ascii(), false)
+                ..Self::new(path.trim_ascii(), false)?
             })
         });
-        let named = files.chain(parts).filter(|note| !note.name.is_empty());
-        named.take(most).collect()
+        files.chain(parts).take(most).collect()
     }
 }
 
 /// `"PATH"`, `C:\PATH`, `VOLUME:NAME (TYPE/CREA) (HEXID)` and `VOLUME:NAME (Type: 'TYPE' Creator: 'CREA')`.
 fn attached(value: &[u8]) -> Option<EudoraNote> {
-    if let [b'"', path @ .., b'"'] = value {
-        return Some(EudoraNote::new(path, false)).filter(|note| !note.name.is_empty());
-    }
-    let of_mac = |path: &[u8], kind: &[u8]| {
-        let macintosh = kind.try_into().ok()?;
-        let note = EudoraNote::new(path, true);
-        (path.contains(&b':') && !note.name.is_empty()).then_some(EudoraNote {
-            macintosh: Some(macintosh),
-            ..note
-        })
-    };
     const TAIL: usize = " (TYPE/CREA) (HEXIDHEX)".len();
-    if let Some((path, tail)) = value.len().checked_sub(TAIL).map(|at| value.split_at(at))
-        && let [b' ', b'(', kind @ .., b')'] = tail
-        && let (Some(kind), Some(b"/"), Some(b") ("), Some(id)) = (
-            kind.get(..4),
-            kind.get(4..5),
-            kind.get(9..12),
-            kind.get(12..),
-        )
+    const OLD_TAIL: usize = " (Type: 'TYPE' Creator: 'CREA')".len();
+    if let [b'"', path @ .., b'"'] = value {
+        return EudoraNote::new(path, false);
+    }
+    let of_mac = |path: &[u8], kind: [u8; 4]| {
+        let note = EudoraNote::new(path, true).filter(|_| path.contains(&b':'))?;
+        let macintosh = Some(kind);
+        Some(EudoraNote { macintosh, ..note })
+    };
+    if let Some((path, tail)) = value.split_last_chunk::<TAIL>()
+        && let Some((kind, tail)) = after(tail, b" (")
+        && let Some((_, tail)) = after(tail, b"/")
+        && let Some(id) = tail
+            .strip_prefix(b") (")
+            .and_then(|id| id.strip_suffix(b")"))
         && hexadecimal(id).is_some()
     {
         return of_mac(path, kind);
     }
-    const OLD_TAIL: usize = " (Type: 'TYPE' Creator: 'CREA')".len();
-    if let Some((path, tail)) = value
-        .len()
-        .checked_sub(OLD_TAIL)
-        .map(|at| value.split_at(at))
-        && let Some(kind) = tail.strip_prefix(b" (Type: '")
-        && kind.get(4..16) == Some(b"' Creator: '")
-        && kind.ends_with(b"')")
+    if let Some((path, tail)) = value.split_last_chunk::<OLD_TAIL>()
+        && let Some((kind, tail)) = after(tail, b" (Type: '")
+        && let Some((_, b"')")) = after(tail, b"' Creator: '")
     {
-        return of_mac(path, kind.get(..4)?);
+        return of_mac(path, kind);
     }
     // Names of eight letters: whatever holds a blank is a sentence.
     let is_path = match value {
@@ -297,48 +278,45 @@ fn attached(value: &[u8]) -> Option<EudoraNote> {
         [b'\\', b'\\', ..] => true,
         _ => false,
     };
-    let note = EudoraNote::new(value, false);
     let is_short = |octet: &u8| !octet.is_ascii_whitespace() && *octet != b'"';
-    (is_path && value.iter().all(is_short) && !note.name.is_empty()).then_some(note)
+    EudoraNote::new(value, false).filter(|_| is_path && value.iter().all(is_short))
+}
+
+/// The four octets behind a mark, and what follows.
+fn after<'t>(text: &'t [u8], mark: &[u8]) -> Option<([u8; 4], &'t [u8])> {
+    let (four, rest) = text.strip_prefix(mark)?.split_first_chunk::<4>()?;
+    Some((*four, rest))
 }
 
 /// `NAME: M,C,L,H`.
 fn embedded(value: &[u8]) -> Option<EudoraNote> {
     const TAIL: usize = ": MMMMMMMM,CCCCCCCC,LLLLLLLL,HHHHHHHH".len();
-    let (name, tail) = value.split_at(value.len().checked_sub(TAIL)?);
-    let numbers = tail.strip_prefix(b": ")?;
-    let note = EudoraNote::new(name, false);
-    (!note.name.is_empty()).then_some(EudoraNote {
+    let (name, tail) = value.split_last_chunk::<TAIL>()?;
+    Some(EudoraNote {
         is_embedded: true,
-        hashes: hashes(numbers, b',')?,
-        ..note
+        hashes: hashes(tail.strip_prefix(b": ")?, b',')?,
+        ..EudoraNote::new(name, false)?
     })
 }
 
 /// `:VOLUME:NAME:HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH`.
 fn related(value: &[u8]) -> Option<EudoraNote> {
     const TAIL: usize = ":HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH".len();
-    let (path, tail) = value.split_at(value.len().checked_sub(TAIL)?);
-    let numbers = tail.strip_prefix(b":")?;
-    let note = EudoraNote::new(path, true);
-    let is_path = path.starts_with(b":") && !note.name.is_empty();
-    is_path.then_some(EudoraNote {
+    let (path, tail) = value.split_last_chunk::<TAIL>()?;
+    Some(EudoraNote {
         is_embedded: true,
         macintosh: Some(*b"    "),
-        hashes: hashes(numbers, b':')?,
-        ..note
+        hashes: hashes(tail.strip_prefix(b":")?, b':')?,
+        ..EudoraNote::new(path, true).filter(|_| path.starts_with(b":"))?
     })
 }
 
 fn hashes(numbers: &[u8], between: u8) -> Option<(u32, u32)> {
-    let mut numbers = numbers.split(|&octet| octet == between).map(hexadecimal);
-    let four = (
-        numbers.next()??,
-        numbers.next()??,
-        numbers.next()??,
-        numbers.next()??,
-    );
-    numbers.next().is_none().then_some((four.1, four.2))
+    let numbers = numbers.split(|&octet| octet == between).map(hexadecimal);
+    match numbers.collect::<Option<Vec<u32>>>()?.as_slice() {
+        &[_, id, location, _] => Some((id, location)),
+        _ => None,
+    }
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u32> {

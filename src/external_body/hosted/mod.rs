@@ -14,14 +14,15 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use url::Url;
 
-use self::marks::{Marked, may_show, shown};
+pub use self::marks::may_show;
+use self::marks::{Marked, shown};
 use self::provider::{Located, known, shared};
 use super::mailman::{extension_of, file_name_in};
 use super::unusable::limit_notes;
 use super::url::read_url;
 use super::{ExternalBody, Follow, Form, Reading};
 use crate::mime::entity::uri;
-use crate::mime::{Content, Header, PartId, Tree};
+use crate::mime::{Content, PartId, Tree};
 use crate::report::{HostedFile, rfc3339};
 
 /// None of parts that refer elsewhere themselves.
@@ -30,17 +31,15 @@ pub fn hosted<'a>(
     reading: &Reading,
     known: &HashSet<PartId>,
 ) -> Vec<ExternalBody<'a>> {
-    let forms = Follow::HOSTED;
-    if !forms.iter().any(|form| reading.forms.contains(*form)) {
+    let mut forms = Follow::HOSTED.into_iter();
+    if !forms.any(|form| reading.forms.contains(form)) {
         return Vec::new();
     }
     let mut bodies: Vec<ExternalBody<'a>> = Vec::new();
     // Each file once a message, by the URL that gives it.
     let mut found: HashMap<(PartId, String), usize> = HashMap::new();
-    for part in tree.ids().filter(|part| !known.contains(part)) {
-        if !is_document(tree, part) {
-            continue;
-        }
+    let is_read = |part: &PartId| !known.contains(part) && is_document(tree, *part);
+    for part in tree.ids().filter(is_read) {
         let entity = tree.part(part);
         let Some(document) = entity.encoding.decode(entity.body.of(tree.original)) else {
             continue;
@@ -72,7 +71,7 @@ pub fn hosted<'a>(
                     body.file_name = body.file_name.take().or(name);
                 }
             } else {
-                bodies.push(body(part, entity.body.start, &shown, &url, place, name));
+                bodies.push(body(tree, part, &shown, &url, place, name));
             }
         });
     }
@@ -92,17 +91,11 @@ pub fn hosted<'a>(
     bodies
 }
 
-pub fn may_hold_hosted(content: &[u8], reading: &Reading) -> bool {
-    may_show(content, reading.forms)
-}
-
 /// Whether a document is the mail's own text: an attached page is somebody's file.
 fn is_document(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
-    matches!(
-        entity.essence.as_str(),
-        "text/html" | "application/xhtml+xml"
-    ) && entity.content == Content::Leaf
+    ["text/html", "application/xhtml+xml"].contains(&&*entity.essence)
+        && entity.content == Content::Leaf
         && !tree.has_disposition(part, "attachment")
 }
 
@@ -139,8 +132,8 @@ fn name_of(shown: &Marked, place: &Located) -> Option<String> {
 }
 
 fn body<'a>(
+    tree: &Tree<'a>,
     part: PartId,
-    start: usize,
     shown: &Marked,
     url: &Url,
     place: Located,
@@ -148,13 +141,10 @@ fn body<'a>(
 ) -> ExternalBody<'a> {
     /// The first second of the year 10000.
     const LAST: u64 = 253_402_300_800;
-    let target = place
-        .plain
-        .and_then(|plain| read_url(plain.into_bytes().into()));
-    let form = Form::Hosted(shown.follow);
-    let mut body = ExternalBody::with(&[], part, form, target, Header::none_at(start));
-    let ends = place.ends.and_then(|ends| u64::try_from(ends).ok());
-    let ends = ends.filter(|&ends| ends < LAST);
+    let target = place.plain;
+    let target = target.and_then(|plain| read_url(plain.into_bytes().into()));
+    let mut body = ExternalBody::bare(tree, part, Form::Hosted(shown.follow), target);
+    let ends = place.ends.filter(|&ends| ends < LAST);
     let ends = ends.map(|ends| rfc3339(UNIX_EPOCH + Duration::from_secs(ends)));
     body.size = shown.size.or(place.size);
     body.file_name = name;

@@ -23,7 +23,7 @@ pub struct Located {
     pub name: Option<String>,
     pub size: Option<u64>,
     /// Seconds since 1970 after which it is gone.
-    pub ends: Option<i64>,
+    pub ends: Option<u64>,
 }
 
 /// A kind of page: the provider, the end of the host's name, and what becomes of the URL; none for a page of another kind.

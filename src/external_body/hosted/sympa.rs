@@ -12,7 +12,7 @@ use super::super::reference::Reader;
 use super::super::url::read_url;
 use super::super::{ExternalBody, Follow, Form};
 use crate::mime::entity::uri;
-use crate::mime::{Content, Header, MediaType};
+use crate::mime::{Content, MediaType};
 use crate::report::HostedFile;
 
 /// Octets of such a part. A sentence and a URL have a few hundred.
@@ -25,13 +25,9 @@ const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this m
 
 impl<'a> Reader<'a, '_> {
     pub(in crate::external_body) fn sympa(&self) -> Option<ExternalBody<'a>> {
-        let Self {
-            tree,
-            part,
-            reading,
-        } = *self;
+        let (tree, part) = (self.tree, self.part);
         let entity = tree.part(part);
-        if !reading.forms.contains(Follow::Sympa)
+        if !self.reading.forms.contains(Follow::Sympa)
             || entity.essence != "text/plain"
             || entity.content != Content::Leaf
             || entity.body.len() > LONGEST
@@ -48,8 +44,7 @@ impl<'a> Reader<'a, '_> {
         let text = entity.encoding.decode(entity.body.of(tree.original))?;
         let (name, url) = note(&String::from_utf8_lossy(&text))?;
         let target = read_url(Cow::Owned(url.clone().into_bytes()));
-        let phantom = Header::none_at(entity.body.start);
-        let mut body = ExternalBody::with(tree.original, part, Form::Sympa, target, phantom);
+        let mut body = ExternalBody::bare(tree, part, Form::Sympa, target);
         body.hosted = Some(Box::new(HostedFile {
             provider: "sympa",
             name: Some(name.clone()),
@@ -66,9 +61,7 @@ fn note(text: &str) -> Option<(String, String)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<&str> = lines.collect();
     let (url, sentence) = lines.split_last()?;
-    let is_url = ["http://", "https://"]
-        .iter()
-        .any(|start| url.starts_with(start));
+    let is_url = url.starts_with("http://") || url.starts_with("https://");
     let is_one = !url.contains(char::is_whitespace) && url.contains(PATH);
     let sentence = sentence.join(" ");
     if !is_url || !is_one || sentence.contains("://") {
@@ -80,23 +73,20 @@ fn note(text: &str) -> Option<(String, String)> {
     if !kept.is_empty() && sentence.contains(&kept.replace('.', "_")) {
         return Some((file_name_in(&kept)?, (*url).to_owned()));
     }
-    let english = sentence
-        .strip_prefix(ENGLISH[0])
-        .and_then(|rest| rest.split_once(ENGLISH[1]));
-    let name = match english {
-        Some((name, _)) => name,
-        None => {
-            let mut words = sentence.split_whitespace();
-            words.find_map(|word| {
-                let around =
-                    |letter: char| "\"'`\u{ab}\u{bb}\u{201c}\u{201d}\u{201e}()<>,".contains(letter);
-                let word = word.trim_matches(around);
-                let has_stem = extension_of(word)?.len() + 1 < word.len();
-                has_stem.then_some(word)
-            })?
-        }
+    let english = sentence.strip_prefix(ENGLISH[0]);
+    let english = english.and_then(|rest| Some(rest.split_once(ENGLISH[1])?.0));
+    let first_name = || {
+        let around =
+            |letter: char| "\"'`\u{ab}\u{bb}\u{201c}\u{201d}\u{201e}()<>,".contains(letter);
+        let mut words = sentence
+            .split_whitespace()
+            .map(|word| word.trim_matches(around));
+        words.find(|word| extension_of(word).is_some_and(|it| it.len() + 1 < word.len()))
     };
-    Some((file_name_in(name)?, (*url).to_owned()))
+    Some((
+        file_name_in(english.or_else(first_name)?)?,
+        (*url).to_owned(),
+    ))
 }
 
 #[cfg(test)]

@@ -22,9 +22,8 @@ use sha1::{Digest as _, Sha1};
 
 pub use self::separator::divided;
 use self::shape::Note;
-use super::scrubbed::{Scrap, Scrubbed};
 use super::unusable::{deleted, limit_notes};
-use super::{ExternalBody, Follow, Form, Reading, Referent};
+use super::{ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed};
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::{Lines, Span};
@@ -59,10 +58,9 @@ pub fn scrubbed<'a>(
             continue;
         };
         let text = &*text;
-        let start = tree.part(part).body.start;
         let origin = match tree.part(part).encoding.is_encoded() {
             true => 0,
-            false => start,
+            false => tree.part(part).body.start,
         };
         let blocks = match reads_digests {
             true => blocks(text),
@@ -86,13 +84,7 @@ pub fn scrubbed<'a>(
         bodies.extend(notes.into_iter().map(|note| {
             let (hash, _) = shape::stored_name(&note.url).unwrap_or_default();
             let is_in_digest = note.scrap != Scrap::Removed && !is_own(hash);
-            let target = match note.scrap {
-                Scrap::Removed => Err(deleted()),
-                _ => Ok(Referent::Url(note.url.clone())),
-            };
-            let phantom = Header::none_at(start);
-            let body = ExternalBody::with(tree.original, part, Form::Scrubbed, target, phantom);
-            described(body, origin, &note, is_in_digest)
+            described(tree, part, origin, note, is_in_digest)
         }));
     }
     limit_notes(&mut bodies, reading);
@@ -135,9 +127,10 @@ pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> 
 }
 
 fn described<'a>(
-    mut body: ExternalBody<'a>,
+    tree: &Tree<'a>,
+    part: PartId,
     origin: usize,
-    note: &Note<'_>,
+    note: Note<'_>,
     is_in_digest: bool,
 ) -> ExternalBody<'a> {
     let media_type = match note.scrap {
@@ -147,15 +140,21 @@ fn described<'a>(
         Scrap::Message => b"message/rfc822",
         Scrap::Text => b"text/plain",
     };
+    let stored_name = note.url.rsplit('/').next().unwrap_or_default().to_owned();
+    let target = match note.scrap {
+        Scrap::Removed => Err(deleted()),
+        _ => Ok(Referent::Url(note.url)),
+    };
     let (name, description) = (note.name, note.description);
+    let mut body = ExternalBody::bare(tree, part, Form::Scrubbed, target);
     body.declared = Some(MediaType::parse(media_type).bare());
     // The size of a message is that of what was escaped.
     body.size = note.size.filter(|_| note.scrap == Scrap::File);
-    body.file_name = (name != description).then(|| file_name(name)).flatten();
+    body.file_name = file_name(name).filter(|_| name != description);
     body.scrubbed = Some(Scrubbed {
         note: note.span.shifted(origin),
         scrap: note.scrap,
-        stored_name: note.url.rsplit('/').next().unwrap_or_default().to_owned(),
+        stored_name,
         description: (name != description && !is_nothing(description))
             .then(|| text_of(description).into_owned()),
         message_size: note.size.filter(|_| note.scrap == Scrap::Message),

@@ -12,7 +12,7 @@ use memchr::memmem::{self, Finder};
 use memchr::{memchr, memrchr};
 
 use super::separator;
-use crate::external_body::scrubbed::Scrap;
+use crate::external_body::Scrap;
 use crate::span::{Line, Lines, Span};
 
 const LONGEST_LINE: usize = 1 << 10;

@@ -10,7 +10,7 @@ use md5::{Digest as _, Md5};
 
 use super::super::protection::protection;
 use super::{Bearers, Documents, Identity, RELATED};
-use crate::external_body::{ExternalBody, holds_blank, identifier};
+use crate::external_body::{ExternalBody, holds_blank, own_identifier};
 use crate::ledger::Ledger;
 use crate::link::base::{Base, location};
 use crate::link::url::{equivalence_key, without_fragment};
@@ -87,7 +87,7 @@ impl Documents<'_> {
         let identity = match self.identities.remove(&part) {
             Some(known) => known,
             None => {
-                let written = self.content_id(part);
+                let written = content_id(self.tree, part);
                 Identity {
                     is_made: written.is_none(),
                     content_id: written.unwrap_or_else(|| self.made_id(part)),
@@ -156,17 +156,13 @@ impl Documents<'_> {
         location(own.as_ref(), value)
     }
 
-    fn content_id(&self, part: PartId) -> Option<String> {
-        content_id(self.tree, part)
-    }
-
     /// Whether the part has a Content-ID of its own, or a header that can take one.
     fn can_be_named(&mut self, part: PartId) -> bool {
         let written = self.tree.value(part, "Content-ID");
         if written.is_some_and(holds_blank) {
             return false;
         }
-        if let Some(content_id) = self.content_id(part) {
+        if let Some(content_id) = content_id(self.tree, part) {
             let key = (self.tree.message_of(part), content_id);
             return self.bearers().get(&key) == Some(&1);
         }
@@ -222,6 +218,5 @@ fn bearers(tree: &Tree<'_>) -> Bearers {
 }
 
 fn content_id(tree: &Tree<'_>, part: PartId) -> Option<String> {
-    let value = tree.value(part, "Content-ID")?;
-    Some(identifier(value)).filter(|id| !id.is_empty())
+    own_identifier(tree.value(part, "Content-ID")?)
 }

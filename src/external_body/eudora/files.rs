@@ -1,0 +1,127 @@
+//! What files that Eudora names are called, in UTF-8 or in the charset of the machine that it ran on; and what they are.
+
+use super::EudoraNote;
+use crate::mime::charset::WINDOWS_1252;
+
+/// What files are by the ends of their names, or by the types that the Mac noted of them. Types that hold parts are none of
+/// a file's.
+const TYPES: &[(&str, &str, &str)] = &[
+    ("audio/aiff", "aif aiff", "AIFF"),
+    ("text/plain", "asc c log txt", "TEXT ttro"),
+    ("audio/basic", "au", ""),
+    ("video/x-msvideo", "avi", ""),
+    ("image/bmp", "bmp", "BMPf"),
+    ("text/css", "css", ""),
+    ("text/csv", "csv", ""),
+    ("application/msword", "doc", "W6BN W8BN WDBN"),
+    (
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "docx",
+        "",
+    ),
+    ("application/postscript", "eps ps", "EPSF"),
+    ("image/gif", "gif", "GIFf"),
+    ("application/gzip", "gz tgz", ""),
+    ("application/mac-binhex40", "hqx", ""),
+    ("text/html", "htm html", ""),
+    ("text/calendar", "ics", ""),
+    ("image/jpeg", "jpe jpeg jpg", "JPEG"),
+    ("audio/midi", "mid", ""),
+    ("video/quicktime", "mov", "MooV"),
+    ("audio/mpeg", "mp3", ""),
+    ("video/mp4", "mp4", ""),
+    ("video/mpeg", "mpeg mpg", "MPEG"),
+    ("application/vnd.oasis.opendocument.text", "odt", ""),
+    ("application/pkcs7-signature", "p7s", ""),
+    ("application/pdf", "pdf", "PDF"),
+    ("image/png", "png", "PNGf"),
+    ("application/vnd.ms-powerpoint", "ppt", "SLD8"),
+    (
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "pptx",
+        "",
+    ),
+    ("application/rtf", "rtf", ""),
+    ("application/x-stuffit", "sit", "SIT!"),
+    ("image/svg+xml", "svg", ""),
+    ("text/x-tex", "tex", ""),
+    ("image/tiff", "tif tiff", "TIFF"),
+    ("text/vcard", "vcf", ""),
+    ("audio/wav", "wav", "WAVE"),
+    ("video/x-ms-wmv", "wmv", ""),
+    ("application/vnd.ms-excel", "xls", "XLS8"),
+    (
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "xlsx",
+        "",
+    ),
+    ("text/xml", "xml", ""),
+    ("application/zip", "zip", "ZIP"),
+];
+
+impl EudoraNote {
+    /// What the line that names a file tells of its type.
+    pub fn essence(&self) -> Option<&'static str> {
+        let extension = self.name.rsplit_once('.').unwrap_or_default().1;
+        let extension = extension.to_ascii_lowercase();
+        let kind = self
+            .macintosh
+            .as_ref()
+            .map(<[u8; 4]>::as_slice)
+            .unwrap_or_default();
+        let kind = kind.strip_suffix(b" ").unwrap_or(kind);
+        let is_named = |(_, extensions, _): &&(&str, &str, &str)| {
+            extensions.split(' ').any(|it| it == extension)
+        };
+        let is_noted = |(.., kinds): &&(&str, &str, &str)| {
+            kinds
+                .split_ascii_whitespace()
+                .any(|it| it.as_bytes() == kind)
+        };
+        let found = TYPES
+            .iter()
+            .find(is_named)
+            .or_else(|| TYPES.iter().find(is_noted));
+        found.map(|(essence, ..)| *essence)
+    }
+}
+
+/// What stands for the octets from 0x80 on in MacRoman.
+const MACINTOSH: &str = "ÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü†°¢£§•¶ß®©™´¨≠ÆØ∞±≤≥¥µ∂∑∏π∫ªºΩæø¿¡¬√ƒ≈∆«»…\u{a0}ÀÃÕŒœ–—“”‘’÷◊ÿŸ⁄€‹›ﬁﬂ‡·‚„‰ÂÊÁËÈÍÎÏÌÓÔ\u{f8ff}ÒÚÛÙıˆ˜¯˘˙˚¸˝˛ˇ";
+
+pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
+    if let Ok(text) = std::str::from_utf8(name) {
+        return text.to_owned();
+    }
+    let table: Vec<char> = match is_of_mac {
+        true => MACINTOSH.chars().collect(),
+        false => WINDOWS_1252.chars().collect(),
+    };
+    let letter = |&octet: &u8| match octet.checked_sub(0x80) {
+        Some(index) => table
+            .get(usize::from(index))
+            .copied()
+            .unwrap_or(octet.into()),
+        None => octet.into(),
+    };
+    name.iter().map(letter).collect()
+}
+
+/// Whether this may be the name of a file in a folder: it leads nowhere else, and is no device of Windows.
+pub fn is_file_name(name: &str) -> bool {
+    const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+    let stem = name
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_ascii_lowercase();
+    let port = stem
+        .strip_prefix("com")
+        .or_else(|| stem.strip_prefix("lpt"));
+    let is_port =
+        port.is_some_and(|digit| digit.len() == 1 && digit.as_bytes()[0].is_ascii_digit());
+    let leads_elsewhere = |letter: char| letter == '\\' || letter.is_control();
+    let is_dots = matches!(name, "" | "." | "..");
+    !is_dots && !is_port && !DEVICES.contains(&stem.as_str()) && !name.contains(leads_elsewhere)
+}
