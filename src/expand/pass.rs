@@ -138,13 +138,17 @@ impl Session<'_> {
         let policy = self.policy();
         let told = policy.reading_to_tell();
         let is_told = |form: &Follow| told.forms.contains(*form);
-        let reading = Reading {
-            // Content that is put in never lay beside the mailbox.
-            beside: match place.prefix.is_empty() {
-                true => self.beside.map(Sidecars::form).filter(is_told),
-                false => None,
+        let reading = match place.prefix.is_empty() {
+            true => Reading {
+                beside: self.beside.map(Sidecars::form).filter(is_told),
+                ..told
             },
-            ..told
+            // Content that is put in never lay beside the mailbox, and notes are those of the mail itself.
+            false => Reading {
+                beside: None,
+                forms: told.forms.without_notes(),
+                ..told
+            },
         };
         let base = place.base.clone();
         let mut plan = Plan::of_references(&tree, policy, &reading, base, room);
@@ -156,10 +160,6 @@ impl Session<'_> {
                 .retain(|item| item.body.claim != Claim::None);
             // Nothing of what was detached has a rival.
             plan.rivals.clear();
-        }
-        if !place.prefix.is_empty() {
-            // Notes are those of the mail itself.
-            plan.leave_notes(&tree);
         }
         if self.settings.store {
             for item in &mut plan.references {

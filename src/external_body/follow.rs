@@ -80,10 +80,6 @@ impl Follow {
         }
     }
 
-    fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|form| form.as_str() == word)
-    }
-
     fn bit(self) -> u16 {
         1 << self as u8
     }
@@ -126,6 +122,15 @@ impl Followed {
         Self(self.0 & !form.bit())
     }
 
+    /// The same without what stands in texts and documents: content that comes into a message has no notes of its own.
+    pub(crate) fn without_notes(self) -> Self {
+        let notes = [Follow::Mailman, Follow::MailmanDigests].into_iter();
+        let files = Follow::HOSTED
+            .into_iter()
+            .filter(|&form| form != Follow::Sympa);
+        notes.chain(files).fold(self, Self::without)
+    }
+
     /// Whether this form is among them.
     pub fn contains(self, form: Follow) -> bool {
         self.0 & form.bit() != 0
@@ -136,7 +141,7 @@ impl Followed {
     /// # Errors
     /// [`Error::Usage`] when the word is none of these.
     pub fn told(self, word: &str) -> Result<Self, Error> {
-        let of = |name: &str| Follow::from_word(name);
+        let of = |name: &str| Follow::ALL.into_iter().find(|form| form.as_str() == name);
         match word.strip_prefix('-') {
             Some(name) => of(name).map(|form| self.without(form)),
             None if word == "all" => Some(Self::all()),

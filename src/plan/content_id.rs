@@ -67,22 +67,17 @@ impl ContentIds {
         message_id: Option<&str>,
         cites_its_own_id: bool,
     ) -> Result<PartId, Refusal> {
+        let not_found = |detail| Refusal::lasting(Reason::ContentIdNotFound, detail);
         let mut messages = tree.messages_around(part);
         let found = match message_id {
             None => messages.find_map(|message| self.bearer(message, part, content_id)),
             Some(wanted) => {
                 let message_ids = self.message_ids.get_or_insert_with(|| message_ids(tree));
-                let is_named = |message: &PartId| {
-                    let message_id = message_ids.get(message).map(String::as_str);
-                    message_id == Some(wanted)
-                };
-                let named = messages.find(is_named);
-                let Some(message) = named else {
-                    return Err(Refusal::lasting(
-                        Reason::ContentIdNotFound,
-                        format!("mid: names another message, <{wanted}>"),
-                    ));
-                };
+                let is_named =
+                    |message: &PartId| message_ids.get(message).is_some_and(|id| id == wanted);
+                let message = messages
+                    .find(is_named)
+                    .ok_or_else(|| not_found(format!("mid: names another message, <{wanted}>")))?;
                 self.bearer(message, part, content_id)
             }
         };
@@ -92,10 +87,8 @@ impl ContentIds {
                 return Err(leads_back(content_id));
             }
             None => {
-                return Err(Refusal::lasting(
-                    Reason::ContentIdNotFound,
-                    format!("no other part has the Content-ID <{content_id}>"),
-                ));
+                let detail = format!("no other part has the Content-ID <{content_id}>");
+                return Err(not_found(detail));
             }
         };
         if tree.ancestors(part).any(|above| above == bearer) {
@@ -104,10 +97,8 @@ impl ContentIds {
         let essence = &tree.part(bearer).essence;
         // An external body counts as what it stands for.
         if essence != ESSENCE && is_composite(essence) {
-            return Err(Refusal::lasting(
-                Reason::CompositeTarget,
-                format!("<{content_id}> is a {essence}"),
-            ));
+            let detail = format!("<{content_id}> is a {essence}");
+            return Err(Refusal::lasting(Reason::CompositeTarget, detail));
         }
         if tree.is_cut_off(bearer) {
             let number = tree.number(bearer);

@@ -10,7 +10,6 @@ mod document;
 mod link_text;
 mod long_lines;
 mod new_links;
-mod options;
 mod referred;
 pub(crate) mod sheet;
 mod shown;
@@ -145,29 +144,21 @@ impl<'p> Documents<'p> {
             return Err(refusal);
         }
         let Some(changes) = self.lines_kept(&document, encoding, changes) else {
-            return Err(Refusal::lasting(
-                Reason::LineTooLong,
-                format!(
-                    "a line of its {} body would be longer than 998 bytes, and there is no blank in a tag to break it at",
-                    encoding.as_str()
-                ),
-            ));
+            let detail = format!(
+                "a line of its {} body would be longer than 998 bytes, and there is no blank in a tag to break it at",
+                encoding.as_str()
+            );
+            return Err(Refusal::lasting(Reason::LineTooLong, detail));
         };
         let digest = digest::renewed(self.tree, part, document.octets, |piece| {
             mapped.changed(&changes, piece);
         });
         // The text is no longer needed, and may be a copy of the document.
         drop(document);
-        let (digest, mut edits) = match digest {
-            Some((digest, edits)) => (Some(digest), edits),
-            None => (None, Group::new()),
-        };
-        let replacements = mapped.replacements(changes, self.tree.newline);
-        edits.extend(
-            replacements
-                .into_iter()
-                .map(|(span, bytes)| Edit::replace(span, bytes)),
-        );
+        let (digest, edits) = digest.unzip();
+        let mut edits: Group = edits.unwrap_or_default();
+        let replacements = mapped.replacements(changes, self.tree.newline).into_iter();
+        edits.extend(replacements.map(|(span, bytes)| Edit::replace(span, bytes)));
         ledger.grow(edits.iter().map(Edit::growth).sum())?;
         Ok(Some((decided, edits, digest)))
     }
@@ -210,16 +201,14 @@ impl<'p> Documents<'p> {
         encoding: TransferEncoding,
         changes: Changes,
     ) -> Option<Changes> {
-        let has_lines = matches!(
-            encoding,
-            TransferEncoding::SevenBit | TransferEncoding::EightBit
-        );
-        if !has_lines {
-            return Some(changes);
-        }
         let markup = document.language.markup();
         let markup = markup.map(|syntax| (document.text.as_ref(), syntax));
-        long_lines::broken(document.octets, markup, changes, self.tree.newline)
+        match encoding {
+            TransferEncoding::SevenBit | TransferEncoding::EightBit => {
+                long_lines::broken(document.octets, markup, changes, self.tree.newline)
+            }
+            _ => Some(changes),
+        }
     }
 }
 

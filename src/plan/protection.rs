@@ -1,23 +1,16 @@
-//! What may not be touched because of what it stands in.
+//! What may not be touched because of what it stands in, and what a limit of the scanner kept from being looked into.
 
-use crate::mime::{PartId, Tree};
+use crate::mime::{Content, Limit, PartId, Tree};
 use crate::policy::{Policy, Protected};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
+use crate::span::Span;
 
 pub fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refusal> {
     tree.ancestors(part).find_map(|above| {
         let essence = tree.part(above).essence.as_str();
         let refuse = |reason| {
-            let number = tree.number(above);
-            let place = if number.is_empty() {
-                "the message"
-            } else {
-                &number
-            };
-            Some(Refusal::lasting(
-                reason,
-                format!("it is inside {place}, a {essence}"),
-            ))
+            let detail = format!("it is inside {}, a {essence}", place(tree, above));
+            Some(Refusal::lasting(reason, detail))
         };
         match essence {
             "multipart/report" => refuse(Reason::InsideReport),
@@ -26,5 +19,42 @@ pub fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refu
             "multipart/encrypted" => refuse(Reason::Encrypted),
             _ => None,
         }
+    })
+}
+
+fn place(tree: &Tree<'_>, part: PartId) -> String {
+    Some(tree.number(part))
+        .filter(|number| !number.is_empty())
+        .unwrap_or_else(|| "the message".to_owned())
+}
+
+#[cfg(feature = "cli")]
+pub fn opaque_details(tree: &Tree<'_>) -> impl Iterator<Item = Detail> {
+    opaque_parts(tree)
+        .map(|(id, _, refusal)| Detail::from(format!("{}: ", place(tree, id))).then(refusal.detail))
+}
+
+/// The parts that were not looked into, or not to their end, because of a bound; and their bytes that were not.
+pub fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refusal)> {
+    tree.ids().filter_map(|id| {
+        let part = tree.part(id);
+        let (limit, span) = match &part.content {
+            Content::Opaque(Limit::HeaderTooLarge) => (Limit::HeaderTooLarge, part.span),
+            Content::Opaque(limit) => (*limit, part.body),
+            Content::Multipart(multipart) => (multipart.overflow?, multipart.epilogue),
+            Content::Leaf | Content::Message => return None,
+        };
+        let (reason, what, setting) = match limit {
+            Limit::TooDeep => (Reason::TooDeep, "is nested too deep", Setting::Depth),
+            Limit::TooManyParts => (Reason::TooManyParts, "has too many parts", Setting::Parts),
+            Limit::HeaderTooLarge => {
+                let what = "has too large a header";
+                (Reason::HeaderTooLarge, what, Setting::Header)
+            }
+        };
+        let detail = Detail::from(format!("{what} for "))
+            .naming(setting)
+            .then(", and was not looked into further");
+        Some((id, span, Refusal::lasting(reason, detail)))
     })
 }

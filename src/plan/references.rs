@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::Plan;
 use super::bases::Bases;
 use super::content_id::ContentIds;
-use super::item::{Item, Step, shown_url};
 use super::protection::protection;
 use super::rivals::rivals;
+use super::{Item, Plan, Step, shown_url};
 use crate::external_body::{Claim, ExternalBody, Form, Reading, Referent, hosted, scrubbed};
 use crate::link::base::Base;
 use crate::link::url;
@@ -78,10 +77,6 @@ struct Planner<'p> {
 impl Planner<'_> {
     fn item<'a>(&mut self, body: ExternalBody<'a>) -> Item<'a> {
         let (shown_url, step) = self.step(&body);
-        let step = match self.obstacle(&body) {
-            Some(refusal) => Err(refusal),
-            None => step,
-        };
         Item {
             number: self.tree.number(body.part),
             kind: match body.form {
@@ -94,17 +89,18 @@ impl Planner<'_> {
                 Form::Apple => Kind::Apple,
             },
             shown_url: shown_url.or_else(|| Some(body.hosted.as_ref()?.link.clone())),
-            step: step.unwrap_or_else(Step::Leave),
+            step: self.judge(&body).and(step).unwrap_or_else(Step::Leave),
             body,
         }
     }
 
-    fn obstacle(&self, body: &ExternalBody<'_>) -> Option<Refusal> {
+    /// What keeps a reference from being followed, whatever it refers to.
+    fn judge(&self, body: &ExternalBody<'_>) -> Result<(), Refusal> {
         if let Some(refusal) = protection(self.tree, body.part, self.policy) {
-            return Some(refusal);
+            return Err(refusal);
         }
-        if let Some(Err(refusal)) = body.follow().map(|form| self.policy.judge_form(form)) {
-            return Some(refusal);
+        if let Some(form) = body.follow() {
+            self.policy.judge_form(form)?;
         }
         let content = &self.tree.part(body.part).content;
         if *content == Content::Opaque(Limit::HeaderTooLarge)
@@ -113,11 +109,14 @@ impl Planner<'_> {
             // Nothing behind the limit was read: the URL, the type or the digest may be cut.
             let detail = Detail::from("its header, or the phantom header, is larger than ")
                 .naming(Setting::Header);
-            return Some(Refusal::lasting(Reason::HeaderTooLarge, detail));
+            return Err(Refusal::lasting(Reason::HeaderTooLarge, detail));
         }
-        // Its content could be put in, but would not be the part that it was.
-        let detail = "its X-Embody-Detached field is not as embody writes it";
-        (body.claim == Claim::Unreadable).then(|| Refusal::lasting(Reason::BadNote, detail))
+        if body.claim == Claim::Unreadable {
+            // Its content could be put in, but would not be the part that it was.
+            let detail = "its X-Embody-Detached field is not as embody writes it";
+            return Err(Refusal::lasting(Reason::BadNote, detail));
+        }
+        Ok(())
     }
 
     fn step(&mut self, body: &ExternalBody<'_>) -> (Option<String>, Result<Step, Refusal>) {
@@ -136,20 +135,14 @@ impl Planner<'_> {
             }
             Ok(Referent::Data(url)) => (shorten(url), Ok(Step::Decode)),
             Ok(Referent::ContentId {
-                content_id,
-                message_id,
-            }) => (
-                format!("cid:{content_id}"),
-                self.content_ids
-                    .target(
-                        self.tree,
-                        body.part,
-                        content_id,
-                        message_id.as_deref(),
-                        body.access_type.eq_ignore_ascii_case("content-id"),
-                    )
-                    .map(Step::Copy),
-            ),
+                content_id: id,
+                message_id: message,
+            }) => {
+                let cites_itself = body.access_type.eq_ignore_ascii_case("content-id");
+                let (tree, ids) = (self.tree, &mut self.content_ids);
+                let target = ids.target(tree, body.part, id, message.as_deref(), cites_itself);
+                (format!("cid:{id}"), target.map(Step::Copy))
+            }
             Ok(Referent::Url(reference)) => self.retrieve(body, reference),
         };
         let allowed = self.judge_declared(body);
@@ -182,7 +175,10 @@ impl Planner<'_> {
         let is_http = Scheme::of_url(&mapped).is_some_and(Scheme::is_http);
         let step = url.and_then(|url| {
             self.policy.judge_size(body.size.unwrap_or(0))?;
-            let accept = accepted(body).filter(|_| is_http);
+            // Servers guess the type of what Mailman stored.
+            let is_asked = is_http && body.form != Form::Scrubbed;
+            let declared = body.declared.as_ref().filter(|_| is_asked);
+            let accept = declared.map(|declared| declared.essence.to_string());
             Ok(Step::Retrieve { url, accept })
         });
         // A resolver needs no network of ours.
@@ -202,28 +198,21 @@ impl Planner<'_> {
         }
         let base = self.bases.of(self.tree, part);
         let Some(base) = base.filter(|base| !base.is_within_message()) else {
-            return Err(Refusal::lasting(
-                Reason::NoBase,
-                format!(
-                    "'{}' is relative, and no Content-Base or Content-Location holds",
-                    url::masked(reference)
-                ),
-            ));
+            let masked = url::masked(reference);
+            let detail =
+                format!("'{masked}' is relative, and no Content-Base or Content-Location holds");
+            return Err(Refusal::lasting(Reason::NoBase, detail));
         };
-        let room = self.room.checked_sub(base.url.len().saturating_mul(2));
-        let Some(room) = room else {
+        let Some(room) = self.room.checked_sub(base.url.len().saturating_mul(2)) else {
             let detail = "the URLs of the references together are much longer than the message";
             return Err(Refusal::lasting(Reason::TooMuchWork, detail));
         };
         self.room = room;
         url::resolve(&base.url, reference).map_err(|problem| {
+            let (masked, base) = (url::masked(reference), shown_url(&base.url));
             Refusal::lasting(
                 Reason::BadUrl,
-                format!(
-                    "'{}' against {}: {problem}",
-                    url::masked(reference),
-                    shown_url(&base.url)
-                ),
+                format!("'{masked}' against {base}: {problem}"),
             )
         })
     }
@@ -234,25 +223,15 @@ fn ask_resolver(policy: &Policy, body: &ExternalBody<'_>) -> Option<Step> {
     Some(Step::Retrieve { url, accept: None })
 }
 
-/// Servers guess the type of what Mailman stored.
-fn accepted(body: &ExternalBody<'_>) -> Option<String> {
-    let declared = body.declared.as_ref();
-    let declared = declared.filter(|_| body.form != Form::Scrubbed);
-    declared.map(|declared| declared.essence.to_string())
-}
-
 /// The start of a `data:` URL without its folds, for a report.
 fn shorten(url: &[u8]) -> String {
-    let start: Vec<u8> = url
+    let written = url
         .iter()
         .copied()
-        .filter(|byte| !byte.is_ascii_whitespace())
-        .take(SHOWN_DATA + 1)
-        .collect();
-    let text: String = String::from_utf8_lossy(&start)
-        .chars()
-        .take(SHOWN_DATA)
-        .collect();
+        .filter(|byte| !byte.is_ascii_whitespace());
+    let start: Vec<u8> = written.take(SHOWN_DATA + 1).collect();
+    let text = String::from_utf8_lossy(&start);
+    let text: String = text.chars().take(SHOWN_DATA).collect();
     if start.len() > SHOWN_DATA {
         format!("{text}... ({} bytes)", url.len())
     } else {

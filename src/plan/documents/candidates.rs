@@ -3,13 +3,14 @@
 //!
 //! A candidate that was not embedded goes to the picture of its `src`, or to another candidate. That picture has
 //! one density and one width, so it is one candidate: it stands there once, or not at all where others stand,
-//! which a reader chooses from together with `src` (HTML standard §4.8.4.2.2).
+//! which a reader chooses from together with `src` (HTML standard §4.8.4.2.2). An option that was not embedded would be asked
+//! for by the reader that prefers it, though the mail holds another. So it goes, with its resolution and type (CSS Images
+//! Level 4 §2.4).
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use super::link_text::raw;
-use super::options;
 use crate::link::links::Links;
 use crate::link::value::{Grammar, ImageSet, LinkValue};
 
@@ -77,7 +78,7 @@ fn changes(
     let is_srcset = first.grammar == Grammar::Srcset;
     let extents = match is_srcset {
         true => extents(text, candidates)?,
-        false => options::extents(text, candidates)?,
+        false => option_extents(text, candidates)?,
     };
     let is_gone = |(ordinal, _): &(usize, LinkValue)| fallbacks.contains_key(ordinal);
     if candidates.iter().all(is_gone) {
@@ -140,4 +141,71 @@ fn end(text: &[u8], from: usize, next: Option<usize>) -> Option<usize> {
         None => matches!(behind.first(), Some(b'"' | b'\'')),
     };
     is_whole.then(|| from + described.trim_ascii_end().len())
+}
+
+/// Bytes of the resolution and the type of an option, at most: no media type is as long.
+const LONGEST_OPTION: usize = 200;
+
+/// The extents of these options of one `image-set()`, with their resolutions and types. None where anything at them is
+/// not understood: comments, character references, options that are no URLs.
+fn option_extents(text: &[u8], options: &[(usize, LinkValue)]) -> Option<Vec<Range<usize>>> {
+    let mut extents: Vec<Range<usize>> = Vec::new();
+    for (_, link) in options {
+        let start = option_start(text, link)?;
+        if let Some(before) = extents.last() {
+            let between = text.get(before.end..start)?;
+            if between.trim_ascii() != b"," {
+                return None;
+            }
+        }
+        extents.push(start..option_end(text, link)?);
+    }
+    Some(extents)
+}
+
+fn option_start(text: &[u8], link: &LinkValue) -> Option<usize> {
+    let mut front = text.get(..link.span.start)?;
+    if let Grammar::CssString(quote) = link.grammar {
+        front = front.strip_suffix(&[quote])?;
+    }
+    if link.place == "image-set()" {
+        return Some(front.len());
+    }
+    let front = front.trim_ascii_end().strip_suffix(b"(")?;
+    let start = front.len().checked_sub(b"url".len())?;
+    let name = front.get(start..)?;
+    (name.eq_ignore_ascii_case(b"url") || name.eq_ignore_ascii_case(b"src")).then_some(start)
+}
+
+fn option_end(text: &[u8], link: &LinkValue) -> Option<usize> {
+    let mut from = link.span.end;
+    if let Grammar::CssString(quote) = link.grammar {
+        from += usize::from(text.get(from) == Some(&quote));
+    }
+    if link.place != "image-set()" {
+        let rest = text.get(from..)?;
+        let behind = rest.trim_ascii_start().strip_prefix(b")")?;
+        from += rest.len() - behind.len();
+    }
+    let described = text.get(from..)?;
+    let (mut depth, mut quote) = (0_usize, None);
+    for (at, &byte) in described.iter().enumerate().take(LONGEST_OPTION) {
+        match (quote, byte) {
+            (Some(open), _) if byte == open => quote = None,
+            // Escapes, line ends, and what ends a style sheet or an attribute.
+            (_, b'\\' | b'\n' | b'\r' | b'<' | b'&') => return None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'(') => depth += 1,
+            (None, b')') if depth > 0 => depth -= 1,
+            (None, b')' | b',') if depth == 0 => {
+                let described = described.get(..at)?.trim_ascii_end();
+                return Some(from + described.len());
+            }
+            (None, b' ' | b'\t' | b'.' | b'+' | b'-') => {}
+            (None, _) if byte.is_ascii_alphanumeric() => {}
+            _ => return None,
+        }
+    }
+    None
 }

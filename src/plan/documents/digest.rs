@@ -8,8 +8,6 @@ use crate::edit::{Edit, Group};
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Span;
 
-const FIELD: &str = "Content-MD5";
-
 /// MD5 of bytes that come piece by piece, of a text with all line ends CRLF: a copy in canonical form would be another
 /// document.
 fn md5(is_text: bool, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
@@ -40,7 +38,10 @@ pub(super) fn renewed(
     before: &[u8],
     after: impl FnOnce(&mut dyn FnMut(&[u8])),
 ) -> Option<(&'static str, Group)> {
-    let fields: Vec<Field> = fields(tree, part).collect();
+    let fields = tree.fields(part).iter(tree.original);
+    let fields: Vec<Field> = fields
+        .filter(|field| field.is(tree.original, "Content-MD5"))
+        .collect();
     let (first, others) = fields.split_first()?;
     let is_text = tree.part(part).essence.starts_with("text/");
     let value = value_of(tree.original, first);
@@ -57,12 +58,6 @@ pub(super) fn renewed(
     let mut group = removed(others);
     group.insert(0, Edit::replace(value, md5(is_text, after)));
     Some(("Content-MD5 was computed anew", group))
-}
-
-fn fields<'t>(tree: &'t Tree<'t>, part: PartId) -> impl Iterator<Item = Field> + 't {
-    tree.fields(part)
-        .iter(tree.original)
-        .filter(move |field| field.is(tree.original, FIELD))
 }
 
 fn removed(fields: &[Field]) -> Group {

@@ -155,33 +155,25 @@ impl<'d> Document<'d> {
     /// Why none of its links may be touched, whatever they are.
     pub(super) fn refusal(&self, encoding: TransferEncoding) -> Option<Refusal> {
         if self.looks_encoded {
-            return Some(Refusal::lasting(
-                Reason::LooksEncoded,
-                format!(
-                    "an attribute begins with 3D, as in quoted-printable, beneath {}",
-                    encoding.as_str()
-                ),
-            ));
+            let encoding = encoding.as_str();
+            let detail =
+                format!("an attribute begins with 3D, as in quoted-printable, beneath {encoding}");
+            return Some(Refusal::lasting(Reason::LooksEncoded, detail));
         }
         if self.charset == Some(Charset::Other) {
             let label = self.label.as_deref().unwrap_or(b"a charset of escapes");
             return Some(unsupported(label));
         }
-        let base_is_unclear = |href: &LinkValue| self.value(href).is_none();
-        self.base_href
-            .as_ref()
-            .filter(|href| base_is_unclear(href))?;
-        Some(Refusal::lasting(
-            Reason::CharsetNotSupported,
-            "its <base href> is not ASCII, and in its charset a byte may be half of a character",
-        ))
+        let base_href = self.base_href.as_ref()?;
+        let detail =
+            "its <base href> is not ASCII, and in its charset a byte may be half of a character";
+        (self.value(base_href).is_none())
+            .then(|| Refusal::lasting(Reason::CharsetNotSupported, detail))
     }
 }
 
 pub(super) fn unsupported(label: &[u8]) -> Refusal {
     let label = String::from_utf8_lossy(label.trim_ascii()).to_ascii_lowercase();
-    Refusal::lasting(
-        Reason::CharsetNotSupported,
-        format!("links in the charset {label} are not supported"),
-    )
+    let detail = format!("links in the charset {label} are not supported");
+    Refusal::lasting(Reason::CharsetNotSupported, detail)
 }

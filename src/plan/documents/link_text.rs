@@ -36,24 +36,28 @@ pub(super) fn carried(value: &[u8]) -> String {
 
 /// Whether a text made by [`readable`] carries bytes that are no UTF-8.
 pub(super) fn holds_carried(text: &str) -> bool {
-    let carried = CARRIED + 0x80..=CARRIED + 0xff;
-    // What the private area begins with in UTF-8.
+    may_hold_carried(text) && text.chars().any(|symbol| carried_by(symbol).is_some())
+}
+
+/// Whether it holds what the private area begins with in UTF-8.
+fn may_hold_carried(text: &str) -> bool {
     memchr::memchr(0xef, text.as_bytes()).is_some()
-        && text
-            .chars()
-            .any(|symbol| carried.contains(&u32::from(symbol)))
+}
+
+fn carried_by(symbol: char) -> Option<u8> {
+    let byte = u8::try_from(u32::from(symbol).wrapping_sub(CARRIED)).ok();
+    byte.filter(|&byte| byte >= 0x80)
 }
 
 pub(super) fn raw(text: String) -> Vec<u8> {
-    // What the private area begins with in UTF-8.
-    if memchr::memchr(0xef, text.as_bytes()).is_none() {
+    if !may_hold_carried(&text) {
         return text.into_bytes();
     }
     let mut octets = Vec::with_capacity(text.len());
     for symbol in text.chars() {
-        match u8::try_from(u32::from(symbol).wrapping_sub(CARRIED)) {
-            Ok(byte) if byte >= 0x80 => octets.push(byte),
-            _ => octets.extend_from_slice(symbol.encode_utf8(&mut [0; 4]).as_bytes()),
+        match carried_by(symbol) {
+            Some(byte) => octets.push(byte),
+            None => octets.extend_from_slice(symbol.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
     octets
@@ -65,9 +69,8 @@ pub(super) fn ascii(url: &str) -> String {
     if url.is_ascii() {
         return url.to_owned();
     }
-    let carried = CARRIED + 0x80..=CARRIED + 0xff;
     url.chars().fold(String::new(), |mut written, symbol| {
-        if symbol.is_ascii() || carried.contains(&u32::from(symbol)) {
+        if symbol.is_ascii() || carried_by(symbol).is_some() {
             written.push(symbol);
         } else {
             written.extend(utf8_percent_encode(

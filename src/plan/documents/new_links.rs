@@ -15,7 +15,7 @@ use crate::mime::PartId;
 use crate::mime::mapped::{Changes, MappedBody};
 use crate::report::{Outcome, Reason, Refusal, Row};
 
-#[derive(Clone, Debug)]
+#[derive(Default)]
 pub(crate) struct NewLinks {
     pub(crate) edits: Group,
     pub(crate) absolute: u64,
@@ -111,13 +111,8 @@ impl Documents<'_> {
         let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
         let mut changes = Changes::default();
         let mut made = NewLinks {
-            edits: Group::new(),
-            absolute: 0,
-            to_parts: 0,
-            unclear: 0,
             base,
-            named: BTreeSet::new(),
-            digest: None,
+            ..NewLinks::default()
         };
         let room = i64::try_from(ledger.room()).unwrap_or(i64::MAX);
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);

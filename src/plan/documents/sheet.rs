@@ -119,13 +119,13 @@ impl Documents<'_> {
                 continue;
             };
             let absolute = absolute_as_browser(cleaned(value.trim_ascii()));
-            if !is_data(&absolute) && absolute.len() > LONGEST {
+            let is_data = is_data(&absolute);
+            if !is_data && absolute.len() > LONGEST
+                || relation(None, &absolute) != Relation::Absolute
+            {
                 continue;
             }
-            if relation(None, &absolute) != Relation::Absolute {
-                continue;
-            }
-            let sibling = match is_data(&absolute) {
+            let sibling = match is_data {
                 true => None,
                 false => self.located(beside, &related, &absolute).next(),
             };

@@ -36,7 +36,19 @@ impl Documents<'_> {
             if entity.content == Content::Message {
                 break;
             }
-            if entity.essence == RELATED && self.has_targets(above, ledger)? {
+            if entity.essence != RELATED {
+                continue;
+            }
+            // Each is looked through once.
+            let any = match self.have_targets.get(&above) {
+                Some(known) => known.clone(),
+                None => {
+                    let any = self.locate(above, ledger);
+                    self.have_targets.insert(above, any.clone());
+                    any
+                }
+            };
+            if any? {
                 related.push(above);
             }
         }
@@ -65,9 +77,10 @@ impl Documents<'_> {
     ) -> impl Iterator<Item = PartId> {
         let located = match related {
             [] => None,
-            _ => self
-                .located
-                .get(&equivalence_key(without_fragment(absolute))),
+            _ => {
+                let key = equivalence_key(without_fragment(absolute));
+                self.located.get(&key)
+            }
         };
         related
             .iter()
@@ -84,27 +97,17 @@ impl Documents<'_> {
     }
 
     pub(crate) fn identity(&mut self, part: PartId) -> &Identity {
-        let identity = match self.identities.remove(&part) {
-            Some(known) => known,
-            None => {
-                let written = content_id(self.tree, part);
-                Identity {
-                    is_made: written.is_none(),
-                    content_id: written.unwrap_or_else(|| self.made_id(part)),
-                }
-            }
-        };
-        self.identities.entry(part).or_insert(identity)
-    }
-
-    /// Each is looked through once.
-    fn has_targets(&mut self, related: PartId, ledger: &mut Ledger) -> Result<bool, Refusal> {
-        if let Some(known) = self.have_targets.get(&related) {
-            return known.clone();
+        if !self.identities.contains_key(&part) {
+            let written = content_id(self.tree, part);
+            let is_made = written.is_none();
+            let content_id = written.unwrap_or_else(|| self.made_id(part));
+            let identity = Identity {
+                content_id,
+                is_made,
+            };
+            self.identities.insert(part, identity);
         }
-        let any = self.locate(related, ledger);
-        self.have_targets.insert(related, any.clone());
-        any
+        &self.identities[&part]
     }
 
     /// Of a multipart/related inside, only its own location counts: what is in it can be meant by
@@ -147,12 +150,8 @@ impl Documents<'_> {
         let value = self.tree.value(part, "Content-Location")?;
         let parent = self.tree.part(part).parent;
         let around = parent.and_then(|parent| self.base_of(parent));
-        let own = Base::of_entity(
-            around.as_deref(),
-            self.tree.value(part, "Content-Base"),
-            None,
-            "",
-        );
+        let content_base = self.tree.value(part, "Content-Base");
+        let own = Base::of_entity(around.as_deref(), content_base, None, "");
         location(own.as_ref(), value)
     }
 
@@ -172,7 +171,16 @@ impl Documents<'_> {
 
     fn bearers(&mut self) -> &Bearers {
         let tree = self.tree;
-        self.bearers.get_or_insert_with(|| bearers(tree))
+        self.bearers.get_or_insert_with(|| {
+            let mut bearers = Bearers::new();
+            for part in tree.ids() {
+                if let Some(content_id) = content_id(tree, part) {
+                    let key = (tree.message_of(part), content_id);
+                    *bearers.entry(key).or_default() += 1;
+                }
+            }
+            bearers
+        })
     }
 
     /// A Content-ID made from the part's bytes: the same message always gets the same one, with LF
@@ -188,11 +196,8 @@ impl Documents<'_> {
             rest = behind.get(1..).unwrap_or_default();
         }
         digest.update(rest);
-        let hex: String = digest
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest = digest.finalize();
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let message = self.tree.message_of(part);
         let bearers = self.bearers();
         // The writer of the mail could know the first one.
@@ -204,17 +209,6 @@ impl Documents<'_> {
         }
         content_id
     }
-}
-
-fn bearers(tree: &Tree<'_>) -> Bearers {
-    let mut bearers = Bearers::new();
-    for part in tree.ids() {
-        if let Some(content_id) = content_id(tree, part) {
-            let key = (tree.message_of(part), content_id);
-            *bearers.entry(key).or_default() += 1;
-        }
-    }
-    bearers
 }
 
 fn content_id(tree: &Tree<'_>, part: PartId) -> Option<String> {
