@@ -1,6 +1,5 @@
 //! What files that Eudora names are called, in UTF-8 or in the charset of the machine that it ran on; and what they are.
 
-use super::EudoraNote;
 use crate::mime::charset::WINDOWS_1252;
 
 /// What files are by the ends of their names, or by the types that the Mac noted of them. Types that hold parts are none of
@@ -59,31 +58,23 @@ const TYPES: &[(&str, &str, &str)] = &[
     ("application/zip", "zip", "ZIP"),
 ];
 
-impl EudoraNote {
-    /// What the line that names a file tells of its type.
-    pub fn essence(&self) -> Option<&'static str> {
-        let extension = self.name.rsplit_once('.').unwrap_or_default().1;
-        let extension = extension.to_ascii_lowercase();
-        let kind = self
-            .macintosh
-            .as_ref()
-            .map(<[u8; 4]>::as_slice)
-            .unwrap_or_default();
-        let kind = kind.strip_suffix(b" ").unwrap_or(kind);
-        let is_named = |(_, extensions, _): &&(&str, &str, &str)| {
-            extensions.split(' ').any(|it| it == extension)
-        };
-        let is_noted = |(.., kinds): &&(&str, &str, &str)| {
-            kinds
-                .split_ascii_whitespace()
-                .any(|it| it.as_bytes() == kind)
-        };
-        let found = TYPES
-            .iter()
-            .find(is_named)
-            .or_else(|| TYPES.iter().find(is_noted));
-        found.map(|(essence, ..)| *essence)
-    }
+/// What a file is by its name, or by the type that the Mac noted of it.
+pub fn type_of_file(name: &str, macintosh: Option<[u8; 4]>) -> Option<&'static str> {
+    let extension = name.rsplit_once('.').unwrap_or_default().1;
+    let extension = extension.to_ascii_lowercase();
+    let kind = macintosh.unwrap_or_default();
+    let kind = kind.strip_suffix(b" ").unwrap_or(&kind);
+    let is_named = |(_, extensions, _): &&(&str, &str, &str)| {
+        let mut extensions = extensions.split(' ');
+        extensions.any(|it| it == extension)
+    };
+    let is_noted = |(.., kinds): &&(&str, &str, &str)| {
+        let mut kinds = kinds.split(' ');
+        kinds.any(|it| it.as_bytes() == kind)
+    };
+    let named = TYPES.iter().find(is_named);
+    let found = named.or_else(|| TYPES.iter().find(is_noted));
+    found.map(|(essence, ..)| *essence)
 }
 
 /// What stands for the octets from 0x80 on in MacRoman.

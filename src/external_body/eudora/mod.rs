@@ -16,7 +16,7 @@
 mod files;
 
 use self::files::decoded;
-pub use self::files::{decoded as decoded_name, is_file_name};
+pub use self::files::{decoded as decoded_name, is_file_name, type_of_file};
 use crate::mime::Fields;
 use crate::mime::header::unfold;
 use crate::span::{Lines, Span};
