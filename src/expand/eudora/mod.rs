@@ -25,7 +25,7 @@ use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
 use crate::edit::Edit;
-use crate::external_body::{EudoraNote, Follow, type_of_file};
+use crate::external_body::{EudoraNote, Follow};
 use crate::fetch::{EudoraFiles, Named, Sidecars};
 use crate::mime::transfer::{encode_base64, encode_text};
 use crate::mime::{entity, picture};

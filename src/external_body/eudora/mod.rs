@@ -15,8 +15,8 @@
 
 mod files;
 
-use self::files::decoded;
-pub use self::files::{decoded as decoded_name, is_file_name, type_of_file};
+pub use self::files::{decoded as decoded_name, is_file_name};
+use self::files::{decoded, type_of_file};
 use crate::mime::Fields;
 use crate::mime::header::unfold;
 use crate::span::{Lines, Span};
@@ -200,6 +200,10 @@ impl EudoraNote {
             1 => embedded(value),
             _ => related(value),
         }
+    }
+
+    pub fn essence(&self) -> Option<&'static str> {
+        type_of_file(&self.name, self.macintosh)
     }
 
     /// None without a name.
