@@ -29,7 +29,6 @@ pub use self::apple::{LENGTH_FIELD, torn_delimiter};
 pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
 pub use self::eudora::{
     EudoraNote, EudoraPiece, EudoraText, Wrapper, decoded_name, eudora_pieces, hash, is_file_name,
-    type_of_file,
 };
 pub use self::exact::{is_of_content, newline_of, restored};
 pub use self::follow::{Follow, Followed};
