@@ -209,9 +209,8 @@ pub enum Reply<'r> {
     },
 }
 
-/// The stage of a message for which macros are wanted (`SMFIM_`).
-const AT_END_OF_BODY: u32 = 5;
-const AT_END_OF_HEADER: u32 = 6;
+/// The stages of a message for which macros are wanted (`SMFIM_`): the end of the body, and of the header.
+const STAGES: [u32; 2] = [5, 6];
 
 impl Reply<'_> {
     pub(super) fn packet(&self) -> Vec<u8> {
@@ -224,16 +223,11 @@ impl Reply<'_> {
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match *self {
             Self::Negotiate(terms, macros) => {
-                let mut rest = Vec::new();
-                for number in [terms.version, terms.actions, terms.options] {
-                    rest.extend_from_slice(&number.to_be_bytes());
-                }
-                for stage in [AT_END_OF_BODY, AT_END_OF_HEADER] {
-                    if let Some(macros) = macros {
-                        rest.extend_from_slice(&stage.to_be_bytes());
-                        rest.extend_from_slice(macros);
-                        rest.push(0);
-                    }
+                let numbers = [terms.version, terms.actions, terms.options];
+                let mut rest = numbers.map(u32::to_be_bytes).concat();
+                for stage in STAGES {
+                    let wanted = macros.map(|it| [&stage.to_be_bytes(), it, b"\0"].concat());
+                    rest.extend(wanted.unwrap_or_default());
                 }
                 write(to, b'O', &[&rest])
             }

@@ -74,30 +74,16 @@ impl Address {
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    is_tcp: bool,
     /// The socket's file that this process made, which goes when this is dropped, by device and number: another process may
     /// have put its own there meanwhile.
     file: Option<(PathBuf, (u64, u64))>,
 }
 
 /// Handed over to this process: its file stays.
-impl From<UnixListener> for Listener {
-    fn from(listener: UnixListener) -> Self {
-        Self {
-            socket: listener.into(),
-            is_tcp: false,
-            file: None,
-        }
-    }
-}
-
-impl From<TcpListener> for Listener {
-    fn from(listener: TcpListener) -> Self {
-        Self {
-            socket: listener.into(),
-            is_tcp: true,
-            file: None,
-        }
+impl<S: Into<OwnedFd>> From<S> for Listener {
+    fn from(socket: S) -> Self {
+        let (socket, file) = (socket.into(), None);
+        Self { socket, file }
     }
 }
 
@@ -141,7 +127,8 @@ impl Listener {
     }
 
     pub(super) fn accept(&self) -> io::Result<Stream> {
-        let (socket, is_tcp) = (rustix::net::accept(&self.socket)?, self.is_tcp);
+        let (socket, peer) = rustix::net::acceptfrom(&self.socket)?;
+        let is_tcp = peer.is_some_and(|peer| peer.address_family() != AddressFamily::UNIX);
         rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&socket, false)?;
         if is_tcp {

@@ -3,7 +3,7 @@
 //! `codec` is the protocol's packets; `draft` a message as it comes in pieces; `session` one connection without its
 //! socket; `service` what is done to a message; `changes` the result in the protocol's words. Up to there nothing is
 //! read or written. `server` has the sockets and threads, `listen` the addresses,
-//! `counters` what is counted, `metrics` answers Prometheus.
+//! `counters` what is counted, which Prometheus asks for.
 //!
 //! What never lives here: options, printing, signals.
 
@@ -12,15 +12,13 @@ pub mod codec;
 mod counters;
 mod draft;
 mod listen;
-mod metrics;
 mod server;
 mod service;
 mod session;
 
-pub use self::counters::Counters;
+pub use self::counters::{Counters, bind_metrics};
 pub use self::draft::{Incoming, Left};
 pub use self::listen::{Address, Listener};
-pub use self::metrics::bind as bind_metrics;
 pub use self::server::{Journal, Server, Work};
 pub use self::service::Verdict;
 #[cfg(any(test, feature = "internals"))]

@@ -21,10 +21,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::codec::{self, Malformed, Reply};
-use super::counters::{Counters, add};
+use super::counters::{Counters, add, serve};
 use super::draft::{Draft, Incoming};
 use super::listen::{Listener, Stream};
-use super::metrics;
 use super::service::{Verdict, judge};
 use super::session::{Session, Step};
 use crate::expand::Expander;
@@ -139,7 +138,7 @@ impl Server {
         if let Some(metrics) = metrics {
             let server = Arc::clone(self);
             let telling = thread::Builder::new().name("metrics".to_owned());
-            telling.spawn(move || metrics::serve(&metrics, &server.counters))?;
+            telling.spawn(move || serve(&metrics, &server.counters))?;
         }
         Ok(())
     }
