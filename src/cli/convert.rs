@@ -118,13 +118,8 @@ impl Walk<'_> {
         keeps: bool,
         mark: Mark,
     ) -> Result<Option<Resume>, Error> {
-        let output = self.output.filter(|_| {
-            keeps
-                && self.retrieves_http()
-                && !args.no_resume
-                && self.options.effect == Effect::Write
-        });
-        let Some(output) = output else {
+        let keeps = keeps && !args.no_resume && self.options.effect == Effect::Write;
+        let Some(output) = self.output.filter(|_| keeps && self.retrieves_http()) else {
             return Ok(None);
         };
         // The output still needs as much.
@@ -261,11 +256,9 @@ impl Walk<'_> {
         if let Some(range) = &self.options.range {
             total = range.end.min(total).saturating_sub(range.start);
         }
-        let report = self
-            .saying
-            .report
-            .as_deref()
-            .map(|path| ReportFile::open(path).map_err(Error::cannot_write(path.display())));
+        let report = self.saying.report.as_deref();
+        let report =
+            report.map(|path| ReportFile::open(path).map_err(Error::cannot_write(path.display())));
         Ok(Reporter {
             display: Display::new(progress, total),
             volume,
@@ -355,7 +348,13 @@ impl Walk<'_> {
                 return report_file::check(self.saying.report.as_deref(), self.sources, &targets);
             }
         }
-        self.check_in_place()?;
+        let files = self.sources.iter().filter(|source| source.is_file());
+        for source in files.filter(|_| self.args.in_place) {
+            // A source that cannot be replaced is found before another one is; one that cannot be read is told of in its turn.
+            if let Ok(Ok((Kind::Archive, _))) = look_at(source, self.options.format) {
+                return Err(Error::Usage(not_in_place(source).detail()));
+            }
+        }
         let targets = self.targets()?;
         for (source, target) in self.sources.iter().zip(&targets) {
             if !is_standard(source) {
@@ -364,18 +363,6 @@ impl Walk<'_> {
             }
         }
         report_file::check(self.saying.report.as_deref(), self.sources, &targets)
-    }
-
-    /// Finds a source that cannot be replaced before another one is.
-    fn check_in_place(&self) -> Result<(), Error> {
-        let files = self.sources.iter().filter(|source| source.is_file());
-        for source in files.filter(|_| self.args.in_place) {
-            // Sources that cannot be read are told of in their turn.
-            if let Ok(Ok((Kind::Archive, _))) = look_at(source, self.options.format) {
-                return Err(Error::Usage(not_in_place(source).detail()));
-            }
-        }
-        Ok(())
     }
 
     fn targets(&self) -> Result<Vec<PathBuf>, Error> {

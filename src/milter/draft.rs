@@ -64,10 +64,6 @@ impl Draft {
             .collect();
     }
 
-    pub fn has_begun(&self) -> bool {
-        self.message.count > 0 || self.body_start.is_some() || self.left.is_some()
-    }
-
     pub fn has_header(&self) -> bool {
         self.body_start.is_some()
     }

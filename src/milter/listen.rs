@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use rustix::fs::RawMode;
 use rustix::io::{Errno, FdFlags};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType, send, socket};
@@ -115,7 +116,13 @@ impl Listener {
                 remove_stale(path)?;
                 // The group of this process is to reach it as little as others, while it has that group.
                 let first = group.map_or(mode, |_| mode & 0o700);
-                let mut listener = Self::from(with_mode(first, || UnixListener::bind(path))?);
+                // The file has that mode from the start: nobody can connect before, and no mode is given to a file that
+                // somebody else may have put there meanwhile. The system's type for modes may have 16 bits.
+                let others = rustix::fs::Mode::from_raw_mode((0o777 & !first) as RawMode);
+                let before = rustix::process::umask(others);
+                let bound = UnixListener::bind(path);
+                rustix::process::umask(before);
+                let mut listener = Self::from(bound?);
                 let made = identity(path)?;
                 listener.file = Some((path.clone(), made));
                 if let Some(group) = group {
@@ -148,17 +155,6 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// A file that is made has this mode from the start: nobody can connect before, and no mode is given to a file that
-/// somebody else may have put there meanwhile.
-fn with_mode<T>(mode: u32, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    // The system's type for modes has 16 bits on macOS and FreeBSD.
-    let others = rustix::fs::Mode::from_raw_mode((0o777 & !mode) as rustix::fs::RawMode);
-    let before = rustix::process::umask(others);
-    let done = work();
-    rustix::process::umask(before);
-    done
 }
 
 /// Gives the file a group and then a mode. It is held meanwhile, so that neither goes to a file that somebody else may

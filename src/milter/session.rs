@@ -51,7 +51,8 @@ impl Session {
     }
 
     pub fn is_within_message(&self) -> bool {
-        self.draft.has_begun()
+        let draft = &self.draft;
+        draft.message.count > 0 || draft.has_header() || draft.left.is_some()
     }
 
     /// Whether the mail system sends and takes values of fields with the blank behind the colon.

@@ -1,7 +1,6 @@
 //! What the page of a survey says of attachments and pictures, and what to do with them.
 
-use super::plot::{Bar, escaped, grouped, lying};
-use super::sheet::Page;
+use super::sheet::{Bar, Page, escaped, grouped, lying};
 use super::tally::{Counts, Host, Named, Type};
 use super::text::{class, option_size, size};
 

@@ -1,23 +1,29 @@
 //! The survey as one page that opens offline: numbers first, then tables and plots, each with what one would type.
 //!
 //! Nothing comes from elsewhere, and its own policy forbids it. The one script, which copies commands, is allowed by its
-//! hash.
+//! hash. It goes in the place of an earlier page, and of nothing else.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use super::contents::bars;
-use super::file::BEGIN;
 use super::json::bound;
 use super::looked::Looked;
-use super::plot::{Column, escaped, grouped, lying, standing};
-use super::sheet::{Page, ROWS};
+use super::sheet::{Column, Page, ROWS, escaped, grouped, lying, standing};
 use super::sum::{Survey, day};
 use super::tally::{Amount, Year};
 use super::text::{option_size, size};
+use crate::error::Error;
+use crate::mailbox::folder_of;
+
+/// What the pages begin with: only what does may be replaced.
+const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -37,7 +43,8 @@ pub fn page(survey: &Survey, looked: &Looked<'_>) -> String {
     page.links();
     page.references();
     page.outcomes();
-    page.foot();
+    page.add("<footer>Sizes are in powers of 1024, cut and not rounded. docs/survey.md of embody says how each number is counted; <code>embody inspect --json</code> prints them for programs.</footer>");
+    page.add(&format!("<script>{SCRIPT}</script>"));
     page.html
 }
 
@@ -272,15 +279,68 @@ impl Page<'_> {
         }
         self.add("</table>");
     }
-
-    fn foot(&mut self) {
-        self.add("<footer>Sizes are in powers of 1024, cut and not rounded. docs/survey.md of embody says how each number is counted; <code>embody inspect --json</code> prints them for programs.</footer>");
-        self.add(&format!("<script>{SCRIPT}</script>"));
-    }
 }
 
 /// `1 message`, `2 messages`.
 fn counted(count: u64, one: &str, many: &str) -> String {
     let word = if count == 1 { one } else { many };
     format!("{} {word}", grouped(count))
+}
+
+/// Writes a page beside and renames it over an earlier one. Another file of that name, a mailbox say, stays.
+pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
+    replace(path, page).map_err(Error::cannot_write(path.display()))
+}
+
+fn replace(path: &Path, page: &str) -> io::Result<()> {
+    let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+    match fs::metadata(path) {
+        // A pipe would be waited for.
+        Ok(metadata) if !metadata.is_file() => return refused("it is no file"),
+        Ok(_) => {
+            let (file, mut begin) = (File::open(path)?, Vec::new());
+            file.take(BEGIN.len() as u64).read_to_end(&mut begin)?;
+            if begin != BEGIN.as_bytes() {
+                return refused(
+                    "it is there, and not a page of embody inspect: --html does not replace it",
+                );
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut builder = tempfile::Builder::new();
+    // Others may read it as any file that the user makes. An error of `tempfile_in`, or of writing to what it gives,
+    // would name this file, and people know the page.
+    let beside = builder
+        .prefix(".embody-survey-")
+        .make_in(folder_of(path), |path| {
+            File::options().write(true).create_new(true).open(path)
+        })?;
+    beside.as_file().write_all(page.as_bytes())?;
+    beside.as_file().sync_all()?;
+    beside.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_page_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let mailbox = folder.path().join("box");
+        fs::write(&mailbox, "From a@b\n\nx\n").expect("a file can be written");
+        let error = write_page(&mailbox, BEGIN).expect_err("it is a mailbox");
+        assert!(error.to_string().contains("box"), "{error}");
+        assert_eq!(fs::read(&mailbox).expect("it is there"), b"From a@b\n\nx\n");
+        let page = folder.path().join("page.html");
+        for text in ["one", "two"] {
+            let text = format!("{BEGIN}{text}");
+            write_page(&page, &text).expect("a page may be replaced");
+            assert_eq!(fs::read_to_string(&page).expect("it is there"), text);
+        }
+        assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 2);
+    }
 }

@@ -1,14 +1,14 @@
-//! What the sections of the page are made of: paragraphs, commands, tables. Everything that comes from mail or from the
-//! command line goes through [`escaped`].
+//! What the sections of the page are made of: paragraphs, commands, tables, and bars, as SVG that stands in the page, with
+//! no script and no colour of their own. Everything that comes from mail or from the command line goes through [`escaped`].
 
 use std::fmt::Write as _;
 
-use super::super::say::harmless_within;
+use super::super::say::{harmless, harmless_within};
 use super::json::bound;
 use super::looked::Looked;
-use super::plot::{escaped, grouped, marked};
 use super::sum::Survey;
 use super::tally::{Counts, Named};
+use super::text::size;
 
 pub const ROWS: usize = 30;
 
@@ -66,5 +66,160 @@ impl Page<'_> {
         if names.len() > ROWS {
             self.add(&format!("<p class=\"soft\">And {} more, which <code>embody inspect --json</code> prints with <code>--by</code>.</p>", grouped((names.len() - ROWS) as u64)));
         }
+    }
+}
+
+/// Text of a mail as text of the page: no markup, no control characters, and not too long.
+pub fn escaped(text: &str) -> String {
+    marked(&harmless(text))
+}
+
+/// Text without control characters as HTML.
+fn marked(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}
+
+/// `12 345 678`, with spaces that break no line.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push('\u{202f}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+pub struct Bar {
+    pub name: String,
+    pub value: u64,
+    /// The value in words.
+    pub said: String,
+}
+
+/// Longest name beside a bar, in characters.
+const NAME: usize = 30;
+
+/// Bars from left to right, one below the other.
+pub fn lying(title: &str, bars: &[Bar]) -> String {
+    let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0).max(1);
+    let height = bars.len() * 26 + 6;
+    let mut svg = opened(title, height);
+    for (number, bar) in bars.iter().enumerate() {
+        let y = number * 26 + 4;
+        let width = part_of(bar.value, most, 330);
+        let mut short: String = bar.name.chars().take(NAME).collect();
+        if short.len() < bar.name.len() {
+            short.pop();
+            short.push('\u{2026}');
+        }
+        let (name, short, said) = (escaped(&bar.name), escaped(&short), escaped(&bar.said));
+        let (line, behind) = (y + 14, 236 + width);
+        let _ = write!(
+            svg,
+            "<g><title>{name}: {said}</title><text x=\"218\" y=\"{line}\" class=\"end\">{short}</text>\
+             <rect x=\"228\" y=\"{y}\" width=\"{width}\" height=\"18\" rx=\"2\" class=\"bar\"/>\
+             <text x=\"{behind}\" y=\"{line}\" class=\"soft\">{said}</text></g>",
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// One year: its name, all octets, and those of large attachments.
+pub struct Column {
+    pub name: String,
+    pub all: u64,
+    pub part: u64,
+    pub said: String,
+}
+
+/// Columns from below, each with the part of it that could go.
+pub fn standing(title: &str, columns: &[Column]) -> String {
+    let most = columns.iter().map(|it| it.all).max().unwrap_or(0).max(1);
+    let mut svg = opened(title, 230);
+    let _ = write!(
+        svg,
+        "<text x=\"64\" y=\"16\" class=\"end soft\">{}</text><line x1=\"70\" y1=\"12\" x2=\"716\" y2=\"12\" class=\"rule\"/>\
+         <text x=\"64\" y=\"106\" class=\"end soft\">{}</text><line x1=\"70\" y1=\"102\" x2=\"716\" y2=\"102\" class=\"rule\"/>\
+         <text x=\"64\" y=\"196\" class=\"end soft\">0</text><line x1=\"70\" y1=\"192\" x2=\"716\" y2=\"192\" class=\"axis\"/>",
+        size(most),
+        size(most / 2),
+    );
+    let step = 640.0 / columns.len().max(1) as f64;
+    let width = (step * 0.72).min(56.0);
+    // A label needs 40 of these.
+    let every = (40.0 / step).ceil().max(1.0) as usize;
+    for (number, column) in columns.iter().enumerate() {
+        let middle = 74.0 + step * (number as f64 + 0.5);
+        let left = middle - width / 2.0;
+        let [all, part] = [column.all, column.part].map(|octets| part_of(octets, most, 180));
+        let _ = write!(
+            svg,
+            "<g><title>{}</title><rect x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{all}\" class=\"bar\"/>\
+             <rect x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{part}\" class=\"part\"/></g>",
+            escaped(&column.said),
+            192 - all,
+            192 - part,
+        );
+        if number % every == 0 {
+            let _ = write!(
+                svg,
+                "<text x=\"{middle:.1}\" y=\"214\" class=\"middle soft\">{}</text>",
+                escaped(&column.name)
+            );
+        }
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+fn opened(title: &str, height: usize) -> String {
+    let title = escaped(title);
+    format!(
+        "<svg viewBox=\"0 0 720 {height}\" role=\"img\" aria-label=\"{title}\" xmlns=\"http://www.w3.org/2000/svg\">"
+    )
+}
+
+/// So much of a length; what is there at all shows.
+fn part_of(value: u64, most: u64, length: u64) -> u64 {
+    let part = u128::from(value) * u128::from(length) / u128::from(most.max(1));
+    let part = u64::try_from(part).unwrap_or(length).min(length);
+    part.max(u64::from(value > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_from_mail_is_no_markup() {
+        let hostile = "</text><script>alert(1)</script>\" onload='x'\u{202e}\n";
+        let bar = Bar {
+            name: hostile.to_owned(),
+            value: 1,
+            said: hostile.to_owned(),
+        };
+        let svg = lying(hostile, &[bar]);
+        assert!(
+            !svg.contains("<script") && !svg.contains("onload='"),
+            "{svg}"
+        );
+        assert!(!svg.contains('\u{202e}') && !svg.contains('\n'), "{svg}");
+    }
+
+    #[test]
+    fn bars_stay_within_their_length() {
+        assert_eq!(part_of(u64::MAX, u64::MAX, 330), 330);
+        assert_eq!(part_of(1, u64::MAX, 330), 1);
+        assert_eq!(part_of(0, 0, 330), 0);
+        assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(grouped(12), "12");
     }
 }
