@@ -17,6 +17,7 @@ use super::codec::{CHUNK, Reply};
 use super::draft::{Incoming, Left};
 use crate::edit::{Edit, Edits, Spliced, moved};
 use crate::mime::header::{Field, Header, SectionEnd};
+use crate::mime::transfer::with_newlines;
 use crate::span::{Lines, Newline, Span};
 
 /// What the mail system is to do to a message.
@@ -200,13 +201,7 @@ impl Comparison<'_> {
     /// Name and value of a field of the output as the protocol has them: folds are LF.
     fn text(&self, field: Field) -> Result<(&[u8], Vec<u8>), Left> {
         let name = field.name.of(self.front);
-        let mut rest = field.value.of(self.front).iter().copied().peekable();
-        let mut value = Vec::new();
-        while let Some(octet) = rest.next() {
-            if octet != b'\r' || rest.peek() != Some(&b'\n') {
-                value.push(octet);
-            }
-        }
+        let mut value = with_newlines(field.value.of(self.front).to_vec(), Newline::Lf);
         // Some readers take a CR for the end of a line, and what is behind it for another field.
         if name.is_empty() || value.iter().any(|octet| matches!(octet, 0 | b'\r')) {
             let why = "a field would hold a NUL or a bare CR";

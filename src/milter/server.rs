@@ -154,8 +154,8 @@ impl Server {
             if self.connections().is_draining {
                 return;
             }
-            // At some of them nobody may wait.
-            for listener in listeners {
+            let ready = listeners.iter().zip(&all);
+            for (listener, _) in ready.filter(|(_, it)| !it.revents().is_empty()) {
                 match listener.accept().and_then(|stream| self.open(stream)) {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -235,9 +235,8 @@ impl Server {
             }
         }
         let waiting = |connections: &mut Connections| !connections.open.is_empty();
-        let waited = self
-            .ended
-            .wait_timeout_while(connections, patience, waiting);
+        let ended = &self.ended;
+        let waited = ended.wait_timeout_while(connections, patience, waiting);
         let (connections, _) = waited.unwrap_or_else(PoisonError::into_inner);
         connections.open.len()
     }
@@ -262,10 +261,8 @@ impl Drop for Connection {
 impl Connection {
     fn serve(mut self) {
         // All else means that the mail system is gone, or too slow.
-        let is_malformed =
-            |why: &io::Error| why.get_ref().is_some_and(|inner| inner.is::<Malformed>());
         if let Err(why) = self.run()
-            && is_malformed(&why)
+            && why.get_ref().is_some_and(|it| it.is::<Malformed>())
         {
             add(&self.server.counters.malformed, 1);
             let what = format!("a connection is closed that sent {why}");

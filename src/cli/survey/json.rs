@@ -44,8 +44,12 @@ pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> F
     Fields::default().with("survey", &whole)
 }
 
-fn with_all<C: Counts>(fields: Fields, counts: &C) -> Fields {
-    let columns = C::NAMES.iter().zip(counts.columns());
+fn with_all(fields: Fields, counts: &impl Counts) -> Fields {
+    with_first(usize::MAX, fields, counts)
+}
+
+fn with_first<C: Counts>(most: usize, fields: Fields, counts: &C) -> Fields {
+    let columns = C::NAMES.iter().zip(counts.columns()).take(most);
     columns.fold(fields, |fields, (name, count)| fields.with(name, &count))
 }
 
@@ -74,16 +78,9 @@ fn detach(survey: &Survey, looked: &Looked<'_>) -> Fields {
 }
 
 fn probe(survey: &Survey, looked: &Looked<'_>) -> Fields {
-    let probe = &survey.probe;
-    // These two where an archive was asked.
-    let told = |count: u64| looked.has_archive.then_some(count);
-    Fields::default()
-        .with("alive", &probe.alive)
-        .with("dead", &probe.dead)
-        .with("refused", &probe.refused)
-        .with("unasked", &probe.unasked)
-        .with_some("archived", told(probe.archived))
-        .with_some("lost", told(probe.lost))
+    // The last two where an archive was asked.
+    let told = if looked.has_archive { 6 } else { 4 };
+    with_first(told, Fields::default(), &survey.probe)
 }
 
 fn by(survey: &Survey, groups: &[Group]) -> Fields {

@@ -98,16 +98,14 @@ counts! {
     Probe {
         alive,
         dead,
-        /// Of the dead, those that an archive has; told where one was asked, as is the next.
-        #[serde(skip)]
-        archived,
-        /// Of the dead, those that it does not have.
-        #[serde(skip)]
-        lost,
         /// The policy does not allow to ask, or to take the answer.
         refused,
         /// A limit, or a tracker.
         unasked,
+        /// Of the dead, those that an archive has; told where one was asked, as is the next.
+        archived,
+        /// Of the dead, those that it does not have.
+        lost,
     }
 }
 
