@@ -189,6 +189,12 @@ impl Prefilter {
     /// Whether a message with the type of a document in it may have a document to be changed. Most HTML has no base, in
     /// its message's header or in itself, and is done with here.
     fn has_document(&self, message: &[u8]) -> bool {
+        // In MMDF a line of its own opens each message; it is no header field.
+        let opening = message.strip_prefix(b"\x01\x01\x01\x01");
+        let behind = opening.map(|rest| rest.strip_prefix(b"\r").unwrap_or(rest));
+        let message = behind
+            .and_then(|rest| rest.strip_prefix(b"\n"))
+            .unwrap_or(message);
         let tree = mime::scan(message, &self.limits);
         // The fields that give documents a base or a sibling.
         let is_related = |part| {

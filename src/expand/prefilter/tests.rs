@@ -348,3 +348,16 @@ fn each_half_has_its_own_words() {
         REFERENCES.words.len() + DOCUMENTS.words.len()
     );
 }
+
+#[test]
+fn what_stands_in_front_of_a_message_in_a_mailbox_hides_no_document() {
+    let message = "Content-Type: text/html\n\n<base href=http://h/><a href=x>\n";
+    let prefilter = Prefilter::new(&Policy::default());
+    let from = "From a@example.org Sat Jan  3 01:05:34 1996\n";
+    for opening in ["", from, "\x01\x01\x01\x01\n", "\x01\x01\x01\x01\r\n"] {
+        let message = format!("{opening}{message}");
+        assert!(prefilter.in_message(message.as_bytes()), "{opening:?}");
+    }
+    let both = format!("\x01\x01\x01\x01\n{from}{message}");
+    assert!(prefilter.in_message(both.as_bytes()));
+}
