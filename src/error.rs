@@ -78,7 +78,10 @@ pub enum Error {
 
 impl Error {
     /// [`Error::Read`] for a file, or whatever bears that name.
-    #[cfg_attr(not(any(feature = "file", feature = "http")), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "file", feature = "http", feature = "mailbox")),
+        allow(dead_code)
+    )]
     pub(crate) fn cannot_read(what: impl Display) -> impl Fn(io::Error) -> Self {
         move |source| Self::Read {
             what: what.to_string(),
@@ -87,7 +90,7 @@ impl Error {
     }
 
     /// [`Error::Write`], in the same way.
-    #[cfg(feature = "cache")]
+    #[cfg(any(feature = "cache", feature = "mailbox"))]
     pub(crate) fn cannot_write(what: impl Display) -> impl Fn(io::Error) -> Self {
         move |source| Self::Write {
             what: what.to_string(),

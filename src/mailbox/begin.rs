@@ -15,9 +15,6 @@ use crate::mailbox::read::cut;
 use crate::mailbox::{Format, Observer, Options, Stop, Summary};
 use crate::platform::OsStrExt as _;
 
-/// What an earlier run kept is called.
-const BACKUP: NotMail = NotMail::Beside("the backup of an earlier run");
-
 /// What there is to convert: what [`find::find`] sees, and a Maildir also where only a folder or a
 /// message of one was named.
 pub(crate) fn look_at(
@@ -56,16 +53,14 @@ pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
         let is_there = |path| paths.contains(Path::new(OsStr::from_bytes(path)));
         !found.relative.as_os_str().is_empty() && original.is_some_and(is_there)
     };
-    let (backups, mailboxes): (Vec<Found>, _) = std::mem::take(&mut finds.mailboxes)
-        .into_iter()
-        .partition(is_backup);
-    finds.mailboxes = mailboxes;
-    let skipped = backups.into_iter().map(|found| (found.path, BACKUP));
-    finds.skipped.extend(skipped);
+    let what = NotMail::Beside("the backup of an earlier run");
+    let backups = finds.mailboxes.extract_if(.., |found| is_backup(found));
+    finds
+        .skipped
+        .extend(backups.map(|found| (found.path, what)));
     finds.skipped.sort();
 }
 
-/// Whether two names are those of one file.
 pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(one), Ok(other)) => replace::is_same(&one, &other),
@@ -73,7 +68,7 @@ pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Tells what was found and is no mail, and what could not be looked at.
+/// Tells what is no mail, and what could not be looked at.
 pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     let mut objects: BTreeMap<&Path, u64> = BTreeMap::new();
     for (path, other) in &finds.skipped {

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::detail::{Detail, Setting};
@@ -53,15 +53,9 @@ pub fn convert_to<S: Send>(
     stop: &Stop,
 ) -> Result<Summary, Error> {
     if is_same_file(source, destination) {
-        let detail = Detail::from(format!(
-            "{}: is the source as well; ",
-            destination.display()
-        ));
-        return Err(Error::Usage(
-            detail
-                .naming(Setting::InPlace)
-                .then(" replaces it by the result"),
-        ));
+        let what = format!("{}: is the source as well; ", destination.display());
+        let detail = Detail::from(what).naming(Setting::InPlace);
+        return Err(Error::Usage(detail.then(" replaces it by the result")));
     }
     let folder = temporary::folder_of(destination);
     if options.effect == Effect::Write && !folder.is_dir() {
@@ -76,7 +70,7 @@ pub fn convert_to<S: Send>(
         result::check_case(&finds, destination, options, folds)?;
     }
     let job = Job::new(source, options, transform, observer, stop);
-    job.transfer(&finds, Output::Path(destination))
+    job.transfer(&finds, destination, None)
 }
 
 /// Converts a folder to one mbox in an open file.
@@ -90,8 +84,9 @@ pub(crate) fn convert_folder_open<S: Send>(
     stop: &Stop,
 ) -> Result<Summary, Error> {
     let finds = look_at(source, options, false, stop)?;
+    result::check_open(source, result::result(&finds, options))?;
     let job = Job::new(source, options, transform, observer, stop);
-    job.transfer(&finds, Output::Open(output))
+    job.transfer(&finds, Path::new(""), Some(output))
 }
 
 /// Converts `source` in place. What does not change is not written.
@@ -122,50 +117,57 @@ pub fn convert_in_place<S: Send>(
     if let Some(suffix) = &options.backup {
         pass_over_backups(&mut finds, suffix);
     }
-    if options.range.is_some() && options.effect == Effect::Write {
-        let detail = Detail::default()
-            .naming(Setting::Range)
-            .then(" is not for ");
-        return Err(Error::Usage(
-            detail
-                .naming(Setting::InPlace)
-                .then(", which would take the rest of the mailbox away"),
-        ));
+    check_in_place(&finds, options)?;
+    if options.effect == Effect::Write {
+        sweep(&finds);
     }
-    let mut eudora = finds
-        .mailboxes
-        .iter()
-        .filter(|found| found.kind == Kind::Eudora);
-    if let (Effect::Write, Some(found)) = (options.effect, eudora.next()) {
-        let what = format!(
-            "{}: a mailbox of Eudora is not changed in place, because its index says where each message begins; name a new mailbox as ",
-            found.path.display()
-        );
-        return Err(Error::Usage(Detail::from(what).naming(Setting::Output)));
+    let mut summary = begun(&finds, observer);
+    let job = Job::new(source, options, transform, observer, stop);
+    for found in &finds.mailboxes {
+        stop.check()?;
+        let job = job.of(found);
+        observer.begin(&found.path);
+        let done = match found.kind {
+            Kind::Maildir | Kind::Mh => job.folder(found.kind, None),
+            Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
+            Kind::Archive | Kind::Eudora => job.file_to(found.kind, Output::Nowhere),
+            Kind::Mbox => job.mbox_in_place(),
+            Kind::Eml => job.message_in_place(),
+        };
+        summary.add(&job.or_named(done, found)?);
+    }
+    Ok(summary)
+}
+
+fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
+    let writes = options.effect == Effect::Write;
+    let of = |setting| Detail::default().naming(setting);
+    if writes && options.range.is_some() {
+        let detail = of(Setting::Range)
+            .then(" is not for ")
+            .then(of(Setting::InPlace));
+        let why = ", which would take the rest of the mailbox away";
+        return Err(Error::Usage(detail.then(why)));
+    }
+    let refused = |found: &Found, why: &str| {
+        let what = format!("{}: {why} as ", found.path.display());
+        Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
+    };
+    let mut found = finds.mailboxes.iter();
+    if writes && let Some(found) = found.find(|found| found.kind == Kind::Eudora) {
+        let why = "a mailbox of Eudora is not changed in place, because its index says where each message begins; name a new mailbox";
+        return refused(found, why);
     }
     if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
-        let detail = Detail::default().naming(Setting::Backup);
-        return Err(Error::Usage(detail.then(
-            " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder",
-        )));
+        let why = " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder";
+        return Err(Error::Usage(of(Setting::Backup).then(why)));
     }
-    let is_of_mail = |found: &&Found| emlx::beside(&found.path).is_some();
-    if options.effect == Effect::Write
-        && let Some(found) = finds.mailboxes.iter().find(is_of_mail)
-    {
-        let path = found.path.display();
-        let why = "lies in a mailbox of Apple's Mail, which keeps an index of its files: they are not changed in place";
-        let detail = Detail::from(format!("{path}: {why}; name a new folder as "));
-        return Err(Error::Usage(detail.naming(Setting::Output)));
+    let mut found = finds.mailboxes.iter();
+    if writes && let Some(found) = found.find(|found| emlx::beside(&found.path).is_some()) {
+        let why = "lies in a mailbox of Apple's Mail, which keeps an index of its files: they are not changed in place; name a new folder";
+        return refused(found, why);
     }
-    let job = Job::new(source, options, transform, observer, stop);
-    job.each(&finds, |job, found| match found.kind {
-        Kind::Maildir | Kind::Mh => job.folder(found.kind, None),
-        Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
-        Kind::Archive | Kind::Eudora => job.file_to(found.kind, Output::Nowhere),
-        Kind::Mbox => job.mbox_in_place(),
-        Kind::Eml => job.message_in_place(),
-    })
+    Ok(())
 }
 
 impl<S: Send> Job<'_, S> {
@@ -182,43 +184,10 @@ impl<S: Send> Job<'_, S> {
             {
                 let why = format!("{}; it was left", unread(&source));
                 self.observer.damaged(&found.path, &why.into());
-                Ok(Summary {
-                    damaged: 1,
-                    ..Summary::default()
-                })
+                Ok(Summary::of(|sum| sum.damaged = 1))
             }
             done => done,
         }
-    }
-
-    /// The folder in which a result is made, in which it is at work from now on.
-    pub(crate) fn make_room(&self, target: &Path, at_work_in: &mut PathBuf) -> Result<(), Error> {
-        let folder = temporary::folder_of(target);
-        if self.options.effect == Effect::Write && folder != at_work_in {
-            fs::create_dir_all(folder).map_err(cannot_write(folder))?;
-            temporary::sweep(folder);
-            *at_work_in = folder.to_owned();
-        }
-        Ok(())
-    }
-
-    /// Does `work` to each mailbox that was found.
-    fn each(
-        &self,
-        finds: &Finds,
-        mut work: impl FnMut(&Job<'_, S>, &Found) -> Result<Summary, Error>,
-    ) -> Result<Summary, Error> {
-        if self.options.effect == Effect::Write {
-            sweep(finds);
-        }
-        let mut summary = begun(finds, self.observer);
-        for found in &finds.mailboxes {
-            self.stop.check()?;
-            let job = self.of(found);
-            self.observer.begin(&found.path);
-            summary.add(&job.or_named(work(&job, found), found)?);
-        }
-        Ok(summary)
     }
 
     pub(crate) fn open(&self) -> Result<(File, Identity), Error> {
@@ -257,7 +226,6 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// Refuses a piece of a single message.
     pub(crate) fn check_uncut(&self) -> Result<(), Error> {
         let metadata = fs::metadata(self.path).ok();
         match asked_for(self.options, self.path, metadata.as_ref())? {
@@ -287,7 +255,7 @@ impl<S: Send> Job<'_, S> {
         })
     }
 
-    /// The same of its content, or of that of a file with something around the message; and what becomes of it.
+    /// The same of its content, or of a file with something around it; and what becomes of it.
     #[allow(clippy::type_complexity)] // three values that are used apart
     pub(crate) fn message_of(
         &self,
@@ -322,7 +290,6 @@ impl<S: Send> Job<'_, S> {
         Ok((summary, content, done))
     }
 
-    /// Tells that compressed data are damaged, and counts it.
     pub(crate) fn damaged(&self, damage: &Damage, summary: &mut Summary) {
         summary.damaged += 1;
         let read = match summary.messages {
@@ -343,7 +310,6 @@ impl<S: Send> Job<'_, S> {
         }
     }
 
-    /// All messages of an mbox, from the first to the last, into `sink`.
     pub(crate) fn whole_mbox(
         &self,
         mut source: Source,
@@ -369,13 +335,10 @@ impl<S: Send> Job<'_, S> {
         seen: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<(Counted, Source), Error> {
         let packed = source.packed().cloned();
-        let start = match self.eudora {
-            Some(_) => source.start(find::LOOKED_AT as usize),
-            None => Ok(Vec::new()),
-        };
-        let start = start.map_err(in_full(self.path))?;
+        let start = self.eudora.map(|_| source.start(find::LOOKED_AT as usize));
+        let start = start.transpose().map_err(in_full(self.path))?;
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
-        if self.eudora.is_some() {
+        if let Some(start) = start {
             let has_cr = eudora::ends_lines_with_cr(&start);
             windows.division = Division::Eudora { has_cr };
         }
@@ -426,8 +389,7 @@ impl<S: Send> Job<'_, S> {
                 summary.oversized += chunk.oversized;
                 summary.messages += messages;
                 summary.bytes_in += bytes.len() as u64;
-                let read = packed.as_ref().map(|packed| packed.news());
-                let read = read.unwrap_or(bytes.len() as u64);
+                let read = packed.as_ref().map_or(bytes.len() as u64, |it| it.news());
                 self.observer.advance(read, messages);
                 Ok(())
             },

@@ -2,21 +2,18 @@
 //!
 //! * A folder with `cur` and `new` in it is a Maildir; the Maildirs within it (Maildir++'s
 //!   `.Folder`, or plain nested ones) are found as well.
-//! * A folder with what programs keep in MH folders is one. In Apple Mail's
-//!   folders, what it keeps of attachments beside the messages is skipped.
-//! * A file that starts with `From `, perhaps behind empty lines or a byte order mark, is an mbox; so is an empty file.
-//! * A plain file whose first line is Eudora's is a mailbox of Eudora. What Eudora keeps beside its mailboxes is skipped in
-//!   folders.
-//! * A file of messages that starts as MMDF does is treated as an mbox is.
+//! * A folder with what programs keep in MH folders is one.
+//! * A file that starts with `From `, perhaps behind empty lines or a byte order mark, or as MMDF does, is an mbox; so is an
+//!   empty file.
+//! * A plain file whose first line is Eudora's is a mailbox of Eudora.
 //! * A file that starts with header fields, one of which every mail has some of, is a message, also if some lines of them
 //!   are damaged; so is one that starts with what a form puts around messages (`.emlx`) and such a header, and whatever
 //!   starts as nothing else and is called a message (`.eml`) or what a browser saved (`.mht`).
 //! * What is compressed is what it holds (`compressed`); what is compressed in that is not looked into.
 //! * A zip or tar archive (`archive`) is read where it is named, not where it lies in a folder.
-//! * In a folder, other files are skipped, and each is named to who asks; given by name, they are
-//!   an error that says what they are instead, and what to do. Symbolic links are followed when
-//!   given by name only.
-//! * Stores and caches of ours (`ours`) are skipped in folders, and refused by name.
+//! * In a folder, everything else is skipped, and each named to who asks: also what Apple Mail and Eudora keep beside
+//!   messages, and stores and caches of ours. Given by name, it is an error that says what it is instead, and what to do.
+//!   Symbolic links are followed when given by name only.
 //! * What is neither a file nor a folder (a pipe, say) is not looked at: who reads it knows the
 //!   start and asks [`kind_of`].
 
@@ -25,6 +22,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use crate::disk::layout::is_object;
 use crate::error::Error;
 use crate::mailbox::archive::Judged;
 use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, plain_suffix};
@@ -34,7 +32,6 @@ pub(crate) use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
 use crate::mailbox::not_mail::{is_document, not_a_mailbox};
-use crate::mailbox::ours;
 use crate::mailbox::place::temporary;
 pub(crate) use crate::mailbox::start::Kind;
 use crate::mailbox::start::{BYTE_ORDER_MARK, kind_of_start};
@@ -46,29 +43,25 @@ pub(crate) const LOOKED_AT: u64 = 64 << 10;
 /// A mailbox or message found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
-    /// Where it is.
     pub path: PathBuf,
     /// The same, seen from the source; empty for the source itself.
     pub relative: PathBuf,
-    /// Found by looking into it.
     pub kind: Kind,
     /// How it is compressed; a folder never is, its messages may be.
     pub method: Option<Method>,
 }
 
-/// Everything found in a source.
+/// Everything found in a source, each sorted by path.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Finds {
-    /// Sorted by path.
     pub mailboxes: Vec<Found>,
-    /// Files that hold no mail, and what they are; sorted by path.
+    /// Files that hold no mail, and what they are.
     pub skipped: Vec<(PathBuf, NotMail)>,
-    /// Files and folders in a folder that could not be looked at, and why; sorted by path.
+    /// Files and folders in a folder that could not be looked at, and why.
     pub unread: Vec<(PathBuf, String)>,
 }
 
 impl Finds {
-    /// The source itself, and nothing else.
     pub(crate) fn of_source(source: &Path, kind: Kind, method: Option<Method>) -> Self {
         Self {
             mailboxes: vec![Found {
@@ -82,11 +75,6 @@ impl Finds {
     }
 }
 
-/// Looks at `source`.
-///
-/// # Errors
-/// [`Error::Read`] if something cannot be looked at; [`Error::NotAMailbox`] if there is no mail;
-/// [`Error::Interrupted`].
 pub(crate) fn find(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error> {
     let metadata = fs::metadata(source).map_err(cannot_read(source))?;
     if metadata.is_dir() {
@@ -100,7 +88,7 @@ pub(crate) fn find(source: &Path, format: Format, stop: &Stop) -> Result<Finds, 
 }
 
 fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error> {
-    if let Some(what) = ours::folder(source) {
+    if let Some(what) = NotMail::of_folder(source) {
         return Err(not_a_mailbox(
             source,
             format!("{}, in which no mail is looked for", what.name()),
@@ -112,10 +100,8 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     while let Some(relative) = folders.pop_first() {
         let path = source.join(&relative);
         let is_maildir = is_maildir(&path);
-        let listed = fs::read_dir(&path).and_then(|entries| match is_maildir {
-            true => Ok((entries, false)),
-            false => Ok((entries, is_mh(&path, format)?)),
-        });
+        let listed = fs::read_dir(&path)
+            .and_then(|entries| Ok((entries, !is_maildir && is_mh(&path, format)?)));
         let (entries, is_mh) = match listed {
             Ok(listed) => listed,
             Err(error) if relative.as_os_str().is_empty() => return Err(cannot_read(&path)(error)),
@@ -124,11 +110,9 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 continue;
             }
         };
-        let kind = match is_maildir {
-            true => {
-                Some(Kind::Maildir).filter(|_| matches!(format, Format::Auto | Format::Maildir))
-            }
-            false => is_mh.then_some(Kind::Mh),
+        let kind = match format {
+            Format::Auto | Format::Maildir if is_maildir => Some(Kind::Maildir),
+            _ => is_mh.then_some(Kind::Mh),
         };
         if let Some(kind) = kind {
             finds.mailboxes.push(Found {
@@ -158,14 +142,15 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             if kind.is_dir() {
                 if temporary::is_temporary(&name) {
                     // A run is filling it, or was killed while it did.
-                } else if let Some(what) = emlx::aside(&path, &name) {
-                    finds.skipped.push((entry.path(), NotMail::Beside(what)));
-                } else if let Some(what) = of_eudora.and_then(|it| it.aside(&name, true, false)) {
-                    finds.skipped.push((entry.path(), NotMail::Beside(what)));
-                } else if let Some(what) = ours::folder(&entry.path()) {
-                    finds.skipped.push((entry.path(), what));
-                } else if !(is_maildir && own) {
-                    folders.insert(relative);
+                    continue;
+                }
+                let beside = emlx::aside(&path, &name)
+                    .or_else(|| of_eudora.and_then(|it| it.aside(&name, true, false)));
+                let other = beside.map(NotMail::Beside);
+                match other.or_else(|| NotMail::of_folder(&entry.path())) {
+                    Some(other) => finds.skipped.push((entry.path(), other)),
+                    None if is_maildir && own => {}
+                    None => _ = folders.insert(relative),
                 }
                 continue;
             }
@@ -184,14 +169,11 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             if temporary::is_temporary(&name) {
                 continue;
             }
-            if let Some(what) = ours::file(&whole.join(&relative)) {
-                finds.skipped.push((path, what));
-                continue;
-            }
             let is_empty = || entry.metadata().is_ok_and(|metadata| metadata.len() == 0);
-            let beside = of_eudora.and_then(|it| it.aside(&name, false, is_empty()));
-            if let Some(what) = beside {
-                finds.skipped.push((path, NotMail::Beside(what)));
+            let beside = || of_eudora.and_then(|it| it.aside(&name, false, is_empty()));
+            let of_store = NotMail::of_file(&whole.join(&relative));
+            if let Some(other) = of_store.or_else(|| beside().map(NotMail::Beside)) {
+                finds.skipped.push((path, other));
                 continue;
             }
             // Beside cur and new there are only indexes, whatever they look like.
@@ -204,12 +186,11 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             } else {
                 let looked = look_at(&path, format).and_then(|kind| {
                     let is_object = kind.is_ok()
-                        && ours::is_object(&whole.join(&relative)).map_err(cannot_read(&path))?;
-                    Ok(if is_object {
-                        Err(NotMail::Object)
-                    } else {
-                        kind
-                    })
+                        && is_object(&whole.join(&relative)).map_err(cannot_read(&path))?;
+                    Ok(kind.and_then(|kind| match is_object {
+                        true => Err(NotMail::Object),
+                        false => Ok(kind),
+                    }))
                 });
                 match looked {
                     Ok(kind) => kind,
@@ -264,7 +245,6 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     Ok(finds)
 }
 
-/// Whether `folder` has what makes a Maildir.
 pub(crate) fn is_maildir(folder: &Path) -> bool {
     folder.join("cur").is_dir() && folder.join("new").is_dir()
 }
@@ -328,23 +308,18 @@ pub(crate) fn as_named(
 ) -> Result<Kind, NotMail> {
     let suffix = plain_suffix(path);
     let ends_with = |other: &str| suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(other));
-    let is_message = match (kind, format) {
-        (Err(NotMail::Text), Format::Auto) => {
-            ends_with("eml") || ends_with("mht") || ends_with("mhtml")
-        }
-        (Err(NotMail::Binary), Format::Auto | Format::Eml) => ends_with("eml"),
-        _ => false,
+    let suffixes: &[&str] = match (kind, format) {
+        (Err(NotMail::Text), Format::Auto) => &["eml", "mht", "mhtml"],
+        (Err(NotMail::Binary), Format::Auto | Format::Eml) => &["eml"],
+        _ => &[],
     };
-    match is_message {
+    match suffixes.iter().any(|other| ends_with(other)) {
         true => Ok(Kind::Eml),
         false => kind,
     }
 }
 
-/// The same for what starts with `start`.
-///
-/// # Errors
-/// The name of what the file is instead of mail.
+/// What a file is that starts so, of those that are asked for.
 pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     let kind = kind_of_start(start);
     let is_mmdf = mmdf::starts(start);

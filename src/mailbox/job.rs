@@ -10,11 +10,9 @@ use crate::mailbox::forms::eudora::{Index, index_beside};
 use crate::mailbox::start::Kind;
 use crate::mailbox::{Observer, Options, Stop, Transform};
 
-/// One mailbox to convert.
 pub(crate) struct Job<'a, S> {
     pub(crate) path: &'a Path,
     pub(crate) options: &'a Options,
-    /// How the file is compressed.
     pub(crate) method: Option<Method>,
     /// The index of a mailbox of Eudora, which is empty if there is none; None for other mailboxes.
     pub(crate) eudora: Option<&'a Index>,

@@ -124,7 +124,6 @@ fn read(
     }
 }
 
-/// Takes each message as it is.
 impl Transform<OwnedMessage> for Telling<'_> {
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
         Some(0)
@@ -145,7 +144,6 @@ impl Transform<OwnedMessage> for Telling<'_> {
     }
 }
 
-/// Hands messages on to the program that reads.
 struct Telling<'t> {
     sender: SyncSender<Result<OwnedMessage, Error>>,
     stop: &'t Stop,

@@ -5,11 +5,8 @@
 //! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
 //!
 //! The rooms: `read` walks a mailbox and writes what becomes of it; `forms` has what is to know of each format; `compressed`
-//! the ways of compressing; `archive` the mboxes in zip and tar archives; `place` locks and replaces. Each says what is in it.
-//! Beside them `find` says what a path holds, `start` what the first octets of a file say, `ours` which folders are stores and
-//! caches, `not_mail` what it is if it holds no mail, `program` whose files beside it count; `begin` says what there is to do,
-//! `convert` is the driver, and `transfer` that of mail which goes to a mailbox of another form, `handed` that of messages in no file; `result` says what becomes of a
-//! source.
+//! the ways of compressing; `archive` the mboxes in zip and tar archives; `place` locks and replaces. Beside them `find` says
+//! what a path holds, `begin` what there is to do, `result` what becomes of it, and `convert` and `transfer` do it.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -27,7 +24,6 @@ mod handed;
 mod job;
 mod messages;
 mod not_mail;
-mod ours;
 mod place;
 mod program;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
@@ -49,70 +45,51 @@ use crate::error::Error;
 use crate::lengths::Lengths;
 use crate::platform::OsStrExt as _;
 
-#[cfg(feature = "cli")]
-pub(crate) use archive::{Judged, Skipped, unpacked, untarred};
-#[cfg(feature = "cli")]
-pub(crate) use compressed::{Damage, Method};
-#[cfg(feature = "cli")]
-pub(crate) use convert::convert_folder_open;
 pub use convert::{convert_in_place, convert_to};
-#[cfg(feature = "cli")]
-pub(crate) use failure::in_full;
 pub use forms::Format;
 pub use forms::quoting::Quoting;
-#[cfg(feature = "cli")]
-pub(crate) use forms::rewrite::{plain, takes_separators};
-#[cfg(feature = "cli")]
-pub(crate) use forms::shown;
 pub use handed::{Handed, convert_handed};
 pub use messages::{Messages, OwnedMessage};
-#[cfg(feature = "cli")]
-pub(crate) use place::process::field_of_stat;
-#[cfg(feature = "cli")]
-pub(crate) use place::temporary::folder_of;
 pub use program::Program;
-#[cfg(feature = "cli")]
-pub(crate) use read::Background;
-#[cfg(feature = "cli")]
-pub(crate) use read::cut::{Piece, pieces};
-#[cfg(feature = "cli")]
-pub(crate) use read::file::PackedFile;
-#[cfg(feature = "cli")]
-pub(crate) use read::opened::{
-    convert_open, has_second_message, holds_second_message, kind_of_open,
-};
-#[cfg(feature = "cli")]
-pub(crate) use read::sink::Output;
-#[cfg(feature = "cli")]
-pub(crate) use read::source::Source;
 pub(crate) use read::touch::one_by_one;
-#[cfg(feature = "cli")]
-pub(crate) use result::{check_early, result_of};
 pub use stop::Stop;
 #[cfg(feature = "cli")]
-pub(crate) use transfer::is_quoted_twice;
+pub(crate) use {
+    archive::{Judged, Skipped, unpacked, untarred},
+    compressed::{Damage, Method},
+    convert::convert_folder_open,
+    failure::in_full,
+    forms::rewrite::{plain, takes_separators},
+    forms::shown,
+    place::process::field_of_stat,
+    place::temporary::folder_of,
+    read::Background,
+    read::cut::{Piece, pieces},
+    read::file::PackedFile,
+    read::opened::{convert_open, has_second_message, holds_second_message, kind_of_open},
+    read::sink::Output,
+    read::source::Source,
+    result::{check_early, result_of},
+    transfer::is_quoted_twice,
+};
 
 /// What is done to each message. `S` is what is said of one, for the [`Observer`] of the run.
 ///
 /// All methods are called from several threads at once. The first two are asked about every byte of
 /// every mailbox and must run at memory speed; the third only about messages they pointed at.
 pub trait Transform<S = ()>: Sync {
-    /// The offset of the first byte in `bytes` that [`transform`](Self::transform) might care
-    /// about; `None` if nothing in there could make it change or report anything.
+    /// The offset of the first byte in `bytes`, a run of whole messages with their `From ` lines, that
+    /// [`transform`](Self::transform) might care about. A hit in the wrong place costs time, a miss leaves a message untouched.
     ///
-    /// `bytes` is any run of whole messages, with their `From ` lines. A hit in the wrong place
-    /// costs time, a miss leaves a message untouched. It is called again behind each message that
-    /// was hit; the bytes given grow and shrink so that the sum of the work stays linear even if
-    /// one of several needles is far away each time.
+    /// It is called again behind each message that was hit; the bytes given grow and shrink so that the sum of the work
+    /// stays linear even if one of several needles is far away each time.
     fn next_touch(&self, bytes: &[u8]) -> Option<usize>;
 
     /// Which of the messages in `bytes` [`transform`](Self::transform) might care about, numbered from 0 and in
-    /// order. The first starts where the bytes do, each ends at its place in `ends`, where the next one starts.
-    ///
-    /// A transform that can tell by more than one word's place does so here; without it, [`next_touch`](Self::next_touch)
-    /// is asked.
+    /// order. The first starts where the bytes do, each ends at its place in `ends`, where the next one starts. A transform
+    /// that can tell by more than one word's place does so here.
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        read::touch::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
+        one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
     }
 
     /// What becomes of one message: edits of its content, none to leave it unchanged, and what is said of it. Bytes
@@ -127,7 +104,7 @@ pub trait Transform<S = ()>: Sync {
     fn ahead(&self, _message: &Message<'_>) {}
 
     /// What only MIME tells of a message that goes to a mailbox of another form; `separator` is what stood behind the
-    /// `From ` of its separator line, if it had one. The default knows nothing.
+    /// `From ` of its separator line, if it had one.
     fn envelope(&self, _separator: &[u8], _content: &[u8]) -> Envelope {
         Envelope::default()
     }
@@ -146,14 +123,13 @@ pub struct Message<'a> {
     pub number: u64,
     /// The file it is from.
     pub source: &'a Path,
-    /// Header and body as they stand in the file: `From ` quoting is not undone. Without the
-    /// `From ` line and without the empty line that separates messages.
+    /// Header and body as they stand in the file, without the `From ` line and the empty line that separates messages.
     pub content: &'a [u8],
-    /// How the mailbox quotes. New text that lies in the body is quoted by the mailbox; a
-    /// transformer that must *read* quoted text can undo it with [`Quoting::unquote`].
+    /// How lines of `content` that start with `From ` are quoted ([`Quoting::unquote`] undoes it). Of new text the mailbox
+    /// quotes them.
     pub quoting: Quoting,
-    /// Which program keeps files beside `source`, where some belong to the message and may be read without being asked for.
-    /// None for whatever else holds it, and where it came in a stream.
+    /// Which program keeps files beside `source`, where some belong to the message and may be read without being asked for;
+    /// none where it came in a stream.
     pub beside: Option<Program>,
 }
 
@@ -196,15 +172,14 @@ pub trait Observer<S = ()>: Sync {
     /// That many more bytes are to come, which were not known before.
     fn expects(&self, _bytes: u64) {}
 
-    /// What was done to the mailbox that began last, as it stands now: of one that an error or a
-    /// stop ended this is told only if something of it was written (a Maildir's messages).
+    /// What was done to the mailbox that began last, as it stands now. Of one that an error or a stop ended it is told only
+    /// if something of it was written (a Maildir's messages).
     fn done(&self, _summary: &Summary) {}
 
     /// A file in a folder holds no mail, but that.
     fn skipped(&self, _path: &Path, _what: &'static str) {}
 
-    /// What was skipped that people should know of who do not ask for all of it: a store or a cache of embody among the
-    /// mail, or what lies in one.
+    /// A store or a cache of embody among the mail was skipped, or what lies in one.
     fn passed_over(&self, _path: &Path, _what: &str) {}
 
     /// So many more in an archive, whose names are not told.
@@ -233,7 +208,7 @@ impl<S> Observer<S> for () {}
 /// Whether a run writes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Effect {
-    /// It does.
+    /// It writes.
     #[default]
     Write,
     /// Everything is done but the writing.
@@ -252,8 +227,7 @@ pub struct Options {
     pub by_label: Option<ByLabel>,
     /// Threads for the processor's work; at least one.
     pub jobs: usize,
-    /// Messages being transformed at the same time; more than `jobs` pays when transforming waits
-    /// for a network.
+    /// Messages being transformed at the same time; more than `jobs` pays when that waits for a network.
     pub max_in_flight: usize,
     /// In place: keep the old file under its name with this behind it, neither empty nor with a
     /// slash in it. Not for Maildirs and MH folders.
@@ -345,18 +319,16 @@ pub struct Summary {
     pub repeated: u64,
     /// Messages with more labels, or longer ones, than folders are made for.
     pub overlabelled: u64,
-    /// Files and folders that cannot be read, or whose compressed data are damaged, or whose message ends nobody knows
-    /// where; each was told to [`Observer::damaged`].
+    /// Files and folders that cannot be read in whole; each was told to [`Observer::damaged`].
     pub damaged: u64,
 }
 
 impl Summary {
-    /// One file of the result that an earlier run made.
-    pub(crate) fn of_made() -> Self {
-        Self {
-            made: 1,
-            ..Self::default()
-        }
+    /// Nothing, but for what `count` counts.
+    pub(crate) fn of(count: impl FnOnce(&mut Self)) -> Self {
+        let mut summary = Self::default();
+        count(&mut summary);
+        summary
     }
 
     /// Adds the counts of another run.

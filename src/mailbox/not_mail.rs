@@ -1,11 +1,15 @@
 //! What holds no mail that embody can read: its names, and what to do about it.
+//!
+//! Stores and caches of ours may lie among mail. What is in them may look like mail, and changed it would not be what its
+//! name says any more. What only looks like one is walked through, and in it each file that is mail and bears the name of
+//! an object is hashed.
 
 use std::path::Path;
 
 use crate::detail::{Detail, Setting};
+use crate::disk::layout;
 use crate::error::Error;
 
-/// What holds no mail that embody can read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum NotMail {
     /// A format that is known: its name, and what to do with it.
@@ -33,35 +37,45 @@ pub(crate) enum NotMail {
 }
 
 impl NotMail {
-    /// An archive in a folder of others' files.
+    /// In a folder of others' files.
     pub(crate) const ARCHIVE: Self = Self::Format(
         "an archive",
         "its mboxes are read if it is named as a source",
     );
 
-    /// A zip archive that comes in a stream: its index stands at its end.
     pub(crate) const STREAMED_ZIP: Self = Self::Format(
         "a zip archive",
         "its directory stands at its end, so it cannot be read while it comes: name the file, after decompressing it if it is compressed",
     );
 
-    /// A zip archive that is compressed as a whole.
     pub(crate) const PACKED_ZIP: Self = Self::Format(
         "a zip archive in compressed data",
         "its directory stands at its end: decompress it first",
     );
 
-    /// Of which nothing can be mail.
     pub(crate) const DATABASE: Self =
         Self::Format("an SQLite database", "embody reads no databases");
+
+    /// What a folder is, if it is one of ours: no walk goes into it.
+    pub(crate) fn of_folder(path: &Path) -> Option<Self> {
+        match path {
+            _ if layout::is_store(path) => Some(Self::Ours("a store of detached attachments")),
+            _ if layout::is_cache(path) => Some(Self::Ours("a cache of embody")),
+            _ => None,
+        }
+    }
+
+    /// What a file is, if it is of a store in which other things lie as well, and no object.
+    pub(crate) fn of_file(path: &Path) -> Option<Self> {
+        let what = "the lock of a store, its list of users, or what is being written there";
+        layout::is_of_store(path).then_some(Self::Beside(what))
+    }
 
     /// Whether it is mail of a format that is not read, or what could hold mail.
     pub(crate) fn may_be_mail(self) -> bool {
         matches!(self, Self::Format(..)) && self != Self::DATABASE
     }
 
-    /// The name of the kind.
-    #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Format(name, _) => name,
@@ -77,7 +91,6 @@ impl NotMail {
     }
 
     /// The error about a source that was given by name.
-    #[must_use]
     pub(crate) fn error(self, path: &Path) -> Error {
         let why = match self {
             Self::Format(name, advice) => format!("{name}; {advice}").into(),
@@ -114,7 +127,6 @@ pub(crate) fn is_document(start: &[u8]) -> bool {
     known.iter().any(|name| first.starts_with(name))
 }
 
-/// The error about an archive that is to be changed in place.
 pub(crate) fn not_in_place(path: &Path) -> Error {
     let why = Detail::from("an archive is not changed in place; name a new mailbox as ");
     not_a_mailbox(path, why.naming(Setting::Output))

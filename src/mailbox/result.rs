@@ -19,7 +19,6 @@ use crate::mailbox::place::replace::differs_in_case;
 use crate::mailbox::{Format, Options};
 use crate::platform::{OsStrExt as _, folded};
 
-/// What mail of a kind is as a result, if nothing else is asked for.
 fn own_form(kind: Kind) -> Format {
     match kind {
         Kind::Mbox | Kind::Eudora | Kind::Archive => Format::Mbox,
@@ -105,16 +104,13 @@ pub(crate) fn check_case(
     for key in groups(finds, options).keys() {
         // Each folder on the way is one of a name, too.
         for part in key.ancestors().filter(|it| !it.as_os_str().is_empty()) {
-            match known.insert(folded(part.as_os_str()), part) {
-                Some(other) if other != part => {
-                    return match folds() {
-                        true => Err(cannot_write(&destination.join(part))(differs_in_case(
-                            other.as_os_str(),
-                        ))),
-                        false => Ok(()),
-                    };
-                }
-                _ => {}
+            let other = known.insert(folded(part.as_os_str()), part);
+            if let Some(other) = other.filter(|other| *other != part) {
+                let differs = differs_in_case(other.as_os_str());
+                return match folds() {
+                    true => Err(cannot_write(&destination.join(part))(differs)),
+                    false => Ok(()),
+                };
             }
         }
     }
@@ -128,10 +124,7 @@ pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option
 }
 
 /// As [`check`], before anything is made; for an open file without a name as [`check_open`]. Where no name or form could be
-/// refused, the source is not looked at.
-///
-/// # Errors
-/// As these. What else is wrong with a source is said when it is converted.
+/// refused, the source is not looked at; what else is wrong with it is said when it is converted.
 #[cfg(feature = "cli")]
 pub(crate) fn check_early(
     source: &Path,
@@ -161,21 +154,16 @@ fn is_folder(destination: &Path) -> bool {
     destination.is_dir() || destination.as_os_str().as_bytes().ends_with(b"/")
 }
 
-/// Refuses a name of a result that says something else than what it would be, and a form that cannot be had.
-///
-/// # Errors
-/// [`Error::Usage`], with both ways out.
+/// Refuses a name of a result that says something else than what it would be, and a form that cannot be had: with both ways
+/// out.
 pub(crate) fn check(
     source: &Path,
     finds: &Finds,
     destination: &Path,
     options: &Options,
 ) -> Result<(), Error> {
-    let is_moved = finds
-        .mailboxes
-        .iter()
-        .any(|found| is_moved(found.kind, options));
-    if is_moved && options.range.is_some() {
+    let mut found = finds.mailboxes.iter();
+    if options.range.is_some() && found.any(|found| is_moved(found.kind, options)) {
         let detail = Detail::default().naming(Setting::Range);
         let why = " is for one mailbox of the same form as its source";
         return Err(Error::Usage(detail.then(why)));
@@ -215,9 +203,8 @@ pub(crate) fn check(
         _ => return Ok(()),
     };
     let shown = destination.display();
-    let detail = Detail::from(format!(
-        "{shown}: {says}, and the result would be {what}; {way_out}"
-    ));
+    let what = format!("{shown}: {says}, and the result would be {what}; {way_out}");
+    let detail = Detail::from(what);
     let wanted = match (is_folder && is_file, said) {
         (true, _) => (", or make a folder with ", " maildir"),
         (_, Some(Kind::Mbox) | None)

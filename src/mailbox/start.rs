@@ -5,16 +5,13 @@ use crate::mailbox::forms::separator::name_length;
 use crate::mailbox::forms::{self, emlx, mmdf};
 use crate::mailbox::not_mail::NotMail;
 
-/// What something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// A file of messages: an mbox, or MMDF. The walk over it sees which.
     Mbox,
     /// A mailbox of Eudora, which is not changed in place.
     Eudora,
-    /// A folder with `cur` and `new`.
     Maildir,
-    /// A folder with a message a file, which has a number for a name.
     Mh,
     /// An archive, whose mboxes are read as one.
     Archive,
@@ -40,10 +37,8 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
         }
     }
     let behind = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
-    let blanks = behind
-        .iter()
-        .take_while(|octet| matches!(octet, b'\n' | b'\r'));
-    let blanks = blanks.count();
+    let is_blank = |octet: &&u8| matches!(octet, b'\n' | b'\r');
+    let blanks = behind.iter().take_while(is_blank).count();
     let text = behind.get(blanks..).unwrap_or_default();
     if text.starts_with(b"From ") || mmdf::starts(start) {
         return Ok(Kind::Mbox);
@@ -58,10 +53,9 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if is_header {
         return Ok(Kind::Eml);
     }
-    Err(if is_binary(start) {
-        NotMail::Binary
-    } else {
-        NotMail::Text
+    Err(match is_binary(start) {
+        true => NotMail::Binary,
+        false => NotMail::Text,
     })
 }
 
@@ -118,9 +112,8 @@ const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
 /// them, one of which is of mail alone, among more fields than other lines.
 fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     let (mut known, mut fields, mut others) = (0_u16, 0_usize, 0_usize);
-    let lines = start.split_inclusive(|&octet| octet == b'\n');
     let mut is_first = true;
-    for line in lines {
+    for line in start.split_inclusive(|&octet| octet == b'\n') {
         let is_cut = !line.ends_with(b"\n");
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);

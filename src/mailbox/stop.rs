@@ -20,8 +20,7 @@ impl Stop {
         Self { flag, outer: None }
     }
 
-    /// A child of it, for a part of the run: it stops with this one or alone.
-    #[must_use]
+    /// For a part of the run: it stops with this one or alone.
     pub(crate) fn of_part(&self) -> Self {
         Self {
             flag: Arc::default(),
@@ -44,10 +43,9 @@ impl Stop {
     /// # Errors
     /// [`Error::Interrupted`] once it was asked.
     pub fn check(&self) -> Result<(), Error> {
-        if self.is_requested() {
-            Err(Error::Interrupted)
-        } else {
-            Ok(())
+        match self.is_requested() {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
         }
     }
 }

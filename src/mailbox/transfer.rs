@@ -1,7 +1,5 @@
-//! Mail that goes to a mailbox of another form, or to one for each of its labels: what there is to move, where it goes,
-//! and what becomes of a message on its way.
-//!
-//! What has the form already that is asked for is copied as everywhere: not an octet of it changes.
+//! Mail that goes to a mailbox of another form, or to one for each of its labels. What has the form already that is asked
+//! for is copied as everywhere: not an octet of it changes.
 //!
 //! **A message keeps its octets**, but for what the form of an mbox asks for: `From ` lines in its body are quoted on the way
 //! in (mboxrd), and what was quoted is not any more on the way out; a last line gets an end, and a Content-Length becomes
@@ -26,7 +24,7 @@ use crate::detail::Detail;
 use crate::error::Error;
 use crate::mailbox::begin::{begun, sweep};
 use crate::mailbox::compressed::{Content, content_of, method_of};
-use crate::mailbox::failure::{unread, unreadable};
+use crate::mailbox::failure::{cannot_write, unread, unreadable};
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::{mmdf, rewrite};
@@ -34,27 +32,27 @@ use crate::mailbox::job::Job;
 use crate::mailbox::place::delivery::{Delivery, Letter};
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::sizes::flags_of;
+use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::Chunk;
-use crate::mailbox::result::{check_open, form, groups, is_moved, named_in_folder, result};
+use crate::mailbox::result::{form, groups, is_moved, named_in_folder};
 use crate::mailbox::{Effect, Envelope, Message, Options, Quoting, Summary};
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 impl<S: Send> Job<'_, S> {
-    /// Each mailbox that was found becomes one of the form that is asked for.
-    pub(crate) fn transfer(&self, finds: &Finds, output: Output<'_>) -> Result<Summary, Error> {
+    /// Each mailbox that was found becomes one of the form that is asked for: all together `destination`, or one mbox in an
+    /// `open` file.
+    pub(crate) fn transfer(
+        &self,
+        finds: &Finds,
+        destination: &Path,
+        mut open: Option<File>,
+    ) -> Result<Summary, Error> {
         let options = self.options;
-        let (destination, mut open) = match output {
-            Output::Path(path) => (path, None),
-            Output::Open(file) => {
-                check_open(self.path, result(finds, options))?;
-                (Path::new(""), Some(file))
-            }
-            Output::InFolder(_) | Output::Nowhere | Output::Delivery(_) => (Path::new(""), None),
-        };
-        if options.effect == Effect::Write {
+        let writes = options.effect == Effect::Write;
+        if writes {
             sweep(finds);
         }
         let mut summary = begun(finds, self.observer);
@@ -74,18 +72,20 @@ impl<S: Send> Job<'_, S> {
             while !taken.insert(target.clone()) {
                 target.as_mut_os_string().push("_");
             }
-            if open.is_none() {
-                self.make_room(&target, &mut at_work_in)?;
+            let folder = temporary::folder_of(&target);
+            if writes && open.is_none() && folder != at_work_in {
+                fs::create_dir_all(folder).map_err(cannot_write(folder))?;
+                temporary::sweep(folder);
+                at_work_in = folder.to_owned();
             }
             if !is_moved(first.kind, options) {
                 for found in founds {
                     self.observer.begin(&found.path);
                     let job = self.of(found);
-                    let writes = options.effect == Effect::Write;
                     let done = match found.kind.is_folder() {
                         true => job.folder(found.kind, Some(&target)),
                         false if writes && self.observer.is_made(&found.path) => {
-                            let made = Summary::of_made();
+                            let made = Summary::of(|sum| sum.made = 1);
                             self.observer.done(&made);
                             Ok(made)
                         }
@@ -182,7 +182,6 @@ impl<S: Send> Job<'_, S> {
         Ok(())
     }
 
-    /// A single message.
     pub(crate) fn deliver_message(
         &self,
         content: &[u8],
@@ -226,15 +225,12 @@ impl<S: Send> Job<'_, S> {
             self.options.threads(),
             self.stop,
             || {
-                let next = numbered.next();
-                let read = next.map(|(number, name)| self.read_file(number, &name, &place));
-                Ok(read.map(|letter| {
-                    let weight = letter
-                        .content
-                        .as_ref()
-                        .map_or(1, |content| content.len().max(1));
-                    (letter, weight)
-                }))
+                let Some((number, name)) = numbered.next() else {
+                    return Ok(None);
+                };
+                let letter = self.read_file(number, &name, &place);
+                let octets: usize = letter.content.iter().map(Vec::len).sum();
+                Ok(Some((letter, octets.max(1))))
             },
             |letter| letter.content.iter().map(|_| 0).collect(),
             |letter, _| {
@@ -260,22 +256,18 @@ impl<S: Send> Job<'_, S> {
                 let new = done.as_ref().and_then(|done| done.new.as_deref());
                 summary.messages += 1;
                 summary.changed += u64::from(new.is_some());
-                summary.bytes_in += content.len() as u64;
                 let octets = content.len() as u64;
+                summary.bytes_in += octets;
                 let content = new.unwrap_or(content);
-                let envelope = Envelope {
-                    date: letter.modified,
-                    ..self.envelope(b"", content)
-                };
-                let flags = letter.flags;
-                delivery.deliver(
-                    Letter {
-                        content,
-                        flags,
-                        envelope,
+                let letter = Letter {
+                    content,
+                    flags: letter.flags,
+                    envelope: Envelope {
+                        date: letter.modified,
+                        ..self.envelope(b"", content)
                     },
-                    &mut summary,
-                )?;
+                };
+                delivery.deliver(letter, &mut summary)?;
                 if let Some(done) = done {
                     done.tell(self.observer);
                 }
@@ -304,11 +296,11 @@ impl<S: Send> Job<'_, S> {
             Ok((_, Content::Damaged(damage))) => (None, Err(damage.detail().then(LEFT_OUT))),
             Err(error) => (None, Err(Detail::from(unread(&error)).then(LEFT_OUT))),
         };
-        let is_in_cur = name.starts_with("cur");
         let letters = flags_of(name).map_or(&b""[..], |(_, letters)| letters);
+        let flags = || Flags::of_letters(letters, name.starts_with("cur"));
         FiledLetter {
             number,
-            flags: (!place.is_mh).then(|| Flags::of_letters(letters, is_in_cur)),
+            flags: (!place.is_mh).then(flags),
             path,
             modified,
             content,
@@ -327,12 +319,10 @@ pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
 /// By when it came: the number that the name of a Maildir's message starts with, and the rest.
 fn arrival(name: &Path) -> (u64, Vec<u8>) {
     let name = name.file_name().unwrap_or_default().as_bytes();
-    let digits = name
-        .iter()
-        .take_while(|octet| octet.is_ascii_digit())
-        .count();
-    let number = std::str::from_utf8(name.get(..digits).unwrap_or_default());
-    let number = number.ok().and_then(|digits| digits.parse().ok());
+    let end = name.iter().position(|octet| !octet.is_ascii_digit());
+    let (digits, _) = name.split_at(end.unwrap_or(name.len()));
+    let digits = std::str::from_utf8(digits).ok();
+    let number = digits.and_then(|digits| digits.parse().ok());
     (number.unwrap_or(u64::MAX), name.to_owned())
 }
 
@@ -359,7 +349,6 @@ pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
     }
 }
 
-/// A message of a folder on its way.
 struct FiledLetter {
     number: u64,
     path: PathBuf,

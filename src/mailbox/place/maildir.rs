@@ -243,7 +243,7 @@ impl<S> Files<'_, S> {
         let path = self.place.folder.join(name);
         let is_beside = self.destination.is_some();
         if writes && is_beside && self.job.observer.is_made(&path) {
-            return Ok((Summary::of_made(), None));
+            return Ok((Summary::of(|sum| sum.made = 1), None));
         }
         // Held as long as there is much of it.
         let mut _alone = None;
