@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
 pub const FOLDER: OFlags = OFlags::RDONLY
@@ -28,21 +28,12 @@ pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
 }
 
 fn regular(mode: RawMode) -> io::Result<()> {
-    match rustix::fs::FileType::from_raw_mode(mode) {
-        rustix::fs::FileType::RegularFile => Ok(()),
-        rustix::fs::FileType::Symlink => Err(Errno::LOOP.into()),
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => Ok(()),
+        FileType::Symlink => Err(Errno::LOOP.into()),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "not a regular file",
         )),
-    }
-}
-
-/// None for what is not there.
-pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(why),
     }
 }

@@ -30,16 +30,15 @@ impl Key {
 
     /// Reads 64 hexadecimal digits of either case.
     pub(crate) fn from_digits(digits: &[u8]) -> Option<Self> {
-        if digits.len() != 64 {
+        let digit = |octet: u8| u8::try_from(char::from(octet).to_digit(16)?).ok();
+        let (pairs, []) = digits.as_chunks() else {
             return None;
-        }
-        let mut octets = [0; 32];
-        for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
-            let [high, low] = pair else { return None };
-            let value = char::from(*high).to_digit(16)? << 4 | char::from(*low).to_digit(16)?;
-            *octet = u8::try_from(value).ok()?;
-        }
-        Some(Self(octets))
+        };
+        let octets = pairs
+            .iter()
+            .map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?));
+        let octets: Option<Vec<u8>> = octets.collect();
+        Some(Self(octets?.try_into().ok()?))
     }
 
     /// The key in four numbers, the first digits in the first.
@@ -91,9 +90,8 @@ impl FromStr for Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|octet| write!(formatter, "{octet:02x}"))
+        let mut octets = self.0.iter();
+        octets.try_for_each(|octet| write!(formatter, "{octet:02x}"))
     }
 }
 

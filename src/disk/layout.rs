@@ -16,7 +16,7 @@
 //! store is hashed besides, since others name files by hashes of other things.
 
 use std::cell::OnceCell;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, DirEntry, File};
 use std::io::{self, Read as _};
 #[cfg(unix)]
@@ -123,17 +123,16 @@ pub fn is_store(folder: &Path) -> bool {
     all(folder, is_of_store)
         && first
             .get()
-            .is_some_and(|path| is_its_name(path).is_ok_and(|it| it))
+            .is_some_and(|path| matches!(is_its_name(path), Ok(true)))
 }
 
 /// Whether a folder is a cache, and nothing else.
 pub fn is_cache(folder: &Path) -> bool {
-    let opened = opened(folder);
-    let (is_of_run, is_shared) = match &opened {
-        Ok(opened) => (has_tag(opened, RUN_WORDS), has_tag(opened, CACHE_WORDS)),
-        Err(_) => (false, false),
+    let Ok(opened) = opened(folder) else {
+        return false;
     };
-    if !is_of_run && !is_shared {
+    let is_of_run = has_tag(&opened, RUN_WORDS);
+    if !is_of_run && !has_tag(&opened, CACHE_WORDS) {
         return false;
     }
     all(folder, |entry| {
@@ -146,10 +145,9 @@ pub fn is_cache(folder: &Path) -> bool {
             }
             None if name == CACHE_TEMPORARIES => all_files(&path, |name| is_temporary(name, "")),
             None => {
-                let is_tagging = is_temporary(name.as_bytes(), CACHE_TAGGING);
-                is_file(entry)
-                    && ([CACHE_SIZE, CACHE_TAG, RUN_MADE].contains(&&*name.to_string_lossy())
-                        || is_tagging)
+                let is_known =
+                    [CACHE_SIZE, CACHE_TAG, RUN_MADE].contains(&&*name.to_string_lossy());
+                is_file(entry) && (is_known || is_temporary(name.as_bytes(), CACHE_TAGGING))
             }
         }
     })
@@ -246,8 +244,7 @@ fn all(folder: &Path, holds: impl Fn(&DirEntry) -> bool) -> bool {
 
 fn all_files(folder: &Path, is_name: impl Fn(&[u8]) -> bool) -> bool {
     all(folder, |entry| {
-        let name: OsString = entry.file_name();
-        is_file(entry) && is_name(name.as_bytes())
+        is_file(entry) && is_name(entry.file_name().as_bytes())
     })
 }
 

@@ -14,11 +14,11 @@ pub mod layout;
 mod temporary;
 
 #[cfg(unix)]
-pub use self::files::{FOLDER, absent, open_file, open_folder};
+pub use self::files::{FOLDER, open_file, open_folder};
 pub use self::key::Key;
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) use self::layout::is_temporary;
 #[cfg(unix)]
 pub use self::temporary::{Temporary, sweep};
 #[cfg(unix)]
-pub use crate::platform::sync;
+pub use crate::platform::{absent, sync};

@@ -26,6 +26,10 @@ pub(crate) fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     Error::cannot_write(path.display())
 }
 
+pub(crate) fn changed(path: &Path) -> Error {
+    Error::Changed { path: path.into() }
+}
+
 /// Why something was passed over that could not be read.
 pub(crate) fn unread(error: &io::Error) -> String {
     format!("cannot be read: {error}")

@@ -18,6 +18,14 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+/// None for what is not there.
+pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// What stands before the flags in the names of a Maildir's messages: the colon, and what programs write where a file
 /// system takes it for something else (isync and mutt the semicolon, Evolution and Python the exclamation mark).
 pub const BEFORE_FLAGS: [u8; 3] = *b":;!";

@@ -1,5 +1,6 @@
 //! Unix: what POSIX has, and what Linux, macOS or FreeBSD have besides.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
@@ -16,8 +17,8 @@ pub use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};
 
 pub type Owner = (Uid, Gid);
 
-pub fn host() -> std::ffi::OsString {
-    std::ffi::OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
+pub fn host() -> OsString {
+    OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
 }
 
 /// Whether no process here has the number that `digits` say.

@@ -7,7 +7,7 @@ use std::io;
 use std::os::windows::fs::{FileExt as Positioned, MetadataExt as Attributes};
 use std::os::windows::io::AsHandle;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Names as bytes: UTF-8, and beside it what the standard library writes for UTF-16 that is not valid.
 pub trait OsStrExt {
@@ -113,16 +113,18 @@ impl MetadataExt for Metadata {
     }
 
     fn mtime(&self) -> i64 {
-        let since = self.modified().ok();
-        let since = since.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        since.map_or(0, |since| since.as_secs().cast_signed())
+        modified(self).as_secs().cast_signed()
     }
 
     fn mtime_nsec(&self) -> i64 {
-        let since = self.modified().ok();
-        let since = since.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        since.map_or(0, |since| since.subsec_nanos().into())
+        modified(self).subsec_nanos().into()
     }
+}
+
+fn modified(found: &Metadata) -> Duration {
+    let since = found.modified().ok();
+    let since = since.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    since.unwrap_or_default()
 }
 
 pub trait DirEntryExt {
@@ -171,17 +173,15 @@ pub fn own_folder(_path: &Path, owner: Owner) -> io::Result<()> {
     match owner {}
 }
 
-/// As open to others as the folder around it.
+/// As open to others as the folder around it, as all that is made.
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// As open to others as the folder around it.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
 }
 
-/// It stays as open to others as the folder around it.
 pub fn make_private(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
@@ -223,11 +223,7 @@ pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
 
 pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     // Nothing but an empty folder is removed so.
-    if let Err(error) = fs::remove_dir(new)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
+    super::absent(fs::remove_dir(new))?;
     fs::rename(old, new)
 }
 

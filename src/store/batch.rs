@@ -54,10 +54,8 @@ pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMa
         });
         match placed {
             Ok(folder) => {
-                let (_, keys) = folders
-                    .entry(key.folders())
-                    .or_insert_with(|| (folder, Vec::new()));
-                keys.push(*key);
+                let known = folders.entry(key.folders());
+                known.or_insert((folder, Vec::new())).1.push(*key);
             }
             Err(why) => {
                 failed.insert(*key, why);
@@ -135,10 +133,8 @@ fn place(
     key: &Key,
 ) -> Result<(), StoreError> {
     let trouble = |why: io::Error| places.trouble(&key.path(), why);
-    if temporary
-        .become_new(folder, &key.to_string())
-        .map_err(trouble)?
-    {
+    let is_named = temporary.become_new(folder, &key.to_string());
+    if is_named.map_err(trouble)? {
         return Ok(());
     }
     // Another process was faster.

@@ -7,7 +7,6 @@ use std::time::SystemTime;
 
 use crate::disk::Key;
 
-/// An object that lies in a store's folder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Object {
     pub key: Key,
@@ -144,7 +143,6 @@ impl StoreError {
         }
     }
 
-    /// Under an object's name is another content.
     pub(crate) fn not_its_name(object: impl fmt::Display) -> Self {
         Self::lasting(format!(
             "{object}: its content is not what its name says; it was left as it is"
@@ -157,7 +155,7 @@ impl StoreError {
         self.is_temporary
     }
 
-    /// The same trouble, for one more who has to be told.
+    /// For one more who has to be told.
     pub(crate) fn again(&self) -> Self {
         Self {
             what: self.what.clone(),
@@ -167,7 +165,6 @@ impl StoreError {
     }
 }
 
-/// The same of what the system said.
 pub(super) fn again(why: &io::Error) -> io::Error {
     io::Error::new(why.kind(), why.to_string())
 }

@@ -1,7 +1,6 @@
 //! Where there is no Unix there is no store in a folder: it relies on descriptors, modes and locks. Whoever names one is told;
 //! stores on servers are the same everywhere.
 
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -10,7 +9,7 @@ use crate::disk::Key;
 
 /// A store that nobody can open.
 #[derive(Debug)]
-pub(crate) struct NoFolder(Infallible);
+pub(crate) enum NoFolder {}
 
 impl NoFolder {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
@@ -30,19 +29,19 @@ impl NoFolder {
 
     /// Never called, as all the others.
     pub fn path(&self) -> &Path {
-        match self.0 {}
+        match *self {}
     }
 
     pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {
-        match self.0 {}
+        match *self {}
     }
 
     pub(crate) fn users(&self) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
-        match self.0 {}
+        match *self {}
     }
 
     pub(crate) fn verify(&self, _key: &Key) -> Result<(), StoreError> {
-        match self.0 {}
+        match *self {}
     }
 
     pub(crate) fn pieces(
@@ -50,28 +49,28 @@ impl NoFolder {
         _key: &Key,
         _each: &mut dyn FnMut(&[u8]),
     ) -> Result<(), StoreError> {
-        match self.0 {}
+        match *self {}
     }
 
     pub(crate) fn remove(&self, _key: &Key, _before: SystemTime) -> Result<bool, StoreError> {
-        match self.0 {}
+        match *self {}
     }
 }
 
 impl Store for NoFolder {
     fn put(&self, _octets: &[u8]) -> Result<Key, StoreError> {
-        match self.0 {}
+        match *self {}
     }
 
     fn flush(&self, _keys: &[Key]) -> Result<(), StoreError> {
-        match self.0 {}
+        match *self {}
     }
 
     fn get(&self, _key: &Key, _at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        match self.0 {}
+        match *self {}
     }
 
     fn base_url(&self) -> String {
-        match self.0 {}
+        match *self {}
     }
 }

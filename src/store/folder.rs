@@ -10,7 +10,7 @@ use std::fs::DirBuilder;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -65,11 +65,8 @@ impl Folder {
             return Err(StoreError::lasting(what));
         }
         let mut builder = DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o750)
-            .create(path)
-            .map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
+        let made = builder.recursive(true).mode(0o750).create(path);
+        made.map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
         let places = opened(path)?;
         let lock = locked(&places, FlockOperation::NonBlockingLockShared)?;
         let temporaries = places
@@ -131,10 +128,8 @@ impl Folder {
 
     fn commit(&self) {
         // A second thread waits here for those of its objects that the first one took.
-        let _alone = self
-            .committing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let alone = self.committing.lock();
+        let _alone = alone.unwrap_or_else(PoisonError::into_inner);
         let batch = {
             let mut waiting = self.waiting();
             waiting.octets = 0;
@@ -222,10 +217,8 @@ impl Store for Folder {
         }
         let mut octets = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         // One more than it had: a file that grows is not what its name says.
-        (&file)
-            .take(size + 1)
-            .read_to_end(&mut octets)
-            .map_err(trouble)?;
+        let read = file.take(size + 1).read_to_end(&mut octets);
+        read.map_err(trouble)?;
         if Key::of(&octets) != *key {
             return Err(self.places.not_its_name(key));
         }
@@ -234,14 +227,12 @@ impl Store for Folder {
 
     fn base_url(&self) -> String {
         // The path is absolute, and any octets can stand in a URL.
-        url::Url::from_directory_path(self.path())
-            .map(String::from)
-            .unwrap_or_default()
+        url::Url::from_directory_path(self.path()).map_or_else(|()| String::new(), String::from)
     }
 }
 
 fn opened(path: &Path) -> Result<Places, StoreError> {
-    let absolute: PathBuf = std::fs::canonicalize(path)
+    let absolute = std::fs::canonicalize(path)
         .map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
     let places = Places::open(absolute)?;
     if is_tagged(&places.root) {

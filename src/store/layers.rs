@@ -55,12 +55,10 @@ impl Layers {
         let old = self.window.len().saturating_sub(LONGEST);
         self.window.drain(..old);
         if self.depth < DEEPEST {
-            let mut inner = self
-                .base64
-                .take()
-                .unwrap_or_else(|| Box::new(self.within(false)));
-            self.block
-                .push(octets, &mut |decoded| inner.show(decoded, visit));
+            let inner = self.base64.take();
+            let mut inner = inner.unwrap_or_else(|| Box::new(self.within(false)));
+            let show = &mut |decoded: Option<&[u8]>| inner.show(decoded, visit);
+            self.block.push(octets, show);
             self.base64 = Some(inner);
         }
     }
@@ -266,15 +264,12 @@ impl Block {
     }
 
     fn decode_whole(&mut self, inner: &mut dyn FnMut(Option<&[u8]>)) {
-        let whole = self.characters.len() / 4 * 4;
-        let decoded = self
-            .characters
-            .get(..whole)
-            .and_then(|whole| base64_simd::STANDARD.decode_to_vec(whole).ok());
-        if let Some(decoded) = decoded {
+        let length = self.characters.len() / 4 * 4;
+        let (whole, _) = self.characters.split_at(length);
+        if let Ok(decoded) = base64_simd::STANDARD.decode_to_vec(whole) {
             inner(Some(&decoded));
         }
-        self.characters.drain(..whole);
+        self.characters.drain(..length);
     }
 }
 

@@ -22,15 +22,14 @@ impl Folder {
             if is_beside_objects(&outer) {
                 continue;
             }
-            let Some(at) = self.inner(&self.places.root, "", &outer, &mut strangers)? else {
+            let Some(at) = self.inner(&self.places.root, &outer, &outer, &mut strangers)? else {
                 continue;
             };
             for inner in self.names(&at, &outer)? {
-                let Some(at) = self.inner(&at, &format!("{outer}/"), &inner, &mut strangers)?
-                else {
+                let place = format!("{outer}/{inner}");
+                let Some(at) = self.inner(&at, &inner, &place, &mut strangers)? else {
                     continue;
                 };
-                let place = format!("{outer}/{inner}");
                 for name in self.names(&at, &place)? {
                     match self.object(&at, &place, &name)? {
                         Some(object) => objects.push(object),
@@ -44,8 +43,6 @@ impl Folder {
         Ok((objects, strangers))
     }
 
-    /// The users that put objects into the store, each with the path of its entry beneath it; none where the store has
-    /// no list.
     pub(crate) fn users(&self) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
         users::all(&self.places)
     }
@@ -54,12 +51,11 @@ impl Folder {
     fn inner(
         &self,
         at: &OwnedFd,
-        place: &str,
         name: &str,
+        path: &str,
         strangers: &mut Vec<String>,
     ) -> Result<Option<OwnedFd>, StoreError> {
-        let path = format!("{place}{name}");
-        let trouble = |why| self.places.trouble(&path, why);
+        let trouble = |why| self.places.trouble(path, why);
         if is_of_keys(name.as_bytes()) {
             let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
             let stat = stat.map_err(|why| trouble(why.into()))?;
@@ -67,7 +63,7 @@ impl Folder {
                 return open_folder(at, name).map(Some).map_err(trouble);
             }
         }
-        strangers.push(path);
+        strangers.push(path.to_owned());
         Ok(None)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::web::{Dav, Web};
 use super::{Folder, Store, StoreError};
 use crate::error::Error;
-use crate::link::url::scheme_and_rest;
+use crate::link::url::{masked, scheme_and_rest};
 use crate::policy::Policy;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,9 +60,9 @@ fn folder_of(name: &str) -> Result<&Path, Error> {
     match is_known || is_scheme && behind.starts_with('/') {
         false => Ok(Path::new(name)),
         true => {
+            let name = masked(name);
             let why = format!(
-                "'{}' looks like a URL, and has no ://; a folder of that name is ./{scheme}:...",
-                crate::link::url::masked(name)
+                "'{name}' looks like a URL, and has no ://; a folder of that name is ./{scheme}:..."
             );
             Err(Error::Usage(why.into()))
         }
@@ -75,12 +75,9 @@ fn on_server(scheme: &str, name: &str, policy: &Policy) -> Result<Arc<dyn Store>
     let scheme = scheme.to_ascii_lowercase();
     let server: Box<dyn super::web::Server> = match scheme.as_str() {
         "https" | "http" => {
-            let user = variable("EMBODY_STORE_USER");
-            let password = variable("EMBODY_STORE_PASSWORD");
-            Box::new(Dav::new(
-                name,
-                user.map(|user| (user, password.unwrap_or_default())),
-            )?)
+            let password = variable("EMBODY_STORE_PASSWORD").unwrap_or_default();
+            let user = variable("EMBODY_STORE_USER").map(|user| (user, password));
+            Box::new(Dav::new(name, user)?)
         }
         #[cfg(feature = "s3")]
         "s3" => return s3_store(name, &variable, policy),
@@ -110,7 +107,7 @@ fn not_a_store(name: &str) -> Error {
         true => "s3://bucket/prefix, ",
         false => "(this program was built without the feature s3) ",
     };
-    let name = crate::link::url::masked(name);
+    let name = masked(name);
     let why = format!("'{name}' is no store: name a folder, {s3}or an https URL that takes PUT");
     Error::Usage(why.into())
 }

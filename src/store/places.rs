@@ -21,7 +21,7 @@ use crate::disk::{FOLDER, Key, Temporary, absent, open_file, open_folder, sync};
 pub(super) struct Places {
     pub(super) path: PathBuf,
     pub(super) root: OwnedFd,
-    /// Device and inode of the store's folder.
+    /// Device and inode.
     identity: (u64, u64),
     /// What new folders may: what the store's own folder may.
     mode: Mode,
@@ -74,9 +74,8 @@ impl Places {
 
     pub(super) fn existing(&self, key: &Key) -> Result<Option<OwnedFd>, StoreError> {
         let [outer, inner] = key.folders();
-        let Some(at) =
-            absent(open_folder(&self.root, &outer)).map_err(|w| self.trouble(&outer, w))?
-        else {
+        let at = absent(open_folder(&self.root, &outer));
+        let Some(at) = at.map_err(|why| self.trouble(&outer, why))? else {
             return Ok(None);
         };
         absent(open_folder(&at, &inner))
@@ -104,26 +103,15 @@ impl Places {
         let folder = self
             .make_folder(&at, &inner)
             .map_err(|why| self.trouble(&place, why))?;
+        let durable = || self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         // Once a process, also if the folder was there: the process that made it may not have come to this yet.
-        if self.is_new(&outer) {
-            sync(&self.root).map_err(outer_failed)?;
-            self.remember(outer.clone());
-        }
-        if self.is_new(&place) {
-            sync(&at).map_err(outer_failed)?;
-            self.remember(place);
+        for (name, around) in [(&outer, &self.root), (&place, &at)] {
+            if !durable().contains(name) {
+                sync(around).map_err(outer_failed)?;
+                durable().insert(name.clone());
+            }
         }
         Ok(folder)
-    }
-
-    fn is_new(&self, place: &str) -> bool {
-        let durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
-        !durable.contains(place)
-    }
-
-    fn remember(&self, place: String) {
-        let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
-        durable.insert(place);
     }
 
     /// A file with this content that has no name of its own yet, and that nobody may write from here on. It is locked as
@@ -144,8 +132,7 @@ impl Places {
         Ok(temporary)
     }
 
-    /// A folder with the permissions of the store's own, whatever the umask: a web server that may read one may
-    /// read all.
+    /// With the permissions of the store's own folder, whatever the umask: a web server that may read one may read all.
     pub(super) fn make_folder(&self, at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
         let made = match rustix::fs::mkdirat(&at, name, self.mode) {
             Ok(()) => true,

@@ -38,28 +38,23 @@ impl S3 {
             return Err(wrong("names no bucket".to_owned()));
         }
         let prefix = prefix.trim_matches('/');
-        if prefix.split('/').any(|segment| {
-            matches!(segment, "." | "..") || (segment.is_empty() && !prefix.is_empty())
-        }) {
+        let no_name = |segment| matches!(segment, "" | "." | "..");
+        if !prefix.is_empty() && prefix.split('/').any(no_name) {
             return Err(wrong("the prefix is no path".to_owned()));
         }
         let region = needed("AWS_REGION")?;
+        let of_amazon = || format!("https://s3.{region}.amazonaws.com");
         let (endpoint, style) = match variable("AWS_ENDPOINT_URL") {
             // Names of buckets are seldom in the DNS of a server of one's own.
             Some(endpoint) => (endpoint, UrlStyle::Path),
-            None => (
-                format!("https://s3.{region}.amazonaws.com"),
-                UrlStyle::VirtualHost,
-            ),
+            None => (of_amazon(), UrlStyle::VirtualHost),
         };
         let endpoint =
             Url::parse(&endpoint).map_err(|_| wrong("AWS_ENDPOINT_URL is no URL".to_owned()))?;
         let bucket = Bucket::new(endpoint, style, bucket.to_owned(), region)
             .map_err(|_| wrong("AWS_ENDPOINT_URL is no http or https URL".to_owned()))?;
-        let (key, secret) = (
-            needed("AWS_ACCESS_KEY_ID")?,
-            needed("AWS_SECRET_ACCESS_KEY")?,
-        );
+        let key = needed("AWS_ACCESS_KEY_ID")?;
+        let secret = needed("AWS_SECRET_ACCESS_KEY")?;
         Ok(Self {
             bucket,
             credentials: match variable("AWS_SESSION_TOKEN") {
@@ -104,9 +99,7 @@ impl Server for S3 {
     }
 
     fn base_url(&self) -> String {
-        self.bucket
-            .object_url(&self.prefix)
-            .map(String::from)
-            .unwrap_or_default()
+        let url = self.bucket.object_url(&self.prefix);
+        url.map(String::from).unwrap_or_default()
     }
 }

@@ -34,20 +34,17 @@ fn written(user: &User) -> Vec<u8> {
     [format!("uid {}\n", user.uid).as_bytes(), mail, b"\n"].concat()
 }
 
-fn is_place(mail: &[u8]) -> bool {
-    mail.starts_with(b"/") || memchr::memmem::find(mail, b"://").is_some()
-}
-
 fn read(octets: &[u8]) -> Option<User> {
     let line = memchr::memchr(b'\n', octets)?;
     let (first, rest) = octets.split_at_checked(line)?;
     let uid = std::str::from_utf8(first.strip_prefix(b"uid ")?).ok()?;
     let mail = rest.strip_prefix(b"\n")?.strip_suffix(b"\n")?;
+    let is_place = mail.starts_with(b"/") || memchr::memmem::find(mail, b"://").is_some();
     let user = User {
         uid: uid.parse().ok()?,
         mail: match mail {
             b"standard input" => Mail::Filtered,
-            _ if is_place(mail) => Mail::At(PathBuf::from(std::ffi::OsStr::from_bytes(mail))),
+            _ if is_place => Mail::At(PathBuf::from(std::ffi::OsStr::from_bytes(mail))),
             _ => Mail::Unlisted,
         },
     };

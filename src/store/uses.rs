@@ -18,10 +18,8 @@ use super::Key;
 /// The most octets that one use may take up.
 pub(crate) const LONGEST: usize = 2 << 10;
 
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit)
-        .to_digit(16)
-        .and_then(|value| u8::try_from(value).ok())
+fn hex(digit: u8) -> Option<u64> {
+    char::from(digit).to_digit(16).map(u64::from)
 }
 
 /// What may stand in a use: digits, what may be between them, and what names a piece of a parameter.
@@ -37,7 +35,7 @@ fn is_between(octet: u8) -> bool {
     )
 }
 
-/// Every 64 hexadecimal digits in a row: the key, and where its first and last digit stand.
+/// Every 64 hexadecimal digits in a row, with where the first and the last of them stand.
 pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
     // No use is shorter than 64 octets, so every one lies over several of these.
     const STRIDE: usize = 16;
@@ -71,7 +69,7 @@ fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key
                 a << 4 | b >> 60,
                 b << 4 | c >> 60,
                 c << 4 | d >> 60,
-                d << 4 | u64::from(value),
+                d << 4 | value,
             ];
             if let Some(place) = places.get_mut(count % 64) {
                 *place = at;
@@ -124,9 +122,7 @@ pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
         }
     }
     keys(octets, &mut |key, first, last| {
-        let goes_on = octets
-            .get(last + 1)
-            .is_some_and(|octet| hex(*octet).is_some());
+        let goes_on = octets.get(last + 1).is_some_and(u8::is_ascii_hexdigit);
         let path = key.path();
         let before = path.get(..6).unwrap_or_default().bytes().rev();
         let mut found = (0..first)
@@ -134,13 +130,8 @@ pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
             .filter_map(|at| octets.get(at).copied())
             .take(100)
             .filter(|octet| !is_between(*octet));
-        let slash = |octet: Option<u8>| octet == Some(b'/');
-        if !goes_on
-            && before
-                .into_iter()
-                .all(|wanted| found.next() == Some(wanted))
-            && slash(found.next())
-        {
+        let mut wanted = before.chain(*b"/");
+        if !goes_on && wanted.all(|wanted| found.next() == Some(wanted)) {
             each(key, first);
         }
     });

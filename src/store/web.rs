@@ -62,28 +62,23 @@ impl Web {
         &self,
         method: &str,
         path: &str,
-        more: Option<(&'static str, &str)>,
         body: Option<&[u8]>,
         at_most: u64,
     ) -> Result<Reply, StoreError> {
         let (url, fields) = self.server.request(method, path);
-        let mut headers: Vec<(&str, &str)> = fields
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
-        headers.extend(more);
-        self.client
-            .send(method, &url, &headers, body, at_most)
-            .map_err(|why| match why {
-                NoReply::TooLarge => self.too_large(path, at_most),
-                NoReply::Failed(what, is_temporary) => {
-                    let what = format!("{}: {what}", self.named(path));
-                    match is_temporary {
-                        true => StoreError::temporary(what),
-                        false => StoreError::lasting(what),
-                    }
-                }
-            })
+        let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
+        let mut headers: Vec<(&str, &str)> = fields.collect();
+        headers.extend(body.map(|_| ("content-type", "application/octet-stream")));
+        let reply = self.client.send(method, &url, &headers, body, at_most);
+        reply.map_err(|why| match why {
+            NoReply::TooLarge => self.too_large(path, at_most),
+            NoReply::Failed(what, true) => {
+                StoreError::temporary(format!("{}: {what}", self.named(path)))
+            }
+            NoReply::Failed(what, false) => {
+                StoreError::lasting(format!("{}: {what}", self.named(path)))
+            }
+        })
     }
 
     fn named(&self, path: &str) -> String {
@@ -92,19 +87,15 @@ impl Web {
 
     fn too_large(&self, path: &str, at_most: u64) -> StoreError {
         let object = self.named(path);
-        StoreError::lasting(format!(
-            "{object}: more than the {at_most} bytes that are allowed"
-        ))
+        let what = format!("{object}: more than the {at_most} bytes that are allowed");
+        StoreError::lasting(what)
     }
 
     /// A status that is neither success nor something to go on with.
     fn refused(&self, method: &str, path: &str, reply: &Reply) -> StoreError {
-        let what = format!(
-            "{}: the server answered {} to {method}",
-            self.named(path),
-            reply.status
-        );
-        match reply.status {
+        let (object, status) = (self.named(path), reply.status);
+        let what = format!("{object}: the server answered {status} to {method}");
+        match status {
             408 | 409 | 423 | 429 | 500..=599 => StoreError::temporary(what),
             _ => StoreError::lasting(what),
         }
@@ -113,7 +104,7 @@ impl Web {
     fn ask(&self, key: &Key, at_most: u64) -> Result<Reply, StoreError> {
         // An explanation of why not is not what is to be bounded.
         let at_most = at_most.max(LONGEST_EXPLANATION);
-        self.send("GET", &key.path(), None, None, at_most)
+        self.send("GET", &key.path(), None, at_most)
     }
 
     /// The octets under a key, checked; none if there is no such object.
@@ -130,26 +121,15 @@ impl Web {
 
     fn write(&self, key: &Key, octets: &[u8]) -> Result<Reply, StoreError> {
         let path = key.path();
-        let put = || {
-            self.send(
-                "PUT",
-                &path,
-                Some(("content-type", "application/octet-stream")),
-                Some(octets),
-                LONGEST_EXPLANATION,
-            )
-        };
+        let put = || self.send("PUT", &path, Some(octets), LONGEST_EXPLANATION);
         let reply = put()?;
         // RFC 4918 §9.7.1: a folder is missing. nginx says 500.
-        let folders = match reply.status {
-            404 | 409 | 500 => self.server.folders(key),
-            _ => return Ok(reply),
-        };
-        if folders.is_empty() {
+        let folders = self.server.folders(key);
+        if folders.is_empty() || !matches!(reply.status, 404 | 409 | 500) {
             return Ok(reply);
         }
         for folder in folders {
-            let made = self.send("MKCOL", &folder, None, None, LONGEST_EXPLANATION)?;
+            let made = self.send("MKCOL", &folder, None, LONGEST_EXPLANATION)?;
             // 405: it is there already (RFC 4918 §9.3.1).
             if !matches!(made.status, 200..=299 | 405) {
                 return Err(self.refused("MKCOL", &folder, &made));
@@ -221,8 +201,7 @@ impl Dav {
             return Err(wrong("is not that of a folder"));
         }
         if !base.path().ends_with('/') {
-            let path = format!("{}/", base.path());
-            base.set_path(&path);
+            base.set_path(&format!("{}/", base.path()));
         }
         let encode = |pair: String| base64::engine::general_purpose::STANDARD.encode(pair);
         Ok(Self {
@@ -235,13 +214,10 @@ impl Dav {
 
 impl Server for Dav {
     fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>) {
-        let mut fields = Vec::new();
-        if let Some(authorization) = &self.authorization {
-            fields.push(("authorization", authorization.clone()));
-        }
-        if method == "PUT" {
-            fields.push(("if-none-match", "*".to_owned()));
-        }
+        let authorization = self.authorization.clone();
+        let authorization = authorization.map(|value| ("authorization", value));
+        let new = (method == "PUT").then(|| ("if-none-match", "*".to_owned()));
+        let fields = authorization.into_iter().chain(new).collect();
         (format!("{}{path}", self.base), fields)
     }
 

@@ -2,8 +2,7 @@
 //! folder of these with one for each label.
 //!
 //! A folder is filled beside its place under a name that no mail program looks at, synced, and then gets its name: it
-//! appears whole, and a run that ends before leaves nothing. So messages need no `tmp` on their way. An mbox is a
-//! temporary file until it is whole, as everywhere here.
+//! appears whole, and a run that ends before leaves nothing. So messages need no `tmp` on their way.
 //!
 //! What is made is private (0600, 0700): the source may have access lists that a new folder cannot have. It belongs to
 //! whom the source belongs to, if the super-user makes it.
@@ -46,7 +45,6 @@ const MOST_OPEN: usize = 32;
 /// What mail without a label goes to.
 const UNLABELLED: &str = "No label";
 
-/// A message on its way.
 pub(crate) struct Letter<'m> {
     /// Nothing in it is quoted.
     pub(crate) content: &'m [u8],
@@ -59,6 +57,8 @@ pub(crate) struct Letter<'m> {
 pub(crate) struct Delivery {
     /// mbox, Maildir, or messages.
     form: Format,
+    /// What people know it as.
+    target: PathBuf,
     place: NewMailbox,
     by_label: Option<ByLabel>,
     /// Where each label goes; none: what has none.
@@ -70,7 +70,6 @@ pub(crate) struct Delivery {
     open: Vec<(usize, BufWriter<File>)>,
     /// The mails so far, by what they are: archives hold a mail once for each of its labels. 16 bytes a mail.
     known: HashSet<[u8; 16]>,
-    /// Messages so far.
     delivered: u64,
     /// What stands before flags in names.
     before_flags: char,
@@ -84,16 +83,15 @@ enum NewMailbox {
     /// One mbox.
     File(Beside),
     /// A device or pipe.
-    Directly(PathBuf, BufWriter<File>),
-    /// A folder, and what it is to become.
-    Folder(TempDir, PathBuf),
+    Directly(BufWriter<File>),
+    Folder(TempDir),
 }
 
 impl Delivery {
-    /// Nowhere: the messages are only counted.
     pub(crate) fn nowhere(form: Format, by_label: Option<ByLabel>) -> Self {
         Self {
             form,
+            target: PathBuf::new(),
             place: NewMailbox::Nowhere,
             by_label,
             labels: HashMap::new(),
@@ -109,17 +107,14 @@ impl Delivery {
 
     /// To an mbox in an open file.
     pub(crate) fn into_open(file: File) -> Self {
-        let place = NewMailbox::Directly("standard output".into(), BufWriter::new(file));
         Self {
-            place,
+            target: "standard output".into(),
+            place: NewMailbox::Directly(BufWriter::new(file)),
             ..Self::nowhere(Format::Mbox, None)
         }
     }
 
     /// To new mailboxes of this form and name, which belong to whom `like` does.
-    ///
-    /// # Errors
-    /// [`Error::Write`] if something is there already, or nothing can be made.
     pub(crate) fn to(
         target: &Path,
         form: Format,
@@ -127,36 +122,35 @@ impl Delivery {
         like: Option<&Metadata>,
     ) -> Result<Self, Error> {
         let mut delivery = Self {
+            target: target.to_owned(),
             owner: platform::owner_of_results(like),
             ..Self::nowhere(form, by_label)
         };
         delivery.place = match form == Format::Mbox && by_label.is_none() {
             true => match device(target)? {
-                Some(device) => NewMailbox::Directly(target.to_owned(), BufWriter::new(device)),
+                Some(device) => NewMailbox::Directly(BufWriter::new(device)),
                 None => NewMailbox::File(Beside::start(target, Method::of_result(target, None))?),
             },
-            false => delivery.folder(target)?,
+            false => NewMailbox::Folder(delivery.folder(target).map_err(cannot_write(target))?),
         };
         Ok(delivery)
     }
 
-    fn folder(&mut self, target: &Path) -> Result<NewMailbox, Error> {
-        check_free(target).map_err(cannot_write(target))?;
-        let made = temporary_folder_in(folder_of(target)).map_err(cannot_write(target))?;
+    fn folder(&mut self, target: &Path) -> io::Result<TempDir> {
+        check_free(target)?;
+        let made = temporary_folder_in(folder_of(target))?;
         // It is the super-user's until it is whole: another user could put links into it while it is filled.
-        platform::make_private(made.path()).map_err(cannot_write(target))?;
+        platform::make_private(made.path())?;
         if self.form == Format::Maildir {
-            let found = platform::before_flags(made.path());
-            self.before_flags = found.map_err(cannot_write(target))?;
+            self.before_flags = platform::before_flags(made.path())?;
         }
         if self.by_label.is_none() {
-            let path = made.path().to_owned();
             if self.form == Format::Maildir {
-                self.maildir(&path).map_err(cannot_write(target))?;
+                self.maildir(made.path())?;
             }
-            self.mailboxes.push(path);
+            self.mailboxes.push(made.path().to_owned());
         }
-        Ok(NewMailbox::Folder(made, target.to_owned()))
+        Ok(made)
     }
 
     /// A message goes to where it belongs. Its octets are counted in `summary` as often as they are written.
@@ -177,18 +171,12 @@ impl Delivery {
             _ => letter.content.into(),
         };
         let mut octets = content.len() as u64;
-        let failed = |delivery: &Self| {
-            let target = match &delivery.place {
-                NewMailbox::Folder(_, target) => target.clone(),
-                _ => PathBuf::new(),
-            };
-            move |error| cannot_write(&target)(error)
-        };
         let numbers = match self.by_label {
             None => vec![0],
             Some(by_label) => {
                 let labels = labels(&letter.envelope, by_label, summary);
-                self.numbers(labels, summary).map_err(failed(self))?
+                let numbers = self.numbers(labels, summary);
+                numbers.map_err(cannot_write(&self.target))?
             }
         };
         if self.form == Format::Mbox {
@@ -202,13 +190,14 @@ impl Delivery {
             match &mut self.place {
                 NewMailbox::Nowhere => {}
                 NewMailbox::File(beside) => beside.write(&framed)?,
-                NewMailbox::Directly(path, writer) => {
-                    writer.write_all(&framed).map_err(cannot_write(path))?;
+                NewMailbox::Directly(writer) => {
+                    let written = writer.write_all(&framed);
+                    written.map_err(cannot_write(&self.target))?;
                 }
-                NewMailbox::Folder(..) => {
-                    for &number in &numbers {
-                        self.append(number, &framed).map_err(failed(self))?;
-                    }
+                NewMailbox::Folder(_) => {
+                    let mut numbers = numbers.iter();
+                    let written = numbers.try_for_each(|&number| self.append(number, &framed));
+                    written.map_err(cannot_write(&self.target))?;
                 }
             }
         } else {
@@ -220,7 +209,7 @@ impl Delivery {
                 .filter_map(|&number| self.mailboxes.get(number));
             for mailbox in places {
                 let written = self.file(&mailbox.join(&name), &content, letter.envelope.date);
-                written.map_err(failed(self))?;
+                written.map_err(cannot_write(&self.target))?;
             }
         }
         summary.bytes_out += octets * numbers.len() as u64;
@@ -228,30 +217,23 @@ impl Delivery {
     }
 
     /// Everything was delivered: it appears. Of damaged data of which nothing was read there is no result.
-    ///
-    /// # Errors
-    /// [`Error::Write`]; then nothing appears.
-    pub(crate) fn finish_unless_damaged(self, summary: &Summary) -> Result<(), Error> {
-        match summary.messages == 0 && summary.damaged > 0 {
-            true => Ok(()),
-            false => self.finish(),
+    pub(crate) fn finish_unless_damaged(mut self, summary: &Summary) -> Result<(), Error> {
+        if summary.messages == 0 && summary.damaged > 0 {
+            return Ok(());
         }
-    }
-
-    fn finish(mut self) -> Result<(), Error> {
+        let target = std::mem::take(&mut self.target);
         match std::mem::replace(&mut self.place, NewMailbox::Nowhere) {
             NewMailbox::Nowhere => Ok(()),
-            NewMailbox::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
+            NewMailbox::Directly(mut writer) => writer.flush().map_err(cannot_write(&target)),
             NewMailbox::File(beside) => {
                 let finished = beside.finished_as_new()?;
-                let target = finished.target.clone();
                 let owned = self.own(finished.temporary.as_file());
                 owned.map_err(cannot_write(&target))?;
                 finished.sync()?;
                 finished.appear()?;
                 sync_folder(folder_of(&target))
             }
-            NewMailbox::Folder(made, target) => {
+            NewMailbox::Folder(made) => {
                 let flushed = self
                     .open
                     .drain(..)
@@ -302,7 +284,7 @@ impl Delivery {
             return Ok(None);
         }
         let number = self.labels.len();
-        let NewMailbox::Folder(folder, _) = &self.place else {
+        let NewMailbox::Folder(folder) = &self.place else {
             self.labels.insert(label, number);
             return Ok(Some(number));
         };
@@ -388,10 +370,7 @@ impl Delivery {
                 if self.open.len() >= MOST_OPEN {
                     self.open.remove(0).1.flush()?;
                 }
-                let path = self
-                    .mailboxes
-                    .get(number)
-                    .map_or(Path::new(""), PathBuf::as_path);
+                let path = self.mailboxes.get(number).ok_or(io::ErrorKind::NotFound)?;
                 let file = File::options().append(true).open(path)?;
                 (number, BufWriter::with_capacity(64 << 10, file))
             }
@@ -424,13 +403,8 @@ fn labels(envelope: &Envelope, by_label: ByLabel, summary: &mut Summary) -> Vec<
         ByLabel::All => MOST_LABELS,
     };
     let usable = |label: &&String| label.len() <= LONGEST_LABEL;
-    let labels: Vec<Option<String>> = envelope
-        .labels
-        .iter()
-        .filter(usable)
-        .take(most)
-        .map(|label| Some(label.clone()))
-        .collect();
+    let labels = envelope.labels.iter().filter(usable).take(most);
+    let labels: Vec<_> = labels.map(|label| Some(label.clone())).collect();
     if labels.len() < most.min(envelope.labels.len()) || envelope.labels.len() > MOST_LABELS {
         summary.overlabelled += 1;
     }
@@ -442,14 +416,11 @@ fn labels(envelope: &Envelope, by_label: ByLabel, summary: &mut Summary) -> Vec<
 
 /// Whether nothing is there, or an empty folder.
 fn check_free(target: &Path) -> io::Result<()> {
-    let is_free = match fs::symlink_metadata(target) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) => return Err(error),
-        Ok(found) => found.is_dir() && fs::read_dir(target)?.next().is_none(),
-    };
-    match is_free {
-        true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS)),
+    match platform::absent(fs::symlink_metadata(target))? {
+        Some(found) if !found.is_dir() || fs::read_dir(target)?.next().is_some() => {
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -15,7 +15,6 @@ use crate::platform::OsStrExt as _;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
-    /// Whether it is an MH folder, and no Maildir.
     pub(crate) is_mh: bool,
     /// Its `cur` or `new`, if only that was named.
     pub(crate) part: Option<OsString>,
@@ -48,10 +47,7 @@ impl MessageFolder {
     /// What is found at `path`: an MH folder, or a Maildir, or what is named of one.
     pub(crate) fn of(path: &Path, kind: Kind) -> Self {
         let is_mh = kind == Kind::Mh;
-        let part = match is_mh {
-            true => None,
-            false => Self::within(path),
-        };
+        let part = (!is_mh).then(|| Self::within(path)).flatten();
         part.unwrap_or_else(|| Self {
             folder: path.to_owned(),
             is_mh,
@@ -65,12 +61,11 @@ impl MessageFolder {
         self.name.is_none()
     }
 
-    /// Where we make files of our own.
     pub(crate) fn folders_of_ours(&self) -> [PathBuf; 2] {
         [self.folder.clone(), self.writing_in(&self.folder)]
     }
 
-    /// Where messages that go to `folder`, of this form, are written before.
+    /// Where messages that go to `folder` are written before.
     pub(crate) fn writing_in(&self, folder: &Path) -> PathBuf {
         match self.is_mh {
             true => folder.to_owned(),
@@ -78,7 +73,16 @@ impl MessageFolder {
         }
     }
 
-    /// The folders in which names change, of this form.
+    /// Where in the folder `to` a message goes, and where it is written before: a Maildir becomes a
+    /// Maildir, its `cur` alone a folder of the messages.
+    pub(crate) fn target(&self, to: &Path, name: &Path) -> (PathBuf, PathBuf) {
+        match (&self.part, name.file_name()) {
+            (Some(_), Some(name)) => (to.join(name), to.to_owned()),
+            _ => (to.join(name), self.writing_in(to)),
+        }
+    }
+
+    /// The folders in which names change.
     pub(crate) fn synced_in(&self, folder: &Path) -> Vec<PathBuf> {
         match self.is_mh {
             true => vec![folder.to_owned()],
@@ -86,8 +90,8 @@ impl MessageFolder {
         }
     }
 
-    /// The messages' names, `cur/...` and `new/...`, sorted; those of an MH folder in the order of their numbers. And the paths of what
-    /// has such a name and is no file, such as a symbolic link, and of what cannot be read, each with what is said of it.
+    /// The messages' names, `cur/...` and `new/...`, sorted; those of an MH folder in the order of their numbers. And the
+    /// paths of what has such a name and is no file, and of what cannot be read, each with what is said of it.
     /// The names are the one thing here that grows with the mailbox: some hundred bytes a message.
     pub(crate) fn messages(&self) -> (Vec<PathBuf>, Vec<(PathBuf, Detail)>) {
         let (mut names, mut others) = (Vec::new(), Vec::new());
@@ -117,7 +121,6 @@ impl MessageFolder {
     }
 }
 
-/// Adds the messages in a part of a folder, and what is said of what has the name of one.
 fn listed(
     folder: &Path,
     part: &Path,
@@ -147,14 +150,5 @@ fn listed(
             Ok(_) => others.push((entry.path(), OTHER.into())),
             Err(error) => others.push((entry.path(), unread(&error).into())),
         }
-    }
-}
-
-/// Where in the folder `to` a message goes, and where it is written before: a Maildir becomes a
-/// Maildir, its `cur` alone a folder of the messages.
-pub(crate) fn target(to: &Path, name: &Path, place: &MessageFolder) -> (PathBuf, PathBuf) {
-    match (&place.part, name.file_name()) {
-        (Some(_), Some(name)) => (to.join(name), to.to_owned()),
-        _ => (to.join(name), place.writing_in(to)),
     }
 }

@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime};
 use md5::{Digest as _, Md5};
 
 use crate::error::Error;
-use crate::mailbox::failure::unreadable;
+use crate::mailbox::failure::{changed, unreadable};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::mmdf;
 use crate::mailbox::job::Job;
@@ -97,9 +97,7 @@ impl<S: Send> Job<'_, S> {
                 None => lock = self.locked(target)?,
             }
         }
-        Err(Error::Changed {
-            path: target.into(),
-        })
+        Err(changed(target))
     }
 
     /// `None` if what was read is not what is there now.
@@ -148,14 +146,8 @@ impl<S: Send> Job<'_, S> {
                 transform: None,
                 ..*self
             };
-            unseen.mbox(
-                section,
-                counted,
-                quoting,
-                &mut summary,
-                &mut sink,
-                &mut |_| {},
-            )?;
+            let read = &mut |_: &[u8]| {};
+            unseen.mbox(section, counted, quoting, &mut summary, &mut sink, read)?;
             summary.late += summary.messages - seen;
         }
         self.put(&lock, target, sink, &state.identity, &summary)?;

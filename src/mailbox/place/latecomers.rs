@@ -27,13 +27,9 @@ const LONGEST: Duration = Duration::from_secs(2);
 const PROCESSES: &str = "/proc";
 const ACCESS_MODE: u32 = 3;
 const READ_ONLY: u32 = 0;
-/// How long the old file's lock is let go at a time.
-const MOMENT: Duration = Duration::from_millis(4);
 
-/// Appends to the new file what is appended to the old one, of which it has `known` bytes.
-///
-/// # Errors
-/// What the system says; then the old file holds mail that the new one does not.
+/// Appends to the new file what is appended to the old one, of which it has `known` bytes. On an error the old file holds
+/// mail that the new one does not.
 pub(crate) fn carry_over(
     lock: &Lock,
     target: &Path,
@@ -42,7 +38,7 @@ pub(crate) fn carry_over(
 ) -> Result<(), Error> {
     let mut quiet = Instant::now();
     loop {
-        lock.let_in(target, MOMENT, patience)?;
+        lock.let_in(target, patience)?;
         let length = lock.file().metadata().map_err(cannot_read(target))?.len();
         if length > known {
             append(target, lock.file(), known, length, patience)?;
@@ -70,23 +66,17 @@ fn is_being_written(file: &File, processes: &Path) -> bool {
     processes
         .flatten()
         .filter(|process| {
-            process
-                .file_name()
-                .as_bytes()
-                .iter()
-                .all(u8::is_ascii_digit)
+            let name = process.file_name();
+            name.as_bytes().iter().all(u8::is_ascii_digit) && name != *myself
         })
-        .filter(|process| process.file_name() != *myself)
-        .filter_map(|process| {
-            let descriptors = fs::read_dir(process.path().join("fd")).ok()?;
-            Some((process, descriptors))
-        })
-        .any(|(process, descriptors)| {
-            descriptors.flatten().any(|descriptor| {
+        .any(|process| {
+            let descriptors = fs::read_dir(process.path().join("fd"));
+            let writes = |descriptor: fs::DirEntry| {
                 let found = fs::metadata(descriptor.path());
                 found.is_ok_and(|found| replace::is_same(&found, &wanted))
                     && is_writable(&process.path().join("fdinfo").join(descriptor.file_name()))
-            })
+            };
+            descriptors.is_ok_and(|descriptors| descriptors.flatten().any(writes))
         })
 }
 
@@ -111,18 +101,15 @@ fn append(
     let room = late.try_reserve_exact(length);
     room.map_err(|error| cannot_read(target)(error.into()))?;
     late.resize(length, 0);
-    old.read_exact_at(&mut late, from)
-        .map_err(cannot_read(target))?;
-    let mut new = File::options()
-        .append(true)
-        .open(target)
-        .map_err(cannot_write(target))?;
+    let read = old.read_exact_at(&mut late, from);
+    read.map_err(cannot_read(target))?;
+    let new = File::options().append(true).open(target);
+    let mut new = new.map_err(cannot_write(target))?;
     wait_for_file(&new, target, patience)?;
     let before = new.metadata().map_err(cannot_read(target))?.len();
-    let written = new
-        .write_all(&late)
-        .and_then(|()| platform::sync_file(&new));
-    written.map_err(|error| {
+    let written = new.write_all(&late);
+    let synced = written.and_then(|()| platform::sync_file(&new));
+    synced.map_err(|error| {
         // Half a message would spoil the next one; there is nothing else to be done about it.
         let _ = new.set_len(before);
         cannot_write(target)(error)

@@ -29,12 +29,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::Error;
-use crate::mailbox::failure::{cannot_write, unreadable};
+use crate::mailbox::failure::{cannot_write, changed, unreadable};
 use crate::mailbox::place::process::{started, system};
 use crate::mailbox::place::replace::{is_same, with_suffix};
 use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::mailbox::{Observer, Stop};
-use crate::platform::{self, MetadataExt as _, OsStrExt as _, host, is_gone};
+use crate::platform::{self, OsStrExt as _, host, is_gone};
 
 /// A dotlock that names no process of this system is stale when untouched for so long.
 const STALE_AFTER: Duration = Duration::from_secs(1024);
@@ -44,11 +44,10 @@ const RENEW_EVERY: Duration = Duration::from_secs(15);
 const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// Between two tries.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
+/// How long the fcntl lock is let go for those who wait for it.
+const MOMENT: Duration = Duration::from_millis(4);
 /// Who waits longer is told what for.
 const NAMED_AFTER: Duration = Duration::from_secs(2);
-
-/// Hears of a mailbox and its lock, which another program holds.
-type Tell<'a> = dyn Fn(&Path, &Path) + 'a;
 
 /// How long a lock is waited for, who is told, and who may end the waiting.
 pub(crate) struct Patience<'a> {
@@ -56,7 +55,7 @@ pub(crate) struct Patience<'a> {
     until: Instant,
     told: Cell<bool>,
     stop: &'a Stop,
-    tell: Box<Tell<'a>>,
+    tell: Box<dyn Fn(&Path, &Path) + 'a>,
 }
 
 impl<'a> Patience<'a> {
@@ -71,10 +70,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Some time passes; `path` is what somebody holds the lock `lock` of.
-    ///
-    /// # Errors
-    /// [`Error::Locked`] once it is over, [`Error::Interrupted`].
+    /// Some time passes, if there is any; `path` is what somebody holds the lock `lock` of.
     fn pause(&self, path: &Path, lock: &Path) -> Result<(), Error> {
         self.stop.check()?;
         if Instant::now() >= self.until {
@@ -119,7 +115,7 @@ impl Lock {
         }
     }
 
-    /// The locked file, open for reading and writing.
+    /// Open for reading and writing.
     pub(crate) fn file(&self) -> &Arc<File> {
         &self.file
     }
@@ -130,10 +126,7 @@ impl Lock {
         Ok(self.file)
     }
 
-    /// Locks the file again that [`let_go`](Self::let_go) gave.
-    ///
-    /// # Errors
-    /// As [`acquire`](Self::acquire), and [`Error::Changed`] if the name shows another file now.
+    /// Locks the file again that [`let_go`](Self::let_go) gave; [`Error::Changed`] if the name shows another one now.
     pub(crate) fn again(
         file: Arc<File>,
         target: &Path,
@@ -142,35 +135,25 @@ impl Lock {
     ) -> Result<Self, Error> {
         let dotlocks = dotlocks(target, given, patience)?;
         wait_for_file(&file, target, patience)?;
-        if !is_named(&file, target)? {
-            return Err(Error::Changed {
-                path: target.into(),
-            });
+        match is_named(&file, target)? {
+            true => Ok(Self { file, dotlocks }),
+            false => Err(changed(target)),
         }
-        Ok(Self { file, dotlocks })
     }
 
-    /// # Errors
     /// [`Error::Changed`] if somebody took our dotlock for a stale one, as after a long sleep of
     /// the machine: what we know of the file may be old then.
     pub(crate) fn check(&self, target: &Path) -> Result<(), Error> {
-        if self.dotlocks.iter().all(Dotlock::is_held) {
-            return Ok(());
+        match self.dotlocks.iter().all(Dotlock::is_held) {
+            true => Ok(()),
+            false => Err(changed(target)),
         }
-        Err(Error::Changed {
-            path: target.into(),
-        })
     }
 
     /// Lets those in, for a moment, who wait for the fcntl lock, and takes it again.
-    pub(crate) fn let_in(
-        &self,
-        target: &Path,
-        moment: Duration,
-        patience: &Patience<'_>,
-    ) -> Result<(), Error> {
+    pub(crate) fn let_in(&self, target: &Path, patience: &Patience<'_>) -> Result<(), Error> {
         unlock(&self.file, target)?;
-        std::thread::sleep(moment);
+        std::thread::sleep(MOMENT);
         wait_for_file(&self.file, target, patience)
     }
 }
@@ -199,24 +182,17 @@ fn is_named(file: &File, target: &Path) -> Result<bool, Error> {
     Ok(is_same(&opened, &named))
 }
 
-/// What no other file has as long as this one is there.
-fn number(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
-}
-
 /// Waits for the fcntl lock of a file.
 pub(crate) fn wait_for_file(
     file: &File,
     path: &Path,
     patience: &Patience<'_>,
 ) -> Result<(), Error> {
-    loop {
-        // A file system without such locks leaves the dotlock.
-        if platform::try_lock(file).map_err(cannot_write(path))? {
-            return Ok(());
-        }
+    // A file system without such locks leaves the dotlock.
+    while !platform::try_lock(file).map_err(cannot_write(path))? {
         patience.pause(path, path)?;
     }
+    Ok(())
 }
 
 fn unlock(file: &File, path: &Path) -> Result<(), Error> {
@@ -228,7 +204,7 @@ fn unlock(file: &File, path: &Path) -> Result<(), Error> {
 pub(crate) struct Dotlock {
     path: PathBuf,
     /// Of the file that we made: somebody else's lock may stand under that name by now.
-    number: (u64, u64),
+    made: Metadata,
     /// Ends the renewing when dropped.
     renewing: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
@@ -243,8 +219,8 @@ impl Dotlock {
         let path = with_suffix(locked, ".lock".as_ref());
         loop {
             if let Some(lock) = make(&path).map_err(cannot_write(&path))? {
-                let number = number(&lock.metadata().map_err(cannot_write(&path))?);
-                return Ok(Self::renewed(path, number, lock));
+                let made = lock.metadata().map_err(cannot_write(&path))?;
+                return Ok(Self::renewed(path, made, lock));
             }
             if is_stale(&path) && remove_stale(&path) && Instant::now() < patience.until {
                 continue;
@@ -253,7 +229,7 @@ impl Dotlock {
         }
     }
 
-    fn renewed(path: PathBuf, number: (u64, u64), lock: File) -> Self {
+    fn renewed(path: PathBuf, made: Metadata, lock: File) -> Self {
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("dotlock".into())
@@ -265,13 +241,13 @@ impl Dotlock {
             });
         Self {
             path,
-            number,
+            made,
             renewing: thread.ok().map(|thread| (sender, thread)),
         }
     }
 
     fn is_held(&self) -> bool {
-        fs::symlink_metadata(&self.path).is_ok_and(|found| number(&found) == self.number)
+        fs::symlink_metadata(&self.path).is_ok_and(|found| is_same(&found, &self.made))
     }
 }
 
@@ -318,11 +294,10 @@ fn is_stale(path: &Path) -> bool {
         return false;
     };
     let contents = fs::read(path).unwrap_or_default();
-    if let Some(is_dead) = is_dead(&contents) {
-        return is_dead;
-    }
-    let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
-    age.is_some_and(|age| age > STALE_AFTER)
+    is_dead(&contents).unwrap_or_else(|| {
+        let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
+        age.is_some_and(|age| age > STALE_AFTER)
+    })
 }
 
 /// Whether the process that made a lock is gone; none if it was not one of this system.

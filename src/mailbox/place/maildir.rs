@@ -39,7 +39,7 @@ use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::{mh, rewrite};
 use crate::mailbox::job::Job;
-use crate::mailbox::place::folder::{MessageFolder, target};
+use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
 use crate::mailbox::place::sizes::{base_of, resized, with_separator};
@@ -48,17 +48,14 @@ use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline;
 use crate::mailbox::{Effect, Message, Quoting, Summary};
-use crate::platform::{self, OsStrExt as _};
+use crate::platform::{self, OsStrExt as _, absent};
 
 /// Octets up to which compressed messages expand side by side.
 const SMALL: usize = 64 << 20;
 
 impl<S: Send> Job<'_, S> {
     /// Converts a Maildir (not those within it), or what is named of one, or an MH folder: into a folder of its own, or in
-    /// place if `destination` is none.
-    ///
-    /// # Errors
-    /// As [`convert_in_place`](crate::mailbox::convert_in_place). Messages done before an error stay done.
+    /// place if `destination` is none. Messages done before an error stay done.
     pub(crate) fn folder(&self, kind: Kind, destination: Option<&Path>) -> Result<Summary, Error> {
         let (options, observer) = (self.options, self.observer);
         let place = MessageFolder::of(self.path, kind);
@@ -109,11 +106,7 @@ impl<S: Send> Job<'_, S> {
             before_flags,
             large: Mutex::new(()),
             done: Mutex::new((
-                Summary {
-                    mailboxes: 1,
-                    damaged: others.len() as u64,
-                    ..Summary::default()
-                },
+                Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64)),
                 BTreeMap::new(),
             )),
         };
@@ -172,10 +165,8 @@ impl<S: Send> Job<'_, S> {
     /// The flags of messages go with them, which have the same names.
     fn copy_beside(&self, to: &Path, name: &str) -> Result<(), Error> {
         let path = self.path.join(name);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(cannot_read(&path)(error)),
+        let Some(file) = absent(File::open(&path)).map_err(cannot_read(&path))? else {
+            return Ok(());
         };
         if self.observer.is_made(&path) {
             return Ok(());
@@ -241,8 +232,12 @@ impl<S> Files<'_, S> {
     ) -> Result<(Summary, Option<Detail>), Error> {
         let writes = self.job.options.effect == Effect::Write;
         let path = self.place.folder.join(name);
-        let is_beside = self.destination.is_some();
-        if writes && is_beside && self.job.observer.is_made(&path) {
+        // Where it goes, and where it is written before.
+        let target = self.destination.filter(|_| writes).map(|to| {
+            let name = with_separator(name, self.before_flags);
+            self.place.target(to, &name)
+        });
+        if target.is_some() && self.job.observer.is_made(&path) {
             return Ok((Summary::of(|sum| sum.made = 1), None));
         }
         // Held as long as there is much of it.
@@ -263,21 +258,12 @@ impl<S> Files<'_, S> {
             };
             Ok((file, before, method, content))
         };
-        let (file, before, method, content) = match read() {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let moved = Summary {
-                    moved: 1,
-                    ..Summary::default()
-                };
-                return Ok((moved, None));
-            }
+        let (file, before, method, content) = match absent(read()) {
+            Ok(Some(read)) => read,
+            Ok(None) => return Ok((Summary::of(|sum| sum.moved = 1), None)),
             // The others go on.
             Err(error) => {
-                let damaged = Summary {
-                    damaged: 1,
-                    ..Summary::default()
-                };
+                let damaged = Summary::of(|sum| sum.damaged = 1);
                 return Ok((damaged, Some(unread(&error).into())));
             }
         };
@@ -298,10 +284,8 @@ impl<S> Files<'_, S> {
                     None
                 }
             };
-            if writes && let Some(to) = self.destination {
-                let (target, folder) =
-                    target(to, &with_separator(name, self.before_flags), self.place);
-                let copy = Beside::copy(&file, before.length(), &path, &folder, &target)?;
+            if let Some((target, folder)) = &target {
+                let copy = Beside::copy(&file, before.length(), &path, folder, target)?;
                 copy.appear_of(&path, self.job.observer)?;
             }
             return Ok((summary, why));
@@ -321,16 +305,12 @@ impl<S> Files<'_, S> {
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;
         }
-        match (self.destination, new) {
-            _ if !writes => {}
-            (None, None) => {}
-            (None, Some(new)) => {
+        match (target, new) {
+            (None, Some(new)) if writes => {
                 let writing_in = self.place.writing_in(&self.place.folder);
                 let finished = Beside::of(&new, &writing_in, &path, method)?.finished(&file)?;
-                let twin = self
-                    .twins
-                    .get(name)
-                    .map(|twin| self.place.folder.join(twin));
+                let twin = self.twins.get(name);
+                let twin = twin.map(|twin| self.place.folder.join(twin));
                 let old = Old {
                     path: &path,
                     file: &file,
@@ -344,9 +324,8 @@ impl<S> Files<'_, S> {
                     summary.moved = 1;
                 }
             }
-            (Some(to), new) => {
-                let (target, folder) =
-                    target(to, &with_separator(name, self.before_flags), self.place);
+            (None, _) => {}
+            (Some((target, folder)), new) => {
                 let finished = match (&new, method) {
                     // What does not change is not compressed anew.
                     (None, Some(_)) => {

@@ -21,10 +21,10 @@ use tempfile::NamedTempFile;
 use crate::error::Error;
 use crate::mailbox::Observer;
 use crate::mailbox::compressed::{Encoder, Method};
-use crate::mailbox::failure::{cannot_read, cannot_write, unreadable};
+use crate::mailbox::failure::{cannot_read, cannot_write, changed, unreadable};
 use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::mailbox::read::file::filled_by;
-use crate::platform::{self, FileExt as _, MetadataExt as _, exchange};
+use crate::platform::{self, FileExt as _, MetadataExt as _, absent, exchange};
 
 /// Small writes are put together up to this; larger ones go through.
 const BUFFER: usize = 128 << 10;
@@ -57,13 +57,12 @@ impl Identity {
         self.length
     }
 
-    /// # Errors
     /// [`Error::Changed`] if the name no longer shows this file as it was; [`Error::Unreadable`] if nobody can tell.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         match fs::metadata(path) {
             Ok(metadata) if Self::of(&metadata) == *self => Ok(()),
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unreadable(path)(error)),
-            _ => Err(Error::Changed { path: path.into() }),
+            _ => Err(changed(path)),
         }
     }
 }
@@ -77,7 +76,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Starts a file that will be `target`, in which everything is compressed so.
+    /// Starts a file that will be `target`, compressed so.
     pub(crate) fn start(target: &Path, method: Option<Method>) -> Result<Self, Error> {
         Self::start_in(folder_of(target), target, method)
     }
@@ -90,16 +89,15 @@ impl Beside {
     ) -> Result<Self, Error> {
         let temporary = temporary_in(folder).map_err(cannot_write(target))?;
         let file = temporary.as_file().try_clone();
-        let writer =
-            file.and_then(|file| Encoder::new(method, BufWriter::with_capacity(BUFFER, file)));
+        let writer = file.map(|file| BufWriter::with_capacity(BUFFER, file));
+        let encoder = writer.and_then(|writer| Encoder::new(method, writer));
         Ok(Self {
             target: target.into(),
-            writer: Box::new(writer.map_err(cannot_write(target))?),
+            writer: Box::new(encoder.map_err(cannot_write(target))?),
             temporary,
         })
     }
 
-    /// One of these bytes.
     pub(crate) fn of(
         bytes: &[u8],
         folder: &Path,
@@ -159,10 +157,8 @@ impl Beside {
     }
 }
 
-/// Hands over the first `length` bytes of `source`, which is called `name`, through the handle that has its lock.
-///
-/// # Errors
-/// [`Error::Unreadable`]; [`Error::Changed`] if there are not so many; what `take` gives.
+/// Hands over the first `length` bytes of `source`, which is called `name`, through the handle that has its lock;
+/// [`Error::Changed`] if there are not so many.
 pub(crate) fn start_of(
     source: &File,
     length: u64,
@@ -179,7 +175,7 @@ pub(crate) fn start_of(
         });
         let filled = filled.map_err(unreadable(name))?;
         if filled == 0 {
-            return Err(Error::Changed { path: name.into() });
+            return Err(changed(name));
         }
         take(&buffer[..filled])?;
         copied += filled as u64;
@@ -210,10 +206,8 @@ impl Finished {
     ) -> Result<Option<NamedTempFile>, Error> {
         self.sync()?;
         before.check(&self.target)?;
-        let backup = match backup {
-            Some(suffix) => back_up(&self.target, suffix)?,
-            None => None,
-        };
+        let backup = backup.map(|suffix| back_up(&self.target, suffix));
+        let backup = backup.transpose()?.flatten();
         let replaced = self.exchanged(before);
         if let (Err(_), Some(backup)) = (&replaced, backup) {
             // Nothing was replaced: a second name would only be in the way of the next run.
@@ -227,10 +221,9 @@ impl Finished {
     fn exchanged(self, before: &Identity) -> Result<(Option<NamedTempFile>, PathBuf), Error> {
         if exchange(self.temporary.path(), &self.target).is_err() {
             let Self { target, temporary } = self;
-            return match temporary.persist(&target) {
-                Ok(_) => Ok((None, target)),
-                Err(failed) => Err(cannot_write(&target)(failed.error)),
-            };
+            let replaced = temporary.persist(&target);
+            replaced.map_err(|failed| cannot_write(&target)(failed.error))?;
+            return Ok((None, target));
         }
         match fs::symlink_metadata(self.temporary.path()) {
             Ok(old) if (old.dev(), old.ino()) == (before.device, before.inode) => {
@@ -238,7 +231,7 @@ impl Finished {
             }
             // Another program gave the name to another file at that moment.
             _ => match exchange(self.temporary.path(), &self.target) {
-                Ok(()) => Err(Error::Changed { path: self.target }),
+                Ok(()) => Err(changed(&self.target)),
                 Err(error) => Err(self.kept(Some(error))),
             },
         }
@@ -292,28 +285,24 @@ pub(crate) fn keep_before(old: NamedTempFile, target: &Path) -> PathBuf {
     }
 }
 
-/// A device or pipe that is there under the name of a result, which is written to directly; nothing if nothing is there.
-///
-/// # Errors
-/// [`Error::Write`] if a file or folder is.
+/// A device or pipe that is there under the name of a result, which is written to directly. A file or folder is an error.
 pub(crate) fn device(target: &Path) -> Result<Option<File>, Error> {
     match fs::metadata(target) {
         Ok(found) if !found.is_file() && !found.is_dir() => {
             let device = File::options().write(true).open(target);
             Ok(Some(device.map_err(cannot_write(target))?))
         }
-        Ok(_) => Err(cannot_write(target)(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            EXISTS,
-        ))),
+        Ok(_) => {
+            let error = io::Error::new(io::ErrorKind::AlreadyExists, EXISTS);
+            Err(cannot_write(target)(error))
+        }
         Err(_) => Ok(None),
     }
 }
 
-/// What is said of a result whose name something has.
 pub(crate) const EXISTS: &str = "it exists already; remove it or name another";
 
-/// What is said of a result whose name the file system takes for another one.
+/// Said of a result whose name the file system takes for another one.
 pub(crate) fn differs_in_case(other: &OsStr) -> io::Error {
     let what = format!(
         "the file system there takes it for {}, which it does not tell from it; convert into another folder, or rename one of the sources",
@@ -323,41 +312,31 @@ pub(crate) fn differs_in_case(other: &OsStr) -> io::Error {
 }
 
 /// Refuses what cannot be replaced in place, before any work is done on it.
-///
-/// # Errors
-/// [`Error::Write`] for a file with several names, one that may not be written to, or if its
-/// backup exists.
 pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result<(), Error> {
     let metadata = fs::metadata(target).map_err(cannot_read(target))?;
     let mut names = metadata.nlink();
     if let Some(suffix) = backup {
         let backup = with_suffix(target, suffix);
-        match fs::symlink_metadata(&backup) {
+        match absent(fs::symlink_metadata(&backup)).map_err(cannot_read(&backup))? {
             // A run was killed between backup and rename, or somebody made this name: either way
             // it keeps the old file.
-            Ok(found) if is_same(&found, &metadata) => names -= 1,
-            Ok(_) => {
-                return Err(cannot_write(&backup)(io::Error::new(
-                    io::ErrorKind::AlreadyExists,
-                    "the backup exists already and may be the only original",
-                )));
+            Some(found) if is_same(&found, &metadata) => names -= 1,
+            Some(_) => {
+                let why = "the backup exists already and may be the only original";
+                let error = io::Error::new(io::ErrorKind::AlreadyExists, why);
+                return Err(cannot_write(&backup)(error));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(cannot_read(&backup)(error)),
+            None => {}
         }
     }
-    check_writable(target)?;
+    // Renaming needs no leave of the file, but who took that from everybody meant it.
+    platform::check_writable(target).map_err(cannot_write(target))?;
     if names > 1 {
         return Err(cannot_write(target)(io::Error::other(format!(
             "the file has {names} names (hard links); the others would keep the old mail"
         ))));
     }
     Ok(())
-}
-
-/// Renaming needs no leave of the file, but who took that from everybody meant it.
-pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
-    platform::check_writable(path).map_err(cannot_write(path))
 }
 
 /// Whether these are two names of one file.
@@ -395,10 +374,8 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
 /// Gives `new` the time of `like`.
 fn date(new: &File, like: &File) -> io::Result<()> {
     let wanted = like.metadata()?;
-    let times = FileTimes::new()
-        .set_modified(wanted.modified()?)
-        .set_accessed(wanted.accessed()?);
-    new.set_times(times)
+    let times = FileTimes::new().set_modified(wanted.modified()?);
+    new.set_times(times.set_accessed(wanted.accessed()?))
 }
 
 pub(crate) fn with_suffix(path: &Path, suffix: &OsStr) -> PathBuf {

@@ -7,14 +7,7 @@ use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 
 /// `path` with the sizes in its name corrected to those of `content`.
 pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
-    let Some(name) = path.file_name() else {
-        return path.into();
-    };
-    path.with_file_name(resized_name(name, content))
-}
-
-fn resized_name(name: &OsStr, content: &[u8]) -> OsString {
-    let bytes = name.as_bytes();
+    let bytes = path.file_name().unwrap_or_default().as_bytes();
     let base = flags_at(bytes).unwrap_or(bytes.len());
     let (base, flags) = bytes.split_at(base);
     let mut out = Vec::with_capacity(bytes.len() + 4);
@@ -34,7 +27,7 @@ fn resized_name(name: &OsStr, content: &[u8]) -> OsString {
         }
     }
     out.extend_from_slice(flags);
-    OsString::from_vec(out)
+    path.with_file_name(OsString::from_vec(out))
 }
 
 /// The length with every line end as CRLF.
@@ -47,9 +40,7 @@ fn wire_length(content: &[u8]) -> usize {
 
 /// What stays of a message's name whatever becomes of its sizes and flags.
 pub(crate) fn base_of(name: &[u8]) -> &[u8] {
-    let name = flags_at(name)
-        .and_then(|end| name.get(..end))
-        .unwrap_or(name);
+    let (name, _) = name.split_at(flags_at(name).unwrap_or(name.len()));
     name.split(|&b| b == b',').next().unwrap_or(name)
 }
 
@@ -132,8 +123,8 @@ mod tests {
             ("1.host,S=10;2,FS", "1.host,S=6;2,FS"),
             ("1.host;2,S=1,S=10", "1.host;2,S=6,S=6"),
         ] {
-            let got = resized_name(OsStr::new(before), b"a\nb\r\n\n");
-            assert_eq!(got, OsStr::new(after));
+            let got = resized(Path::new(before), b"a\nb\r\n\n");
+            assert_eq!(got, Path::new(after));
         }
     }
 

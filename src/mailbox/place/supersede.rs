@@ -6,7 +6,7 @@
 //! * our link is taken back under whatever name a reader gave it, but stays if the old file was deleted: that reader
 //!   took ours for the original.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::mailbox::failure::{cannot_read, cannot_write};
 use crate::mailbox::place::replace::{Finished, Identity, is_same, sync_folder};
 use crate::mailbox::place::sizes::{base_of, resized, with_flags_of};
 use crate::mailbox::place::temporary::folder_of;
-use crate::platform::{self, MetadataExt as _, OsStrExt as _, exchange, rename_to_new};
+use crate::platform::{self, MetadataExt as _, OsStrExt as _, absent, exchange, rename_to_new};
 
 /// How often a link of ours is looked for that readers keep renaming.
 const SEARCHES: usize = 16;
@@ -78,8 +78,8 @@ impl Old<'_> {
     }
 
     fn names(&self) -> Result<u64, Error> {
-        let metadata = self.file.metadata().map_err(cannot_read(self.path))?;
-        Ok(metadata.nlink())
+        let found = self.file.metadata();
+        Ok(found.map_err(cannot_read(self.path))?.nlink())
     }
 
     /// Removes the old name beside our link at `ours`. False if the link has to go instead. There were `names` before.
@@ -88,7 +88,8 @@ impl Old<'_> {
         if self.is_there()? {
             return Ok(is_linked(finished)? && self.remove()?);
         }
-        if named(self.path).map_err(cannot_read(self.path))?.is_some() {
+        let named = absent(fs::symlink_metadata(self.path));
+        if named.map_err(cannot_read(self.path))?.is_some() {
             // Another program wrote the message anew.
             return Ok(false);
         }
@@ -96,22 +97,19 @@ impl Old<'_> {
         Ok(is_deleted && is_linked(finished)?)
     }
 
+    /// Whether it was there.
     fn remove(&self) -> Result<bool, Error> {
-        match fs::remove_file(self.path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(cannot_write(self.path)(error)),
-        }
+        let removed = absent(fs::remove_file(self.path));
+        Ok(removed.map_err(cannot_write(self.path))?.is_some())
     }
 
     /// Removes the old name, as the open file `twin` at `path` is what would be put in its place; which gets the flags of both.
     fn leave_to(&self, path: &Path, twin: &File) -> Result<bool, Error> {
         let renamed = with_flags_of(path, self.path);
         if renamed != path {
-            match rename_to_new(path, &renamed) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-                Err(error) => return Err(cannot_write(path)(error)),
+            let done = absent(rename_to_new(path, &renamed)).map_err(cannot_write(path))?;
+            if done.is_none() {
+                return Ok(false);
             }
         }
         platform::sync_file(twin).map_err(cannot_write(&renamed))?;
@@ -128,16 +126,15 @@ impl Old<'_> {
             if !is_linked(finished)? {
                 return Ok(());
             }
-            let there = match named(ours) {
-                Ok(Some(found)) if is_same(&found, &wanted) => Some(ours.to_owned()),
+            let there = match fs::symlink_metadata(ours) {
+                Ok(found) if is_same(&found, &wanted) => Some(ours.to_owned()),
                 _ => self.named_in_folders(file)?,
             };
             // Moved to another folder: that is the reader's.
             let Some(there) = there else { return Ok(()) };
-            match fs::remove_file(&there) {
-                Ok(()) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(cannot_write(&there)(error)),
+            let removed = absent(fs::remove_file(&there)).map_err(cannot_write(&there))?;
+            if removed.is_some() {
+                return Ok(());
             }
         }
         Ok(())
@@ -164,9 +161,9 @@ impl Old<'_> {
     /// The two files change their names; back again if what came out is not what was read.
     fn exchange(&self, finished: Finished) -> Result<bool, Error> {
         let temporary = finished.temporary.path();
-        match exchange(temporary, self.path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        match absent(exchange(temporary, self.path)) {
+            Ok(Some(())) => {}
+            Ok(None) => return Ok(false),
             // A file system that cannot exchange: between check and rename lies an instant.
             Err(_) if !self.is_there()? => return Ok(false),
             Err(_) => {
@@ -180,12 +177,10 @@ impl Old<'_> {
         if matches!(came_out, Ok(true)) {
             return Ok(true);
         }
-        let back = match exchange(temporary, self.path) {
+        let back = match absent(exchange(temporary, self.path)) {
             // Ours was moved.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                rename_to_new(temporary, self.path)
-            }
-            swapped => swapped,
+            Ok(None) => rename_to_new(temporary, self.path),
+            swapped => swapped.map(drop),
         };
         let is_back = is_ours_or_gone(&finished);
         match (back, is_back) {
@@ -210,25 +205,17 @@ fn is_still(before: &Identity, path: &Path) -> Result<bool, Error> {
 fn is_linked(finished: &Finished) -> Result<bool, Error> {
     let new = finished.temporary.as_file().metadata();
     let new = new.map_err(cannot_read(&finished.target))?;
-    let is_temporary = named(finished.temporary.path())
-        .map_err(cannot_read(&finished.target))?
-        .is_some_and(|found| is_same(&found, &new));
+    let named = absent(fs::symlink_metadata(finished.temporary.path()));
+    let named = named.map_err(cannot_read(&finished.target))?;
+    let is_temporary = named.is_some_and(|found| is_same(&found, &new));
     Ok(new.nlink() > u64::from(is_temporary))
-}
-
-/// What has a name, if something does.
-fn named(path: &Path) -> io::Result<Option<Metadata>> {
-    match fs::symlink_metadata(path) {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// Whether the temporary name, if it is still there, is the new file's.
 fn is_ours_or_gone(finished: &Finished) -> bool {
     let new = finished.temporary.as_file().metadata();
-    match (named(finished.temporary.path()), new) {
+    let named = absent(fs::symlink_metadata(finished.temporary.path()));
+    match (named, new) {
         (Ok(Some(found)), Ok(new)) => is_same(&found, &new),
         (Ok(None), _) => true,
         _ => false,
@@ -254,14 +241,11 @@ fn equal(path: &Path, finished: &Finished) -> Result<Equal, Error> {
         let mut content = Vec::new();
         (&file).take(wanted + 1).read_to_end(&mut content)?;
         let is_equal = content == fs::read(finished.temporary.path())?;
-        Ok(if is_equal {
-            Equal::Yes(file)
-        } else {
-            Equal::No
+        Ok(match is_equal {
+            true => Equal::Yes(file),
+            false => Equal::No,
         })
     };
-    match read() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Equal::Moved),
-        equal => equal.map_err(cannot_read(path)),
-    }
+    let equal = absent(read()).map_err(cannot_read(path))?;
+    Ok(equal.unwrap_or(Equal::Moved))
 }

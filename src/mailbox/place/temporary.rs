@@ -1,7 +1,7 @@
 //! Temporary files beside what they are to replace: what they are called, and how those of runs that were killed
 //! go away.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
@@ -22,15 +22,15 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 /// What the temporary files of every run on this host start with.
-fn our_prefix() -> std::ffi::OsString {
-    let mut prefix = std::ffi::OsString::from(".embody-");
+fn our_prefix() -> OsString {
+    let mut prefix = OsString::from(".embody-");
     prefix.push(host());
     prefix.push("-");
     prefix
 }
 
 /// What those of this run do.
-fn prefix() -> std::ffi::OsString {
+fn prefix() -> OsString {
     let mut prefix = our_prefix();
     prefix.push(format!("{}-{}-", std::process::id(), our_system()));
     prefix
@@ -55,7 +55,7 @@ pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
         })
 }
 
-/// A temporary folder, which goes with all that is in it when dropped.
+/// A temporary folder that goes with all that is in it when dropped.
 pub(crate) fn temporary_folder_in(folder: &Path) -> io::Result<TempDir> {
     tempfile::Builder::new()
         .prefix(&prefix())
