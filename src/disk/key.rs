@@ -28,7 +28,6 @@ impl Key {
         (text.len() == 64 && text.iter().all(lower)).then(|| Self::from_digits(text))?
     }
 
-    /// Reads 64 hexadecimal digits of either case.
     pub(crate) fn from_digits(digits: &[u8]) -> Option<Self> {
         let digit = |octet: u8| u8::try_from(char::from(octet).to_digit(16)?).ok();
         let (pairs, []) = digits.as_chunks() else {

@@ -48,7 +48,6 @@ pub const RUN_MADE: &str = "made";
 pub const CACHE_TEMPORARIES: &str = "tmp";
 pub const CACHE_SIZE: &str = "size";
 
-/// What a file of a cache is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Area {
     Keys,
@@ -106,7 +105,6 @@ pub fn is_temporary(name: &[u8], prefix: &str) -> bool {
     is_number() && is_number() && numbers.next().is_none()
 }
 
-/// Whether a folder is a store, and nothing else.
 pub fn is_store(folder: &Path) -> bool {
     if !is_empty_file(&folder.join(STORE_LOCK)) || !is_folder(&folder.join(STORE_TEMPORARIES)) {
         return false;
@@ -126,7 +124,6 @@ pub fn is_store(folder: &Path) -> bool {
             .is_some_and(|path| matches!(is_its_name(path), Ok(true)))
 }
 
-/// Whether a folder is a cache, and nothing else.
 pub fn is_cache(folder: &Path) -> bool {
     let Ok(opened) = opened(folder) else {
         return false;
@@ -172,7 +169,6 @@ pub fn is_tagged(folder: impl AsFd) -> bool {
     has_tag(&folder, CACHE_WORDS) || has_tag(&folder, RUN_WORDS)
 }
 
-/// Whether the tag of a folder says these words.
 #[cfg(unix)]
 pub fn has_tag(folder: impl AsFd, words: &str) -> bool {
     open_file(folder, CACHE_TAG).is_ok_and(|tag| says(&tag, words))
@@ -265,7 +261,6 @@ fn is_key(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| Key::parse(name).is_some())
 }
 
-/// Whether a file bears the hash of its octets for a name.
 fn is_its_name(path: &Path) -> io::Result<bool> {
     let key = Key::of_file(&File::open(path)?)?.to_string();
     Ok(path.file_name() == Some(OsStr::new(&key)))

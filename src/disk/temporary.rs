@@ -24,11 +24,11 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 /// [swept](sweep).
 #[derive(Debug)]
 pub struct Temporary {
-    /// The file, open to read and to write.
     pub file: File,
     folder: Arc<OwnedFd>,
-    /// None once it has become another name.
-    name: Option<String>,
+    name: String,
+    /// Whether it still has that name.
+    is_temporary: bool,
 }
 
 impl Temporary {
@@ -44,7 +44,8 @@ impl Temporary {
                     return Ok(Self {
                         file: File::from(file),
                         folder: Arc::clone(folder),
-                        name: Some(name),
+                        name,
+                        is_temporary: true,
                     });
                 }
                 // Of a process of that number on another machine, or before this one.
@@ -56,23 +57,16 @@ impl Temporary {
 
     /// Names the file. A file that has that name goes.
     pub fn replace(mut self, folder: impl AsFd, name: &str) -> io::Result<()> {
-        if let Some(own) = &self.name {
-            rustix::fs::renameat(&self.folder, own, folder, name)?;
-            self.name = None;
-        }
+        rustix::fs::renameat(&self.folder, &self.name, folder, name)?;
+        self.is_temporary = false;
         Ok(())
     }
 
     /// Names the file, if no other file has that name; whether it could.
     pub fn become_new(mut self, folder: impl AsFd, name: &str) -> io::Result<bool> {
-        let Some(own) = &self.name else {
-            return Ok(false);
-        };
-        match name_anew(&self.folder, own.as_str(), folder, name) {
+        match name_anew(&self.folder, self.name.as_str(), folder, name) {
             Ok(is_gone) => {
-                if is_gone {
-                    self.name = None;
-                }
+                self.is_temporary = !is_gone;
                 Ok(true)
             }
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -83,8 +77,8 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        if let Some(name) = &self.name {
-            let _ = rustix::fs::unlinkat(&self.folder, name, AtFlags::empty());
+        if self.is_temporary {
+            let _ = rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
     }
 }

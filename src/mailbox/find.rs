@@ -40,7 +40,6 @@ use crate::mailbox::stop::Stop;
 /// Bytes looked at to tell what a file is.
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
 
-/// A mailbox or message found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
     pub path: PathBuf,

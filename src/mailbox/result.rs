@@ -35,7 +35,6 @@ pub(crate) fn is_moved(kind: Kind, options: &Options) -> bool {
     options.by_label.is_some() || kind == Kind::Eudora || is_other
 }
 
-/// The form of what it goes to.
 pub(crate) fn form(kind: Kind, options: &Options) -> Format {
     match (options.output_format, own_form(kind)) {
         // No MH folders are made.
@@ -81,7 +80,6 @@ pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Kind> {
     }
 }
 
-/// What the name of a file says that it is.
 fn named(path: &Path) -> Option<Kind> {
     let suffix = plain_suffix(path)?.to_str()?.to_ascii_lowercase();
     match suffix.as_str() {
@@ -227,7 +225,6 @@ pub(crate) fn check_open(source: &Path, result: Option<Kind>) -> Result<(), Erro
     Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
 }
 
-/// Where a mailbox goes that is one of several.
 pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> PathBuf {
     if !is_moved(kind, options) {
         return key.to_owned();

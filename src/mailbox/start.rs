@@ -15,7 +15,6 @@ pub(crate) enum Kind {
     Mh,
     /// An archive, whose mboxes are read as one.
     Archive,
-    /// A message in a file of its own.
     Eml,
 }
 
@@ -105,7 +104,6 @@ const MAIL_FIELDS: [&[u8]; 13] = [
     b"content-type",
 ];
 
-/// The fields of mail alone, as bits.
 const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
 
 /// Whether a header of mail is there: one of its fields, among fields only. If a line is none, or `is_damaged`, two of

@@ -122,7 +122,6 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// The same for one mailbox that was found.
     pub(crate) fn of<'f>(&'f self, found: &'f Found) -> Job<'f, S> {
         Job {
             path: &found.path,

@@ -46,7 +46,6 @@ pub fn own(file: impl AsFd, (user, group): Owner) -> io::Result<()> {
     Ok(rustix::fs::fchown(file, Some(user), Some(group))?)
 }
 
-/// Gives a folder away, and never what a link leads to.
 pub fn own_folder(path: &Path, owner: Owner) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     own(rustix::fs::open(path, flags, Mode::empty())?, owner)

@@ -13,9 +13,8 @@ use std::time::SystemTime;
 
 use rustix::io::Errno;
 
-use super::StoreError;
-use super::contract::again;
 use super::places::Places;
+use super::{StoreError, again};
 use crate::disk::{Key, Temporary, sync};
 
 /// Threads that wait for the disk at the same time.
@@ -155,7 +154,6 @@ pub(super) fn reuse(places: &Places, key: &Key) -> Result<Option<File>, StoreErr
     Ok(there)
 }
 
-/// The object, which is what its name says; none if it is not there.
 pub(super) fn verified(places: &Places, key: &Key) -> Result<Option<File>, StoreError> {
     let Some(file) = places.object(key)? else {
         return Ok(None);

@@ -39,13 +39,11 @@ pub struct Folder {
     temporaries: Option<Arc<OwnedFd>>,
     lock: Option<OwnedFd>,
     waiting: Mutex<Waiting>,
-    /// Held while a batch is made durable.
     committing: Mutex<()>,
     /// Whose objects are put, until that is listed.
     unlisted: Mutex<Option<User>>,
 }
 
-/// What was put, and what became of it.
 #[derive(Default, Debug)]
 struct Waiting {
     pending: HashMap<Key, ObjectFile>,
@@ -244,7 +242,6 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
     Ok(places)
 }
 
-/// The lock of the store, once it is free.
 fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreError> {
     let trouble = |why: Errno| places.trouble(STORE_LOCK, why.into());
     let flags =

@@ -11,7 +11,6 @@ use crate::mime::quoted_printable::Sign;
 /// Layers of base64 around a use.
 const DEEPEST: usize = 16;
 
-/// Octets that are decoded at a time.
 const PIECE: usize = 64 << 10;
 
 /// Reads a file, piece by piece, and shows it as it is and as what it encodes; what is encoded in it is such a file
@@ -159,7 +158,6 @@ struct Block {
     state: Base64State,
     /// Characters that are not decoded yet.
     characters: Vec<u8>,
-    /// How many there were since the block began.
     length: usize,
     line: usize,
 }

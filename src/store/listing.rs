@@ -99,7 +99,6 @@ impl Folder {
         Ok(names)
     }
 
-    /// Whether an object is there and is what its name says; it may be of any size.
     pub(crate) fn verify(&self, key: &Key) -> Result<(), StoreError> {
         if verified(&self.places, key)?.is_none() {
             self.places.check()?;
@@ -108,7 +107,6 @@ impl Folder {
         Ok(())
     }
 
-    /// Shows the octets of an object, piece by piece.
     pub(crate) fn pieces(&self, key: &Key, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
         let mut file = self.places.object(key)?.ok_or_else(|| missing(key))?;
         let mut piece = vec![0; 1 << 20];

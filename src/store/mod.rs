@@ -6,7 +6,6 @@
 
 #[cfg(unix)]
 mod batch;
-mod contract;
 #[cfg(unix)]
 mod folder;
 #[cfg(not(unix))]
@@ -26,9 +25,12 @@ pub(crate) mod uses;
 #[cfg(feature = "http")]
 mod web;
 
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
 pub use crate::disk::Key;
-pub(crate) use contract::Object;
-pub use contract::{Mail, Store, StoreError, User};
 #[cfg(unix)]
 pub use folder::Folder;
 #[cfg(not(unix))]
@@ -36,3 +38,165 @@ pub(crate) use folder::NoFolder as Folder;
 #[cfg(all(test, feature = "s3"))]
 pub(crate) use named::s3_store;
 pub(crate) use named::{Purpose, open, unopened_base_url};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Object {
+    pub key: Key,
+    /// Octets.
+    pub size: u64,
+    /// When it was put, or put again.
+    pub modified: SystemTime,
+}
+
+/// Where objects are.
+///
+/// All methods are called from several threads at once, and other processes use the same store.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Takes an object. It is in the store, and stays there, when [`flush`](Store::flush) has returned without
+    /// an error, and not before: a store may collect what several threads put, because making one object
+    /// durable takes as long as making a hundred so.
+    ///
+    /// Content that is there already is read, verified and touched.
+    ///
+    /// # Errors
+    /// What the store lacks to take it, or another content that is there under its name.
+    fn put(&self, octets: &[u8]) -> Result<Key, StoreError>;
+
+    /// Says whose mail refers to the objects that are put from here on. A store that is collected lists that user
+    /// durably before it takes the first of them; it takes none if it cannot.
+    fn puts_from(&self, _user: User) {}
+
+    /// Makes what [`put`](Store::put) has taken durable, read back and hashed. A mail that refers to these
+    /// objects may be written once this has returned.
+    ///
+    /// # Errors
+    /// The first of `keys` that could not be made durable; nothing may refer to it.
+    fn flush(&self, keys: &[Key]) -> Result<(), StoreError>;
+
+    /// The octets of an object, checked against its key; none if the store has no such object.
+    ///
+    /// # Errors
+    /// It cannot be read, is not what its name says, or has more than `at_most` octets.
+    fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// What stands before [`Key::path`] in the URL of an object, its last slash included.
+    fn base_url(&self) -> String;
+}
+
+/// Users that a store lists apart.
+const MOST_USERS: usize = 10_000;
+
+/// Whose mail refers to objects.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct User {
+    /// The numeric id under which the program ran.
+    pub uid: u32,
+    /// Where the mail is.
+    pub mail: Mail,
+}
+
+/// Where the mail of a user is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Mail {
+    /// A mailbox, a message, or a folder of them: an absolute path, or a URL.
+    At(PathBuf),
+    /// It came from standard input, and went to standard output.
+    Filtered,
+    /// In mailboxes for which there was no room in the list.
+    Unlisted,
+}
+
+impl User {
+    /// The user who runs this program, and has mail there.
+    #[must_use]
+    pub fn this(mail: Mail) -> Self {
+        let uid = crate::platform::user();
+        Self { uid, mail }
+    }
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uid = self.uid;
+        match &self.mail {
+            Mail::At(path) => write!(formatter, "{} of uid {uid}", path.display()),
+            Mail::Filtered => write!(formatter, "standard input of uid {uid}"),
+            Mail::Unlisted => write!(formatter, "mailboxes of uid {uid} beyond {MOST_USERS}"),
+        }
+    }
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct StoreError {
+    what: String,
+    source: Option<io::Error>,
+    is_temporary: bool,
+}
+
+impl StoreError {
+    /// A later run would meet it again.
+    #[must_use]
+    pub fn lasting(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            source: None,
+            is_temporary: false,
+        }
+    }
+
+    /// A later run may succeed.
+    #[must_use]
+    pub fn temporary(what: impl Into<String>) -> Self {
+        Self {
+            is_temporary: true,
+            ..Self::lasting(what)
+        }
+    }
+
+    /// What the system said. A disk that is full, a server of files that is away and a folder that is not mounted
+    /// are temporary; what may not be touched, or is not what it should be, is not.
+    #[must_use]
+    pub fn io(what: impl Into<String>, source: io::Error) -> Self {
+        let is_temporary = !matches!(
+            source.kind(),
+            io::ErrorKind::PermissionDenied
+                | io::ErrorKind::InvalidInput
+                | io::ErrorKind::InvalidFilename
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::IsADirectory
+                | io::ErrorKind::Unsupported
+        );
+        Self {
+            what: what.into(),
+            source: Some(source),
+            is_temporary,
+        }
+    }
+
+    pub(crate) fn not_its_name(object: impl fmt::Display) -> Self {
+        Self::lasting(format!(
+            "{object}: its content is not what its name says; it was left as it is"
+        ))
+    }
+
+    /// Whether a later run may succeed.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        self.is_temporary
+    }
+
+    /// For one more who has to be told.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            what: self.what.clone(),
+            source: self.source.as_ref().map(again),
+            is_temporary: self.is_temporary,
+        }
+    }
+}
+
+fn again(why: &io::Error) -> io::Error {
+    io::Error::new(why.kind(), why.to_string())
+}

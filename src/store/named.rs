@@ -86,7 +86,6 @@ fn on_server(scheme: &str, name: &str, policy: &Policy) -> Result<Arc<dyn Store>
     Ok(Arc::new(Web::new(policy, server)?))
 }
 
-/// The store in a bucket, with what `variable` says the environment has.
 #[cfg(feature = "s3")]
 pub(crate) fn s3_store(
     name: &str,

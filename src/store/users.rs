@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use rustix::fs::Dir;
 
-use super::contract::{MOST_USERS, Mail, StoreError, User};
 use super::places::Places;
+use super::{MOST_USERS, Mail, StoreError, User};
 use crate::disk::layout::{STORE_TEMPORARIES, STORE_USERS};
 use crate::disk::{Key, absent, open_file, open_folder, sync};
 

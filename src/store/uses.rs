@@ -106,7 +106,6 @@ fn next_piece(octets: &[u8]) -> Option<usize> {
     (digits > 0 && behind.get(star) == Some(&b'=')).then_some(4 + digits + star + 1)
 }
 
-/// The name of the field that a detached part's header has.
 const NOTE: [&[u8]; 2] = [b"X-Embody-Detached:", b"x-embody-detached:"];
 
 /// What surely refers to an object: the note of a detached part, and a URL that ends as objects lie. With the place

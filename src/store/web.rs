@@ -18,7 +18,6 @@ use crate::policy::Policy;
 /// An answer that says why not is not read beyond this.
 const LONGEST_EXPLANATION: u64 = 64 << 10;
 
-/// How a server is spoken to.
 pub(super) trait Server: Send + Sync {
     /// The URL and the header fields of a request for what lies at this path beneath the store.
     fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>);
@@ -91,7 +90,6 @@ impl Web {
         StoreError::lasting(what)
     }
 
-    /// A status that is neither success nor something to go on with.
     fn refused(&self, method: &str, path: &str, reply: &Reply) -> StoreError {
         let (object, status) = (self.named(path), reply.status);
         let what = format!("{object}: the server answered {status} to {method}");
@@ -187,7 +185,6 @@ pub(super) struct Dav {
 }
 
 impl Dav {
-    /// The folder at a URL, with a user name and a password, if there are any.
     pub(super) fn new(url: &str, user: Option<(String, String)>) -> Result<Self, Error> {
         use base64::Engine as _;
         let wrong = |why: &str| Error::Usage(format!("the store's URL {why}").into());

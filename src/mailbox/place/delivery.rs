@@ -42,7 +42,6 @@ const LONGEST_LABEL: usize = 1000;
 /// mboxes that are open at the same time.
 const MOST_OPEN: usize = 32;
 
-/// What mail without a label goes to.
 const UNLABELLED: &str = "No label";
 
 pub(crate) struct Letter<'m> {
@@ -53,9 +52,7 @@ pub(crate) struct Letter<'m> {
     pub(crate) envelope: Envelope,
 }
 
-/// New mailboxes at work.
 pub(crate) struct Delivery {
-    /// mbox, Maildir, or messages.
     form: Format,
     /// What people know it as.
     target: PathBuf,
@@ -73,14 +70,12 @@ pub(crate) struct Delivery {
     delivered: u64,
     /// What stands before flags in names.
     before_flags: char,
-    /// To whom everything belongs.
     owner: Option<platform::Owner>,
 }
 
 enum NewMailbox {
     /// Only sums count.
     Nowhere,
-    /// One mbox.
     File(Beside),
     /// A device or pipe.
     Directly(BufWriter<File>),
@@ -105,7 +100,6 @@ impl Delivery {
         }
     }
 
-    /// To an mbox in an open file.
     pub(crate) fn into_open(file: File) -> Self {
         Self {
             target: "standard output".into(),
@@ -339,7 +333,6 @@ impl Delivery {
             .map_or(Ok(()), |owner| platform::own(file, owner))
     }
 
-    /// What the next message is called in its mailbox.
     fn name(&self, flags: Flags, seconds: i64, octets: usize) -> String {
         let number = self.delivered;
         if self.form == Format::Eml {

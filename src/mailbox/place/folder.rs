@@ -56,7 +56,6 @@ impl MessageFolder {
         })
     }
 
-    /// Whether it is more than one message.
     pub(crate) fn is_folder(&self) -> bool {
         self.name.is_none()
     }
@@ -82,7 +81,6 @@ impl MessageFolder {
         }
     }
 
-    /// The folders in which names change.
     pub(crate) fn synced_in(&self, folder: &Path) -> Vec<PathBuf> {
         match self.is_mh {
             true => vec![folder.to_owned()],

@@ -154,7 +154,6 @@ impl<S: Send> Job<'_, S> {
         Ok(Some(summary))
     }
 
-    /// Gives the new file the name, if there is one.
     pub(crate) fn put(
         &self,
         lock: &Lock,
@@ -181,7 +180,6 @@ impl<S: Send> Job<'_, S> {
     }
 }
 
-/// A file at a moment when it was locked.
 struct Moment {
     identity: Identity,
     /// Unlike the time of modification nobody can set it.

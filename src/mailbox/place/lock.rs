@@ -42,12 +42,14 @@ const STALE_AFTER: Duration = Duration::from_secs(1024);
 const RENEW_EVERY: Duration = Duration::from_secs(15);
 /// For ever, as far as anybody waits for a lock; any instant can be that much later.
 const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-/// Between two tries.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 /// How long the fcntl lock is let go for those who wait for it.
 const MOMENT: Duration = Duration::from_millis(4);
 /// Who waits longer is told what for.
 const NAMED_AFTER: Duration = Duration::from_secs(2);
+
+/// Hears of a mailbox and its lock, which another program holds.
+type Tell<'a> = dyn Fn(&Path, &Path) + 'a;
 
 /// How long a lock is waited for, who is told, and who may end the waiting.
 pub(crate) struct Patience<'a> {
@@ -55,7 +57,7 @@ pub(crate) struct Patience<'a> {
     until: Instant,
     told: Cell<bool>,
     stop: &'a Stop,
-    tell: Box<dyn Fn(&Path, &Path) + 'a>,
+    tell: Box<Tell<'a>>,
 }
 
 impl<'a> Patience<'a> {
@@ -115,12 +117,10 @@ impl Lock {
         }
     }
 
-    /// Open for reading and writing.
     pub(crate) fn file(&self) -> &Arc<File> {
         &self.file
     }
 
-    /// Gives the locks up; the file stays open.
     pub(crate) fn let_go(self, target: &Path) -> Result<Arc<File>, Error> {
         unlock(&self.file, target)?;
         Ok(self.file)
@@ -175,14 +175,12 @@ fn open(target: &Path) -> Result<File, Error> {
     })
 }
 
-/// Whether `target` is the name of this very file.
 fn is_named(file: &File, target: &Path) -> Result<bool, Error> {
     let opened = file.metadata().map_err(unreadable(target))?;
     let named = fs::metadata(target).map_err(unreadable(target))?;
     Ok(is_same(&opened, &named))
 }
 
-/// Waits for the fcntl lock of a file.
 pub(crate) fn wait_for_file(
     file: &File,
     path: &Path,

@@ -60,17 +60,21 @@ impl<S: Send> Job<'_, S> {
         let (options, observer) = (self.options, self.observer);
         let place = MessageFolder::of(self.path, kind);
         let folder = place.folder.as_path();
+        let writes = options.effect == Effect::Write;
         let mut lock = None;
         let mut before_flags = ':';
-        if options.effect == Effect::Write {
-            match destination {
-                None => {
-                    let locked = folder.join("embody");
-                    lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
-                    make_folder(&place.writing_in(folder))?;
-                }
-                Some(to) if place.part.is_some() || place.is_mh => make_folder(to)?,
-                Some(to) => {
+        match destination.filter(|_| writes) {
+            None if writes => {
+                let locked = folder.join("embody");
+                lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
+                make_folder(&place.writing_in(folder))?;
+            }
+            None => {}
+            Some(to) => {
+                make_folder(to)?;
+                // One part of a Maildir becomes a folder without parts.
+                let is_maildir = place.part.is_none() && !place.is_mh;
+                if is_maildir {
                     for name in ["cur", "new", "tmp"] {
                         make_folder(&to.join(name))?;
                     }
@@ -80,18 +84,15 @@ impl<S: Send> Job<'_, S> {
                         File::create(&mark).map_err(cannot_write(&mark))?;
                     }
                 }
-            }
-        }
-        if let (Effect::Write, Some(to)) = (options.effect, destination) {
-            temporary::sweep(&place.writing_in(to));
-            if !place.is_mh {
-                // One part of a Maildir becomes a folder without parts.
-                let within = match place.part {
-                    Some(_) => to.to_owned(),
-                    None => place.writing_in(to),
-                };
-                let found = platform::before_flags(&within);
-                before_flags = found.map_err(cannot_write(to))?;
+                temporary::sweep(&place.writing_in(to));
+                if !place.is_mh {
+                    let within = match is_maildir {
+                        true => place.writing_in(to),
+                        false => to.to_owned(),
+                    };
+                    let found = platform::before_flags(&within);
+                    before_flags = found.map_err(cannot_write(to))?;
+                }
             }
         }
         let (names, others) = place.messages();
@@ -146,7 +147,7 @@ impl<S: Send> Job<'_, S> {
         let (summary, said) = done.unwrap_or_else(PoisonError::into_inner);
         said.into_values().for_each(|done| done.tell(observer));
         observer.done(&summary);
-        if options.effect == Effect::Write && summary.changed > 0 {
+        if writes && summary.changed > 0 {
             for part in place.synced_in(destination.unwrap_or(folder)) {
                 if part.is_dir() {
                     sync_folder(&part)?;
@@ -155,7 +156,7 @@ impl<S: Send> Job<'_, S> {
         }
         drop(lock);
         if let (true, Some(to), Ok(())) = (place.is_mh, destination, &outcome)
-            && options.effect == Effect::Write
+            && writes
         {
             self.copy_beside(to, mh::SEQUENCES)?;
         }
@@ -178,9 +179,6 @@ impl<S: Send> Job<'_, S> {
 }
 
 fn make_folder(folder: &Path) -> Result<(), Error> {
-    if folder.is_dir() {
-        return Ok(());
-    }
     fs::create_dir_all(folder).map_err(cannot_write(folder))
 }
 
@@ -208,7 +206,6 @@ struct Files<'a, S> {
     place: &'a MessageFolder,
     /// The other copy of a message that has two.
     twins: HashMap<PathBuf, PathBuf>,
-    /// In place if there is none.
     destination: Option<&'a Path>,
     /// What stands before flags in names there.
     before_flags: char,

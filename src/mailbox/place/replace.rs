@@ -67,7 +67,6 @@ impl Identity {
     }
 }
 
-/// A temporary file in the folder of what it is to become.
 pub(crate) struct Beside {
     pub(crate) target: PathBuf,
     /// Errors of the temporary file itself would name it, but people know the file that it is to become.
@@ -311,7 +310,6 @@ pub(crate) fn differs_in_case(other: &OsStr) -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, what)
 }
 
-/// Refuses what cannot be replaced in place, before any work is done on it.
 pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result<(), Error> {
     let metadata = fs::metadata(target).map_err(cannot_read(target))?;
     let mut names = metadata.nlink();
@@ -339,7 +337,6 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
     Ok(())
 }
 
-/// Whether these are two names of one file.
 pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
@@ -371,7 +368,6 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
     platform::sync_folder(folder).map_err(cannot_write(folder))
 }
 
-/// Gives `new` the time of `like`.
 fn date(new: &File, like: &File) -> io::Result<()> {
     let wanted = like.metadata()?;
     let times = FileTimes::new().set_modified(wanted.modified()?);

@@ -30,7 +30,6 @@ pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
     path.with_file_name(OsString::from_vec(out))
 }
 
-/// The length with every line end as CRLF.
 fn wire_length(content: &[u8]) -> usize {
     let bare = memchr::memchr_iter(b'\n', content)
         .filter(|&at| at == 0 || content.get(at - 1) != Some(&b'\r'))

@@ -27,7 +27,6 @@ pub(crate) struct Old<'a> {
     pub(crate) before: &'a Identity,
     /// The one other message with the same base name, if there is one.
     pub(crate) twin: Option<&'a Path>,
-    /// The folders in which readers move messages.
     pub(crate) folders: &'a [PathBuf],
 }
 
@@ -72,7 +71,6 @@ impl Old<'_> {
         }
     }
 
-    /// Whether the name still shows the file as it was read.
     fn is_there(&self) -> Result<bool, Error> {
         is_still(self.before, self.path)
     }
@@ -118,7 +116,6 @@ impl Old<'_> {
         Ok(names > 0 && self.is_there()? && self.remove()?)
     }
 
-    /// Removes the link that we made at `ours`, wherever it is now.
     fn take_back(&self, finished: &Finished, ours: &Path) -> Result<(), Error> {
         let file = finished.temporary.as_file();
         let wanted = file.metadata().map_err(cannot_read(ours))?;
@@ -222,7 +219,6 @@ fn is_ours_or_gone(finished: &Finished) -> bool {
     }
 }
 
-/// Whether a file has the content of the new one.
 enum Equal {
     Yes(File),
     No,

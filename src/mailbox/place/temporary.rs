@@ -13,7 +13,6 @@ use tempfile::{NamedTempFile, TempDir};
 use crate::mailbox::place::process::system;
 use crate::platform::{self, OsStrExt as _, host, is_gone};
 
-/// The folder that holds `path`.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -63,7 +62,6 @@ pub(crate) fn temporary_folder_in(folder: &Path) -> io::Result<TempDir> {
         .tempdir_in(folder)
 }
 
-/// Whether a file or folder is a temporary one of ours, of any host.
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".embody-")
 }
