@@ -1,11 +1,14 @@
-//! What asks servers: behind the cache of `--cache`, and with the archive of `--archive` besides.
+//! What asks servers: behind the cache of `--cache`, with the archive of `--archive` besides, and before the record of
+//! `--record`.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, PolicyArgs, RecordArgs};
+use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, PolicyArgs, RecordArgs, Volume};
 use super::values::CacheMax;
+use super::{report_file, say};
 use crate::archive::{Archive, CaptureFiles, Replaying, Window};
 use crate::cache::{
     CacheFolder, Ignoring, Kept, Offline, RunFolder, cannot_write, is_of_disk, the_cache, trust,
@@ -53,14 +56,21 @@ impl Cache {
         record: &RecordArgs,
         asking: Asking,
     ) -> Result<Self, Error> {
-        let record = (asking != Asking::Nobody).then(|| recorder(record));
+        let path = record.record.as_ref().filter(|_| asking != Asking::Nobody);
+        let recorder = path.map(|path| {
+            let place = RecordPlace::new(path, record.record_max).map_err(|why| {
+                let path = path.display();
+                Error::Usage(format!("--record {path}: {why}").into())
+            });
+            place.map(WarcRecorder::new)
+        });
         let mut cache = Self {
             args: args.clone(),
             folder: None,
             of_run: None,
             trouble: None,
             archive: archive.clone(),
-            recorder: record.transpose()?.flatten(),
+            recorder: recorder.transpose()?,
             files: None,
         };
         if let Some(ArchivePlace::Files(path)) = &archive.archive {
@@ -189,18 +199,38 @@ impl Cache {
         let of_files = self.files.as_ref().and_then(|files| files.trouble());
         of_folder.into_iter().chain(of_files).collect()
     }
-}
 
-fn recorder(args: &RecordArgs) -> Result<Option<WarcRecorder>, Error> {
-    let Some(path) = &args.record else {
-        return Ok(None);
-    };
-    let place = RecordPlace::new(path, args.record_max);
-    let place = place.map_err(|why| {
-        let path = path.display();
-        Error::Usage(format!("--record {path}: {why}").into())
-    })?;
-    Ok(Some(WarcRecorder::new(place)))
+    /// The mail is the same without a cache; the next run asks again.
+    pub(super) fn tell_trouble(&self, volume: Volume) {
+        if volume >= Volume::Normal {
+            for trouble in self.troubles() {
+                say::tell(&say::harmless(&trouble));
+            }
+        }
+    }
+
+    /// Opens the record, so that a mistake shows before anything is done. A mail that passes through does not wait for that.
+    pub(super) fn open_record(
+        &self,
+        sources: &[impl AsRef<Path>],
+        outputs: &[PathBuf],
+    ) -> Result<(), Error> {
+        let Some(recorder) = &self.recorder else {
+            return Ok(());
+        };
+        report_file::check_apart("--record", recorder.path(), sources, outputs)?;
+        recorder.open()
+    }
+
+    /// Says what the record lacks; whether it lacks anything.
+    pub(super) fn tell_record(&self) -> bool {
+        let recorder = self.recorder.as_ref();
+        let trouble = recorder.and_then(WarcRecorder::finish);
+        if let Some(trouble) = &trouble {
+            say::tell(&say::harmless_within(trouble));
+        }
+        trouble.is_some()
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,8 @@
-//! `--config FILE`: options that an administrator sets once, in TOML, under the names of the long options.
+//! `--config FILE`: options in TOML, under their long names.
 //!
-//! The file's keys become arguments that stand before the user's own, so that one parser judges both. What
-//! the command line says wins: a key whose option was given, or excludes one that was given, is dropped,
-//! lists included. A key must be a long option of a command that takes `--config`; what another command
-//! alone knows is passed over, so that `filter`, `convert` and `inspect` can share a file. `config` itself
-//! may not stand in a file. No file is read unless it was named, and paths in it are taken as on the
-//! command line: relative ones are relative to the working directory.
+//! The file's keys become arguments that stand before the user's own, so that one parser judges both. What the command line
+//! says wins: a key whose option was given, or excludes one that was given, is dropped, lists included. What another command
+//! with `--config` alone knows is passed over, so that commands can share a file.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -21,8 +18,7 @@ use super::exit::FILTERS;
 use crate::error::Error;
 
 /// The arguments with those of the configuration file put in front, and the file's name; the arguments alone where no
-/// file is named. `options` are those of the program, or of the command alone. Whether a value is one that the option
-/// takes is left to the parser of the command line.
+/// file is named. `options` are those of the program, or of the command alone.
 pub(super) fn merged<'a>(
     arguments: &'a [OsString],
     options: &mut Command,
@@ -41,11 +37,10 @@ pub(super) fn merged<'a>(
         true => {
             of_program = options.clone().ignore_errors(true);
             let given = of_program.try_get_matches_from_mut(arguments);
-            let given = given.ok().and_then(|mut given| given.remove_subcommand());
-            (
-                of_program.find_subcommand(name),
-                given.map(|(_, given)| given),
-            )
+            let given = given
+                .ok()
+                .and_then(|mut given| Some(given.remove_subcommand()?.1));
+            (of_program.find_subcommand(name), given)
         }
         false => {
             *options = mem::take(options).ignore_errors(true);
@@ -126,7 +121,7 @@ fn read(file: &Path) -> Result<Table, Error> {
 /// `key = value` as words of a command line. The error says what was expected.
 fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'static str> {
     // With `=`, so that a value that begins with a hyphen stays one.
-    let word = |text: String| OsString::from(format!("--{key}={text}"));
+    let word = |value| Some(OsString::from(format!("--{key}={}", scalar(value)?)));
     let texts = match &value {
         Value::Array(values) => values.as_slice(),
         one => std::slice::from_ref(one),
@@ -142,18 +137,13 @@ fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'sta
         (ArgAction::SetTrue, Value::Boolean(false)) => Ok(Vec::new()),
         (ArgAction::SetTrue, _) => Err("true or false"),
         (ArgAction::Append, Value::Array(values)) => {
-            let texts = values.into_iter().map(|value| scalar(value).map(word));
-            let words: Option<_> = texts.collect();
+            let words: Option<_> = values.into_iter().map(word).collect();
             words.ok_or("a list of strings or numbers")
         }
-        (ArgAction::Append, value) => {
-            let text = scalar(value).ok_or("a string, a number or a list of them")?;
-            Ok(vec![word(text)])
-        }
-        (_, value) => {
-            let text = scalar(value).ok_or("a string or a number")?;
-            Ok(vec![word(text)])
-        }
+        (action, value) => word(value).map(|word| vec![word]).ok_or(match action {
+            ArgAction::Append => "a string, a number or a list of them",
+            _ => "a string or a number",
+        }),
     }
 }
 
@@ -167,8 +157,9 @@ fn scalar(value: Value) -> Option<String> {
 }
 
 fn is_overruled(command: &Command, argument: &Arg, given: &ArgMatches) -> bool {
-    let is_given =
-        |other: &Arg| given.value_source(other.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let is_given = |other: &&Arg| {
+        given.value_source(other.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
     let excludes = |one: &Arg, other: &Arg| {
         let conflicts = command.get_arg_conflicts_with(one);
         let is_alternative = |group: &ArgGroup| {
@@ -178,12 +169,9 @@ fn is_overruled(command: &Command, argument: &Arg, given: &ArgMatches) -> bool {
         conflicts.iter().any(|it| it.get_id() == other.get_id())
             || command.get_groups().any(is_alternative)
     };
-    command
-        .get_arguments()
-        .filter(|other| is_given(other))
-        .any(|other| {
-            other.get_id() == argument.get_id()
-                || excludes(other, argument)
-                || excludes(argument, other)
-        })
+    command.get_arguments().filter(is_given).any(|other| {
+        other.get_id() == argument.get_id()
+            || excludes(other, argument)
+            || excludes(argument, other)
+    })
 }

@@ -13,7 +13,6 @@ use super::input::{free_beside, is_folder, is_standard, size, stream};
 use super::origin::{Piece, Start};
 use super::output;
 use super::progress::Display;
-use super::record;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::{self, ReportFile};
@@ -70,7 +69,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let resume = walk.resume(&args.resume, keeps, common.mark)?;
     let cache = Cache::of(&common.policy, args.asking())?
         .behind(resume.as_ref().and_then(|resume| resume.folder.as_ref()));
-    record::open(&cache, &args.sources, &walk.targets()?)?;
+    cache.open_record(&args.sources, &walk.targets()?)?;
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &signals.stop))?
         .mark(common.mark)
@@ -87,9 +86,9 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         tells_rows: common.saying.tells_rows(),
     };
     let done = walk.run(&expanding, None, resume.as_ref(), String::new);
-    say::cache_trouble(&cache, common.saying.volume());
+    cache.tell_trouble(common.saying.volume());
     match done {
-        Ok(Status::Success) if record::tell_trouble(&cache) => Ok(Status::Trouble),
+        Ok(Status::Success) if cache.tell_record() => Ok(Status::Trouble),
         done => done,
     }
 }

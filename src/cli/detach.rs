@@ -32,10 +32,10 @@ const DRY_RUN: &str = "dry run, nothing written: ";
 
 pub(super) fn detach(args: &DetachArgs) -> Status {
     let policy = args.policy();
-    if !args.walk.walks() {
-        return Status::of_filter(detach_one(args, &policy));
+    match args.walk.walks() {
+        true => Status::of(detach_all(args, &policy)),
+        false => Status::of_filter(detach_one(args, &policy)),
     }
-    Status::of(detach_all(args, &policy))
 }
 
 fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
@@ -112,7 +112,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
         false => Status::of_filter(restore_one(args, &policy, &opened)),
     };
     if let Some(cache) = opened.get() {
-        say::cache_trouble(cache, args.saying.volume());
+        cache.tell_trouble(args.saying.volume());
     }
     status
 }
@@ -190,15 +190,12 @@ fn restorer(
 
 /// While messages wait for a network, more of them are worked on, and a mailbox is not locked.
 fn options(walk: &WalkArgs, policy: &Policy, store: Option<&str>) -> Options {
-    let options = walk.options(policy);
-    match store {
-        Some(store) if is_remote(store) => Options {
-            max_in_flight: policy.limits.in_flight.max(options.jobs),
-            waits: true,
-            ..options
-        },
-        _ => options,
+    let mut options = walk.options(policy);
+    if store.is_some_and(is_remote) {
+        options.max_in_flight = policy.limits.in_flight.max(options.jobs);
+        options.waits = true;
     }
+    options
 }
 
 /// The sources and the output of a run over mailboxes; in a dry run they may be those that a filter has.

@@ -15,12 +15,9 @@ use super::exit::Status;
 use super::input::{Input, is_standard};
 use super::origin::{Origin, Start};
 use super::output::{self, write_error};
-use super::record;
 use super::report_file::{self, ReportFile};
-use super::say;
-use super::signals;
 use super::verb::{Expanding, Said, Work};
-use super::wording;
+use super::{say, signals, wording};
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
 use crate::fetch::Pace;
@@ -57,8 +54,8 @@ pub(super) fn run(
     let expander = &expanding.expander;
     let (prefilter, policy) = (expander.prefilter(), expander.policy());
     job.run(&expanding, prefilter, policy, common.mark)?;
-    say::cache_trouble(&cache, common.saying.volume());
-    record::tell_trouble(&cache);
+    cache.tell_trouble(common.saying.volume());
+    cache.tell_record();
     Ok(())
 }
 
@@ -238,21 +235,15 @@ impl<'j> Job<'j> {
             if report.rows.is_empty() {
                 say::tell("nothing to do");
             } else if mark == Mark::Off {
-                let said: Vec<String> = [
+                let mut sum = say::sum(report);
+                let others = [
                     (report.detached(), "detached"),
                     (report.restored(), "restored"),
-                ]
-                .into_iter()
-                .filter(|(count, _)| *count > 0)
-                .map(|(count, word)| format!(", {count} {word}"))
-                .collect();
-                say::tell(&format!(
-                    "{} expanded, {} left, {} links{}",
-                    report.expanded(),
-                    report.left(),
-                    report.links(),
-                    said.concat()
-                ));
+                ];
+                for (count, word) in others.into_iter().filter(|(count, _)| *count > 0) {
+                    sum.push_str(&format!(", {count} {word}"));
+                }
+                say::tell(&sum);
             }
         }
         if let (Some(path), Some(start)) = (&saying.report, &self.start) {

@@ -18,7 +18,6 @@ use super::origin::Start;
 use super::outline::outline;
 use super::output::{self, print, write_error};
 use super::progress::Display;
-use super::record;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::{ReportFile, json};
@@ -59,7 +58,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         [] => stdin.as_slice(),
         sources => sources,
     };
-    record::open(&cache, sources, &[])?;
+    cache.open_record(sources, &[])?;
     let expander = Expander::builder(args.asking_policy())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &Stop::default()))?
         .build()?;
@@ -126,8 +125,8 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             }
         }
     }
-    say::cache_trouble(&cache, Volume::Normal);
-    if record::tell_trouble(&cache) || inspection.trouble.get() {
+    cache.tell_trouble(Volume::Normal);
+    if cache.tell_record() || inspection.trouble.get() {
         status = Status::Trouble;
     }
     let named = sources.iter().map(|source| NamedSource {

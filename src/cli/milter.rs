@@ -15,11 +15,9 @@ use super::args::{Asking, MilterArgs, Volume};
 use super::cache::Cache;
 use super::exit::Status;
 use super::origin::{Origin, Start};
-use super::record;
 use super::report_file::ReportFile;
-use super::say;
 use super::signals::limits_on_files_are_failed_writes;
-use super::wording;
+use super::{say, wording};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::{Fetcher, Pace};
@@ -43,12 +41,12 @@ const SOCKET_MODE: u32 = 0o660;
 
 const AGE: Duration = Duration::from_secs(300);
 
+/// Why it does not serve: an [`Error`], or what the system says.
+type Failure = Box<dyn std::error::Error>;
+
 pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
     serve(args, reread).unwrap_or_else(|error| Status::told(&*error))
 }
-
-/// Why it does not serve: an [`Error`], or what the system says.
-type Failure = Box<dyn std::error::Error>;
 
 fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     // Before any other file is opened: they are known by their numbers.
@@ -70,43 +68,39 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     let metrics = args
         .metrics
         .as_ref()
-        .map(|address| bind_metrics(address).map_err(cannot(&format!("listen on {address}"))))
-        .transpose()?;
+        .map(|address| bind_metrics(address).map_err(cannot(&format!("listen on {address}"))));
+    let metrics = metrics.transpose()?;
     let started = started(args, listeners.len());
     let server = Server::new(work, Arc::clone(&counters));
     let server = Arc::new(server.map_err(cannot("start"))?);
     server.start(listeners, metrics).map_err(cannot("start"))?;
     notify(&[NotifyState::Ready]);
     log.event(&started);
-    let mut stopped_by = "";
-    for signal in signals.forever() {
-        if signal == SIGHUP {
-            if let Ok(now) = NotifyState::monotonic_usec_now() {
-                notify(&[NotifyState::Reloading, now]);
-            }
-            // The policy and the report anew; the sockets and the connections stay.
-            let again = reread()
-                .and_then(|args| work_of(&args, &counters).map_err(|error| say::error(&error)));
-            match again {
-                Ok((work, new)) => {
-                    server.replace(work);
-                    log = new;
-                    log.event("configuration reloaded");
-                }
-                Err(problem) => say::tell(&format!(
-                    "reload failed; keeping the previous configuration: {problem}"
-                )),
-            }
-            notify(&[NotifyState::Ready]);
-        } else {
-            stopped_by = if signal == SIGTERM {
-                "SIGTERM"
-            } else {
-                "SIGINT"
-            };
-            break;
+    let mut signals = signals.forever();
+    let stopped_by = loop {
+        match signals.next() {
+            Some(SIGHUP) => {}
+            Some(SIGTERM) => break "SIGTERM",
+            _ => break "SIGINT",
         }
-    }
+        if let Ok(now) = NotifyState::monotonic_usec_now() {
+            notify(&[NotifyState::Reloading, now]);
+        }
+        // The policy and the report anew; the sockets and the connections stay.
+        let again =
+            reread().and_then(|args| work_of(&args, &counters).map_err(|error| say::error(&error)));
+        match again {
+            Ok((work, new)) => {
+                server.replace(work);
+                log = new;
+                log.event("configuration reloaded");
+            }
+            Err(problem) => say::tell(&format!(
+                "reload failed; keeping the previous configuration: {problem}"
+            )),
+        }
+        notify(&[NotifyState::Ready]);
+    };
     notify(&[NotifyState::Stopping]);
     // A second signal ends the process at once.
     for signal in [SIGTERM, SIGINT] {
@@ -120,7 +114,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
             "stopped by {stopped_by}; {open} connections did not end"
         )),
     }
-    record::tell_trouble(&record);
+    record.tell_record();
     Ok(Status::Success)
 }
 
@@ -174,7 +168,15 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
     let common = &args.common;
     let cache = Cache::of(&common.policy, Asking::ForContent)?;
     let expander = Expander::builder(args.policy()?)
-        .fetch_with(|policy| fetcher(policy, &cache, Arc::clone(counters)))?
+        .fetch_with(|policy| {
+            // One for all messages: connections stay open, and answers are remembered for a while.
+            let fetcher = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
+            let counters = Arc::clone(counters);
+            Ok(fetcher
+                .observed(Arc::new(move |answer| counters.asked(answer)))
+                .in_flight(policy.limits.in_flight)
+                .memory(Fetcher::MEMORY, Some(AGE)))
+        })?
         .mark(common.mark)
         .build()?;
     cache.read_archive(expander.policy(), &Stop::default())?;
@@ -195,22 +197,12 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
     Ok((work, log))
 }
 
-/// One for all messages: connections stay open, and answers are remembered for a while.
-fn fetcher(policy: &Arc<Policy>, cache: &Cache, counters: Arc<Counters>) -> Result<Fetcher, Error> {
-    let fetcher = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
-    Ok(fetcher
-        .observed(Arc::new(move |answer| counters.asked(answer)))
-        .in_flight(policy.limits.in_flight)
-        .memory(Fetcher::MEMORY, Some(AGE)))
-}
-
 struct Log {
     volume: Volume,
     policy: Policy,
     cache: Cache,
-    /// A failure of the cache is told of once.
+    // A failure of either is told of once.
     is_cache_told: AtomicBool,
-    /// So is one of the record.
     is_record_told: AtomicBool,
     /// Opened when there is something to write: after a HUP that is another file, if the old one was moved.
     report: Option<(PathBuf, Mutex<Option<ReportFile>>)>,
@@ -243,11 +235,8 @@ impl Log {
         if let Err(error) = written {
             // The next message tries to open it again.
             *file = None;
-            let path = path.display();
-            self.tell(
-                queue_id,
-                &format!("cannot write the report {path}: {error}"),
-            );
+            let what = format!("cannot write the report {}: {error}", path.display());
+            self.tell(queue_id, &what);
         }
     }
 }
@@ -261,7 +250,7 @@ impl Journal for Log {
             self.write(queue_id, origin, &report.rows);
         }
         if !self.cache.troubles().is_empty() && !self.is_cache_told.swap(true, Ordering::Relaxed) {
-            say::cache_trouble(&self.cache, self.volume);
+            self.cache.tell_trouble(self.volume);
         }
         if let (Some(recorder), Some(origin)) = (&self.cache.recorder, &origin) {
             let limits = self.policy.limits.scan();
@@ -292,13 +281,8 @@ impl Journal for Log {
         }
         let has_something = !report.rows.is_empty() && self.volume >= Volume::Normal;
         if has_something || self.volume >= Volume::Verbose {
-            tell(&format!(
-                "{} expanded, {} left, {} links, {} ms",
-                report.expanded(),
-                report.left(),
-                report.links(),
-                elapsed.as_millis()
-            ));
+            let sum = say::sum(report);
+            tell(&format!("{sum}, {} ms", elapsed.as_millis()));
         }
     }
 

@@ -1,15 +1,7 @@
 //! The command line: the only module that prints or exits.
 //!
-//! `args` has the commands and their options, and turns them into a policy, `values` reads what stands behind them, `config` reads
-//! options from a file, `cache` opens the cache and the archive, `record` the record of a run, `resume` what a stopped run
-//! left, `filter`, `convert`, `detach`, `inspect` and `milter` do the
-//! work, `verb` is what they do to a message, `messages` prints messages for other programs,
-//! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
-//! program, `schemes.md` what it follows, `remedy` finds the option that would have allowed something,
-//! `remote` has sources that are accounts on servers, `split` says where to cut, `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
-//! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
-//! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
-//! whether there is anything to read from and to write to.
+//! A command is declared in `args` and has a file of its own; `filter` takes one message, `convert` walks mailboxes, and what both
+//! do to a message is a transform in `verb`. `say` makes text from strangers fit for a terminal, `wording` names the options.
 
 mod args;
 mod cache;
@@ -30,7 +22,6 @@ mod outline;
 mod output;
 mod pages;
 mod progress;
-mod record;
 mod remedy;
 #[cfg(all(unix, feature = "imap"))]
 mod remote;
@@ -58,7 +49,6 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use self::args::{Cli, Command, Deferred, EmbedArgs, FilterArgs};
 use self::exit::Status;
-use crate::error::Error;
 use crate::link::url::masked;
 
 /// Runs the program on the process's own arguments and standard streams.
@@ -77,11 +67,8 @@ pub(crate) const SCHEMES: &str = include_str!("schemes.md");
 #[cfg(test)]
 pub(crate) fn policy_of(options: &str) -> crate::policy::Policy {
     let words = ["embody", "inspect"].into_iter();
-    let arguments: Vec<OsString> = words
-        .chain(options.split_whitespace())
-        .map(OsString::from)
-        .collect();
-    match parse_alone(&arguments) {
+    let words = words.chain(options.split_whitespace());
+    match parse_alone(&words.map(OsString::from).collect::<Vec<_>>()) {
         Ok(Command::Inspect(args)) => args.0.policy.policy(),
         other => panic!("{options}: {:?}", other.err()),
     }
@@ -104,13 +91,18 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     };
     match parse(&merged, options) {
         Ok(command) => dispatch(command, arguments),
-        Err(problem) if !problem.use_stderr() => match print_help(&problem) {
-            Ok(()) => Status::Success,
-            Err(error) => {
-                say::tell(&say::error(&error));
-                Status::of_lost_output(arguments.get(1))
+        Err(problem) if !problem.use_stderr() => {
+            // A closed standard output is no failure here: it looks like Python's `subprocess.DEVNULL`, with which programs ask
+            // whether there is an embody, and no mail is lost.
+            let printed = problem.print().and_then(|()| std::io::stdout().flush());
+            match printed.map_err(output::write_error) {
+                Ok(()) => Status::Success,
+                Err(error) => {
+                    say::tell(&say::error(&error));
+                    Status::of_lost_output(arguments.get(1))
+                }
             }
-        },
+        }
         Err(problem) => {
             if let Some(file) = file.filter(|_| parse_alone(arguments).is_ok()) {
                 say::tell(&format!("{} is at fault:", file.display()));
@@ -121,29 +113,16 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     }
 }
 
-/// Prints help, or the version. A closed standard output is no failure here: it looks like Python's `subprocess.DEVNULL`, with
-/// which programs ask whether there is an embody, and no mail is lost.
-fn print_help(problem: &clap::Error) -> Result<(), Error> {
-    problem
-        .print()
-        .and_then(|()| std::io::stdout().flush())
-        .map_err(output::write_error)
-}
-
 /// The options of the program; of `filter`, which runs once per message, its own alone.
 fn options(arguments: &[OsString]) -> clap::Command {
-    match is_filter(arguments) {
-        true => FilterArgs::command(),
-        false => Cli::command(),
+    match arguments.get(1) {
+        Some(name) if name == "filter" => FilterArgs::command(),
+        _ => Cli::command(),
     }
 }
 
-fn is_filter(arguments: &[OsString]) -> bool {
-    arguments.get(1).is_some_and(|name| name == "filter")
-}
-
 fn parse(arguments: &[OsString], mut options: clap::Command) -> Result<Command, clap::Error> {
-    let is_filter = is_filter(arguments);
+    let is_filter = !options.has_subcommands();
     let words = arguments.iter().skip(usize::from(is_filter));
     let matches = options.try_get_matches_from_mut(words);
     let command = matches.and_then(|mut matches| match is_filter {
@@ -225,7 +204,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         #[cfg(all(not(unix), feature = "milter"))]
         Command::Milter { .. } => {
             let why = "embody milter needs Linux, macOS or another Unix; run it where Postfix or Sendmail runs";
-            Status::told(&Error::Usage(why.into()))
+            Status::told(&crate::error::Error::Usage(why.into()))
         }
         Command::Split(args) => Status::of(split::run(&args.0)),
         Command::Store(args) => store::run(&args.0),

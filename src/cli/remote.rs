@@ -63,7 +63,10 @@ pub(super) fn account(
         return Ok(None);
     };
     let location = Location::of(url, args.allow_plaintext)?;
-    let from = match (args.password_command(), std::env::var_os(PASSWORD_FILE)) {
+    let from = match (
+        args.password_command.as_deref(),
+        std::env::var_os(PASSWORD_FILE),
+    ) {
         (Some(command), _) => SecretFrom::Command(command.to_owned()),
         (None, Some(file)) => SecretFrom::File(file.into()),
         (None, None) if io::stderr().is_terminal() => SecretFrom::Prompt(Box::new(ask)),

@@ -7,11 +7,10 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::args::Volume;
-use super::cache::Cache;
 use super::remedy::remedy;
 use super::wording;
 use crate::policy::Policy;
-use crate::report::Row;
+use crate::report::{Report, Row};
 
 /// Characters of a stranger's text in one line.
 const LONGEST: usize = 300;
@@ -21,16 +20,7 @@ pub(super) fn tell(line: &str) {
     let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
 }
 
-/// The mail is the same without a cache; the next run asks again.
-pub(super) fn cache_trouble(cache: &Cache, volume: Volume) {
-    let is_said = |_: &String| volume >= Volume::Normal;
-    for trouble in cache.troubles().into_iter().filter(is_said) {
-        tell(&harmless(&trouble));
-    }
-}
-
-/// Text from a mail or a server, fit for a terminal and a log: no control characters, no
-/// direction overrides, one line, not too long.
+/// Text from a mail or a server, fit for a terminal and a log: one line, not too long.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     cleaned(text, LONGEST)
 }
@@ -86,12 +76,10 @@ fn cleaned(text: &str, longest: usize) -> Cow<'_, str> {
 }
 
 pub(super) fn line(row: &Row, policy: &Policy) -> String {
-    let mut line = String::new();
-    if row.part.is_empty() {
-        line.push_str("message: ");
-    } else {
-        let _ = write!(line, "part {}: ", harmless(&row.part));
-    }
+    let mut line = match row.part.is_empty() {
+        true => "message: ".to_owned(),
+        false => format!("part {}: ", harmless(&row.part)),
+    };
     line.push_str(row.outcome.as_str());
     if let Some(reason) = row.reason {
         let _ = write!(line, ": {}", reason.as_str());
@@ -106,6 +94,11 @@ pub(super) fn line(row: &Row, policy: &Policy) -> String {
         let _ = write!(line, "; {} would allow it", harmless(&remedy));
     }
     line
+}
+
+pub(super) fn sum(report: &Report) -> String {
+    let (expanded, left, links) = (report.expanded(), report.left(), report.links());
+    format!("{expanded} expanded, {left} left, {links} links")
 }
 
 /// Most lines about one message, unless --verbose.
@@ -126,15 +119,10 @@ pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String
         for row in counted {
             *outcomes.entry(row.outcome.as_str()).or_default() += 1;
         }
-        let outcomes: Vec<String> = outcomes
-            .iter()
-            .map(|(outcome, count)| format!("{count} {outcome}"))
-            .collect();
-        let outcomes = outcomes.join(", ");
-        lines.push(format!(
-            "and {} more: {outcomes}; --verbose shows them",
-            counted.len()
-        ));
+        let outcomes = outcomes.iter();
+        let outcomes = outcomes.map(|(outcome, count)| format!("{count} {outcome}"));
+        let (more, outcomes) = (counted.len(), outcomes.collect::<Vec<_>>().join(", "));
+        lines.push(format!("and {more} more: {outcomes}; --verbose shows them"));
     }
     lines
 }

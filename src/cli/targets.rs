@@ -16,8 +16,11 @@ pub(super) fn of(
     options: &Options,
     stop: &Stop,
 ) -> Result<Vec<PathBuf>, Error> {
-    check_suffix(sources, output)?;
-    if let [_] = sources {
+    if let [source] = sources {
+        if !is_folder(source) && output.extension().is_some_and(|suffix| suffix == "lz4") {
+            let why = "lz4 is not written, as Dovecot's is not lz4(1)'s; name a file that ends with .gz, .zst, .bz2 or .xz";
+            return Err(Error::Usage(format!("{}: {why}", output.display()).into()));
+        }
         return Ok(vec![output.to_owned()]);
     }
     let mut taken = HashMap::new();
@@ -64,13 +67,4 @@ fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsStr
         _ => {}
     }
     name
-}
-
-fn check_suffix(sources: &[PathBuf], output: &Path) -> Result<(), Error> {
-    let is_file = sources.len() == 1 && !sources.iter().any(|source| is_folder(source));
-    if is_file && output.extension().is_some_and(|suffix| suffix == "lz4") {
-        let why = "lz4 is not written, as Dovecot's is not lz4(1)'s; name a file that ends with .gz, .zst, .bz2 or .xz";
-        return Err(Error::Usage(format!("{}: {why}", output.display()).into()));
-    }
-    Ok(())
 }

@@ -13,50 +13,41 @@ use crate::archive::Window;
 use crate::error::Error;
 use crate::link::url::{Reference, masked};
 use crate::mailbox::{Format, check_backup_suffix};
-use crate::policy::HostPattern;
-use crate::policy::Scheme;
+use crate::policy::{HostPattern, Scheme};
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
     Scheme::from_name(text.trim().as_bytes())
         .ok_or_else(|| format!("'{text}' is none of {}", Scheme::names()))
 }
 
-/// `25M`, `1.5M`, `512k`, `1e6`, `1000`: bytes. The letters alone, and `MiB`, are powers of 1024, `MB` of 1000. A
-/// fraction of a byte is cut off.
+/// `25M`, `1.5M`, `512k`, `1e6`, `1000`: bytes. The letters alone, and `MiB`, are powers of 1024, `MB` of 1000.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a size such as 25M, 1.5M, 512k or 1000");
-    let lower = text.trim().to_ascii_lowercase();
+    octets(&text.trim().to_ascii_lowercase())
+        .ok_or_else(|| format!("'{text}' is not a size such as 25M, 1.5M, 512k or 1000"))
+}
+
+/// A fraction of a byte is cut off.
+fn octets(lower: &str) -> Option<u64> {
     let (number, step, needs_unit) = match (lower.strip_suffix("ib"), lower.strip_suffix('b')) {
         (Some(number), _) => (number, 1024_u128, true),
         (None, Some(number)) => (number, 1000, false),
-        (None, None) => (lower.as_str(), 1024, false),
+        (None, None) => (lower, 1024, false),
     };
-    let units = [('k', 1), ('m', 2), ('g', 3), ('t', 4)];
-    let unit = units
-        .into_iter()
-        .find_map(|(letter, power)| Some((number.strip_suffix(letter)?, power)));
-    if needs_unit && unit.is_none() {
-        return Err(wrong());
-    }
-    let (number, power) = unit.unwrap_or((number, 0));
-    let (mantissa, exponent) = number
-        .trim()
-        .split_once('e')
-        .unwrap_or((number.trim(), "0"));
+    let mut units = [('k', 1), ('m', 2), ('g', 3), ('t', 4)].into_iter();
+    let unit = units.find_map(|(letter, power)| Some((number.strip_suffix(letter)?, power)));
+    let (number, power) = unit.or((!needs_unit).then_some((number, 0)))?;
+    let number = number.trim();
+    let (mantissa, exponent) = number.split_once('e').unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
-    if whole.is_empty() || !is_number(whole) || !is_number(fraction) || !is_number(exponent) {
-        return Err(wrong());
+    if whole.is_empty() || ![whole, fraction, exponent].into_iter().all(is_number) {
+        return None;
     }
     let decimal = |power: u32| 10_u128.checked_pow(power);
-    let octets = || {
-        let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
-        let scaled = digits
-            .checked_mul(decimal(exponent.parse().ok()?)?)?
-            .checked_mul(step.pow(power))?;
-        u64::try_from(scaled / decimal(u32::try_from(fraction.len()).ok()?)?).ok()
-    };
-    octets().ok_or_else(wrong)
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let scaled = digits.checked_mul(decimal(exponent.parse().ok()?)?)?;
+    let scaled = scaled.checked_mul(step.pow(power))?;
+    u64::try_from(scaled / decimal(u32::try_from(fraction.len()).ok()?)?).ok()
 }
 
 /// `20s`, `500ms`, `2m`, `1h`, `1m30s`, `20`: seconds if nothing is said.
@@ -90,14 +81,13 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(sum)
 }
 
-/// The same, but 0 is no limit. A duration that is too short to count is not 0.
+/// 0 is no limit, which a duration that is too short to count is not.
 pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     let is_zero = duration.is_zero() && !text.contains(|digit| matches!(digit, '1'..='9'));
     Ok(if is_zero { Duration::MAX } else { duration })
 }
 
-/// `90d,400d`.
 pub(super) fn window(text: &str) -> Result<Window, String> {
     let wrong = || format!("'{text}' is not two durations such as 90d,400d");
     let (before, after) = text.split_once(',').ok_or_else(wrong)?;
@@ -108,61 +98,56 @@ pub(super) fn window(text: &str) -> Result<Window, String> {
         ));
     }
     let side = |text: &str| match text.trim().strip_suffix(['d', 'D']) {
-        Some(days) => {
-            let days: u64 = days.parse().ok()?;
-            days.checked_mul(24 * 60 * 60).map(Duration::from_secs)
-        }
+        Some(days) => days
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(24 * 60 * 60)
+            .map(Duration::from_secs),
         None => duration(text).ok(),
     };
-    Ok(Window {
-        before: side(before).ok_or_else(wrong)?,
-        after: side(after).ok_or_else(wrong)?,
-    })
+    let sides = side(before).zip(side(after));
+    sides
+        .map(|(before, after)| Window { before, after })
+        .ok_or_else(wrong)
 }
 
 /// `A-B`, or `A-` up to the end.
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("'{text}' is not a range of bytes such as 0-8388608 or 8388608-");
     let (start, end) = text.split_once('-').ok_or_else(wrong)?;
-    let start = number(start).ok_or_else(wrong)?;
     let end = match end {
-        "" => u64::MAX,
-        end => number(end).ok_or_else(wrong)?,
+        "" => Some(u64::MAX),
+        end => number(end),
     };
-    match start <= end {
-        true => Ok(start..end),
-        false => Err(format!("'{text}' ends before it starts")),
+    match number(start).zip(end).ok_or_else(wrong)? {
+        (start, end) if start <= end => Ok(start..end),
+        _ => Err(format!("'{text}' ends before it starts")),
     }
 }
 
 pub(super) fn expected(text: &str) -> Result<(u64, Option<SystemTime>), String> {
-    let wrong = || format!("'{text}' is not a length such as 1000 or 1000:1700000000.000000000");
-    let (length, modified) = match text.split_once(':') {
-        None => (text, None),
-        Some((length, seconds)) => (length, Some(seconds)),
-    };
-    let modified = modified.map(|text| {
-        let (seconds, parts) = text.split_once('.')?;
-        let before = seconds.strip_prefix('-');
-        let whole = Duration::from_secs(number(before.unwrap_or(seconds))?);
-        let whole = match before {
-            Some(_) => UNIX_EPOCH.checked_sub(whole)?,
-            None => UNIX_EPOCH.checked_add(whole)?,
+    let read = || {
+        let Some((length, modified)) = text.split_once(':') else {
+            return Some((number(text)?, None));
+        };
+        let (seconds, parts) = modified.split_once('.')?;
+        let whole = match seconds.strip_prefix('-') {
+            Some(before) => UNIX_EPOCH.checked_sub(Duration::from_secs(number(before)?))?,
+            None => UNIX_EPOCH.checked_add(Duration::from_secs(number(seconds)?))?,
         };
         let parts = number(parts).filter(|_| parts.len() == 9)?;
-        whole.checked_add(Duration::from_nanos(parts))
-    });
-    let modified = match modified {
-        None => None,
-        Some(modified) => Some(modified.ok_or_else(wrong)?),
+        let modified = whole.checked_add(Duration::from_nanos(parts))?;
+        Some((number(length)?, Some(modified)))
     };
-    Ok((number(length).ok_or_else(wrong)?, modified))
+    read().ok_or_else(|| {
+        format!("'{text}' is not a length such as 1000 or 1000:1700000000.000000000")
+    })
 }
 
 /// Digits only: a sign or a blank is a slip.
 fn number(text: &str) -> Option<u64> {
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().ok()).flatten()
+    let text = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    text?.parse().ok()
 }
 
 /// One of the words of a choice. The library's comments on them are not for users: their help is in the option.
@@ -182,7 +167,6 @@ pub(super) fn choice<T: Copy + Send + Sync + 'static>(
 /// Bytes that a cache may hold; `None` is no limit.
 pub(super) type CacheMax = Option<u64>;
 
-/// `2G`, or `none`.
 pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
     match text {
         "none" => Ok(None),
@@ -197,12 +181,11 @@ pub(super) fn backup_suffix(suffix: OsString) -> Result<OsString, Error> {
 /// Formats that are written; others are only read.
 pub(super) fn output_format(text: &str) -> Result<Format, String> {
     let written = [Format::Auto, Format::Mbox, Format::Maildir, Format::Eml];
-    let known = Format::from_str(text, false).ok();
-    let known = known.filter(|format| written.contains(format));
+    let known = Format::from_str(text, false);
+    let known = known.ok().filter(|format| written.contains(format));
     known.ok_or_else(|| "name one of auto, mbox, maildir, eml".to_owned())
 }
 
-/// Permissions of a file: `0660`, `660`.
 #[cfg(all(unix, feature = "milter"))]
 pub(super) fn octal(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text.trim().trim_start_matches("0o"), 8)
@@ -248,10 +231,8 @@ pub(super) fn day(text: &str) -> Result<String, String> {
 pub(super) fn base_url(text: &str) -> Result<String, String> {
     const LONGEST: usize = 500;
     let wrong = |what: &str| Err(format!("'{}' {what}", masked(text)));
-    if !text
-        .bytes()
-        .all(|byte| byte.is_ascii_graphic() && !b"\"<>\\".contains(&byte))
-    {
+    let needs_escape = |byte| !u8::is_ascii_graphic(&byte) || b"\"<>\\".contains(&byte);
+    if text.bytes().any(needs_escape) {
         return wrong("holds blanks, quotes or letters that a URL has to escape");
     }
     if text.len() > LONGEST {
@@ -300,20 +281,17 @@ fn named(path: PathBuf) -> Result<PathBuf, &'static str> {
     }
 }
 
-/// Reads a file of hosts: one a line, `#` begins a comment.
+/// One host a line; `#` begins a comment.
 pub(super) fn host_list(path: &str) -> Result<HostList, String> {
     let path = named(path.into())?;
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let mut patterns = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if !line.is_empty() {
-            let pattern = line.parse::<HostPattern>();
-            let pattern = pattern.map_err(|why| format!("line {}: {why}", number + 1))?;
-            patterns.push(pattern);
-        }
-    }
-    Ok(patterns)
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim());
+    let hosts = lines.zip(1_u64..).filter(|(line, _)| !line.is_empty());
+    hosts
+        .map(|(line, number)| line.parse().map_err(|why| format!("line {number}: {why}")))
+        .collect()
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ use crate::policy::{Limits, Links, Policy, TypePattern};
 /// could ask for whose writer knows the hash of one large attachment and names it a thousand times.
 const RESTORED: u64 = 256 << 20;
 
-// Options with another meaning than elsewhere.
 const STORE_FAILS: &str = "The store fails for a while: leave or defer [default: leave]";
 const FAILS: &str = "The store or a server fails for a while: leave or defer [default: leave]";
 const PROXY: &str = "Go through this proxy to a store that is a server [default: none]";
@@ -77,14 +76,9 @@ pub struct DetachArgs {
 impl DetachArgs {
     /// The policy by which a store is asked that is a server. Nothing else of it counts.
     pub fn policy(&self) -> Policy {
-        let default = Limits::default();
-        self.failure.added_to(Policy {
-            limits: Limits {
-                timeout: self.timeout.unwrap_or(default.timeout),
-                ..default
-            },
-            ..self.server.policy()
-        })
+        let mut policy = self.failure.added_to(self.server.policy());
+        policy.limits.timeout = self.timeout.unwrap_or(policy.limits.timeout);
+        policy
     }
 
     pub fn choice(&self) -> Choice {
@@ -136,20 +130,18 @@ pub struct RestoreArgs {
 impl RestoreArgs {
     /// Any number of attachments may be put back: only time has a bound, and the growth of one message.
     pub fn policy(&self) -> Policy {
-        let default = Limits::default();
+        let mut policy = self.failure.added_to(self.retrieval.policy());
         let growth = self.max_growth.unwrap_or(RESTORED);
-        self.failure.added_to(Policy {
-            links: Links::Keep,
-            limits: Limits {
-                body: growth,
-                growth,
-                fetches: u32::MAX,
-                timeout: self.time.timeout.unwrap_or(default.timeout),
-                deadline: self.time.deadline.unwrap_or(default.deadline),
-                in_flight: self.max_in_flight.unwrap_or(default.in_flight),
-                ..default
-            },
-            ..self.retrieval.policy()
-        })
+        policy.links = Links::Keep;
+        policy.limits = Limits {
+            body: growth,
+            growth,
+            fetches: u32::MAX,
+            timeout: self.time.timeout.unwrap_or(policy.limits.timeout),
+            deadline: self.time.deadline.unwrap_or(policy.limits.deadline),
+            in_flight: self.max_in_flight.unwrap_or(policy.limits.in_flight),
+            ..policy.limits
+        };
+        policy
     }
 }

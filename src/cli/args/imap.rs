@@ -1,12 +1,16 @@
-//! Which server, and what of it.
+//! Which server, what of it, and how its messages are replaced.
+
+use std::env;
+use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::cli::values::{at_least_one, day};
+use crate::error::Error;
 use crate::imap::account::Choice;
 
 // Of commands that take mailboxes.
-#[derive(Args, Default, Debug)]
+#[derive(Args, Default, PartialEq, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Mail on servers (imaps: and imap:)")]
 pub struct ImapArgs {
@@ -14,7 +18,7 @@ pub struct ImapArgs {
     ///
     /// Without it: the first line of the file that EMBODY_IMAP_PASSWORD_FILE names, or a question on the terminal.
     #[arg(hide_short_help = true, long, value_name = "CMD")]
-    password_command: Option<String>,
+    pub password_command: Option<String>,
     /// Connections at a time [default: 2]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
     connections: Option<usize>,
@@ -36,10 +40,6 @@ pub struct ImapArgs {
 }
 
 impl ImapArgs {
-    pub fn password_command(&self) -> Option<&str> {
-        self.password_command.as_deref()
-    }
-
     pub fn connections(&self) -> usize {
         // More than servers take (Gmail 15, Dovecot 10).
         self.connections.unwrap_or(2).min(10)
@@ -58,12 +58,52 @@ impl ImapArgs {
 
     /// Whether any of them is given.
     pub fn is_told(&self) -> bool {
-        self.password_command.is_some()
-            || self.connections.is_some()
-            || self.since.is_some()
-            || self.before.is_some()
-            || !self.folder.is_empty()
-            || !self.not_folder.is_empty()
-            || self.allow_plaintext
+        *self != Self::default()
+    }
+}
+
+#[derive(Args, Default, PartialEq, Debug)]
+#[group(skip)]
+#[command(next_help_heading = "How accounts are changed in place (imaps:)")]
+pub struct ReplacingArgs {
+    /// Where the journal of half-made replacements is [default: $XDG_STATE_HOME/embody]
+    ///
+    /// The next run finishes, or takes back, what one that was killed left half-made. The folder is made if it is not there,
+    /// and nobody else may write to it.
+    #[arg(hide_short_help = true, long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Move the old messages to this folder [default: none; at Gmail, its trash]
+    ///
+    /// Without it they are expunged once the new ones were read back.
+    #[arg(hide_short_help = true, long, value_name = "FOLDER")]
+    pub trash: Option<String>,
+    /// Where the quota has no room for both, replace in one step (RFC 8508) [default: off]
+    ///
+    /// Then the new message can be compared only when the old one is gone.
+    #[arg(hide_short_help = true, long)]
+    pub replace: bool,
+}
+
+impl ReplacingArgs {
+    /// Whether any of them is given.
+    pub fn is_told(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// The folder of the journal.
+    pub fn state(&self) -> Result<PathBuf, Error> {
+        let absolute = |name| {
+            env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|it| it.is_absolute())
+        };
+        let state = || {
+            let home = || Some(absolute("HOME")?.join(".local/state"));
+            Some(absolute("XDG_STATE_HOME").or_else(home)?.join("embody"))
+        };
+        self.state.clone().or_else(state).ok_or_else(|| {
+            let what = "neither XDG_STATE_HOME nor HOME says where the journal goes; name a folder with --state";
+            Error::Usage(what.into())
+        })
     }
 }

@@ -1,10 +1,7 @@
-//! Commands and their options. What comments say with three slashes is help text.
+//! Commands and their options. What comments say with three slashes is help text, which a struct of options has none of: it would
+//! stand in place of its command's.
 //!
-//! This file has the program and its commands, `policy` what several of them share and the way from options to a policy,
-//! `retrieval` where content may come from, `walk` how mailboxes are walked and what is said, `imap` which servers are read,
-//! `replacing` how messages are replaced there, `detach` the options of
-//! `detach` and `restore`, `milter` those of the milter. Values are read in `cli/values.rs`. No struct is a group of
-//! clap's (`group(skip)`): groups would cost every run of `filter`.
+//! No struct is a group of clap's (`group(skip)`): groups would cost every run of `filter`.
 
 mod detach;
 #[cfg(all(unix, feature = "imap"))]
@@ -12,8 +9,6 @@ mod imap;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod policy;
-#[cfg(all(unix, feature = "imap"))]
-mod replacing;
 mod retrieval;
 #[cfg(test)]
 mod tests;
@@ -23,18 +18,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use clap::builder::Resettable;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
 #[cfg(all(unix, feature = "imap"))]
-pub(super) use self::imap::ImapArgs;
+pub(super) use self::imap::{ImapArgs, ReplacingArgs};
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
 pub(super) use self::policy::PolicyArgs;
 use self::policy::{Common, FailureArgs};
-#[cfg(all(unix, feature = "imap"))]
-pub(super) use self::replacing::ReplacingArgs;
 pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs, RecordArgs};
 use self::walk::CompressedArgs;
 pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
@@ -44,7 +36,7 @@ use super::survey::Group;
 use super::values::{expected, range, size};
 use crate::error::Error;
 use crate::mailbox::{Format, Options};
-use crate::policy::{Embed, Policy, Trackers};
+use crate::policy::{Policy, Trackers};
 
 /// Puts attachments that a mail only refers to back into the mail.
 #[derive(Parser, Debug)]
@@ -74,13 +66,7 @@ pub(super) struct Deferred<T>(pub(super) T);
 
 impl<T: Args> Args for Deferred<T> {
     fn augment_args(command: clap::Command) -> clap::Command {
-        command.defer(|command| {
-            // The texts of the command, not of the options.
-            let about = Resettable::from(command.get_about().cloned());
-            let long_about = Resettable::from(command.get_long_about().cloned());
-            let command = T::augment_args(command);
-            command.about(about).long_about(long_about)
-        })
+        command.defer(T::augment_args)
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -236,22 +222,20 @@ impl ConvertArgs {
     /// An error for a range of several sources: offsets are those of one file.
     pub(super) fn options(&self, policy: &Policy) -> Result<Options, Error> {
         let why = match self.sources.as_slice() {
-            _ if self.range.is_none() => None,
-            [source] if is_standard(source) => {
-                Some("--range is for a file; standard input cannot be read from its middle")
+            [source] if self.range.is_some() && is_standard(source) => {
+                "--range is for a file; standard input cannot be read from its middle"
             }
-            [_] => None,
-            _ => Some("--range is for one mbox; run it once for each"),
+            [_, _, ..] if self.range.is_some() => "--range is for one mbox; run it once for each",
+            _ => {
+                return Ok(Options {
+                    range: self.range.clone(),
+                    length: self.expect.map(|(length, _)| length),
+                    modified: self.expect.and_then(|(_, modified)| modified),
+                    ..self.walk.options(policy)
+                });
+            }
         };
-        match why {
-            Some(why) => Err(Error::Usage(why.into())),
-            None => Ok(Options {
-                range: self.range.clone(),
-                length: self.expect.map(|(length, _)| length),
-                modified: self.expect.and_then(|(_, modified)| modified),
-                ..self.walk.options(policy)
-            }),
-        }
+        Err(Error::Usage(why.into()))
     }
 }
 
@@ -295,23 +279,22 @@ impl EmbedArgs {
         };
         let walk = self.walk;
         if walk.walks() {
-            if self.failure.on_failure.is_some() {
-                let what = "--on-failure is for one message, which a mail system tries again";
-                return Err(Error::Usage(what.into()));
-            }
-            if self.sources.is_empty() {
-                let what = "name mboxes, Maildirs or messages";
-                return Err(Error::Usage(what.into()));
-            }
-            return Ok(Ok(ConvertArgs {
-                sources: self.sources,
-                walk,
-                probe: self.probe,
-                range: None,
-                expect: None,
-                resume: self.resume,
-                common,
-            }));
+            let what = match (self.failure.on_failure, self.sources.is_empty()) {
+                (Some(_), _) => "--on-failure is for one message, which a mail system tries again",
+                (None, true) => "name mboxes, Maildirs or messages",
+                (None, false) => {
+                    return Ok(Ok(ConvertArgs {
+                        sources: self.sources,
+                        walk,
+                        probe: self.probe,
+                        range: None,
+                        expect: None,
+                        resume: self.resume,
+                        common,
+                    }));
+                }
+            };
+            return Err(Error::Usage(what.into()));
         }
         let file = walk.one_message(&self.sources, self.resume.no_resume)?;
         Ok(Err(FilterArgs {
@@ -450,20 +433,12 @@ impl InspectArgs {
 
     /// With --probe pictures are asked for besides, and never trackers.
     pub(super) fn asking_policy(&self) -> Policy {
-        let policy = Policy {
-            tells_unfollowed: true,
-            ..self.policy.policy()
-        };
-        match self.probe {
-            false => policy,
-            true => Policy {
-                embed: Embed {
-                    remote: true,
-                    trackers: Trackers::Leave,
-                    ..policy.embed
-                },
-                ..policy
-            },
+        let mut policy = self.policy.policy();
+        policy.tells_unfollowed = true;
+        if self.probe {
+            policy.embed.remote = true;
+            policy.embed.trackers = Trackers::Leave;
         }
+        policy
     }
 }

@@ -40,13 +40,14 @@ pub struct FailureArgs {
 }
 
 impl FailureArgs {
-    pub fn added_to(&self, policy: Policy) -> Policy {
-        Policy {
-            on_failure: self.on_failure.unwrap_or_default(),
-            ..policy
-        }
+    pub fn added_to(&self, mut policy: Policy) -> Policy {
+        policy.on_failure = self.on_failure.unwrap_or_default();
+        policy
     }
 }
+
+/// The words of a command line.
+type Program = Vec<String>;
 
 const DETACHED: &str = "What was detached";
 
@@ -79,8 +80,8 @@ pub struct PolicyArgs {
     ///
     /// It is started, without a shell, for each file that a mail shows a link to and that was not retrieved. It reads one
     /// line of JSON, with url, name and provider, and writes the file; or it ends with another status than 0, and says why.
-    #[arg(hide_short_help = true, long, value_name = "CMD", conflicts_with = "offline", help_heading = "What may be retrieved", value_parser = resolver)]
-    pub resolver: Option<String>,
+    #[arg(hide_short_help = true, long, value_name = "CMD", conflicts_with = "offline", help_heading = "What may be retrieved", value_parser = words)]
+    pub resolver: Option<Program>,
     #[command(flatten)]
     content: ContentArgs,
     #[command(flatten)]
@@ -92,11 +93,7 @@ impl PolicyArgs {
         let mut policy = Policy {
             limits: self.limits.limits(),
             attachments: self.attachments.clone(),
-            resolver: self
-                .resolver
-                .as_deref()
-                .and_then(|line| words(line).ok())
-                .unwrap_or_default(),
+            resolver: self.resolver.clone().unwrap_or_default(),
             ..self.content.added_to(self.retrieval.policy())
         };
         if let Some(store) = &self.store {
@@ -205,10 +202,6 @@ struct ContentArgs {
     /// Say in each part that comes in from where and when, in a field X-Embody-Source [default: off]
     #[arg(hide_short_help = true, long)]
     provenance: bool,
-}
-
-fn resolver(line: &str) -> Result<String, Error> {
-    words(line).map(|_| line.to_owned())
 }
 
 fn follow(word: &str) -> Result<String, Error> {

@@ -206,19 +206,16 @@ pub struct ArchiveArgs {
 /// meant 10.1.2.3 alone.
 fn network(text: &str) -> Result<IpNet, String> {
     let trimmed = text.trim();
-    let network = match trimmed.parse() {
-        Ok(network) => Some(network),
-        Err(_) => trimmed.parse().ok().map(|address: IpAddr| address.into()),
-    };
-    let network: IpNet = network
-        .ok_or_else(|| format!("'{text}' is not a network such as 10.1.0.0/16 or fd00::/8"))?;
-    if network.trunc() != network {
-        return Err(format!(
-            "'{text}' has bits set beyond its prefix; the network is {}",
-            network.trunc()
-        ));
+    let network = trimmed
+        .parse::<IpNet>()
+        .or_else(|_| trimmed.parse::<IpAddr>().map(IpNet::from))
+        .map_err(|_| format!("'{text}' is not a network such as 10.1.0.0/16 or fd00::/8"))?;
+    match network.trunc() {
+        whole if whole == network => Ok(network),
+        whole => Err(format!(
+            "'{text}' has bits set beyond its prefix; the network is {whole}"
+        )),
     }
-    Ok(network)
 }
 
 /// Relative folders are made absolute against the current one. Whether it exists is seen when files are first read.

@@ -6,15 +6,13 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 #[cfg(all(unix, feature = "imap"))]
-use super::imap::ImapArgs;
-#[cfg(all(unix, feature = "imap"))]
-use super::replacing::ReplacingArgs;
+use super::imap::{ImapArgs, ReplacingArgs};
 use crate::cli::values::{at_least_one, backup_suffix, output_format, size};
 use crate::error::Error;
 use crate::mailbox::{self, ByLabel, Effect, Format};
 use crate::policy::Policy;
 
-/// What a command that takes mailboxes may be told about them.
+// Of commands that take mailboxes.
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "How mailboxes are read and written")]
@@ -111,9 +109,8 @@ pub struct CompressedArgs {
 
 impl CompressedArgs {
     pub fn added_to(&self, options: mailbox::Options) -> mailbox::Options {
-        let max_expanded = self.max_expanded.unwrap_or(options.max_expanded);
         mailbox::Options {
-            max_expanded,
+            max_expanded: self.max_expanded.unwrap_or(options.max_expanded),
             ..options
         }
     }
@@ -180,22 +177,21 @@ impl WalkArgs {
     pub fn options(&self, policy: &Policy) -> mailbox::Options {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
+        let waits = !policy.fetch.is_empty();
         self.compressed.added_to(mailbox::Options {
             format: self.format,
             output_format: self.output_format.unwrap_or_default(),
             by_label: self.by_label,
             jobs,
-            max_in_flight: if policy.fetch.is_empty() {
-                jobs
-            } else {
-                policy.limits.in_flight.max(jobs)
+            max_in_flight: match waits {
+                true => policy.limits.in_flight.max(jobs),
+                false => jobs,
             },
             backup: self.backup.clone(),
-            waits: !policy.fetch.is_empty(),
-            effect: if self.dry_run {
-                Effect::DryRun
-            } else {
-                Effect::Write
+            waits,
+            effect: match self.dry_run {
+                true => Effect::DryRun,
+                false => Effect::Write,
             },
             ..defaults
         })
