@@ -48,8 +48,7 @@ impl Cache {
         Self::open(&args.cache, &args.archive, &args.record, asking)
     }
 
-    /// Opens the folder, and makes it; with `--offline`, an empty one would be of no use. Nothing is opened or made
-    /// where nothing is asked for.
+    /// With `--offline`, an empty folder would be of no use, so none is made; nor where nothing is asked for.
     pub(super) fn open(
         args: &CacheArgs,
         archive: &ArchiveArgs,

@@ -26,7 +26,6 @@ use crate::mailbox::{Options, Stop};
 use crate::policy::Policy;
 use crate::store::{self, Purpose, Store};
 
-/// What to do with a mailbox in place of one message.
 const MAILBOXES: &str = "name --output or --in-place";
 const DRY_RUN: &str = "dry run, nothing written: ";
 

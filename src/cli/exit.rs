@@ -28,7 +28,6 @@ pub(super) enum Status {
 }
 
 impl Status {
-    /// The status of a run that is no filter's. Its error is told.
     pub(super) fn of(done: Result<Self, Error>) -> Self {
         done.unwrap_or_else(|error| Self::told(&error))
     }

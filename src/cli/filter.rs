@@ -288,14 +288,13 @@ impl<'j> Job<'j> {
     }
 }
 
-/// Whether a spooled message starts with a `From ` line. The file is read from its start afterwards.
+/// The file is read from its start afterwards.
 fn starts_like_mbox(mut file: &File) -> io::Result<bool> {
     let mut start = Vec::new();
     file.take(1 << 10).read_to_end(&mut start)?;
     file.rewind()?;
-    let blank = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    let blanks = start.iter().take_while(|byte| blank(byte)).count();
-    Ok(start
-        .get(blanks..)
-        .is_some_and(|text| text.starts_with(b"From ")))
+    let text = start
+        .iter()
+        .skip_while(|byte| matches!(byte, b'\n' | b'\r'));
+    Ok(text.take(5).eq(b"From "))
 }

@@ -1,5 +1,4 @@
-//! Reading one message, without holding a large one in memory that needs no work; and sources that
-//! can be read once only.
+//! Reading one message, without holding a large one in memory that needs no work; and sources that can be read once only.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -22,8 +21,7 @@ pub(super) fn is_folder(source: &Path) -> bool {
     !is_standard(source) && source.is_dir()
 }
 
-/// A source that can be read once only, while it comes: standard input, or a pipe or device by name. It comes
-/// decompressed. `None` for files and folders.
+/// A source that can be read once only, decompressed: standard input, or a pipe or device by name. None for files and folders.
 pub(super) fn stream(
     source: &Path,
     options: &Options,
@@ -64,7 +62,7 @@ const CHUNK: usize = 256 << 10;
 pub(super) enum Input {
     /// In memory: small, or something in it needs work.
     Message(Vec<u8>),
-    /// In memory although it is large and nothing in it needs work: this kept it from a temporary file.
+    /// In memory, because this kept it from a temporary file.
     Unspooled(Vec<u8>, String),
     /// In an unlinked temporary file: large, and nothing in it needs work.
     Untouched(File),
@@ -157,9 +155,8 @@ fn unspooled(
 
 /// Why there is no temporary file. It names the folder, which a user can change.
 fn no_spool(error: &io::Error) -> String {
-    let folder = std::env::temp_dir();
+    let (folder, cause) = (std::env::temp_dir(), error.to_string());
     // tempfile's message ends with the name of the file, which nobody knows.
-    let cause = error.to_string();
     let cause = cause.split(" at path ").next().unwrap_or_default();
     format!(
         "cannot write a temporary file in {}: {cause}",
@@ -169,15 +166,10 @@ fn no_spool(error: &io::Error) -> String {
 
 /// Bytes that are free on the disk of a file or folder, which may not be there yet.
 pub(super) fn free_beside(path: &Path) -> io::Result<u64> {
-    let folder = match path.is_dir() {
-        true => path,
-        false => folder_of(path),
-    };
-    platform::free_space(folder)
+    platform::free_space(if path.is_dir() { path } else { folder_of(path) })
 }
 
-/// Bytes in a source; one that cannot be looked at counts nothing. A compressed one counts as it lies on the disk, or
-/// nothing.
+/// Bytes in a source; one that cannot be looked at counts nothing, and what is compressed as it lies on the disk, or nothing.
 pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let in_folder = |folder: &Path| -> u64 {

@@ -1,5 +1,4 @@
-//! `embody man` and `embody completions`: what packagers install besides the program, written from the same
-//! definitions that parse the command line.
+//! `embody man` and `embody completions`, written from the definitions that parse the command line.
 
 use std::fs;
 use std::io;
@@ -46,8 +45,7 @@ pub(super) fn completions(shell: Shell) -> Status {
     printed(script.as_bytes())
 }
 
-/// The commands with the values that their options take. Only the shells need them: `filter`, which runs once per
-/// message, parses with less.
+/// The commands with the values that their options take, which only the shells need.
 fn completed() -> Command {
     let mut program = Cli::command();
     program.build();
@@ -72,15 +70,12 @@ fn pages(program: &Command, folder: &Path) -> io::Result<()> {
 
 /// One manual page. clap knows names, options and what they do; the rest is in `pages`.
 fn written_page(command: &Command) -> io::Result<Vec<u8>> {
-    let more = command
-        .get_after_long_help()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let more = command.get_after_long_help().map(ToString::to_string);
     // A page has the options that the short help leaves out.
+    let has_commands = command.has_subcommands();
     let command = command
         .clone()
         .mut_args(|argument| argument.hide_short_help(false));
-    let has_commands = command.has_subcommands();
     let page = Man::new(command)
         .source(concat!("embody ", env!("CARGO_PKG_VERSION")))
         .manual("embody manual");
@@ -94,7 +89,11 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
         page.render_subcommands_section(&mut text)?;
     }
     let mut roff = Roff::new();
-    for line in more.lines().filter(|line| !line.is_empty()) {
+    for line in more
+        .unwrap_or_default()
+        .lines()
+        .filter(|line| !line.is_empty())
+    {
         let title = line.strip_suffix(':').filter(|_| !line.starts_with(' '));
         let words = line.trim();
         match title {

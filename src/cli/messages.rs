@@ -1,7 +1,6 @@
 //! `embody inspect --messages`: messages for other programs, which need not know any form of mailbox.
 //!
-//! A JSON line says how many bytes follow, as in the output of `git cat-file --batch`, so nothing in a message can look like the
-//! next one. The exit status says whether all of them came.
+//! A JSON line says how many bytes follow, so nothing in a message can look like the next one.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};

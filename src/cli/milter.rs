@@ -142,7 +142,7 @@ fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {
     }
 }
 
-/// Without systemd nothing is told, which is no failure.
+/// That there is no systemd is no failure.
 fn notify(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }

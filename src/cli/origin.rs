@@ -1,5 +1,4 @@
-//! Which message rows are about, so that a log can be matched to mail: where it came from, its place
-//! there, its Message-ID, its date and Subject.
+//! Which message rows are about, so that a log can be matched to mail.
 
 use std::fs::Metadata;
 use std::ops::Range;
@@ -74,10 +73,9 @@ impl Origin {
         let day = self.date.as_deref().and_then(|date| date.get(..10));
         let subject = self.subject.as_deref().map(|subject| {
             let short: String = subject.chars().take(SUBJECT).collect();
-            let cut = if short.len() < subject.len() {
-                "..."
-            } else {
-                ""
+            let cut = match short.len() < subject.len() {
+                true => "...",
+                false => "",
             };
             format!("\"{}{cut}\"", harmless(&short))
         });
@@ -136,7 +134,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// `None` where there is no file to look at.
+    /// None where there is no file to look at.
     pub(super) fn of(range: &Range<u64>, source: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(source).ok()?;
         let Range { start, end } = *range;

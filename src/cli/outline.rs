@@ -1,6 +1,7 @@
 //! A message as `embody inspect` shows it: its parts, and what would become of each reference.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use super::say::{self, harmless};
 use super::wording;
@@ -8,8 +9,7 @@ use crate::link::url::masked;
 use crate::mime::{Content, PartId, Tree};
 use crate::plan::{Bases, opaque_details};
 use crate::policy::Policy;
-use crate::report::Kind as RowKind;
-use crate::report::{Outcome, Report, Row};
+use crate::report::{Kind as RowKind, Outcome, Report, Row};
 
 pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
@@ -35,16 +35,11 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
             Content::Message => "a message".to_owned(),
             Content::Multipart(_) => format!("{} parts", part.children.len()),
         };
-        text.push_str(&format!(
-            "{indent}{label}  {}  ({size})\n",
-            harmless(&part.essence)
-        ));
+        let essence = harmless(&part.essence);
+        let _ = writeln!(text, "{indent}{label}  {essence}  ({size})");
         if let Some(base) = bases.of(tree, id) {
-            text.push_str(&format!(
-                "{indent}    base {} ({})\n",
-                harmless(&masked(&base.url)),
-                base.origin
-            ));
+            let (url, origin) = (masked(&base.url), &base.origin);
+            let _ = writeln!(text, "{indent}    base {} ({origin})", harmless(&url));
         }
         let is_multipart = matches!(part.content, Content::Multipart(_) | Content::Message);
         let rows = rows.get(number.as_str()).filter(|_| !is_multipart);
@@ -53,18 +48,14 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
             if let Some(behind) = line.strip_prefix(&format!("part {number}: ")) {
                 line = behind.to_owned();
             }
-            let declared = row
-                .media_type
-                .as_ref()
-                .map_or_else(String::new, |named| format!(" of {}", harmless(named)));
-            text.push_str(&format!(
-                "{indent}    {}{declared}\n{indent}    {line}\n",
-                row.kind.as_str()
-            ));
+            let declared = row.media_type.as_ref();
+            let declared = declared.map(|named| format!(" of {}", harmless(named)));
+            let (kind, declared) = (row.kind.as_str(), declared.unwrap_or_default());
+            let _ = writeln!(text, "{indent}    {kind}{declared}\n{indent}    {line}");
         }
     }
     for detail in opaque_details(tree) {
-        text.push_str(&format!("{}\n", wording::detail(&detail)));
+        let _ = writeln!(text, "{}", wording::detail(&detail));
     }
     text.push_str(&summary(report));
     text
@@ -74,23 +65,21 @@ fn summary(report: &Report) -> String {
     if report.rows.is_empty() {
         return "nothing to do\n".to_owned();
     }
-    let count = |is_document: bool, is_left: bool| {
-        let rows = report.rows.iter().filter(|row| {
-            (row.kind == RowKind::Link) == is_document && (row.outcome == Outcome::Left) == is_left
-        });
-        rows.count()
-    };
+    let is_document = |row: &&Row| row.kind == RowKind::Link;
+    let (documents, references): (Vec<&Row>, Vec<&Row>) = report.rows.iter().partition(is_document);
     let mut text = String::new();
-    for (is_document, name, done) in [
-        (false, "references", "followed"),
-        (true, "documents", "rewritten"),
+    for (rows, name, done) in [
+        (references, "references", "followed"),
+        (documents, "documents", "rewritten"),
     ] {
-        let (would, left) = (count(is_document, false), count(is_document, true));
-        if would + left > 0 {
-            let all = would + left;
-            text.push_str(&format!(
-                "{all} {name}: {would} would be {done}, {left} left\n"
-            ));
+        let all = rows.len();
+        let left = rows
+            .iter()
+            .filter(|row| row.outcome == Outcome::Left)
+            .count();
+        if all > 0 {
+            let would = all - left;
+            let _ = writeln!(text, "{all} {name}: {would} would be {done}, {left} left");
         }
     }
     text

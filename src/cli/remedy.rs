@@ -1,7 +1,6 @@
 //! The options that would have allowed a reference that was left.
 //!
-//! Whether they would is tried out: the policy is opened option by option until it lets the reference
-//! through. Where no option does (`--deny-host` wins over `--allow-host`), none is named. What a name
+//! Whether they would is tried out. Where no option does (`--deny-host` wins over `--allow-host`), none is named. What a name
 //! resolves to and where a redirect leads cannot be tried.
 
 use std::fmt::Display;

@@ -91,10 +91,8 @@ impl ReportFile {
 
 fn is_torn(mut file: &File) -> bool {
     let mut last = [0];
-    let read = file
-        .seek(SeekFrom::End(-1))
-        .and_then(|_| file.read_exact(&mut last));
-    read.is_ok() && last != *b"\n"
+    let found = file.seek(SeekFrom::End(-1));
+    found.and_then(|_| file.read_exact(&mut last)).is_ok() && last != *b"\n"
 }
 
 /// Refuses a report that is mail as well, or holds anything else: lines are appended to it. Nothing is opened for
@@ -203,8 +201,7 @@ fn may_be_message((device, inode, name): &Identity, folder: &Path) -> bool {
     let name = name.as_deref().and_then(OsStr::to_str);
     let is_number = name.is_some_and(|it| it.parse::<u64>().is_ok());
     let is_of_maildir = folder.ends_with("cur") || folder.ends_with("new");
-    let is_there =
-        |found: Metadata| found.is_dir() && (found.dev(), found.ino()) == (*device, *inode);
+    let is_there = |it: Metadata| it.is_dir() && (it.dev(), it.ino()) == (*device, *inode);
     (is_number || is_of_maildir) && fs::metadata(folder).is_ok_and(is_there)
 }
 

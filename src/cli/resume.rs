@@ -11,7 +11,6 @@ use super::say;
 use crate::cache::{Made, RunFolder};
 use crate::error::Error;
 
-/// The folder's name is that of the output with this behind it.
 const SUFFIX: &str = ".embody-resume";
 
 /// Answers that a run keeps for the next one. Dropping it removes them once the output is whole, and tells else how to

@@ -18,8 +18,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// SIGINT, SIGTERM and SIGHUP ask the run to stop between two messages, so that no lock and no temporary file is
-    /// left.
+    /// A run stops between two messages, so that no lock and no temporary file is left.
     pub(super) fn watch() -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         let which = Arc::new(AtomicUsize::new(0));
@@ -46,20 +45,15 @@ const ASKING: &[i32] = &[SIGINT, SIGTERM, SIGHUP];
 #[cfg(not(unix))]
 const ASKING: &[i32] = &[SIGINT, SIGTERM];
 
-/// The signals that ask a run to stop. Those that our caller had us ignore stay ignored: that is how nohup and shells
-/// keep jobs in the background alive.
+/// Signals that our caller had us ignore stay ignored: that is how nohup and shells keep jobs in the background alive.
 pub(super) fn heeded() -> impl Iterator<Item = i32> {
     let ignored = ignored("/proc/self/stat");
-    ASKING
-        .iter()
-        .copied()
-        .filter(move |signal| ignored & 1 << (signal - 1) == 0)
+    let asking = ASKING.iter().copied();
+    asking.filter(move |signal| ignored & 1 << (signal - 1) == 0)
 }
 
 /// The signals that are ignored, a bit each. Where the system does not say, SIGHUP, which then does what it does without
-/// us: it ends the run, unless nohup had it ignored.
-///
-/// `/proc/self/status` names the field, but takes the system twice as long to write.
+/// us. `/proc/self/status` names the field, but takes the system twice as long to write.
 fn ignored(stat: &str) -> u64 {
     const HANGUP: u64 = 1;
     let mut text = [0; 2048];

@@ -1,8 +1,6 @@
-//! Mailboxes read as files, whole, for a collection: every octet of every file counts, whatever it is.
-//!
-//! It must not miss a mail. So nothing is passed over in silence: what is encrypted, compressed twice or cannot be read
-//! is trouble, and stops a deletion. Programs move mails while this reads: a mail that goes from a folder that is not
-//! read yet to one that was read already would be missed, so the folders are listed again until nothing new is there.
+//! Mailboxes read as files, whole, for a collection, which must not miss a mail: what is encrypted, compressed twice or cannot
+//! be read is trouble, and stops a deletion. A program may move a mail from a folder that is not read yet to one that was read
+//! already, so the folders are listed again until nothing new is there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
@@ -77,12 +75,6 @@ const INDEXES: &[(&str, &str)] = &[
     (".DS_Store", ""),
 ];
 
-fn is_index(name: &str) -> bool {
-    INDEXES
-        .iter()
-        .any(|(start, end)| name.starts_with(start) && name.ends_with(end))
-}
-
 #[derive(Default)]
 pub(super) struct Sources {
     /// Files that were read, each in the state it had: those that change are read again.
@@ -120,16 +112,15 @@ impl Sources {
             let before = read.seen.len();
             for path in found {
                 stop.check()?;
-                if let Err(why) = read.file(&path, stop, visit) {
-                    match why {
-                        Error::Interrupted => return Err(why),
-                        // It was moved: the next round finds it where it is.
-                        Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                            read.seen.insert(hash(&(round, &path)));
-                        }
-                        why => {
-                            read.trouble.insert(say::error(&why));
-                        }
+                match read.file(&path, stop, visit) {
+                    Ok(()) => {}
+                    Err(why @ Error::Interrupted) => return Err(why),
+                    // It was moved: the next round finds it where it is.
+                    Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                        read.seen.insert(hash(&(round, &path)));
+                    }
+                    Err(why) => {
+                        read.trouble.insert(say::error(&why));
                     }
                 }
             }
@@ -224,10 +215,8 @@ impl Sources {
         let most = Options::default().max_expanded;
         let packed = PackedFile::new(&file);
         let unpacked = unpacked(&packed, most, judged, &Arc::default(), stop);
-        let mut reader: Box<dyn Read> = match unpacked.map_err(&failed)? {
-            None => Box::new(io::Cursor::new(start).chain(&*file)),
-            Some(reader) => reader,
-        };
+        let plain = || Box::new(io::Cursor::new(start).chain(&*file)) as Box<dyn Read + Send>;
+        let mut reader = unpacked.map_err(&failed)?.unwrap_or_else(plain);
         let mut piece = Vec::new();
         let mut layers = Layers::default();
         let mut at = 0;
@@ -296,9 +285,10 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
         // Indexes and pictures lie beside messages, not among them.
         Err(_) if in_folder_of_mails => unknown(),
         Err(_) => {
-            let name = path.file_name().map(|name| name.to_string_lossy());
-            let is_known = is_open(start) || name.is_some_and(|name| is_index(&name));
-            unknown().filter(|_| !is_known)
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_of =
+                |(start, end): &(&str, &str)| name.starts_with(start) && name.ends_with(end);
+            unknown().filter(|_| !is_open(start) && !INDEXES.iter().any(is_of))
         }
     }
 }
@@ -331,14 +321,13 @@ pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Whether a source is a file of text: a message without any header field that mail has.
+/// A file of text is taken for a message without any header field that mail has.
 fn text(source: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(source).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));
     read.is_ok() && matches!(kind_of(&start, Format::Auto), Ok(_) | Err(NotMail::Text))
 }
 
-/// A file as it was when it was read.
 fn identity(path: &Path, metadata: &Metadata) -> u64 {
     hash(&(
         path,

@@ -26,13 +26,12 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     let options = args.compressed.added_to(Options::default());
     let mut status = Status::Success;
     for source in &args.sources {
-        let found = match is_standard(source) {
-            true => Err(Error::Usage(
-                "standard input cannot be read from its middle; name a file".into(),
-            )),
+        let what = "standard input cannot be read from its middle; name a file";
+        let finds = match is_standard(source) {
+            true => Err(Error::Usage(what.into())),
             false => find(source, Format::Auto, &Stop::default()),
         };
-        let finds = match found {
+        let finds = match finds {
             Ok(finds) => finds,
             Err(error) => {
                 status = Status::told(&error);

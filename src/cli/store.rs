@@ -94,10 +94,8 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     }
     let mut missing = 0;
     for (key, (path, at)) in &wanted {
-        if objects
-            .binary_search_by_key(key, |object| object.key)
-            .is_err()
-        {
+        let found = objects.binary_search_by_key(key, |object| object.key);
+        if found.is_err() {
             missing += 1;
             let _ = writeln!(lines, "missing {key} {} near byte {at}", shown(path));
         }
@@ -162,18 +160,14 @@ fn unread_users(
 
 fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     if args.sources.is_empty() {
-        return Err(Error::Usage(
-            "gc needs all mailboxes that may refer to the store: what none of them names is garbage".into(),
-        )
-        .into());
+        let what = "gc needs all mailboxes that may refer to the store: what none of them names is garbage";
+        return Err(Error::Usage(what.into()).into());
     }
     let begun = SystemTime::now();
     let mut stdout = output::open()?;
     let store = Folder::open_to_read(&args.folder)?;
-    let mut unused: HashMap<Key, Object> = listed(&store)?
-        .into_iter()
-        .map(|object| (object.key, object))
-        .collect();
+    let objects = listed(&store)?.into_iter();
+    let mut unused: HashMap<Key, Object> = objects.map(|object| (object.key, object)).collect();
     let all = unused.len();
     if all > 0 && !args.all_mail_is_here && store.users()?.is_none() {
         say::tell(&format!(

@@ -1,5 +1,4 @@
-//! The names of options, which the library does not know: what it says of a setting names the option here, and each
-//! reason has the option that would have allowed it.
+//! The names of options, which the library does not know: what it says of a setting names the option here.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -27,17 +26,15 @@ pub(super) fn error(error: &(dyn StdError + 'static)) -> String {
     if let Some(error) = error.downcast_ref::<Error>() {
         return detail(&error.detail());
     }
-    let held = error
-        .downcast_ref::<io::Error>()
-        .and_then(|it| it.get_ref());
+    let failed = error.downcast_ref::<io::Error>();
+    let held = failed.and_then(io::Error::get_ref);
     match held.and_then(|held| held.downcast_ref::<Damage>()) {
         Some(damage) => detail(&damage.detail()),
         None => error.to_string(),
     }
 }
 
-/// The option that each setting is given by, and a value as it may stand behind it. No other place names an option that the
-/// library speaks of; `args` declares them.
+/// The option that each setting is given by, and a value as it may stand behind it.
 fn words(setting: Setting) -> &'static str {
     match setting {
         Setting::Body => "--max-body SIZE",
@@ -84,13 +81,12 @@ fn words(setting: Setting) -> &'static str {
     }
 }
 
-/// The option of a setting alone.
 pub(super) fn option(setting: Setting) -> &'static str {
     let words = words(setting);
     words.split_once(' ').map_or(words, |(option, _)| option)
 }
 
-/// The option that would have allowed what was left for a reason, with an example value; none where no option does.
+/// The option that would have allowed what was left, with an example value.
 pub(crate) fn would_allow(reason: Reason) -> Option<&'static str> {
     reason.remedy().map(words)
 }
