@@ -22,7 +22,6 @@ mod outline;
 mod output;
 mod pages;
 mod progress;
-mod remedy;
 #[cfg(all(unix, feature = "imap"))]
 mod remote;
 mod report_file;

@@ -43,7 +43,7 @@ pub(super) fn is_remote(source: &Path) -> bool {
 pub(super) fn are_remote(sources: &[PathBuf], args: &ImapArgs) -> Result<bool, Error> {
     let count = sources.iter().filter(|source| is_remote(source)).count();
     let what = match count {
-        0 if args.is_told() => {
+        0 if *args != ImapArgs::default() => {
             "--password-command, --connections, --since, --before, --folder, --not-folder and --allow-plaintext go with imaps: or imap: sources"
         }
         count if count > 0 && count < sources.len() => {

@@ -7,8 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::args::Volume;
-use super::remedy::remedy;
-use super::wording;
+use super::wording::{self, remedy};
 use crate::policy::Policy;
 use crate::report::{Report, Row};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::forecast::Forecast;
-use super::remedy::{follow, remedy};
 use super::say::harmless;
 use super::survey::{NAMES, Named, Survey};
+use super::wording::{follow, remedy};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
 use crate::policy::{Policy, countable};

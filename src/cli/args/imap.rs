@@ -9,7 +9,6 @@ use crate::cli::values::{at_least_one, day};
 use crate::error::Error;
 use crate::imap::account::Choice;
 
-// Of commands that take mailboxes.
 #[derive(Args, Default, PartialEq, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Mail on servers (imaps: and imap:)")]
@@ -55,11 +54,6 @@ impl ImapArgs {
             ..choice
         }
     }
-
-    /// Whether any of them is given.
-    pub fn is_told(&self) -> bool {
-        *self != Self::default()
-    }
 }
 
 #[derive(Args, Default, PartialEq, Debug)]
@@ -85,12 +79,6 @@ pub struct ReplacingArgs {
 }
 
 impl ReplacingArgs {
-    /// Whether any of them is given.
-    pub fn is_told(&self) -> bool {
-        *self != Self::default()
-    }
-
-    /// The folder of the journal.
     pub fn state(&self) -> Result<PathBuf, Error> {
         let absolute = |name| {
             env::var_os(name)

@@ -10,11 +10,9 @@ use crate::error::Error;
 use crate::milter::Address;
 use crate::policy::Policy;
 
-/// The largest message that is made, unless said otherwise: Postfix takes 10,240,000 bytes, in which line ends count
-/// twice.
+/// Postfix takes 10,240,000 bytes, in which line ends count twice.
 const MOST: u64 = 9 << 20;
 
-/// Other commands have no limit.
 const MAX_MESSAGE: &str =
     "A message with everything put in; what no longer fits is left [default: 9M]";
 
@@ -54,8 +52,7 @@ pub struct MilterArgs {
 }
 
 impl MilterArgs {
-    /// A message may not become larger than mail systems take unless the option says so. An error for a resolver, and if a
-    /// mail system would not wait for the deadline.
+    /// A message may not become larger than mail systems take unless the option says so.
     pub fn policy(&self) -> Result<Policy, Error> {
         if self.common.policy.resolver.is_some() {
             let why =

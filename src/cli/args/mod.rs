@@ -138,8 +138,7 @@ pub(super) enum Command {
     },
 }
 
-// A program of its own: it runs once per message, and building the other commands' options would take as long as
-// filtering.
+// A program of its own: building the other commands' options would take as long as filtering.
 #[derive(Parser, Default, Debug)]
 #[command(
     name = "filter",
@@ -219,7 +218,6 @@ impl ConvertArgs {
         }
     }
 
-    /// An error for a range of several sources: offsets are those of one file.
     pub(super) fn options(&self, policy: &Policy) -> Result<Options, Error> {
         let why = match self.sources.as_slice() {
             [source] if self.range.is_some() && is_standard(source) => {
@@ -270,8 +268,7 @@ const EMBEDDED: &str = "Pictures of HTML from data, remote [default: data,remote
 const EMBEDDED_FROM: &str = "Retrieve by: http, https, ... as filter has it [default: http,https]";
 
 impl EmbedArgs {
-    /// The options of the command that does it: `convert` for mailboxes, else `filter`. An error if one of them has no
-    /// use for an option.
+    /// The options of the command that does it: `convert` for mailboxes, else `filter`.
     pub(super) fn preset(self) -> Result<Result<ConvertArgs, FilterArgs>, Error> {
         let common = Common {
             policy: self.common.policy.embedding(),

@@ -15,7 +15,6 @@ use crate::policy::{
     Embed, Followed, Limits, Links, OnFailure, Policy, Protected, Scheme, Trackers, TypePattern,
 };
 
-// Options of `filter`, `convert` and `milter`.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
@@ -46,7 +45,6 @@ impl FailureArgs {
     }
 }
 
-/// The words of a command line.
 type Program = Vec<String>;
 
 const DETACHED: &str = "What was detached";
@@ -120,7 +118,6 @@ impl PolicyArgs {
         self
     }
 
-    /// The store and the start of its URLs, as they were given.
     pub fn store(&self) -> Option<(String, Option<&str>)> {
         let store = self.store.as_deref()?.to_str()?.to_owned();
         Some((store, self.base_url.as_deref()))
@@ -135,7 +132,6 @@ impl PolicyArgs {
     }
 }
 
-// What becomes of content.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "What may be put in")]
@@ -209,7 +205,6 @@ fn follow(word: &str) -> Result<String, Error> {
     Ok(word.to_owned())
 }
 
-/// Refuses every value.
 fn shortcuts(which: &str) -> Result<String, String> {
     let now = match which {
         "all" => "--follow shortcuts",
@@ -252,7 +247,6 @@ impl ContentArgs {
     }
 }
 
-// Limits of one message. Those that are not given are as in `Limits::default`.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Limits")]

@@ -12,7 +12,6 @@ use crate::cli::values::{
 };
 use crate::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme};
 
-// Where content may be retrieved from.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "What may be retrieved")]
@@ -76,7 +75,6 @@ impl RetrievalArgs {
     }
 }
 
-// How servers are reached, those of mails and those that are stores.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 pub struct ServerArgs {
@@ -103,7 +101,6 @@ impl ServerArgs {
     }
 }
 
-// How long servers are waited for.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Limits")]
@@ -116,7 +113,6 @@ pub struct TimeArgs {
     pub deadline: Option<Duration>,
 }
 
-// What is kept of answers.
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "What is kept from run to run")]
@@ -144,7 +140,6 @@ pub struct CacheArgs {
     pub offline: bool,
 }
 
-// Evidence of what was retrieved.
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "What is kept from run to run")]
@@ -158,7 +153,6 @@ pub struct RecordArgs {
     pub record_max: Option<u64>,
 }
 
-/// Which archive is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ArchivePlace {
     Server(Template),
@@ -173,7 +167,6 @@ fn archive(text: &str) -> Result<ArchivePlace, String> {
     }
 }
 
-// What is asked of a web archive.
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Web archives")]
@@ -202,8 +195,7 @@ pub struct ArchiveArgs {
     pub archive_any: bool,
 }
 
-/// `10.1.0.0/16`, `fd00::/8`, `192.0.2.7`. Bits beyond the prefix are an error: the writer of 10.1.2.3/8 may have
-/// meant 10.1.2.3 alone.
+/// Bits beyond the prefix are an error: the writer of 10.1.2.3/8 may have meant 10.1.2.3 alone.
 fn network(text: &str) -> Result<IpNet, String> {
     let trimmed = text.trim();
     let network = trimmed

@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::mailbox::{self, ByLabel, Effect, Format};
 use crate::policy::Policy;
 
-// Of commands that take mailboxes.
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "How mailboxes are read and written")]
@@ -132,7 +131,7 @@ impl WalkArgs {
         self.in_place || self.output.is_some() || self.dry_run
     }
 
-    /// The file that such a command filters, if one is named. An error if any option is only for mailboxes.
+    /// The file that such a command filters, if one is named.
     pub fn one_message<'s>(
         &self,
         sources: &'s [PathBuf],
@@ -148,14 +147,13 @@ impl WalkArgs {
         Err(Error::Usage(what.into()))
     }
 
-    /// An error if an option means nothing for accounts, or only for those that are changed in place.
     #[cfg(all(unix, feature = "imap"))]
     pub fn check_replacing(&self, are_remote: bool) -> Result<(), Error> {
         let what = match are_remote && self.output.is_none() {
             true if self.format != Format::Auto || self.backup.is_some() => {
                 "--format and --backup are of files, and an account has none"
             }
-            false if self.replacing.is_told() => {
+            false if self.replacing != ReplacingArgs::default() => {
                 "--state, --trash and --replace go with imaps: sources and --in-place"
             }
             _ => return Ok(()),
@@ -198,7 +196,6 @@ impl WalkArgs {
     }
 }
 
-// Of commands that retrieve for mailboxes.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 pub struct ResumeArgs {
@@ -240,7 +237,6 @@ pub enum Volume {
 }
 
 impl SayingArgs {
-    /// Whether rows are told one by one where there are many.
     pub fn tells_rows(&self) -> bool {
         self.report.is_some() || self.verbose
     }
