@@ -1,8 +1,5 @@
 //! Charsets, as far as the bytes below 0x80 are concerned: whether each of them is the ASCII character it
-//! looks like.
-//!
-//! [`Charset::of_label`] is the one place that says so, for links and for the encoder of bodies. Labels are
-//! those of the Encoding Standard (encoding_rs), and those that mail has besides. Nothing is decoded.
+//! looks like. Labels are those of the Encoding Standard (encoding_rs), and those that mail has besides.
 
 use std::borrow::Cow;
 
@@ -31,44 +28,18 @@ pub const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u
 const MASK: u8 = 0xff;
 
 impl Charset {
-    /// The charset of a label in any case; none if it is unknown.
+    /// Of a label in any case; none if it is unknown.
     pub fn of_label(label: &[u8]) -> Option<Self> {
         if let Some(encoding) = Encoding::for_label(label) {
-            return Some(Self::of_encoding(encoding));
+            return Some(match encoding {
+                _ if [UTF_16BE, UTF_16LE, ISO_2022_JP, REPLACEMENT].contains(&encoding) => {
+                    Self::Other
+                }
+                _ if [BIG5, EUC_KR, GBK, GB18030].contains(&encoding) => Self::DoubleByte,
+                _ if encoding == SHIFT_JIS => Self::ShiftJis,
+                _ => Self::Superset,
+            });
         }
-        let lower = label.trim_ascii().to_ascii_lowercase();
-        // What mail programs write and browsers do not know.
-        const SHIFT_JIS_TOO: [&[u8]; 7] = [
-            b"cp932",
-            b"windows-932",
-            b"mskanji",
-            b"sjis-win",
-            b"shift_jisx0213",
-            b"shift_jis-2004",
-            b"x-windows-31j",
-        ];
-        const TRAILING_TOO: [&[u8]; 20] = [
-            b"cp936",
-            b"ms936",
-            b"windows-936",
-            b"x-mac-chinesesimp",
-            b"gb18030-2000",
-            b"gb18030-2005",
-            b"gb18030-2022",
-            b"cp949",
-            b"ms949",
-            b"uhc",
-            b"ks_c_5601",
-            b"x-windows-949",
-            b"x-mac-korean",
-            b"cp950",
-            b"ms950",
-            b"windows-950",
-            b"big5hkscs",
-            b"big5-eten",
-            b"big5-2003",
-            b"x-mac-chinesetrad",
-        ];
         // In johab even `<` may be a second byte.
         const OTHER: [&[u8]; 21] = [
             b"utf-16",
@@ -93,16 +64,20 @@ impl Charset {
             b"ms1361",
             b"x-johab",
         ];
-        let is_any = |names: &[&[u8]]| names.contains(&lower.as_slice());
-        let begins = |names: &[&[u8]]| names.iter().any(|name| lower.starts_with(name));
-        if is_any(&SHIFT_JIS_TOO) || lower == b"x-mac-japanese" {
-            Some(Self::ShiftJis)
-        } else if is_any(&TRAILING_TOO) {
-            Some(Self::DoubleByte)
-        } else if begins(&OTHER) || is_ebcdic(&lower) {
-            Some(Self::Other)
-        } else {
-            None
+        // What mail programs write and browsers do not know.
+        match label.trim_ascii().to_ascii_lowercase().as_slice() {
+            b"cp932" | b"windows-932" | b"mskanji" | b"sjis-win" | b"shift_jisx0213"
+            | b"shift_jis-2004" | b"x-windows-31j" | b"x-mac-japanese" => Some(Self::ShiftJis),
+            b"cp936" | b"ms936" | b"windows-936" | b"x-mac-chinesesimp" | b"gb18030-2000"
+            | b"gb18030-2005" | b"gb18030-2022" | b"cp949" | b"ms949" | b"uhc" | b"ks_c_5601"
+            | b"x-windows-949" | b"x-mac-korean" | b"cp950" | b"ms950" | b"windows-950"
+            | b"big5hkscs" | b"big5-eten" | b"big5-2003" | b"x-mac-chinesetrad" => {
+                Some(Self::DoubleByte)
+            }
+            lower => {
+                let is_other = OTHER.iter().any(|name| lower.starts_with(name));
+                (is_other || is_ebcdic(lower)).then_some(Self::Other)
+            }
         }
     }
 
@@ -112,18 +87,6 @@ impl Charset {
         match Encoding::for_label(label) {
             Some(encoding) if [UTF_16BE, UTF_16LE].contains(&encoding) => Some(Self::Superset),
             _ => Self::of_label(label),
-        }
-    }
-
-    fn of_encoding(encoding: &'static Encoding) -> Self {
-        if [UTF_16BE, UTF_16LE, ISO_2022_JP, REPLACEMENT].contains(&encoding) {
-            Self::Other
-        } else if encoding == SHIFT_JIS {
-            Self::ShiftJis
-        } else if [BIG5, EUC_KR, GBK, GB18030].contains(&encoding) {
-            Self::DoubleByte
-        } else {
-            Self::Superset
         }
     }
 
@@ -143,14 +106,11 @@ impl Charset {
         for byte in &mut masked {
             if after_lead {
                 after_lead = false;
-                if is_trail(*byte) {
+                // The ASCII bytes that end a character; digits do in GB18030. Others are read as if nothing stood before.
+                if matches!(*byte, b'0'..=b'9' | 0x40..=0x7e) {
                     *byte = MASK;
-                    continue;
                 }
-                // Not a trail byte at all: it is read as if nothing stood before it.
-                if *byte >= 0x80 {
-                    continue;
-                }
+                continue;
             }
             after_lead = match self {
                 Self::ShiftJis => matches!(*byte, 0x81..=0x9f | 0xe0..=0xfc),
@@ -159,11 +119,6 @@ impl Charset {
         }
         Cow::Owned(masked)
     }
-}
-
-/// The ASCII bytes that end a character in one of these charsets; digits do in GB18030.
-fn is_trail(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | 0x40..=0x7e)
 }
 
 /// IBM's code pages, under the names that RFC 1345 and Java give them.
@@ -184,13 +139,9 @@ pub fn without_doubtful_bytes(text: &[u8]) -> Cow<'_, [u8]> {
     if std::str::from_utf8(text).is_ok() {
         return Cow::Borrowed(text);
     }
-    let is_doubtful = |at: usize| {
-        let before = at.checked_sub(1).and_then(|before| text.get(before));
-        before.is_some_and(|&byte| byte >= 0x80)
-    };
     let mut masked = Cow::Borrowed(text);
     for at in memchr::memchr_iter(b'\\', text) {
-        if is_doubtful(at)
+        if let Some(0x80..) = at.checked_sub(1).and_then(|before| text.get(before))
             && let Some(byte) = masked.to_mut().get_mut(at)
         {
             *byte = MASK;

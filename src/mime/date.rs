@@ -1,8 +1,7 @@
 //! The time that a header field says.
 //!
 //! RFC 5322 §3.3 with its obsolete forms (§4.3), and beyond it what Python's `email.utils.parsedate_tz` reads, which the
-//! tests compare with: the dates of asctime, of RFC 850 and of old mail programs, without seconds, without a zone, or
-//! with the name of one. Where the two differ the RFC counts: comments may stand anywhere, blanks around the colons,
+//! tests compare with. Where the two differ the RFC counts: comments may stand anywhere, blanks around the colons,
 //! years of two digits are 1950 to 2049, and 1900 is added to those of three.
 //!
 //! The day of the week may be any word. A zone whose name is not known is UTC, as in Python.
@@ -27,21 +26,6 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// Zones of RFC 5322 §4.3 and those of the Atlantic, as numbers. Single letters are not among them: RFC 822 had their
-/// signs wrong.
-const ZONES: [(&str, i64); 10] = [
-    ("AST", -400),
-    ("ADT", -300),
-    ("EST", -500),
-    ("EDT", -400),
-    ("CST", -600),
-    ("CDT", -500),
-    ("MST", -700),
-    ("MDT", -600),
-    ("PST", -800),
-    ("PDT", -700),
-];
-
 /// Seconds since 1970, UTC; none if the value is no date, or one that no clock shows. The 31st of a shorter month is the
 /// first of the next one, as in Python. The value may be folded.
 pub fn seconds(value: &[u8]) -> Option<i64> {
@@ -58,26 +42,14 @@ fn usual(value: &[u8]) -> Option<i64> {
         word = words.next().filter(|_| is_day)?;
     }
     let digits = |text: Option<&str>| number::<u8>(text.filter(|text| text.len() == 2)?);
-    let month = words.next()?;
-    let is_month = |name: &&str| {
-        name.get(..3)
-            .is_some_and(|it| it.eq_ignore_ascii_case(month))
-    };
-    let month = MONTHS.iter().position(is_month)?;
+    let month = month(words.next()?)?;
     let year = words.next().filter(|year| year.len() == 4)?;
+    let year = number(year).filter(|year| *year >= 1000)?;
+    let day = number(word).filter(|_| word.len() <= 2)?;
     let time = words.next().filter(|time| time.len() == 8)?;
     let mut time = time.split(':');
-    let date = DateTime {
-        year: number(year).filter(|year| *year >= 1000)?,
-        month: u8::try_from(month + 1).ok()?,
-        day: number(word).filter(|_| word.len() <= 2)?,
-        hour: digits(time.next())?,
-        minute: digits(time.next())?,
-        second: digits(time.next()).filter(|second| *second < 60)?,
-        tz_before_gmt: false,
-        tz_hour: 0,
-        tz_minute: 0,
-    };
+    let (hour, minute) = (digits(time.next())?, digits(time.next())?);
+    let second = digits(time.next()).filter(|second| *second < 60)?;
     let zone = words.next().filter(|zone| {
         let digits = zone.strip_prefix(['+', '-']).unwrap_or_default();
         digits.len() == 4 && digits.bytes().all(|it| it.is_ascii_digit())
@@ -86,7 +58,8 @@ fn usual(value: &[u8]) -> Option<i64> {
         let inside = word.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
         inside.is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()))
     };
-    (words.all(is_comment) && date.is_valid()).then(|| Some(date.to_timestamp() - offset(zone)?))?
+    let local = timestamp(year, month, day, [hour, minute, second]);
+    Some(local.filter(|_| words.all(is_comment))? - offset(zone)?)
 }
 
 /// The time of any other date.
@@ -123,22 +96,27 @@ fn in_any_form(value: &[u8]) -> Option<i64> {
     let time = time.or_else(|| take(starts_with_digit))?;
     let zone = rest.first().copied().unwrap_or_default();
 
-    let (hour, minute, second) = clock(time)?;
+    let [hour, minute, second] = clock(time)?;
+    let day = number(day.trim_end_matches(','))?;
+    // DateTime knows no leap second.
+    let local = timestamp(full_year(year)?, month, day, [hour, minute, second.min(59)])?;
+    let leap = i64::from(second == 60);
+    (second <= 60).then_some(local + leap - offset(zone)?)
+}
+
+fn timestamp(year: u16, month: u8, day: u8, [hour, minute, second]: [u8; 3]) -> Option<i64> {
     let date = DateTime {
-        year: full_year(year)?,
+        year,
         month,
-        day: number(day.trim_end_matches(','))?,
+        day,
         hour,
         minute,
-        second: second.min(59),
+        second,
         tz_before_gmt: false,
         tz_hour: 0,
         tz_minute: 0,
     };
-    let local = date.is_valid().then(|| date.to_timestamp())?;
-    // DateTime knows no leap second.
-    let leap = i64::from(second == 60);
-    (second <= 60).then_some(local + leap - offset(zone)?)
+    date.is_valid().then(|| date.to_timestamp())
 }
 
 /// Comments nest (RFC 5322 §3.2.2); one that is never closed runs to the end.
@@ -200,10 +178,9 @@ fn starts_with_digit(word: &str) -> bool {
 }
 
 fn month(word: &str) -> Option<u8> {
-    let word = word.to_ascii_lowercase();
-    let is_month = |name: &&str| word == **name || name.get(..3) == Some(&word);
-    let at = MONTHS.iter().position(is_month)?;
-    u8::try_from(at + 1).ok()
+    let is_word = |name: &str| name.eq_ignore_ascii_case(word);
+    let is_month = |name: &&str| is_word(name) || name.get(..3).is_some_and(is_word);
+    u8::try_from(MONTHS.iter().position(is_month)? + 1).ok()
 }
 
 /// Digits, and nothing else.
@@ -222,21 +199,27 @@ fn full_year(word: &str) -> Option<u16> {
 }
 
 /// Hour, minute and second; a fraction of a second is not counted.
-fn clock(time: &str) -> Option<(u8, u8, u8)> {
+fn clock(time: &str) -> Option<[u8; 3]> {
     let separator = if time.contains(':') { ':' } else { '.' };
     let mut parts = time.splitn(3, separator);
     let (hour, minute) = (number(parts.next()?)?, number(parts.next()?)?);
     let second = parts.next().unwrap_or("0");
     let second = second.split_once('.').map_or(second, |(whole, _)| whole);
-    Some((hour, minute, number(second)?))
+    Some([hour, minute, number(second)?])
 }
 
 /// Seconds by which clocks of the zone are ahead; none if they are so by more than four digits say.
 fn offset(zone: &str) -> Option<i64> {
-    let named = ZONES
-        .iter()
-        .find(|(name, _)| zone.eq_ignore_ascii_case(name));
-    let digits = named.map_or_else(|| zone.parse().unwrap_or(0), |(_, digits)| *digits);
+    // RFC 5322 §4.3. Single letters are not among them: RFC 822 had their signs wrong.
+    let digits = match zone.to_ascii_uppercase().as_str() {
+        "ADT" => -300,
+        "AST" | "EDT" => -400,
+        "EST" | "CDT" => -500,
+        "CST" | "MDT" => -600,
+        "MST" | "PDT" => -700,
+        "PST" => -800,
+        zone => zone.parse().unwrap_or(0),
+    };
     let is_zone = (-9999..=9999).contains(&digits);
     is_zone.then_some(digits / 100 * 3600 + digits % 100 * 60)
 }

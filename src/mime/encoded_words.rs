@@ -35,7 +35,6 @@ pub fn decoded_words(text: &[u8]) -> String {
     decoded.finish()
 }
 
-/// What is undone so far.
 #[derive(Default)]
 struct Decoded<'t> {
     text: String,

@@ -1,7 +1,5 @@
-//! New entities: the fields and the body of a part that has no original, and the multipart around it.
-//!
-//! Everything here is derived from the content: no clock, no random number. A part that came in is never
-//! written anew.
+//! New entities: the fields of a part that has no original, and the boundary of the multipart around it. All is derived
+//! from the content: no clock, no random number.
 
 use std::collections::HashSet;
 
@@ -26,7 +24,7 @@ const NOT_OF_URI: &AsciiSet = &CONTROLS
 /// Columns of a folded field.
 const COLUMNS: usize = 76;
 
-/// SHA-256 in lower-case hexadecimal digits.
+/// In lower-case hexadecimal digits.
 pub fn sha256(octets: &[u8]) -> String {
     format!("{:x}", Sha256::digest(octets))
 }
@@ -39,7 +37,6 @@ pub fn push_field(header: &mut Vec<u8>, name: &str, value: &str, newline: Newlin
 }
 
 /// A URL in characters of URIs only.
-#[must_use]
 pub fn uri(url: &str) -> String {
     utf8_percent_encode(url, NOT_OF_URI).to_string()
 }

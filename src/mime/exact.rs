@@ -2,10 +2,9 @@
 //!
 //! RFC 2045 leaves writers many choices: how long a line is, which line ends, what follows the last line. A body
 //! is decoded here together with those choices, and only if writing the octets with them gives the same body,
-//! octet for octet. Everything else has no [`Wording`]: lines of different lengths, blank lines in between, blanks
-//! behind a line, text behind the padding.
+//! octet for octet.
 //!
-//! A wording may come from a stranger's mail. So the lengths in it are bounded, and what it makes of octets is
+//! A [`Wording`] may come from a stranger's mail. So the lengths in it are bounded, and what it makes of octets is
 //! known before it is made ([`Wording::length`]).
 
 use memchr::memchr;
@@ -24,20 +23,15 @@ pub const LONGEST_TAIL: usize = 1000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
     /// base64 in lines of so many columns, the last one shorter or equal; 0 is one line of any length.
-    Base64 {
-        /// Symbols of a full line.
-        line: usize,
-    },
+    Base64 { line: usize },
     /// Quoted-printable, escaped and divided as embody's own writer does it.
     QuotedPrintable,
-    /// The octets themselves.
     Identity {
         /// Whether they are written with the line ends that they have, whatever those of the mail are by now.
         keeps_line_ends: bool,
     },
 }
 
-/// How a body was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wording {
     pub manner: Manner,
@@ -76,30 +70,24 @@ impl Wording {
 
     /// How octets were written in base64 whose body had so many octets, each line end counted as one; none if no lines give
     /// that length. Lines of 76 go first, as most programs write them, then shorter ones.
-    #[must_use]
     pub fn of_base64(octets: usize, length: u64, newline: Newline) -> Option<Self> {
         let symbols = octets.div_ceil(3) * 4;
         let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;
         let shorter = (1..19).rev().map(|quarter| quarter * 4);
         let any = [0].into_iter().filter(|_| symbols > LONGEST_LINE);
-        let mut lines = [76]
-            .into_iter()
-            .chain(shorter)
-            .chain(1..=LONGEST_LINE)
-            .chain(any);
+        let lines = std::iter::once(76).chain(shorter);
+        let mut lines = lines.chain(1..=LONGEST_LINE).chain(any);
         lines.find_map(|line| {
-            let tail = ends
-                .checked_sub(breaks(symbols, line))
-                .filter(|&tail| tail <= 1)?;
+            let tail = ends.checked_sub(breaks(symbols, line));
             Some(Self {
                 manner: Manner::Base64 { line },
                 newline,
-                tail,
+                tail: tail.filter(|&tail| tail <= 1)?,
             })
         })
     }
 
-    /// The encodings that a Content-Transfer-Encoding field may name for such a body.
+    /// Whether a Content-Transfer-Encoding field may name this for such a body.
     pub fn is_of(&self, encoding: TransferEncoding) -> bool {
         match self.manner {
             Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
@@ -115,18 +103,13 @@ impl Wording {
         match self.manner {
             Manner::Base64 { line } => {
                 let symbols = octets.len().div_ceil(3).saturating_mul(4);
-                symbols
-                    .saturating_add(breaks(symbols, line).saturating_mul(newline))
-                    .saturating_add(tail)
+                let breaks = breaks(symbols, line).saturating_mul(newline);
+                symbols.saturating_add(breaks).saturating_add(tail)
             }
             // An escape has three bytes, and a soft line break stands behind 73 columns at the earliest.
             Manner::QuotedPrintable => octets.len().saturating_mul(4).saturating_add(tail),
-            Manner::Identity {
-                keeps_line_ends: true,
-            } => octets.len(),
-            Manner::Identity {
-                keeps_line_ends: false,
-            } => {
+            Manner::Identity { keeps_line_ends } if keeps_line_ends => octets.len(),
+            Manner::Identity { .. } => {
                 let count = |end: &[u8]| memchr::memmem::find_iter(octets, end).count();
                 let (lines, crlf) = (count(b"\n"), count(b"\r\n"));
                 octets.len() - lines - crlf + lines * newline
@@ -134,7 +117,6 @@ impl Wording {
         }
     }
 
-    /// The same, but that octets which stand unencoded keep the line ends that they have.
     pub(crate) fn keep_line_ends(&mut self) {
         if let Manner::Identity { keeps_line_ends } = &mut self.manner {
             *keeps_line_ends = true;
@@ -153,15 +135,12 @@ impl Wording {
                 body
             }
             Manner::QuotedPrintable => quoted_printable::encode(octets, self.newline),
-            Manner::Identity { keeps_line_ends } => {
-                return is_plain(octets).then(|| match keeps_line_ends {
-                    true => octets.to_vec(),
-                    false => with_newlines(octets.to_vec(), self.newline),
-                });
-            }
+            Manner::Identity { .. } if !is_plain(octets) => return None,
+            Manner::Identity { keeps_line_ends } if keeps_line_ends => octets.to_vec(),
+            Manner::Identity { .. } => with_newlines(octets.to_vec(), self.newline),
         };
-        for _ in 0..self.tail {
-            body.extend_from_slice(self.newline.bytes());
+        if !matches!(self.manner, Manner::Identity { .. }) {
+            body.extend(self.newline.bytes().repeat(self.tail));
         }
         Some(body)
     }
@@ -191,8 +170,10 @@ fn has_from_line(octets: &[u8]) -> bool {
     })
 }
 
-/// A body without the line ends at its end, and how many those were; none if they are too many.
-fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], usize)> {
+/// A body without the line ends at its end, what ends its first line (`newline` where none does), and how many line ends
+/// there were; none if they are too many.
+fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], Newline, usize)> {
+    let newline = memchr(b'\n', body).map_or(newline, |_| Newline::of_first_line(body));
     let mut core = body;
     let mut tail = 0;
     while let Some(front) = core.strip_suffix(newline.bytes()) {
@@ -203,42 +184,25 @@ fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], usize)> {
         tail += 1;
     }
     // `\n` ends `\r\n`, too.
-    (!core.ends_with(b"\r") && !core.ends_with(b"\n")).then_some((core, tail))
-}
-
-/// What ends the first line; `newline` where none does.
-fn newline_of(body: &[u8], newline: Newline) -> Newline {
-    match memchr(b'\n', body) {
-        None => newline,
-        Some(_) => Newline::of_first_line(body),
-    }
+    (!core.ends_with(b"\r") && !core.ends_with(b"\n")).then_some((core, newline, tail))
 }
 
 fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
-    let newline = newline_of(body, newline);
-    let (core, tail) = without_tail(body, newline)?;
+    let (core, newline, tail) = without_tail(body, newline)?;
     let ending = newline.bytes();
     let first = memchr(b'\n', core).map_or(core.len(), |at| at + 1 - ending.len());
     let line = match first {
-        _ if first == core.len() && first > LONGEST_LINE => 0,
-        0 => return None,
         1..=LONGEST_LINE => first,
+        1.. if first == core.len() => 0,
         _ => return None,
     };
     // Lines of another length show in the comparison below; only the length has to fit here.
     let mut symbols = Vec::with_capacity(core.len());
-    match line {
-        0 => symbols.extend_from_slice(core),
-        line => {
-            for whole in core.chunks(line + ending.len()) {
-                symbols.extend_from_slice(whole.get(..line).unwrap_or(whole));
-            }
-        }
+    for whole in core.chunks(first + ending.len()) {
+        symbols.extend_from_slice(whole.get(..first).unwrap_or(whole));
     }
-    let length = base64_simd::STANDARD
-        .decode_inplace(&mut symbols)
-        .ok()?
-        .len();
+    let octets = base64_simd::STANDARD.decode_inplace(&mut symbols).ok()?;
+    let length = octets.len();
     symbols.truncate(length);
     let mut rest = core;
     let is_same = push_base64(&symbols, line, newline, |piece| {
@@ -255,8 +219,7 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
 }
 
 fn read_quoted_printable(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
-    let newline = newline_of(body, newline);
-    let (core, tail) = without_tail(body, newline)?;
+    let (core, newline, tail) = without_tail(body, newline)?;
     if has_from_line(core) {
         return None;
     }

@@ -1,8 +1,5 @@
-//! Header fields as small as can be: of each, where it begins. The rest of a [`Field`] is found when it
-//! is asked for.
-//!
-//! A mail may be nothing but fields of two octets, `:` and a line feed. Three spans for each were thirty
-//! times such a mail.
+//! Header fields as small as can be: of each, where it begins. A mail may be nothing but fields of two octets, `:` and
+//! a line feed. Three spans for each were thirty times such a mail.
 
 use memchr::memchr;
 
@@ -19,7 +16,6 @@ pub struct Field {
 }
 
 impl Field {
-    /// Whether the field has this name, case-blind.
     pub fn is(&self, original: &[u8], name: &str) -> bool {
         self.name.len() == name.len()
             && self.name.of(original).eq_ignore_ascii_case(name.as_bytes())
@@ -33,9 +29,10 @@ impl Field {
 
     pub(crate) fn of(original: &[u8], whole: Span) -> Self {
         let bytes = whole.of(original);
-        let content = bytes.strip_suffix(b"\n").map_or(bytes, |content| {
-            content.strip_suffix(b"\r").unwrap_or(content)
-        });
+        let content = [&b"\r\n"[..], b"\n"]
+            .iter()
+            .find_map(|end| bytes.strip_suffix(*end));
+        let content = content.unwrap_or(bytes);
         let (start, end) = (whole.start, whole.start + content.len());
         let is_stray = matches!(bytes.first(), Some(b' ' | b'\t'));
         let colon = memchr(b':', content).filter(|_| !is_stray);
@@ -72,18 +69,14 @@ impl Fields {
         }
     }
 
-    /// Makes room for so many.
     pub(super) fn reserve(&mut self, fields: usize) {
         self.starts.reserve(fields);
     }
 
     pub fn one(field: &Field) -> Self {
-        Self {
-            origin: field.whole.start,
-            end: field.whole.end,
-            starts: vec![0],
-            has_gaps: false,
-        }
+        let mut fields = Self::none_at(field.whole.start);
+        fields.push(field.whole);
+        fields
     }
 
     /// Adds a field behind the others. One that begins more than [`Fields::LONGEST`] octets behind the
@@ -92,9 +85,6 @@ impl Fields {
         let offset = whole.start.checked_sub(self.origin);
         if let Some(Ok(offset)) = offset.map(u32::try_from) {
             self.has_gaps |= !self.is_empty() && whole.start != self.end;
-            if self.is_empty() {
-                self.end = whole.start;
-            }
             self.starts.push(offset);
             self.end = whole.end;
         }
@@ -129,8 +119,8 @@ impl Fields {
         (0..self.len()).filter_map(|index| self.at(original, index))
     }
 
-    /// The first of that name, case-blind: when a message repeats a field that must be unique, that is what most
-    /// readers go by. Only the fields' beginnings are looked at.
+    /// The first of that name: when a message repeats a field that must be unique, that is what most readers go by. Only
+    /// the fields' beginnings are looked at.
     pub fn first(&self, original: &[u8], name: &str) -> Option<Field> {
         let name = name.as_bytes();
         let is_named = |&offset: &u32| {

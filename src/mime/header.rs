@@ -2,7 +2,7 @@
 //!
 //! A field starts at a line `name:`; lines that start with a blank continue it. The section ends
 //! at an empty line, at a line that is neither, at a boundary line of an enclosing multipart, or
-//! at the end. Nothing is unfolded, decoded or copied here.
+//! at the end.
 //!
 //! Deviations from RFC 5322, because mail has them:
 //! * blanks between the name and the colon are accepted (RFC 822 had them);
@@ -29,16 +29,13 @@ pub enum SectionEnd {
     TooLarge,
 }
 
-/// Fields of a message: most have about as many.
-const USUAL: usize = 16;
-
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The `From ` line in front, if there is one, else empty.
+    /// A `From ` line in front, else empty.
     pub envelope: Span,
     /// Envelope line and fields, without the separator.
     pub span: Span,
-    /// The empty line behind the fields; empty if there is none.
+    /// The empty line behind the fields, if there is one.
     pub separator: Span,
     pub fields: Fields,
     pub end: SectionEnd,
@@ -63,6 +60,8 @@ impl Header {
         limit: usize,
         mut is_boundary: impl FnMut(&[u8]) -> bool,
     ) -> Self {
+        /// Fields of a message: most have about as many.
+        const USUAL: usize = 16;
         let start = within.start;
         let limit = limit.min(Fields::LONGEST);
         let mut header = Self::none_at(start);
@@ -150,10 +149,8 @@ fn is_field(original: &[u8], line: Line) -> bool {
     let bytes = line.content.of(original);
     let name = memchr(b':', bytes).and_then(|colon| bytes.get(..colon));
     // A name is one word. `From x@y Sat Jan  1 00:00:00` has a colon too, but no name before it.
-    name.is_some_and(|padded| {
-        let name = padded.trim_ascii_end();
-        !name.iter().any(|&byte| byte <= b' ' || byte == 0x7f)
-    })
+    let is_word = |name: &[u8]| !name.iter().any(|&byte| byte <= b' ' || byte == 0x7f);
+    name.is_some_and(|name| is_word(name.trim_ascii_end()))
 }
 
 /// A field value with its folds undone (the line ends removed, RFC 5322 §2.2.3) and outer blanks

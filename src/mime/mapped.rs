@@ -1,23 +1,17 @@
 //! A decoded body that still knows where each octet came from, so that a few octets can be changed
 //! and the rest of an encoded body keeps its bytes.
 
-mod base64_lines;
 mod changes;
-mod joined;
+mod written;
 
 use std::borrow::Cow;
 
-use self::base64_lines::Base64Lines;
 pub use self::changes::Changes;
-use self::joined::push_joined;
-use super::quoted_printable::{escape, is_plain, places};
+use self::written::{Base64Lines, push_joined};
+use super::quoted_printable::{ENCODED_COLUMNS, escape, is_plain, places, push_soft_break};
 use super::transfer::{TransferEncoding, in_alphabet};
 use crate::span::{Lines, Newline, Span};
 
-/// Columns of a quoted-printable line (RFC 2045 §6.7 rule 5), one of them for a soft line break.
-const COLUMNS: usize = 76;
-
-/// A body and its octets.
 #[derive(Clone, Debug)]
 pub struct MappedBody<'a> {
     original: &'a [u8],
@@ -121,14 +115,12 @@ impl<'a> MappedBody<'a> {
     /// What the body gains at least, but for what is [spare](Self::spare), where octets come in the place
     /// of so many others.
     pub fn least_gain(&self, lost: usize, replacement: &[u8]) -> i64 {
-        let escapes = || {
-            replacement
-                .iter()
-                .filter(|&&octet| !is_plain(octet))
-                .count()
-        };
+        let is_escaped = |octet: &&u8| !is_plain(**octet);
         let (least, most) = match self.encoding {
-            TransferEncoding::QuotedPrintable => (replacement.len() + 2 * escapes(), 3 * lost),
+            TransferEncoding::QuotedPrintable => {
+                let escapes = replacement.iter().filter(is_escaped).count();
+                (replacement.len() + 2 * escapes, 3 * lost)
+            }
             TransferEncoding::Base64 => (replacement.len() * 4 / 3, (lost * 4).div_ceil(3)),
             _ => (replacement.len(), lost),
         };
@@ -180,12 +172,12 @@ fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     let (mut octets, mut at) = (0, 0);
     for line in Lines::new(bytes, Span::new(0, bytes.len())) {
         let symbols = line.content.of(bytes);
-        let plain = symbols
+        let is_plain = symbols
             .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
+            .all(|&byte| byte != b'=' && in_alphabet(byte));
         let holds = symbols.len() / 4 * 3;
         let is_last = line.whole.end == line.content.end;
-        if is_last || !plain || symbols.len() % 4 != 0 || octets + holds > octet {
+        if is_last || !is_plain || symbols.len() % 4 != 0 || octets + holds > octet {
             break;
         }
         octets += holds;
@@ -203,25 +195,21 @@ fn write_octets(
     newline: Newline,
     written: &mut Vec<u8>,
 ) -> usize {
-    let soft_break = |written: &mut Vec<u8>| {
-        written.push(b'=');
-        written.extend_from_slice(newline.bytes());
-    };
-    for &octet in octets {
-        let escape = escape(octet);
-        let symbols = match is_plain(octet) {
-            true => std::slice::from_ref(&octet),
+    for octet in octets {
+        let escape = escape(*octet);
+        let symbols = match is_plain(*octet) {
+            true => std::slice::from_ref(octet),
             false => escape.as_slice(),
         };
-        if column > 0 && column + symbols.len() > COLUMNS - 1 {
-            soft_break(written);
+        if column > 0 && column + symbols.len() > ENCODED_COLUMNS - 1 {
+            push_soft_break(newline, written);
             column = 0;
         }
         written.extend_from_slice(symbols);
         column += symbols.len();
     }
-    if rest > 0 && column > 0 && column + rest > COLUMNS {
-        soft_break(written);
+    if rest > 0 && column > 0 && column + rest > ENCODED_COLUMNS {
+        push_soft_break(newline, written);
         column = 0;
     }
     column
@@ -233,13 +221,13 @@ fn write_octets(
 /// RFC 2045 §6.7 wants such an `=` escaped; many programs do not care. It reads as itself as long as
 /// no two digits follow, which a new value may bring.
 fn half_escape(front: &[u8], octets: &[u8]) -> usize {
-    if octets
-        .first()
-        .is_some_and(|octet| !octet.is_ascii_hexdigit())
-    {
-        return 0;
-    }
     match front {
+        _ if octets
+            .first()
+            .is_some_and(|octet| !octet.is_ascii_hexdigit()) =>
+        {
+            0
+        }
         [.., b'='] => 1,
         [.., b'=', digit] if digit.is_ascii_hexdigit() => 2,
         _ => 0,

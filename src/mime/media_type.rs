@@ -1,10 +1,9 @@
 //! Content-Type values: type, subtype, and parameters (RFC 2045 §5.1, RFC 2231), read as slices of
-//! the field and written back.
+//! the field, and written.
 //!
 //! mail-parser's own Content-Type parser is not used for the parameters: it replaces octets that
 //! are not UTF-8, ends an unquoted value at a fold, and looks every continuation up in a list of
-//! all the others, so that a hostile header costs quadratic time. Its charset decoders are used for
-//! RFC 2231, and mail-builder writes parameters that have no original.
+//! all the others, so that a hostile header costs quadratic time.
 //!
 //! Deviations from RFC 2045 and RFC 2231, because mail has them:
 //! * an unquoted value runs to the next semicolon, or to a comment with a blank in front, whatever it
@@ -22,12 +21,11 @@ use std::borrow::Cow;
 use mail_builder::headers::{Header as _, content_type::ContentType, text::Text};
 
 use super::header;
-pub use super::parameters::{Lookup, Parameter, Parameters, Quoting};
+pub use super::parameters::{Lookup, Parameter, Parameters};
 use super::parameters::{Written, skip_blanks_and_comments};
 
 use super::charset::Charset;
 
-/// A Content-Type value, borrowed from its field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediaType<'a> {
     /// `type/subtype`, lower case. A value without both reads as RFC 2045 §5.2 says: text/plain.
@@ -47,14 +45,12 @@ impl<'a> MediaType<'a> {
         let mut at = skip_blanks_and_comments(value, 0);
         let main = token(value, at);
         at = skip_blanks_and_comments(value, at + main.len());
-        let slash = value.get(at) == Some(&b'/');
-        let sub = if slash {
+        let mut sub: &[u8] = &[];
+        if value.get(at) == Some(&b'/') {
             at = skip_blanks_and_comments(value, at + 1);
-            token(value, at)
-        } else {
-            &[]
-        };
-        at += sub.len();
+            sub = token(value, at);
+            at += sub.len();
+        }
         let rest = memchr::memchr(b';', value.get(at..).unwrap_or_default())
             .and_then(|semicolon| value.get(at + semicolon..))
             .unwrap_or_default();
@@ -73,8 +69,6 @@ impl<'a> MediaType<'a> {
         }
     }
 
-    /// The same type without its parameters.
-    #[must_use]
     pub fn bare(self) -> MediaType<'static> {
         MediaType {
             essence: Cow::Owned(self.essence.into_owned()),
@@ -83,8 +77,7 @@ impl<'a> MediaType<'a> {
         }
     }
 
-    /// The same of a field in which the input ends: there may have been more of it, and a value at
-    /// its end is cut off unless a quote closes it.
+    /// The same of a field in which the input ends: there may have been more of it.
     pub fn open_ended(self) -> Self {
         Self {
             is_open: true,
@@ -98,7 +91,7 @@ impl<'a> MediaType<'a> {
     }
 
     pub fn parameters(&self) -> Parameters<'a> {
-        Parameters::of(self.rest)
+        Parameters::of(self.rest, self.is_open)
     }
 
     /// The value of one parameter with quotes, RFC 2231 sections and encodings undone, folds
@@ -114,7 +107,7 @@ impl<'a> MediaType<'a> {
         let mut parameters = self.parameters();
         while let Some((at, parameter)) = parameters.next_at() {
             if parameter.name.eq_ignore_ascii_case(name.as_bytes()) {
-                written.add(at, self.as_open_ended(parameter, &parameters), self.is_open);
+                written.add(at, parameter, self.is_open);
             }
         }
         written.found(&parameters)
@@ -140,7 +133,7 @@ impl<'a> MediaType<'a> {
         while let Some((at, parameter)) = parameters.next_at() {
             let known = place(&names, parameter.name).and_then(|known| names.get_mut(known));
             if let Some((_, written)) = known {
-                written.add(at, self.as_open_ended(parameter, &parameters), self.is_open);
+                written.add(at, parameter, self.is_open);
             }
         }
         let decoded = names.into_iter().filter_map(|(name, written)| {
@@ -151,29 +144,13 @@ impl<'a> MediaType<'a> {
         });
         decoded.collect()
     }
-
-    /// The parameter as it counts where the input ends in the field.
-    fn as_open_ended(
-        &self,
-        mut parameter: Parameter<'a>,
-        parameters: &Parameters<'a>,
-    ) -> Parameter<'a> {
-        let is_last = parameters.is_at_end();
-        if self.is_open && is_last && parameter.quoting == Quoting::Bare {
-            parameter.quoting = Quoting::Unclosed;
-        }
-        parameter
-    }
 }
 
 /// The token (RFC 2045 §5.1) at `from`; empty if there is none.
 fn token(bytes: &[u8], from: usize) -> &[u8] {
+    let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f || b"()<>@,;:\\\"/[]?=".contains(byte);
     let rest = bytes.get(from..).unwrap_or_default();
-    let length = rest
-        .iter()
-        .take_while(|&&byte| byte > b' ' && byte != 0x7f && !b"()<>@,;:\\\"/[]?=".contains(&byte))
-        .count();
-    rest.get(..length).unwrap_or_default()
+    rest.split(ends).next().unwrap_or_default()
 }
 
 /// A whole Content-Type field for a part that has no original, its parameters quoted or RFC

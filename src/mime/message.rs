@@ -13,7 +13,6 @@ impl PartId {
     pub const ROOT: Self = Self(0);
 }
 
-/// Bounds that keep hostile structure cheap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScanLimits {
     /// Parts nested deeper than this are leaves. The message itself has depth 0.
@@ -82,11 +81,10 @@ pub struct Multipart {
 /// One entity: the message, a body part, or a message in a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// What it stands in; none for the message itself.
+    /// None for the message itself.
     pub parent: Option<PartId>,
     /// Position among its siblings, from 0.
     pub ordinal: usize,
-    /// 0 for the message itself.
     pub depth: usize,
     /// Header section, separator and body.
     pub span: Span,
@@ -140,16 +138,13 @@ impl<'a> Tree<'a> {
     /// The first word of a part's Content-Disposition, in any case; empty if it has none.
     pub fn disposition(&self, id: PartId) -> &'a [u8] {
         let value = self.value(id, "Content-Disposition");
-        let word = value.unwrap_or_default().trim_ascii();
         let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b'(');
-        let end = word.iter().position(ends).unwrap_or(word.len());
-        word.get(..end).unwrap_or_default()
+        let mut words = value.unwrap_or_default().trim_ascii().split(ends);
+        words.next().unwrap_or_default()
     }
 
-    /// Whether that is this word.
     pub fn has_disposition(&self, id: PartId, word: &str) -> bool {
-        let own = self.disposition(id);
-        own.eq_ignore_ascii_case(word.as_bytes())
+        self.disposition(id).eq_ignore_ascii_case(word.as_bytes())
     }
 
     /// Whether the input ends in this field: more of it may have followed.
@@ -208,37 +203,23 @@ impl<'a> Tree<'a> {
     /// The part's number as IMAP counts (RFC 9051 §6.4.5): `1.2.1`. The message itself is `1` if it
     /// is no multipart, else empty; so is, behind its own number, a message in a message.
     pub fn number(&self, id: PartId) -> String {
-        let mut steps = Vec::new();
-        let mut at = id;
-        loop {
-            let part = self.part(at);
-            if self.is_under_multipart(at) {
-                steps.push(part.ordinal + 1);
-            } else if !matches!(part.content, Content::Multipart(_)) {
-                steps.push(1);
-            }
-            match part.parent {
-                Some(above) => at = above,
-                None => break,
-            }
-        }
-        let mut number = String::new();
-        for step in steps.into_iter().rev() {
-            if !number.is_empty() {
-                number.push('.');
-            }
-            number.push_str(&step.to_string());
-        }
-        number
+        let around = std::iter::once(id).chain(self.ancestors(id));
+        let steps = around.filter_map(|at| match self.part(at) {
+            part if self.is_under_multipart(at) => Some((part.ordinal + 1).to_string()),
+            part if matches!(part.content, Content::Multipart(_)) => None,
+            _ => Some("1".to_owned()),
+        });
+        let mut steps: Vec<String> = steps.collect();
+        steps.reverse();
+        steps.join(".")
     }
 
     /// Whether a boundary line follows the part directly, so that content put there must end its
     /// last line itself.
     pub fn abuts_boundary(&self, id: PartId) -> bool {
         let end = self.part(id).span.end;
-        self.original
-            .get(end)
-            .is_some_and(|&byte| byte != b'\n' && byte != b'\r')
+        let next = self.original.get(end);
+        next.is_some_and(|byte| !b"\r\n".contains(byte))
     }
 
     /// The boundaries of all multiparts around a part, innermost first.

@@ -1,6 +1,5 @@
-//! What a message is: header fields, media types, charsets, transfer encodings and the tree of parts, all
-//! as spans into the original. Pure and total: any bytes give a tree, and no body is copied or
-//! decoded while scanning.
+//! What a message is: header fields, media types, charsets, transfer encodings and the tree of parts. Pure and total:
+//! any bytes give a tree, and no body is copied or decoded while scanning.
 
 pub mod charset;
 pub mod date;

@@ -1,6 +1,5 @@
-//! The parameters of a Content-Type value and fields like it, as they are written (RFC 2045 §5.1, RFC 2231):
-//! slices of the field. [`MediaType`](super::MediaType) says what they mean together, and lists the
-//! deviations.
+//! The parameters of a Content-Type value and fields like it, as they are written (RFC 2045 §5.1, RFC 2231).
+//! [`media_type`](super::media_type) lists the deviations.
 //!
 //! However often a name, a section or an open parenthesis is repeated, each octet is read a fixed number
 //! of times.
@@ -23,7 +22,6 @@ pub enum Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// The value, whole or cut off.
     pub(super) fn value(self) -> Option<Cow<'a, [u8]>> {
         match self {
             Self::Whole(value) | Self::CutOff(value) => Some(value),
@@ -31,10 +29,10 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    fn of(parameter: &Parameter<'a>) -> Self {
-        match parameter.quoting {
-            Quoting::Unclosed => Self::CutOff(parameter.unquoted()),
-            Quoting::Bare | Quoting::Quoted => Self::Whole(parameter.unquoted()),
+    fn of(value: Cow<'a, [u8]>, is_cut_off: bool) -> Self {
+        match is_cut_off {
+            true => Self::CutOff(value),
+            false => Self::Whole(value),
         }
     }
 }
@@ -73,10 +71,7 @@ impl<'a> Parameter<'a> {
         while let Some(at) = memchr(b'\\', rest) {
             let (before, behind) = rest.split_at(at);
             value.extend_from_slice(before);
-            match behind.get(1) {
-                Some(&escaped) => value.push(escaped),
-                None => value.push(b'\\'),
-            }
+            value.push(behind.get(1).copied().unwrap_or(b'\\'));
             rest = behind.get(2..).unwrap_or_default();
         }
         value.extend_from_slice(rest);
@@ -88,6 +83,8 @@ impl<'a> Parameter<'a> {
 #[derive(Clone, Debug)]
 pub struct Parameters<'a> {
     bytes: &'a [u8],
+    /// Whether more may have followed: a value at the end is cut off unless a quote closes it.
+    pub(super) is_open: bool,
     at: usize,
     /// Where a comment begins that is never closed: what follows is read as if there were none, instead
     /// of looking for the end of each.
@@ -104,16 +101,13 @@ impl<'a> Iterator for Parameters<'a> {
 
 impl<'a> Parameters<'a> {
     /// The parameters in the bytes behind a type, from its first semicolon on.
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn of(bytes: &'a [u8], is_open: bool) -> Self {
         Self {
             bytes,
+            is_open,
             at: 0,
             unclosed: None,
         }
-    }
-
-    pub(super) fn is_at_end(&self) -> bool {
-        self.at >= self.bytes.len()
     }
 
     /// The next parameter, and where it can be read again from.
@@ -134,7 +128,12 @@ impl<'a> Parameters<'a> {
                 self.at = behind;
                 continue;
             }
-            let (raw, quoting) = self.value(behind + 1);
+            let (raw, quoting) = match self.value(behind + 1) {
+                (raw, Quoting::Bare) if self.is_open && self.at >= self.bytes.len() => {
+                    (raw, Quoting::Unclosed)
+                }
+                value => value,
+            };
             let (name, section, is_encoded) = split_name(name);
             let parameter = Parameter {
                 name,
@@ -178,19 +177,17 @@ impl<'a> Parameters<'a> {
 
     /// Joins RFC 2231 sections, given by number and place; the error is the number of the missing one.
     fn joined(&self, sections: &[(u32, u32)]) -> Result<Vec<u8>, u32> {
-        let numbers = (0u32..).zip(sections);
-        for (expected, &(section, _)) in numbers {
-            if section != expected {
-                return Err(expected);
-            }
+        let mut numbers = (0u32..).zip(sections);
+        if let Some((missing, _)) = numbers.find(|(expected, (section, _))| section != expected) {
+            return Err(missing);
         }
         let mut joined = Vec::new();
         let mut charset = Vec::new();
         for &(section, at) in sections {
             let mut again = Parameters {
-                bytes: self.bytes,
+                is_open: false,
                 at: at as usize,
-                unclosed: self.unclosed,
+                ..*self
             };
             let Some(parameter) = again.next() else {
                 continue;
@@ -305,23 +302,20 @@ impl<'a> Parameters<'a> {
 /// `name*2*` → name, section 2, percent-encoded. An asterisk form that RFC 2231 does not know is
 /// part of the name.
 fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
-    let encoded = written.strip_suffix(b"*");
-    let stem = encoded.unwrap_or(written);
+    let stem = written.strip_suffix(b"*").unwrap_or(written);
+    let is_encoded = stem.len() < written.len();
     let Some(star) = memrchr(b'*', stem) else {
-        return (stem, None, encoded.is_some());
+        return (stem, None, is_encoded);
     };
-    let section = stem
-        .get(star + 1..)
-        .and_then(|digits| std::str::from_utf8(digits).ok())
-        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|digits| digits.parse().ok());
-    match section {
-        Some(section) => (
-            stem.get(..star).unwrap_or_default(),
-            Some(section),
-            encoded.is_some(),
-        ),
-        None => (written, None, false),
+    let (name, digits) = stem.split_at(star);
+    let digits = digits.get(1..).unwrap_or_default();
+    let is_number = digits.iter().all(u8::is_ascii_digit);
+    match str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+    {
+        Some(section) if is_number => (name, Some(section), is_encoded),
+        _ => (written, None, false),
     }
 }
 
@@ -331,7 +325,7 @@ fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
 pub(super) struct Written<'a> {
     plain: Option<Parameter<'a>>,
     sections: Vec<(u32, u32)>,
-    cut_off: bool,
+    is_cut_off: bool,
 }
 
 impl<'a> Written<'a> {
@@ -341,7 +335,7 @@ impl<'a> Written<'a> {
             return;
         }
         // Behind what is there, another section may have stood.
-        self.cut_off |=
+        self.is_cut_off |=
             parameter.quoting == Quoting::Unclosed || (is_open && parameter.section.is_some());
         // `name*=` without a number is a value in one section.
         let section = parameter.section.unwrap_or(0);
@@ -349,24 +343,26 @@ impl<'a> Written<'a> {
             (Some(&(last, _)), _) if last == section => {}
             (_, Ok(at)) => self.sections.push((section, at)),
             // A field of 4 GiB is not read to its end.
-            (_, Err(_)) => self.cut_off = true,
+            (_, Err(_)) => self.is_cut_off = true,
         }
     }
 
     /// The value, read once more from where `parameters` found it.
     pub(super) fn found(mut self, parameters: &Parameters<'a>) -> Lookup<'a> {
-        let plain = self.plain.as_ref();
+        let plain = self.plain.map(|plain| {
+            let is_cut_off = plain.quoting == Quoting::Unclosed;
+            Lookup::of(plain.unquoted(), is_cut_off)
+        });
         if self.sections.is_empty() {
-            return plain.map_or(Lookup::None, Lookup::of);
+            return plain.unwrap_or(Lookup::None);
         }
         // Of two sections with one number the first counts.
         self.sections.sort_unstable();
         self.sections.dedup_by_key(|(section, _)| *section);
         match parameters.joined(&self.sections) {
-            Ok(value) if self.cut_off => Lookup::CutOff(Cow::Owned(value)),
-            Ok(value) => Lookup::Whole(Cow::Owned(value)),
+            Ok(value) => Lookup::of(Cow::Owned(value), self.is_cut_off),
             // The plain form is there for readers that do not know RFC 2231.
-            Err(missing) => plain.map_or(Lookup::SectionMissing(missing), Lookup::of),
+            Err(missing) => plain.unwrap_or(Lookup::SectionMissing(missing)),
         }
     }
 }

@@ -29,28 +29,13 @@ impl FileType {
     }
 }
 
-/// The brands of ISO base media files (ISO 14496-12 §4.3) that are pictures.
-const PICTURE_BRANDS: [(&[u8], &str, &str); 8] = [
-    (b"avif", "image/avif", "avif"),
-    (b"avis", "image/avif", "avif"),
-    (b"heic", "image/heic", "heic"),
-    (b"heix", "image/heic", "heic"),
-    (b"heim", "image/heic", "heic"),
-    (b"heis", "image/heic", "heic"),
-    (b"hevc", "image/heic", "heic"),
-    (b"hevx", "image/heic", "heic"),
-];
-
-/// Those that are sound or video. Other ISO base media files (3GP, a bare `mp42`) are video, too.
-const SOUND_BRANDS: [&[u8]; 3] = [b"M4A ", b"M4B ", b"F4A "];
-
 /// How many octets of a file name its brands; a file with more brands is none we know.
 const BRANDS_LIMIT: usize = 256;
 
 /// The picture that these octets are.
 pub fn sniff(octets: &[u8]) -> Option<FileType> {
     let kind = match imagesize::image_type(octets) {
-        Ok(ImageType::Gif) if starts_with_one(octets, &[b"GIF87a", b"GIF89a"]) => {
+        Ok(ImageType::Gif) if matches!(octets.get(..6), Some(b"GIF87a" | b"GIF89a")) => {
             FileType::new("image/gif", "gif")
         }
         Ok(ImageType::Png) if octets.starts_with(b"\x89PNG\r\n\x1a\n") => {
@@ -59,32 +44,26 @@ pub fn sniff(octets: &[u8]) -> Option<FileType> {
         Ok(ImageType::Jpeg) => FileType::new("image/jpeg", "jpg"),
         Ok(ImageType::Webp) => FileType::new("image/webp", "webp"),
         Ok(ImageType::Tiff) => FileType::new("image/tiff", "tif"),
-        Ok(ImageType::Heif(_)) => {
-            let found = |brand| PICTURE_BRANDS.iter().find(|known| known.0 == brand);
-            let &(_, essence, extension) = brands(octets)?.find_map(found)?;
-            FileType::new(essence, extension)
-        }
+        Ok(ImageType::Heif(_)) => brands(octets)?.find_map(of_brand)?,
         Ok(ImageType::Bmp) => return bitmap(octets),
         Ok(ImageType::Ico) if is_icon(octets) => FileType::new("image/vnd.microsoft.icon", "ico"),
         _ => return svg(octets),
     };
-    let size = imagesize::blob_size(octets).ok().and_then(|size| {
-        let width = u32::try_from(size.width).ok()?;
-        let height = u32::try_from(size.height).ok()?;
-        sides(width, height)
-    });
+    let size = imagesize::blob_size(octets).ok();
+    let size =
+        size.and_then(|size| sides(size.width.try_into().ok()?, size.height.try_into().ok()?));
     Some(FileType { size, ..kind })
 }
 
 /// The sound or video that these octets are: mp4, webm, ogg, mp3, wav.
 pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
     if let Some(mut brands) = brands(octets) {
-        let is_picture = |brand| PICTURE_BRANDS.iter().any(|known| known.0 == brand);
         return match brands.next()? {
             b"qt  " => Some(FileType::new("video/quicktime", "mov")),
-            brand if SOUND_BRANDS.contains(&brand) => Some(FileType::new("audio/mp4", "m4a")),
+            b"M4A " | b"M4B " | b"F4A " => Some(FileType::new("audio/mp4", "m4a")),
             b"mif1" | b"msf1" => None,
-            brand if is_picture(brand) => None,
+            brand if of_brand(brand).is_some() => None,
+            // Others (3GP, a bare `mp42`) are video, too.
             _ => Some(FileType::new("video/mp4", "mp4")),
         };
     }
@@ -97,10 +76,9 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
         [b'O', b'g', b'g', b'S', 0, page @ ..] => {
             // Behind a page header with one segment (RFC 3533 §6) the codec names itself.
             let codec = page.get(23..).unwrap_or_default();
-            Some(if codec.starts_with(b"\x80theora") {
-                FileType::new("video/ogg", "ogv")
-            } else {
-                FileType::new("audio/ogg", "ogg")
+            Some(match codec.starts_with(b"\x80theora") {
+                true => FileType::new("video/ogg", "ogv"),
+                false => FileType::new("audio/ogg", "ogg"),
             })
         }
         riff if riff.starts_with(b"RIFF") && riff.get(8..12) == Some(b"WAVE") => {
@@ -136,14 +114,21 @@ pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     }
 }
 
-fn starts_with_one(octets: &[u8], magic: &[&[u8]]) -> bool {
-    magic.iter().any(|magic| octets.starts_with(magic))
-}
-
 /// Nothing shows a picture without a width: the field means something else then (a GIF may leave it to its
 /// frames).
 fn sides(width: u32, height: u32) -> Option<(u32, u32)> {
     (width > 0 && height > 0).then_some((width, height))
+}
+
+/// The picture that a brand of ISO base media files (ISO 14496-12 §4.3) means.
+fn of_brand(brand: &[u8]) -> Option<FileType> {
+    match brand {
+        b"avif" | b"avis" => Some(FileType::new("image/avif", "avif")),
+        b"heic" | b"heix" | b"heim" | b"heis" | b"hevc" | b"hevx" => {
+            Some(FileType::new("image/heic", "heic"))
+        }
+        _ => None,
+    }
 }
 
 /// The brands of an ISO base media file, the major one first.
@@ -197,10 +182,7 @@ fn svg(octets: &[u8]) -> Option<FileType> {
             break rest.strip_prefix(b"<svg")?;
         };
     };
-    if !matches!(
-        attributes.first()?,
-        b' ' | b'\t' | b'\r' | b'\n' | b'/' | b'>'
-    ) {
+    if !b" \t\r\n/>".contains(attributes.first()?) {
         return None;
     }
     let side = |name| plain_number(attribute(attributes, name)?);
@@ -253,9 +235,7 @@ fn attribute<'a>(tag: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
 fn plain_number(value: &[u8]) -> Option<u32> {
     let value = value.trim_ascii();
     let number = value.strip_suffix(b"px").unwrap_or(value);
-    let is_number = number
-        .iter()
-        .all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let is_number = number.iter().all(|byte| b"0123456789.".contains(byte));
     let number: f64 = std::str::from_utf8(number).ok()?.parse().ok()?;
     let fits = is_number && number <= f64::from(u32::MAX);
     fits.then_some(number.ceil() as u32)

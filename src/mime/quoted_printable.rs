@@ -1,4 +1,4 @@
-//! quoted-printable (RFC 2045 §6.7): the one place that knows its rules, read and written.
+//! quoted-printable (RFC 2045 §6.7).
 //!
 //! Reading takes what is broken as most programs do: an `=` that begins no escape stands for itself, and
 //! digits may be in lower case. Blanks before a line end were added on the way and go (rule 3).
@@ -210,7 +210,7 @@ fn push_octet(rest: &[u8], column: usize, encoded: &mut Vec<u8>) -> usize {
     width
 }
 
-fn push_soft_break(newline: Newline, encoded: &mut Vec<u8>) {
+pub(super) fn push_soft_break(newline: Newline, encoded: &mut Vec<u8>) {
     encoded.push(b'=');
     encoded.extend_from_slice(newline.bytes());
 }

@@ -1,4 +1,4 @@
-//! Content-Transfer-Encoding: reading it, undoing it, choosing one, writing it (RFC 2045 §6).
+//! Content-Transfer-Encoding: undoing it, choosing one, writing it (RFC 2045 §6).
 
 use std::borrow::Cow;
 
@@ -30,20 +30,16 @@ impl TransferEncoding {
         let Some(value) = value else {
             return Self::SevenBit;
         };
-        let word = without_comments(value)
-            .split(|&byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';'))
-            .next()
-            .unwrap_or_default();
-        [
-            Self::SevenBit,
-            Self::EightBit,
-            Self::Binary,
-            Self::QuotedPrintable,
-            Self::Base64,
-        ]
-        .into_iter()
-        .find(|encoding| word.eq_ignore_ascii_case(encoding.as_str().as_bytes()))
-        .unwrap_or(Self::Unknown)
+        let ends = |&byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';');
+        let word = without_comments(value).split(ends).next();
+        match word.unwrap_or_default().to_ascii_lowercase().as_slice() {
+            b"7bit" => Self::SevenBit,
+            b"8bit" => Self::EightBit,
+            b"binary" => Self::Binary,
+            b"quoted-printable" => Self::QuotedPrintable,
+            b"base64" => Self::Base64,
+            _ => Self::Unknown,
+        }
     }
 
     pub fn as_str(self) -> &'static str {
@@ -80,13 +76,10 @@ impl TransferEncoding {
 fn decode_base64(body: &[u8]) -> Option<Vec<u8>> {
     let mut stripped = Vec::with_capacity(body.len());
     append_letters(body, &mut stripped);
-    base64_simd::forgiving_decode_inplace(&mut stripped)
-        .map(|octets| octets.len())
-        .ok()
-        .map(|length| {
-            stripped.truncate(length);
-            stripped
-        })
+    let octets = base64_simd::forgiving_decode_inplace(&mut stripped).ok()?;
+    let length = octets.len();
+    stripped.truncate(length);
+    Some(stripped)
 }
 
 /// Appends what means something in a base64 body.
@@ -111,9 +104,8 @@ pub(super) fn in_alphabet(byte: u8) -> bool {
 /// A body ready to be put into a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Encoded {
-    /// What its Content-Transfer-Encoding field says.
     pub encoding: TransferEncoding,
-    /// The body, with the message's line ends, without a line end behind it.
+    /// With the message's line ends, without a line end behind it.
     pub body: Vec<u8>,
 }
 
@@ -123,23 +115,19 @@ pub struct Encoded {
 /// `boundaries` of the multiparts around; else quoted-printable or base64, whichever is shorter.
 /// Line ends become `newline` under 7bit and quoted-printable; base64 keeps the octets.
 pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
-    if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
-        return Encoded {
-            encoding: TransferEncoding::SevenBit,
-            body: with_newlines(text, newline),
-        };
-    }
-    let printable = quoted_printable::encode(&text, newline);
-    // A line end counts as one octet: the twins of a message in LF and CRLF shall choose alike.
-    let line_ends = memchr_iter(b'\n', &printable).count();
-    let printable_length = printable.len() - line_ends * (newline.bytes().len() - 1);
-    if printable_length <= base64_length(text.len()) {
-        return Encoded {
-            encoding: TransferEncoding::QuotedPrintable,
-            body: printable,
-        };
-    }
-    encode_base64(&text, newline)
+    let (encoding, body) = if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
+        (TransferEncoding::SevenBit, with_newlines(text, newline))
+    } else {
+        let printable = quoted_printable::encode(&text, newline);
+        // A line end counts as one octet: the twins of a message in LF and CRLF shall choose alike.
+        let line_ends = memchr_iter(b'\n', &printable).count();
+        let length = printable.len() - line_ends * (newline.bytes().len() - 1);
+        if length > base64_length(text.len()) {
+            return encode_base64(&text, newline);
+        }
+        (TransferEncoding::QuotedPrintable, printable)
+    };
+    Encoded { encoding, body }
 }
 
 /// The octets of a base64 body with this many octets in it, its line ends counted as one each.
@@ -147,7 +135,7 @@ pub fn base64_length(octets: usize) -> usize {
     octets.div_ceil(3) * 4 + octets.div_ceil(ENCODED_COLUMNS / 4 * 3).saturating_sub(1)
 }
 
-/// Encodes octets exactly, in 76-column base64 lines.
+/// In lines of 76 columns.
 pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
     let mut body = Vec::with_capacity(base64_length_with(octets.len(), newline));
     append_base64(octets, newline, &mut body);
@@ -244,8 +232,6 @@ pub fn encode_like(
     })
 }
 
-/// Text as quoted-printable, divided between words.
-#[must_use]
 pub fn encode_by_words(text: &[u8], newline: Newline) -> Encoded {
     Encoded {
         encoding: TransferEncoding::QuotedPrintable,
@@ -277,7 +263,6 @@ fn is_seven_bit(text: &[u8]) -> bool {
 }
 
 /// Whether text may go as 8bit (RFC 2045 §2.8).
-#[must_use]
 pub fn is_eight_bit(text: &[u8]) -> bool {
     memchr(0, text).is_none()
         && Lines::new(text, Span::new(0, text.len())).all(|line| {
@@ -294,28 +279,17 @@ pub fn has_long_line(text: &[u8]) -> bool {
 pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
     !boundaries.is_empty()
         && Lines::new(text, Span::new(0, text.len())).any(|line| {
-            line.content
-                .of(text)
-                .strip_prefix(b"--")
-                .is_some_and(|rest| boundaries.iter().any(|boundary| rest.starts_with(boundary)))
+            let behind = line.content.of(text).strip_prefix(b"--");
+            let starts = |rest: &[u8]| boundaries.iter().any(|known| rest.starts_with(known));
+            behind.is_some_and(starts)
         })
 }
 
 /// Text in its canonical form: every line end CRLF (RFC 1864 §2 hashes that form).
 pub fn canonical_text(text: &[u8]) -> Cow<'_, [u8]> {
-    let mut rest = text;
-    let mut bare = false;
-    while let Some(at) = memchr(b'\n', rest) {
-        if at == 0 || rest.get(at - 1) != Some(&b'\r') {
-            bare = true;
-            break;
-        }
-        rest = rest.get(at + 1..).unwrap_or_default();
-    }
-    if bare {
-        Cow::Owned(with_newlines(text.to_vec(), Newline::CrLf))
-    } else {
-        Cow::Borrowed(text)
+    match Newline::CrLf.is_throughout(text) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(with_newlines(text.to_vec(), Newline::CrLf)),
     }
 }
 
