@@ -17,7 +17,6 @@ pub const THIS_MESSAGE: &str = "thismessage:/";
 /// message is held once for each of its parts.
 pub const VALUE_LIMIT: usize = 8_192;
 
-/// An absolute URL that relative references are resolved against.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Base {
     /// The URL; it has a scheme and a hierarchy.
@@ -34,7 +33,6 @@ impl Base {
         }
     }
 
-    /// The base of what was retrieved from `url`, after redirects.
     pub fn of_retrieval(url: &str) -> Option<Self> {
         Self::usable(url.to_owned(), "the URL it was retrieved from".into())
     }

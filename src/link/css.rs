@@ -17,7 +17,6 @@ use super::srcset::is_blank;
 use super::value::{Grammar, ImageSet, LinkValue, Markup, Role};
 use crate::span::Span;
 
-/// The URLs of a style sheet, in order.
 pub fn locate(css: &[u8]) -> Links {
     let mut links = Links::default();
     scan(css, Markup::StyleSheet, |link| links.push(link));
@@ -57,13 +56,11 @@ fn may_hold_links(css: &[u8]) -> bool {
         || memchr(b'\\', css).is_some()
 }
 
-/// What a string at this place means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     Nothing,
     /// The argument of `url(` or `src(`.
     Argument(&'static str),
-    /// What follows `@import`.
     Import,
 }
 

@@ -60,7 +60,6 @@ pub struct DataUrl<'a> {
     pub declared: Cow<'a, str>,
     /// `;base64`: the data is base64 symbols, which may themselves be percent-escaped; else it is percent-escaped octets.
     pub is_base64: bool,
-    /// Everything behind the comma, white space and fragment included.
     body: &'a [u8],
 }
 
@@ -99,7 +98,6 @@ impl<'a> DataUrl<'a> {
         MediaTypeText::of_data_url(&self.declared)
     }
 
-    /// An upper bound of the decoded size in octets, without looking at the data.
     pub fn decoded_len_estimate(&self) -> u64 {
         let length = self.body.len() as u64;
         match self.is_base64 {

@@ -30,7 +30,6 @@ pub(super) enum Within {
     Text,
 }
 
-/// The text of a raw attribute value, or of an element.
 pub(super) fn text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     decode(raw, within, push_character)
 }
@@ -75,7 +74,6 @@ fn decode(raw: &[u8], within: Within, write: fn(char, &mut Vec<u8>)) -> Cow<'_, 
 /// The characters that a reference stands for: no name of the standard has more than two.
 type Meaning = (char, Option<char>);
 
-/// A character reference, or other bytes that are not literal.
 struct Reference {
     span: Span,
     meaning: Meaning,
@@ -291,7 +289,6 @@ fn characters_of(name: &[u8]) -> Option<Meaning> {
 /// each time the filter starts, whether a reference is met or not.
 const ENTITIES: &[u8] = include_bytes!("entities.txt");
 
-/// What a named reference, written with its `&`, stands for.
 fn named(written: &[u8]) -> Option<&'static [u8]> {
     let name = written.strip_prefix(b"&")?;
     if name == b"NewLine;" {

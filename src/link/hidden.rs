@@ -122,7 +122,6 @@ fn behind_comment(text: &[u8], at: usize) -> usize {
     memmem::find(content, b"*/").map_or(text.len(), |length| at + 2 + length + 2)
 }
 
-/// A declaration with its comments as blanks.
 fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
     if memmem::find(text, b"/*").is_none() {
         return Cow::Borrowed(text);

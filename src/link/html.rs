@@ -42,10 +42,8 @@ pub use super::names::Syntax;
 pub struct HtmlLinks {
     /// In document order; their spans are disjoint.
     pub links: Links,
-    /// The `href` of the first `<base>` that has one. Its value may be empty, relative, or of a
-    /// scheme that can be no base.
+    /// Of the first `<base>` that has one. Its value may be empty, relative, or of a scheme that can be no base.
     pub base_href: Option<LinkValue>,
-    /// The label of the first charset that a `<meta>` names.
     pub charset: Option<Vec<u8>>,
     /// Whether an attribute looks as quoted-printable does: `src=3D"x"`.
     pub looks_encoded: bool,
@@ -56,7 +54,6 @@ pub fn locate(document: &[u8]) -> HtmlLinks {
     locate_in(document, Syntax::Html)
 }
 
-/// The links of a document in an ASCII-compatible charset.
 pub fn locate_in(document: &[u8], syntax: Syntax) -> HtmlLinks {
     let mut locator = Locator {
         document,
@@ -137,9 +134,7 @@ struct Locator<'a> {
     document: &'a [u8],
     syntax: Syntax,
     found: HtmlLinks,
-    /// Whether the next link is the first of its tag.
     opens_tag: bool,
-    /// Whether the tag declares its picture to be hidden or tiny.
     hidden: bool,
 }
 
@@ -284,7 +279,6 @@ fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMu
     });
 }
 
-/// Which links an attribute's value holds; none if it holds none.
 fn link_kind(
     document: &[u8],
     element: Element,

@@ -16,7 +16,6 @@ pub struct Links {
 }
 
 impl Links {
-    /// Adds a link. One that does not follow the last one costs a few octets more.
     pub fn push(&mut self, link: LinkValue) {
         // First what differs most often: this is asked several times for each link.
         let is_alike = |known: &LinkValue| {

@@ -22,7 +22,6 @@ pub enum Token<'d> {
 
 #[derive(Clone, Copy, Debug)]
 pub struct StartTag<'d> {
-    /// As it is written.
     pub name: &'d [u8],
     attributes: &'d [u8],
 }
@@ -51,7 +50,6 @@ impl<'d> StartTag<'d> {
     }
 }
 
-/// A value behind its `=`, and what stands behind it.
 fn split_value(rest: &[u8]) -> (&[u8], &[u8]) {
     let rest = rest.trim_ascii_start();
     let (value, behind) = match rest.split_first() {
@@ -101,7 +99,6 @@ pub fn tokens<'d>(document: &'d [u8], mut see: impl FnMut(Token<'d>)) {
     between(document.get(at..).unwrap_or_default(), &mut see);
 }
 
-/// What stands between two start tags.
 fn between<'d>(mut rest: &'d [u8], see: &mut impl FnMut(Token<'d>)) {
     while let Some(start) = memchr(b'<', rest) {
         let (text, behind) = rest.split_at(start);

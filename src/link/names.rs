@@ -1,7 +1,6 @@
 //! The names of HTML that matter: elements, attributes that hold links, and attributes that say what a link
 //! is for. Names are matched case-blind.
 
-/// Which of its two syntaxes an HTML document is written in.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Syntax {
     #[default]
@@ -11,7 +10,6 @@ pub enum Syntax {
     Xhtml,
 }
 
-/// The elements whose name matters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Element {
     Area,
@@ -46,18 +44,15 @@ pub(super) enum Raw {
     /// `<iframe>`: told apart from the others because it is a frame as well.
     Iframe,
     Text(&'static [u8]),
-    /// `<plaintext>`: nothing ends it.
     Plain,
 }
 
 macro_rules! names {
     ($($variant:ident $text:literal)+) => {
-        /// The attributes that matter.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(super) enum Name { $(#[doc = $text] $variant),+ }
 
         impl Name {
-            /// The name in lower case.
             pub(super) fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
@@ -86,13 +81,11 @@ names! {
 /// That of `annotation-xml`, the longest name that matters.
 pub(super) const LONGEST_NAME: usize = 14;
 
-/// The attribute of a name in any case.
 pub(super) fn attribute_name(name: &[u8]) -> Option<Name> {
     let mut buffer = [0; LONGEST_NAME];
     Name::of(lower_case(name, &mut buffer)?)
 }
 
-/// The element of a name in lower case.
 pub(super) fn element(name: &[u8]) -> Element {
     match name {
         b"a" => Element::Anchor,

@@ -6,12 +6,10 @@
 
 use super::names::Syntax;
 
-/// What is open around a place of a document.
 pub(super) struct Scopes {
     syntax: Syntax,
     /// Regions that are parsed as HTML, the outermost first.
     regions: Vec<Region>,
-    /// How many of them are templates.
     templates: usize,
 }
 
@@ -43,7 +41,6 @@ impl Scopes {
         self.regions.len() == 1 && !self.is_foreign()
     }
 
-    /// Whether a `<base>` here does not count for the document.
     pub(super) fn hides_base(&self) -> bool {
         self.templates > 0 || self.is_foreign()
     }
@@ -95,7 +92,6 @@ impl Scopes {
         });
     }
 
-    /// An end tag; `name` is in lower case.
     pub(super) fn close(&mut self, name: &[u8]) {
         let is_nested = self.regions.len() > 1;
         let Some(region) = self.regions.last_mut() else {

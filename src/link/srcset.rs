@@ -4,7 +4,6 @@
 
 use std::ops::Range;
 
-/// White space of the HTML standard.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0C | b'\r')
 }

@@ -30,7 +30,6 @@ pub struct LinkValue {
     pub role: Role,
     /// Whether it is the `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see, by its own attributes.
     pub hidden: bool,
-    /// Whether a reader shows it, or another of the same `image-set()`.
     pub image_set: ImageSet,
     /// Whether it is the first link of its start tag: those up to the next one that opens a tag stand
     /// in the same. Each link of a style sheet or a `<style>` element stands alone.
@@ -45,7 +44,6 @@ pub enum Markup {
     StyleElement,
     /// The text of a `<style>` of XHTML or SVG: its `<` and `&` are markup.
     StyleText,
-    /// A CDATA section in a `<style>` of XHTML or SVG.
     StyleSection,
     Attribute {
         quote: Option<u8>,
@@ -57,12 +55,10 @@ pub enum Markup {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grammar {
-    /// The whole value is the URL.
     Url,
     Srcset,
     SpaceSeparated,
     CommaSeparated,
-    /// With the quote around the URL.
     Refresh(Option<u8>),
     /// CSS `url(...)` without quotes.
     CssUrl,
@@ -70,7 +66,6 @@ pub enum Grammar {
     CssString(u8),
 }
 
-/// Where a URL stands in a CSS `image-set()`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ImageSet {
     /// In none, or deeper in one of its options.
@@ -86,7 +81,6 @@ pub enum ImageSet {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     Picture,
-    /// Plays it: audio and video.
     Media,
     /// Sets text in it: `url()` in `@font-face`.
     Font,

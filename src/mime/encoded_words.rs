@@ -85,7 +85,6 @@ impl<'t> Decoded<'t> {
     }
 }
 
-/// The word that `text` starts with: its charset, its octets in that, and its length.
 fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, usize)> {
     /// Octets of a charset and a language.
     const LONGEST_LABEL: usize = 80;

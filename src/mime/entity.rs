@@ -21,10 +21,8 @@ const NOT_OF_URI: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Columns of a folded field.
 const COLUMNS: usize = 76;
 
-/// In lower-case hexadecimal digits.
 pub fn sha256(octets: &[u8]) -> String {
     format!("{:x}", Sha256::digest(octets))
 }
@@ -36,7 +34,6 @@ pub fn push_field(header: &mut Vec<u8>, name: &str, value: &str, newline: Newlin
     }
 }
 
-/// A URL in characters of URIs only.
 pub fn uri(url: &str) -> String {
     utf8_percent_encode(url, NOT_OF_URI).to_string()
 }

@@ -16,10 +16,8 @@ use crate::span::Newline;
 
 /// The longest line of base64 that is divided (RFC 5322 §2.1.1).
 pub const LONGEST_LINE: usize = 998;
-/// Line ends behind the last line, at most.
 pub const LONGEST_TAIL: usize = 1000;
 
-/// How a body represents octets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
     /// base64 in lines of so many columns, the last one shorter or equal; 0 is one line of any length.
@@ -37,7 +35,6 @@ pub struct Wording {
     pub manner: Manner,
     /// What ends its lines; the other one than the header's where both stand under [`Manner::Identity`].
     pub newline: Newline,
-    /// How many line ends stand behind the last line of base64 or quoted-printable.
     pub tail: usize,
 }
 

@@ -47,11 +47,9 @@ impl Field {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fields {
-    /// What the offsets count from.
     origin: usize,
     end: usize,
     starts: Vec<u32>,
-    /// Whether something else stands between two of them.
     has_gaps: bool,
 }
 
@@ -59,7 +57,6 @@ impl Fields {
     /// How far fields may reach, in octets: what offsets can say.
     pub const LONGEST: usize = u32::MAX as usize;
 
-    /// No fields, where some may come.
     pub fn none_at(origin: usize) -> Self {
         Self {
             origin,
@@ -135,7 +132,6 @@ impl Fields {
         self.at(original, self.starts.iter().position(is_named)?)
     }
 
-    /// The value of the first of that name: folded, with its blanks.
     pub fn value<'a>(&self, original: &'a [u8], name: &str) -> Option<&'a [u8]> {
         self.first(original, name)
             .map(|field| field.value.of(original))

@@ -16,14 +16,12 @@ use memchr::memchr;
 pub use super::fields::{Field, Fields};
 use crate::span::{Line, Lines, Span};
 
-/// Why a section ended where it did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SectionEnd {
     /// At an empty line, or where the input ended.
     Regular,
     /// At a line that is no field: the body starts with it.
     Unseparated,
-    /// At a boundary line of an enclosing multipart.
     Boundary,
     /// At the limit: what follows was not read.
     TooLarge,

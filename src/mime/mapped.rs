@@ -21,7 +21,6 @@ pub struct MappedBody<'a> {
 }
 
 impl<'a> MappedBody<'a> {
-    /// Decodes a body. None for an unknown encoding and for damaged base64.
     pub fn decode(original: &'a [u8], body: Span, encoding: TransferEncoding) -> Option<Self> {
         Some(Self {
             original,
@@ -127,7 +126,6 @@ impl<'a> MappedBody<'a> {
         least as i64 - most as i64
     }
 
-    /// The octets with changes made, piece by piece.
     pub fn changed(&self, changes: &Changes, mut piece: impl FnMut(&[u8])) {
         let mut at = 0;
         for (octets, replacement) in changes.iter() {

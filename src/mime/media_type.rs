@@ -30,9 +30,7 @@ use super::charset::Charset;
 pub struct MediaType<'a> {
     /// `type/subtype`, lower case. A value without both reads as RFC 2045 §5.2 says: text/plain.
     pub essence: Cow<'a, str>,
-    /// Everything behind the subtype, from the first semicolon on.
     rest: &'a [u8],
-    /// Whether more may have followed.
     is_open: bool,
 }
 
@@ -85,7 +83,6 @@ impl<'a> MediaType<'a> {
         }
     }
 
-    /// `text`, `multipart`, ... in lower case.
     pub fn main(&self) -> &str {
         self.essence.split('/').next().unwrap_or_default()
     }
@@ -193,7 +190,6 @@ pub fn write_text(name: &str, text: &str) -> Vec<u8> {
     written
 }
 
-/// Whether a type holds parts of its own.
 pub fn is_composite(essence: &str) -> bool {
     essence.starts_with("multipart/") || essence.starts_with("message/")
 }

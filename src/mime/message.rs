@@ -1,11 +1,9 @@
-//! The MIME structure of a message as spans (RFC 2046 §5.1): a [`Tree`] of parts, which [`scan`](super::scan::scan) makes.
-//! The spans tile the input ([`Tree::tiles`]).
+//! The MIME structure of a message as spans (RFC 2046 §5.1), which tile the input ([`Tree::tiles`]).
 
 use super::fields::{Field, Fields};
 use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
 
-/// Which part of a [`Tree`]; only meaningful together with the tree that gave it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PartId(pub(super) u32);
 
@@ -32,7 +30,6 @@ impl Default for ScanLimits {
     }
 }
 
-/// Which of [`ScanLimits`] ended the look into a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
     TooDeep,
@@ -44,11 +41,9 @@ pub enum Limit {
 pub enum Content {
     /// Octets, whatever the type; a `message/external-body` is one too.
     Leaf,
-    /// Body parts between boundary lines.
     Multipart(Multipart),
     /// One message: the only child's span is the body.
     Message,
-    /// Not looked into, because a limit was reached.
     Opaque(Limit),
 }
 
@@ -69,12 +64,10 @@ pub struct Multipart {
     pub preamble: Span,
     /// One boundary line before each child, with the line break in front of it where that is free.
     pub delimiters: Vec<Span>,
-    /// The close delimiter; none in a truncated message.
     pub close: Option<Span>,
     /// Behind the close delimiter; or, when `overflow` is set, everything from the first part that
     /// was not looked at.
     pub epilogue: Span,
-    /// Set when there were more parts than the limit allows.
     pub overflow: Option<Limit>,
 }
 
@@ -83,12 +76,11 @@ pub struct Multipart {
 pub struct Part {
     /// None for the message itself.
     pub parent: Option<PartId>,
-    /// Position among its siblings, from 0.
+    /// From 0.
     pub ordinal: usize,
     pub depth: usize,
     /// Header section, separator and body.
     pub span: Span,
-    /// A `From ` line in front, else empty.
     pub envelope: Span,
     pub header: Span,
     /// The empty line behind the header; empty if missing.
@@ -105,10 +97,8 @@ pub struct Part {
 
 #[derive(Clone, Debug)]
 pub struct Tree<'a> {
-    /// What the spans are of.
     pub original: &'a [u8],
     pub(super) parts: Vec<Part>,
-    /// The terminator of the message's first line.
     pub newline: Newline,
 }
 

@@ -10,7 +10,6 @@ use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr};
 use percent_encoding::percent_decode;
 
-/// What `MediaType::look_up` found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lookup<'a> {
     None,
@@ -41,7 +40,6 @@ impl<'a> Lookup<'a> {
 pub struct Parameter<'a> {
     /// The name without RFC 2231's asterisks, in the case it was written.
     pub name: &'a [u8],
-    /// RFC 2231 section number (`name*2=`).
     pub section: Option<u32>,
     /// Whether the name ends in an asterisk: the value is percent-encoded, as in `name*=charset'language'%xx` (RFC 2231
     /// §4).
@@ -53,7 +51,6 @@ pub struct Parameter<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quoting {
-    /// A token, or something that should have been quoted.
     Bare,
     Quoted,
     /// A value without an end: mostly a quoted-string that is never closed.
@@ -61,7 +58,6 @@ pub enum Quoting {
 }
 
 impl<'a> Parameter<'a> {
-    /// The value with quoted pairs undone; borrowed where there are none.
     pub fn unquoted(&self) -> Cow<'a, [u8]> {
         if self.quoting == Quoting::Bare || memchr(b'\\', self.raw).is_none() {
             return Cow::Borrowed(self.raw);
@@ -79,7 +75,6 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Walks parameters as they are written.
 #[derive(Clone, Debug)]
 pub struct Parameters<'a> {
     bytes: &'a [u8],
@@ -100,7 +95,6 @@ impl<'a> Iterator for Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// The parameters in the bytes behind a type, from its first semicolon on.
     pub(super) fn of(bytes: &'a [u8], is_open: bool) -> Self {
         Self {
             bytes,
@@ -277,7 +271,6 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// A quoted-string, from behind its quote on.
     fn quoted(&mut self, open: usize) -> (&'a [u8], Quoting) {
         let mut at = open;
         loop {

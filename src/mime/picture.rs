@@ -1,8 +1,7 @@
-//! What octets are, by the octets themselves: pictures and how large they are, media, fonts. Neither a
-//! name nor a declared type is asked.
+//! What octets are, by the octets themselves: pictures and how large they are, media, fonts.
 //!
-//! A picture here is what begins like one: nothing is decoded, so a whole picture and one that was cut off
-//! behind its beginning are told apart by nobody but the reader's decoder. Magic numbers of two or four
+//! A picture here is what begins like one: nothing is decoded, so one that was cut off
+//! behind its beginning is not told from a whole one. Magic numbers of two or four
 //! octets that text could begin with (`BM`, an icon's zeros) are backed by the fields behind them.
 //!
 //! Total, constant in time and memory except that boxes and segments are walked once.
@@ -13,7 +12,6 @@ use memchr::{memchr, memmem};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileType {
     pub essence: &'static str,
-    /// What the name of such a file ends with, without the dot.
     pub extension: &'static str,
     /// Width and height in pixels, where the octets say so.
     pub size: Option<(u32, u32)>,
@@ -32,7 +30,6 @@ impl FileType {
 /// How many octets of a file name its brands; a file with more brands is none we know.
 const BRANDS_LIMIT: usize = 256;
 
-/// The picture that these octets are.
 pub fn sniff(octets: &[u8]) -> Option<FileType> {
     let kind = match imagesize::image_type(octets) {
         Ok(ImageType::Gif) if matches!(octets.get(..6), Some(b"GIF87a" | b"GIF89a")) => {
@@ -199,7 +196,7 @@ fn behind<'a>(text: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     text.get(memmem::find(text, end)? + end.len()..)
 }
 
-/// What follows a document type, whose own declarations stand in brackets.
+/// Its own declarations stand in brackets.
 fn behind_document_type(text: &[u8]) -> Option<&[u8]> {
     let end = memchr(b'>', text)?;
     match memchr(b'[', text.get(..end)?) {

@@ -13,11 +13,10 @@ pub(super) const ENCODED_COLUMNS: usize = 76;
 /// What an `=` stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sign {
-    /// The octet that two digits name.
     Escape(u8),
     /// Nothing: the line goes on in the next one.
     SoftBreak,
-    /// An `=`: nothing behind it makes it an escape.
+    /// Itself.
     Bare,
 }
 
@@ -126,16 +125,9 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
     let mut column = 0;
     for index in 0..content.len() {
         let rest = content.get(index..).unwrap_or_default();
-        let is_last = rest.len() == 1;
-        // A soft line break may put any octet at the start of an encoded line.
-        let width = |column| width(rest, column);
         // A soft line break needs a column of its own unless the line ends here.
-        let room = if is_last {
-            ENCODED_COLUMNS
-        } else {
-            ENCODED_COLUMNS - 1
-        };
-        if column + width(column) > room {
+        let room = ENCODED_COLUMNS - usize::from(rest.len() > 1);
+        if column + width(rest, column) > room {
             push_soft_break(newline, encoded);
             column = 0;
         }
@@ -188,18 +180,16 @@ pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
 /// Columns of the octet that a rest of a line starts with, in this column. Bare CR, blanks before a line end, `From ` and
 /// `--` at the start of a line are escaped.
 fn width(rest: &[u8], column: usize) -> usize {
-    let is_literal = match rest.first() {
-        Some(b' ' | b'\t') => rest.len() > 1,
-        Some(b'-' | b'F' | b'.') if column == 0 => {
-            !(rest.starts_with(b"--") || rest.starts_with(b"From ") || rest == b".")
-        }
-        Some(b'=') | None => false,
-        Some(octet) => (b'!'..=b'~').contains(octet),
-    };
-    if is_literal { 1 } else { 3 }
+    match rest {
+        [b' ' | b'\t'] | [b'=', ..] => 3,
+        b"." | [b'-', b'-', ..] if column == 0 => 3,
+        [b'F', ..] if column == 0 && rest.starts_with(b"From ") => 3,
+        [b' '..=b'~' | b'\t', ..] => 1,
+        _ => 3,
+    }
 }
 
-/// Writes that octet; gives its columns.
+/// Gives the octet's columns.
 fn push_octet(rest: &[u8], column: usize, encoded: &mut Vec<u8>) -> usize {
     let octet = rest.first().copied().unwrap_or_default();
     let width = width(rest, column);

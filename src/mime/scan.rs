@@ -1,7 +1,7 @@
 //! Bytes → [`Tree`]: where the parts of a message stand (RFC 2046 §5.1).
 //!
-//! The scanner is total, reads every byte at most once for boundaries (memchr finds `\n--`), and
-//! never recurses: nesting costs a vector, not stack. The spans tile the input ([`Tree::tiles`]).
+//! The scanner is total, reads every byte at most once for boundaries, and never recurses: nesting costs a vector, not
+//! stack.
 //!
 //! What it holds to:
 //! * a boundary line is `--boundary` at the start of a line, then `--` or nothing, then blanks
@@ -26,7 +26,6 @@ use super::message::{Content, Limit, Multipart, Part, PartId, ScanLimits, Tree};
 use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
 
-/// Scans a whole message. Never fails: any bytes give a tree.
 pub fn scan<'a>(original: &'a [u8], limits: &ScanLimits) -> Tree<'a> {
     let mut scanner = Scanner {
         original,
@@ -237,21 +236,15 @@ impl Scanner<'_> {
     }
 
     fn line_break_before(&self, line: usize) -> usize {
-        let before = self.original.get(self.floor..line).unwrap_or_default();
-        if before.ends_with(b"\r\n") {
-            line - 2
-        } else if before.ends_with(b"\n") {
-            line - 1
-        } else {
-            line
+        match self.original.get(self.floor..line).unwrap_or_default() {
+            [.., b'\r', b'\n'] => line - 2,
+            [.., b'\n'] => line - 1,
+            _ => line,
         }
     }
 
     fn close_above(&mut self, level: usize, end: usize) {
-        while self.open.len() > level {
-            let Some((part, _)) = self.open.pop() else {
-                break;
-            };
+        for (part, _) in self.open.drain(level..).rev() {
             let part = &mut self.parts[part];
             // An empty body may end where a boundary took the line break of the part above it.
             part.span.end = end.max(part.body.start);

@@ -130,7 +130,7 @@ pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Enc
     Encoded { encoding, body }
 }
 
-/// The octets of a base64 body with this many octets in it, its line ends counted as one each.
+/// Of a base64 body with this many octets in it, its line ends counted as one each.
 pub fn base64_length(octets: usize) -> usize {
     octets.div_ceil(3) * 4 + octets.div_ceil(ENCODED_COLUMNS / 4 * 3).saturating_sub(1)
 }

@@ -1,5 +1,4 @@
 //! The octets of a `data:` URL: escapes are decoded, white space goes, base64 is read in runs as long as they can be.
-
 //! base64-simd takes a quarter of the time of base64 on one line; its own white space removal goes byte by byte, hence the
 //! stage in here.
 
@@ -17,9 +16,7 @@ const BLOCK: usize = 80;
 /// `%` or a blank turns up in the middle.
 const STRETCH: usize = 16 * STAGE;
 
-/// Decodes forgiving-base64 at the end of `content`, which has room for it.
-///
-/// First on the assumption that white space stands only around line ends, as folding puts it, and
+/// Decodes forgiving-base64, first on the assumption that white space stands only around line ends, as folding puts it, and
 /// without looking inside the lines: the decoder refuses whatever is no symbol. At the first
 /// refusal the rest is walked piece by piece.
 pub(super) fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Option<()> {

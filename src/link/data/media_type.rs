@@ -71,7 +71,6 @@ impl MediaTypeText {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Reads the parameter at the start of `text`; what is behind its `;` remains.
     fn take_parameter<'t>(&mut self, text: &'t str) -> Option<&'t str> {
         let text = text.trim_start_matches(HTTP_WHITE_SPACE);
         let name_end = text.find([';', '=']).unwrap_or(text.len());
@@ -157,13 +156,11 @@ fn unescaped_token(text: &str) -> Option<String> {
 
 const HTTP_WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// What stands before a `;`, and what behind it.
 fn cut(text: &str) -> (&str, Option<&str>) {
     text.split_once(';')
         .map_or((text, None), |(front, behind)| (front, Some(behind)))
 }
 
-/// A non-empty string of HTTP token code points.
 fn is_token(text: &str) -> bool {
     let is_token_byte =
         |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

@@ -122,7 +122,6 @@ pub fn behind_slashes(reference: &str) -> Option<Cow<'_, str>> {
 /// "Special" schemes with a host: a reference may begin with the scheme and still be relative.
 pub(crate) const NETWORK_SCHEMES: [&str; 5] = ["http", "https", "ftp", "ws", "wss"];
 
-/// The kinds of schemes that the standard tells apart.
 #[derive(PartialEq)]
 enum Family {
     Network,
@@ -234,7 +233,6 @@ fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
     Some(text)
 }
 
-/// The base with another path, and the query and fragment of a relative reference.
 fn with_path(base: Reference<'_>, path: &str, relative: &str) -> String {
     let behind = &relative[path_of(relative).len()..];
     let site = Reference {
@@ -252,7 +250,6 @@ fn path_of(text: &str) -> &str {
     text.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// `scheme://` and what follows, whatever slashes it began with.
 fn with_host(scheme: &str, rest: &str) -> String {
     let rest = rest.trim_start_matches(['/', '\\']);
     format!("{scheme}://{}", forward(rest))

@@ -8,7 +8,6 @@ use super::masked;
 const MIXED: usize = 16;
 /// Digits from which on a run is a token: more than a time has with its fractions.
 const DIGITS: usize = 20;
-/// Letters from which on a run is a token.
 const LETTERS: usize = 40;
 /// Octets from which on a run with hyphens is a token, if most of it is not words, names or numbers.
 const HYPHENED: usize = 32;

@@ -65,7 +65,6 @@ impl<'a> Reference<'a> {
         self.scheme.is_none()
     }
 
-    /// Case-blind.
     pub fn has_scheme(&self, name: &str) -> bool {
         self.scheme
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case(name))
@@ -93,7 +92,6 @@ impl<'a> Reference<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Site<'a> {
     pub userinfo: Option<&'a str>,
-    /// The host, with the brackets of an IPv6 address.
     pub host: &'a str,
     /// What follows the `:` behind the host, which may be empty.
     pub port: Option<&'a str>,
@@ -148,7 +146,6 @@ pub fn equivalence_key(url: &str) -> String {
     .recompose()
 }
 
-/// `text` before the first `mark`, and what follows it.
 fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
     text.split_once(mark)
         .map_or((text, None), |(before, after)| (before, Some(after)))

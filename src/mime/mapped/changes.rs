@@ -17,12 +17,10 @@ const NUMBERS: usize = 30;
 #[derive(Clone, Default, Debug)]
 pub struct Changes {
     blocks: VecDeque<Vec<u8>>,
-    /// Where the last change ends.
     end: usize,
 }
 
 impl Changes {
-    /// Adds a change behind the last one: octets that go, and those that come.
     pub fn push(&mut self, octets: Range<usize>, replacement: &[u8]) {
         let needed = NUMBERS + replacement.len();
         let last = self.blocks.back();
@@ -62,7 +60,6 @@ impl Changes {
         })
     }
 
-    /// Uses the changes up, in order.
     pub fn for_each(mut self, mut made: impl FnMut(Range<usize>, &[u8])) {
         let mut end = 0;
         while let Some(block) = self.blocks.pop_front() {

@@ -9,7 +9,6 @@ const NEAR: usize = 64;
 /// A replacement of so many bytes is not continued: it would have to be moved to grow.
 const LARGE: usize = 64 << 10;
 
-/// Adds a replacement of a span of the original behind the last one.
 pub(super) fn push_joined(
     replacements: &mut Vec<(Span, Vec<u8>)>,
     original: &[u8],
