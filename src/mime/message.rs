@@ -1,4 +1,4 @@
-//! The MIME structure of a message as spans (RFC 2046 §5.1), which tile the input ([`Tree::tiles`]).
+//! The MIME structure of a message as spans (RFC 2046 §5.1), which tile the input.
 
 use super::fields::{Field, Fields};
 use super::transfer::TransferEncoding;
@@ -225,26 +225,5 @@ impl<'a> Tree<'a> {
     fn boundaries_of(&self, ids: impl Iterator<Item = PartId>) -> Vec<&[u8]> {
         ids.filter_map(|id| self.part(id).content.boundary())
             .collect()
-    }
-
-    /// Every byte of the input under exactly one span, in order; empty spans are left out.
-    #[cfg(any(test, feature = "internals"))]
-    pub fn tiles(&self) -> Vec<Span> {
-        let mut tiles = Vec::new();
-        for part in &self.parts {
-            tiles.extend([part.envelope, part.separator]);
-            tiles.extend(part.fields.wholes());
-            match &part.content {
-                Content::Leaf | Content::Opaque(_) => tiles.push(part.body),
-                Content::Message => {}
-                Content::Multipart(multipart) => {
-                    tiles.extend([multipart.preamble, multipart.epilogue]);
-                    tiles.extend(multipart.delimiters.iter().chain(&multipart.close));
-                }
-            }
-        }
-        tiles.retain(|span| !span.is_empty());
-        tiles.sort_unstable();
-        tiles
     }
 }

@@ -11,6 +11,7 @@ use embody::policy::{Embed, Scheme, Trackers};
 use embody::report::{Kind, Outcome, Reason};
 use embody::{Policy, Report};
 
+use super::common::checks::scan::spans;
 use super::common::mail::{self, Leaf, assert_bytes, expander};
 
 /// A GIF of that size; `number` makes it another one.
@@ -62,7 +63,7 @@ pub(crate) fn run(policy: Policy, world: &Canned, mail: &[u8]) -> (Vec<u8>, Repo
         assert_bytes(&again.output().into_bytes(), &output, "twice is once");
     }
     let tree = mime::scan(&output, &ScanLimits::default());
-    assert_eq!(tree.tiles().last().map_or(0, |tile| tile.end), output.len());
+    assert_eq!(spans(&tree).last().map_or(0, |tile| tile.end), output.len());
     (output, expansion.report)
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use super::common::checks::scan::spans;
 use super::common::mail::{crlf, expander};
 use embody::fetch::NoFetch;
 use embody::mime::{self, ScanLimits};
@@ -315,7 +316,7 @@ proptest! {
         for bytes in [message, output] {
             let tree = mime::scan(&bytes, &ScanLimits::default());
             let mut at = 0;
-            for tile in tree.tiles() {
+            for tile in spans(&tree) {
                 prop_assert_eq!(tile.start, at);
                 at = tile.end;
             }

@@ -1,6 +1,7 @@
 //! The scanner (RFC 2046 §5.1): total, line-anchored, bounded, and in agreement with two other
 //! readers where those read what the document says.
 
+use super::common::checks::scan::spans;
 use super::common::mail;
 use embody::mime::{self, Content, Limit, PartId, ScanLimits, Tree};
 use proptest::prelude::*;
@@ -28,7 +29,7 @@ fn bodies(message: &[u8]) -> Vec<String> {
 fn assert_tiles(message: &[u8], limits: &ScanLimits) -> Result<(), TestCaseError> {
     let tree = mime::scan(message, limits);
     let mut at = 0;
-    for tile in tree.tiles() {
+    for tile in spans(&tree) {
         prop_assert_eq!(tile.start, at);
         prop_assert!(tile.end <= message.len());
         at = tile.end;

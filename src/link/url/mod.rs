@@ -23,6 +23,4 @@ pub use resolve::resolve;
 #[cfg(feature = "cli")]
 pub use secret::holds_token;
 pub use secret::without_secrets;
-#[cfg(any(test, feature = "internals"))]
-pub use split::equivalent;
 pub use split::{Reference, equivalence_key};

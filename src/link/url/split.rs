@@ -108,17 +108,10 @@ fn default_port(scheme: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether two URLs are the same by the common rules (the draft, §6): scheme and host case-blind,
-/// a default port or an empty one like none, and for the network schemes http, https, ftp, ws, wss
+/// A text that is the same for two URLs exactly if they are by the common rules (the draft, §6): scheme and host
+/// case-blind, a default port or an empty one like none, and for the network schemes http, https, ftp, ws, wss
 /// and gopher an empty path like `/` (RFC 3986 §6.2.3). Everything else is compared byte by byte:
-/// `%7e` is not `~`, and an empty query is not an absent one.
-#[cfg(any(test, feature = "internals"))]
-pub fn equivalent(one: &str, other: &str) -> bool {
-    one == other || equivalence_key(one) == equivalence_key(other)
-}
-
-/// A text that is the same for two URLs exactly if they are [`equivalent`]: for looking up one
-/// among many. Of an absolute URL it is one of its equivalents.
+/// `%7e` is not `~`, and an empty query is not an absent one. Of an absolute URL the text is one of its equivalents.
 pub fn equivalence_key(url: &str) -> String {
     let reference = Reference::split(url);
     let scheme = reference.scheme.map(str::to_ascii_lowercase);
@@ -155,6 +148,10 @@ fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn equivalent(one: &str, other: &str) -> bool {
+        equivalence_key(one) == equivalence_key(other)
+    }
 
     proptest! {
         #[test]

@@ -8,7 +8,7 @@ use embody::report::{Kind, Outcome, Reason, Refusal, Report};
 use embody::{Expander, Mark, Span};
 use memchr::memmem;
 
-use super::scan::tiles;
+use super::scan::{spans, tiles};
 
 /// The first byte chooses the policy, the rest is the message.
 pub fn check(data: &[u8]) {
@@ -167,7 +167,7 @@ fn kept(message: &[u8], output: &[u8], report: &Report, limits: &ScanLimits) {
         report.links() > 0 || output_is_marked(output) || report.rows.iter().any(is_embedded);
     let mut runs: Vec<Span> = Vec::new();
     let mut next_touched = touched.iter().peekable();
-    for tile in tree.tiles() {
+    for tile in spans(&tree) {
         while next_touched
             .next_if(|span| span.end <= tile.start)
             .is_some()

@@ -2,8 +2,8 @@
 
 use embody::internals::link::base::Base;
 use embody::internals::link::url::{
-    Reference, Relation, Unresolvable, equivalent, masked, relation, resolve, resolve_as_browser,
-    unwrapped, without_fragment,
+    Reference, Relation, Unresolvable, equivalence_key, masked, relation, resolve,
+    resolve_as_browser, unwrapped, without_fragment,
 };
 use url::Url;
 
@@ -15,7 +15,7 @@ pub fn check(data: &[u8]) {
     let (base, reference) = text.split_once('\n').unwrap_or(("", text));
     for one in [base, reference] {
         assert_eq!(Reference::split(one).recompose(), one);
-        assert!(equivalent(one, one));
+        let _ = equivalence_key(one);
         let _ = (masked(one), unwrapped(one), without_fragment(one));
         let _ = Base::of_retrieval(one);
     }
