@@ -1,4 +1,10 @@
 //! What came from a source: its octets, shared by all references to it, and what is said of them.
+//!
+//! The field of a part that came in says which URL the mail named, when its source gave it, and what the octets were. P4 says that
+//! no clock stands in the output; this field, which has to be asked for, is the exception.
+//!
+//! `X-Embody-Source: <URL>; retrieved=...; sha256=...; status=...; final=<URL>; captured=...; record=<urn:uuid:...>`: a URL, and
+//! parameters (RFC 2045 §5.1, RFC 2231 §3). What is not known is left out.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -9,14 +15,15 @@ use bytes::Bytes;
 use md5::{Digest as _, Md5};
 
 use crate::fetch::Retrieved;
+use crate::link::url::{without_fragment, without_secrets};
 use crate::mime::MediaType;
-use crate::mime::entity::sha256;
+use crate::mime::entity::{sha256, uri};
 use crate::mime::transfer::{base64_length, canonical_text};
 use crate::report::{Provenance, Row, rfc3339};
 
 /// Content that many references may share: thousands of them to one part must cost neither its
 /// size nor the time of its digest thousands of times.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(super) struct Octets {
     bytes: Bytes,
     digest: OnceCell<[u8; 16]>,
@@ -34,10 +41,8 @@ impl Octets {
     fn with_key(bytes: Bytes, key: Arc<OnceLock<String>>) -> Rc<Self> {
         Rc::new(Self {
             bytes,
-            digest: OnceCell::new(),
-            canonical_digest: OnceCell::new(),
             key,
-            carriage_returns: OnceCell::new(),
+            ..Self::default()
         })
     }
 
@@ -82,9 +87,9 @@ impl Octets {
     }
 }
 
-/// An answer of the world, its octets shared.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
+    /// After redirects.
     pub(super) url: Arc<str>,
     pub(super) media_type: Option<String>,
     pub(super) octets: Rc<Octets>,
@@ -92,14 +97,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn len(&self) -> usize {
-        self.octets.len()
-    }
-
-    pub(super) fn octets(&self) -> Rc<Octets> {
-        Rc::clone(&self.octets)
-    }
-
     /// `type/subtype` as the source names it.
     pub(super) fn essence(&self) -> Option<String> {
         let named = self.media_type.as_deref()?;
@@ -110,11 +107,6 @@ impl Answer {
         let named = self.media_type.as_deref()?;
         let charset = MediaType::parse(named.as_bytes()).parameter("charset")?;
         String::from_utf8(charset.into_owned()).ok()
-    }
-
-    /// The URL of who gave it, after redirects.
-    pub(super) fn url(&self) -> &str {
-        &self.url
     }
 
     pub(super) fn sha256(&self) -> Option<String> {
@@ -154,7 +146,7 @@ impl From<Retrieved> for Answer {
 #[derive(Clone, Default, Debug)]
 pub(super) struct Came {
     from: Provenance,
-    /// The URL that gave it, after redirects.
+    /// None of what was in the mail, or in a store of ours.
     url: Option<Arc<str>>,
     status: Option<u16>,
     at: Option<SystemTime>,
@@ -173,21 +165,6 @@ impl Came {
         }
     }
 
-    /// Whether it was in no mail, and in no store of ours.
-    pub(super) fn is_from_elsewhere(&self) -> bool {
-        self.url.is_some()
-    }
-
-    pub(super) fn status(&self) -> Option<u16> {
-        self.status
-    }
-
-    /// When its source gave it first, when an archive captured it, and where it is recorded.
-    pub(super) fn moments(&self) -> (Option<SystemTime>, Option<SystemTime>, Option<String>) {
-        let record = self.record.as_deref().map(str::to_owned);
-        (self.first.or(self.at), self.captured, record)
-    }
-
     /// The hash of what was retrieved; what is in the message has none in rows.
     pub(super) fn sha256(&self, octets: &Octets) -> Option<String> {
         self.elapsed.map(|_| octets.key().to_owned())
@@ -204,11 +181,84 @@ impl Came {
         row.sha256 = sha256;
     }
 
-    /// Tells it of what was put in.
     pub(super) fn tell_of_content(&self, sha256: Option<String>, row: &mut Row) {
         self.tell(sha256, row);
         let elapsed = self.elapsed.map(|elapsed| elapsed.as_millis());
         row.ms = elapsed.and_then(|elapsed| u64::try_from(elapsed).ok());
         row.tell_capture();
+    }
+}
+
+pub(super) const SOURCE_FIELD: &str = "X-Embody-Source";
+
+const COLUMNS: usize = 76;
+
+impl Came {
+    /// The field of what came for this URL, where redirects led to `last`; lines end with CRLF. None for what was in the mail, or is an
+    /// object of a store of ours.
+    pub(super) fn source_field(&self, named: &str, last: &str, sha256: &str) -> Option<Vec<u8>> {
+        if self.url.is_none() || named.is_empty() {
+            return None;
+        }
+        let shown = |url: &str| uri(&without_secrets(without_fragment(url)));
+        let named = shown(named);
+        let last = Some(shown(last)).filter(|last| *last != named && !last.is_empty());
+        let bracketed = |text: &str| format!("<{text}>");
+        let at = self.first.or(self.at);
+        let parameters = [
+            ("retrieved", at.map(rfc3339)),
+            ("sha256", Some(sha256.to_owned())),
+            ("status", self.status.map(|status| status.to_string())),
+            ("final", last.as_deref().map(bracketed)),
+            ("captured", self.captured.map(rfc3339)),
+            ("record", self.record.as_deref().map(bracketed)),
+        ];
+        let mut field = format!("{SOURCE_FIELD}:");
+        let url = bracketed(&named);
+        if url.len() < COLUMNS - field.len() {
+            field.push(' ');
+            field.push_str(&url);
+        } else {
+            // White space within the brackets means nothing, as in a Content-Location.
+            push_pieces(&mut field, &url, COLUMNS - 1, |_, piece| piece.to_owned());
+        }
+        for (name, value) in parameters {
+            if let Some(value) = value {
+                field.push(';');
+                push_parameter(&mut field, name, &value);
+            }
+        }
+        field.push_str("\r\n");
+        Some(field.into_bytes())
+    }
+}
+
+/// A parameter, in pieces if it is long. Its value is characters of URIs and brackets, so nothing in it is to be escaped.
+fn push_parameter(field: &mut String, name: &str, value: &str) {
+    let is_token = value
+        .bytes()
+        .all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it));
+    let line = match is_token {
+        true => format!("{name}={value}"),
+        false => format!("{name}=\"{value}\""),
+    };
+    if line.len() < COLUMNS - 1 {
+        field.push_str("\r\n ");
+        field.push_str(&line);
+        return;
+    }
+    let room = COLUMNS - name.len() - "*123456=\"\"; ".len();
+    let last = value.len().div_ceil(room) - 1;
+    push_pieces(field, value, room, |number, piece| {
+        let end = if number == last { "" } else { ";" };
+        format!("{name}*{number}=\"{piece}\"{end}")
+    });
+}
+
+/// ASCII in pieces, each a line.
+fn push_pieces(field: &mut String, text: &str, room: usize, line: impl Fn(usize, &str) -> String) {
+    for (number, piece) in text.as_bytes().chunks(room).enumerate() {
+        field.push_str("\r\n ");
+        field.push_str(&line(number, &String::from_utf8_lossy(piece)));
     }
 }

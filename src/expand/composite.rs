@@ -4,7 +4,6 @@
 //! would end a multipart around them, no octets that the entities around do not announce, and no
 //! line end that only some readers see. What does not fit is refused; nothing of it is changed.
 
-use super::field_text::allows;
 use crate::mime::header::has_control_character;
 use crate::mime::transfer::{Encoded, has_boundary, has_long_line};
 use crate::mime::{self, Content, PartId, ScanLimits, TransferEncoding, Tree};
@@ -65,4 +64,14 @@ pub(super) fn fit(
         }
     }
     Ok(Encoded { encoding, body })
+}
+
+/// Whether a body in the encoding `used` may stand under a field that names `declared` (RFC 2045 §6.2).
+pub(super) fn allows(declared: TransferEncoding, used: TransferEncoding) -> bool {
+    use TransferEncoding::{Binary, EightBit, SevenBit};
+    match declared {
+        EightBit => matches!(used, SevenBit | EightBit),
+        Binary => matches!(used, SevenBit | EightBit | Binary),
+        _ => declared == used,
+    }
 }

@@ -11,13 +11,12 @@ use super::answer::{Answer, Came, Octets};
 use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::date;
-use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
+use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::transfer::canonical_text;
 use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::{Policy, Scheme};
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
-const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 /// The type of octets that nobody described.
 pub(super) const OCTETS: &str = "application/octet-stream";
 
@@ -40,7 +39,6 @@ pub(super) struct Obtained {
 }
 
 impl Obtained {
-    /// Content of which nothing else is known.
     pub(super) fn of(essence: impl Into<String>, octets: Rc<Octets>, came: Came) -> Self {
         Self {
             source_type: None,
@@ -78,17 +76,11 @@ impl Obtained {
         row.bytes = Some(self.octets.len() as u64);
     }
 
-    /// Whether the content may go in another encoding than base64: text, and what is composite.
-    pub(super) fn is_readable(&self) -> bool {
-        self.essence.starts_with("text/") || is_composite(&self.essence)
-    }
-
     pub(super) fn take_octets(&mut self) -> Rc<Octets> {
         std::mem::replace(&mut self.octets, Octets::shared(Bytes::new()))
     }
 }
 
-/// Why a `data:` URL gives no content.
 pub(super) fn not_decoded(error: DataUrlError) -> Refusal {
     let reason = match error {
         DataUrlError::TooLarge { .. } => Reason::TooLarge,
@@ -105,33 +97,23 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
     let media_type = url.media_type();
     let octets = url.decode(policy.limits.body).map_err(not_decoded)?;
     let source_type = media_type.declared_essence().map(str::to_owned);
+    let parameters = media_type.parameters.as_slice();
+    // The default `charset=US-ASCII` of a `data:` URL without a type says nothing about content whose type the phantom
+    // header declares.
+    let is_default = source_type.is_none()
+        && body.declared.is_some()
+        && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
     let octets = Octets::shared(octets);
     Ok(Obtained {
-        parameters: named_parameters(&media_type.parameters, source_type.as_deref(), body).into(),
+        parameters: match is_default {
+            true => Rc::default(),
+            false => parameters.into(),
+        },
         source_type,
-        ..Obtained::of(&media_type.essence, octets, Came::in_message())
+        ..Obtained::of(media_type.essence.as_str(), octets, Came::in_message())
     })
 }
 
-/// The default `charset=US-ASCII` of a `data:` URL without a type says nothing about content whose
-/// type the phantom header declares.
-fn named_parameters(
-    parameters: &[(String, String)],
-    source_type: Option<&str>,
-    body: &ExternalBody<'_>,
-) -> Vec<(String, String)> {
-    let is_default = source_type.is_none()
-        && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
-    if is_default && body.declared.is_some() {
-        return Vec::new();
-    }
-    parameters.to_vec()
-}
-
-/// The octets of another part.
-///
-/// # Errors
-/// [`Reason::UndecodableBody`], and [`Reason::HeaderTooLarge`] where the body's start is unknown.
 pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Rc<Octets>, Refusal> {
     let source = tree.part(part);
     let refuse = |reason, what| {
@@ -141,16 +123,14 @@ pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Rc<Octets>, Refus
     if source.content == Content::Opaque(Limit::HeaderTooLarge) {
         return refuse(Reason::HeaderTooLarge, "has too large a header");
     }
+    let is_encoded = matches!(
+        source.encoding,
+        TransferEncoding::Base64 | TransferEncoding::Binary
+    );
     match source.encoding.decode(source.body.of(tree.original)) {
         // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5): its octets
         // must not depend on how this machine stores mail.
-        Some(octets)
-            if source.essence.starts_with("text/")
-                && !matches!(
-                    source.encoding,
-                    TransferEncoding::Base64 | TransferEncoding::Binary
-                ) =>
-        {
+        Some(octets) if source.essence.starts_with("text/") && !is_encoded => {
             Ok(Octets::shared(canonical_text(&octets).into_owned()))
         }
         Some(octets) => Ok(Octets::shared(octets.into_owned())),
@@ -158,7 +138,6 @@ pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Rc<Octets>, Refus
     }
 }
 
-/// Another part's content, decoded before.
 pub(super) fn copy(tree: &Tree<'_>, part: PartId, octets: Rc<Octets>) -> Obtained {
     let source = tree.part(part);
     let field = tree.value(part, "Content-Type");
@@ -170,7 +149,6 @@ pub(super) fn copy(tree: &Tree<'_>, part: PartId, octets: Rc<Octets>) -> Obtaine
     }
 }
 
-/// Whether an encoding says how content is stored.
 fn is_described(encoding: TransferEncoding) -> bool {
     encoding.is_encoded() && encoding != TransferEncoding::Unknown
 }
@@ -231,7 +209,7 @@ pub(super) fn take(
 
 /// Takes what was read from a file, of which nothing but the mail says what it is.
 pub(super) fn read(answer: &Answer) -> Obtained {
-    Obtained::of(OCTETS, answer.octets(), answer.came.clone())
+    Obtained::of(OCTETS, Rc::clone(&answer.octets), answer.came.clone())
 }
 
 /// An empty or broken Content-Type from a server names nothing, and is not text/plain.
@@ -249,7 +227,7 @@ fn all_parameters(media_type: &MediaType<'_>) -> Vec<(String, String)> {
     media_type.decoded_parameters(32)
 }
 
-/// The checks every content has to pass: type, digest, size. Settles the new part's type.
+/// Checks type, digest and size, and settles the new part's type.
 pub(super) fn admit(
     mut obtained: Obtained,
     body: &ExternalBody<'_>,
@@ -292,10 +270,8 @@ pub(super) fn admit(
     if let Some(note) = other_charset(body, &obtained) {
         obtained.notes.push(note);
     }
-    if let Some(size) = body
-        .size
-        .filter(|&size| size != obtained.octets.len() as u64)
-    {
+    let is_other = |size: &u64| *size != obtained.octets.len() as u64;
+    if let Some(size) = body.size.filter(is_other) {
         let who = match body.hosted {
             Some(_) => "the mail",
             None => "the size parameter",
@@ -345,14 +321,16 @@ fn admit_noted(
 fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String> {
     let declared = body.declared.as_ref()?.parameter("charset")?;
     let declared = String::from_utf8_lossy(&declared);
-    let (_, named) = obtained
-        .parameters
-        .iter()
-        .find(|(name, _)| name == "charset")?;
+    let mut parameters = obtained.parameters.iter();
+    let (_, named) = parameters.find(|(name, _)| name == "charset")?;
     let same = declared.trim().eq_ignore_ascii_case(named.trim());
     (!same).then(|| {
         format!("the source names the charset {named}; {declared}, of the phantom header, was kept")
     })
+}
+
+pub(super) fn is_page(essence: &str) -> bool {
+    matches!(essence, "text/html" | "application/xhtml+xml")
 }
 
 /// Whether a time, in seconds since 1970, is before now. The clock changes what is told, never what is done.
@@ -364,7 +342,6 @@ pub(super) fn is_past(seconds: i64) -> bool {
 /// Whether a cloud showed a page where a file was meant. Here application/octet-stream, which all such
 /// parts have, agrees with less than elsewhere: the link in the part would be lost for a sign-in form.
 fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
-    let is_page = |essence: &str| PAGES.contains(&essence);
     let declared = body.declared.as_ref();
     body.form == Form::CloudFile
         && is_page(&obtained.essence)
@@ -375,11 +352,8 @@ fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
 /// accepted too because many writers hash those.
 fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
     let refuse = |detail: String| Err(Refusal::lasting(Reason::DigestMismatch, detail));
-    let trimmed: Vec<u8> = value
-        .iter()
-        .copied()
-        .filter(|byte| !byte.is_ascii_whitespace())
-        .collect();
+    let mut trimmed = value.to_vec();
+    trimmed.retain(|byte| !byte.is_ascii_whitespace());
     let Ok(wanted) = STANDARD.decode(&trimmed) else {
         return refuse("the Content-MD5 field is not base64".to_owned());
     };

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::mark::has_mark;
+use super::mark::{Mark, has_mark};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
-use super::session::{Asking, Session};
-use super::settings::{Mark, Settings};
+use super::session::{Asking, Session, Settings};
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;
@@ -129,7 +128,11 @@ impl ExpanderBuilder {
             None => Arc::new(Fetcher::new(Arc::clone(policy))?),
         };
         let fetch = match self.store {
-            Some(store) => Arc::new(FromStore::new(store, fetch, policy.limits.body)),
+            Some(store) => Arc::new(FromStore {
+                store,
+                others: fetch,
+                at_most: policy.limits.body,
+            }),
             None => fetch,
         };
         #[cfg(feature = "file")]
@@ -160,8 +163,17 @@ impl Expander {
     ///
     /// Without [`ExpanderBuilder::fetch`] it retrieves with a [`Fetcher`] under the same policy.
     pub fn builder(policy: impl Into<Arc<Policy>>) -> ExpanderBuilder {
+        let policy: Arc<Policy> = policy.into();
         ExpanderBuilder {
-            settings: Settings::new(policy.into()),
+            settings: Settings {
+                prefilter: Prefilter::new(&policy),
+                detached_only: false,
+                store: false,
+                #[cfg(all(feature = "file", feature = "mailbox"))]
+                eudora: EudoraMailbox::default(),
+                policy,
+                mark: Mark::default(),
+            },
             fetch: None,
             store: None,
             cache: None,
@@ -195,17 +207,7 @@ impl Expander {
     }
 
     /// The same of a message of which it is known which kinds of words stand in it.
-    #[cfg(feature = "milter")]
-    pub(crate) fn expand_known<'m>(
-        &self,
-        message: &'m [u8],
-        kinds: Kinds,
-        name: &str,
-    ) -> Result<Expansion<'m>, Error> {
-        self.run(message, kinds, name, Asking::Sources, None)
-    }
-
-    fn run<'m>(
+    pub(crate) fn run<'m>(
         &self,
         message: &'m [u8],
         kinds: Kinds,
@@ -213,7 +215,7 @@ impl Expander {
         asking: Asking,
         beside: Option<&Sidecars>,
     ) -> Result<Expansion<'m>, Error> {
-        let is_marked = self.settings.mark == Mark::Field && has_mark(message);
+        let is_marked = self.marks() && has_mark(message);
         let is_of_eudora = beside.is_some_and(|beside| beside.form() == Follow::Eudora);
         if !is_marked && !is_of_eudora && !self.prefilter().matters(message, kinds) {
             return Ok(Expansion {
@@ -251,7 +253,7 @@ impl Expander {
     /// Most mail that is one text is done with here.
     #[cfg(feature = "milter")]
     pub(crate) fn body_matters(&self, header: &[u8]) -> bool {
-        let is_marked = self.settings.mark == Mark::Field && has_mark(header);
+        let is_marked = self.marks() && has_mark(header);
         let may_hold_notes = self.prefilter().looks_at_texts();
         if is_marked || may_hold_notes || self.prefilter().first(header).is_some() {
             return true;
@@ -266,15 +268,13 @@ impl Expander {
     /// This runs at memory speed and proves nothing; `None` does: nothing in there would change.
     #[must_use]
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
-        match self.settings.mark {
-            Mark::Off => self.prefilter().first(bytes),
+        match self.marks() {
+            false => self.prefilter().first(bytes),
             // A mark of others goes from a message in which nothing else is to be done, too.
-            Mark::Field => self.prefilter().first_or_mark(bytes),
+            true => self.prefilter().first_or_mark(bytes),
         }
     }
 
-    /// Whether it adds a mark, and so takes others away.
-    #[cfg(feature = "mailbox")]
     pub(super) fn marks(&self) -> bool {
         self.settings.mark == Mark::Field
     }

@@ -4,7 +4,7 @@ use mail_parser::DateTime;
 use memchr::memmem;
 
 use super::answer::Answer;
-use super::content::{Obtained, is_past};
+use super::content::{Obtained, is_page, is_past};
 use super::session::{Found, Session};
 use crate::external_body::{ExternalBody, Form};
 use crate::link::url::Reference;
@@ -15,7 +15,6 @@ use crate::report::{Reason, Refusal, Retry};
 /// Octets of a page that are read: what it says stands at its start.
 const LONGEST: usize = 256 << 10;
 
-/// Hosts that ask who one is.
 const SIGN_IN: [&str; 7] = [
     "accounts.google.com",
     "login.microsoftonline.com",
@@ -43,28 +42,24 @@ const SAID: [(Reason, &str); 11] = [
 
 /// Why an answer is a page and not the file.
 fn judge_page(body: &ExternalBody<'_>, answer: &Answer) -> Result<(), Refusal> {
-    let octets = answer.octets();
-    let octets = octets.bytes();
+    let octets = answer.octets.bytes();
     let start = octets.get(..octets.len().min(LONGEST)).unwrap_or_default();
     let essence = answer.essence();
     let is_html = match essence.as_deref() {
-        Some("text/html" | "application/xhtml+xml") => true,
+        Some(essence) => is_page(essence),
         // A resolver does not say what it gives.
         None => is_markup(start),
-        Some(_) => false,
     };
     if !is_html {
         return Ok(());
     }
-    let host = Reference::split(answer.url()).site().map(|site| site.host);
+    let host = Reference::split(&answer.url).site().map(|site| site.host);
     let is_gate = host.is_some_and(|host| SIGN_IN.contains(&&*host.to_ascii_lowercase()));
     let text = start.to_ascii_lowercase();
-    let said = || {
-        SAID.iter()
-            .find(|(_, words)| memmem::find(&text, words.as_bytes()).is_some())
-    };
+    let is_said = |(_, words): &&(Reason, &str)| memmem::find(&text, words.as_bytes()).is_some();
+    let said = SAID.iter().find(is_said);
     let is_promised = body.file_name.as_deref().is_some_and(is_page_name);
-    let reason = match said().map_or(Reason::WebPage, |(reason, _)| *reason) {
+    let reason = match said.map_or(Reason::WebPage, |(reason, _)| *reason) {
         _ if is_gate => Reason::SignIn,
         // A page that was sent may say anything else.
         Reason::WebPage | Reason::Expired if is_promised => return Ok(()),
@@ -75,35 +70,28 @@ fn judge_page(body: &ExternalBody<'_>, answer: &Answer) -> Result<(), Refusal> {
 
 fn is_page_name(name: &str) -> bool {
     let extension = name.rsplit('.').next().unwrap_or_default();
-    ["htm", "html", "xhtml"]
-        .iter()
-        .any(|it| extension.eq_ignore_ascii_case(it))
+    let mut pages = ["htm", "html", "xhtml"].iter();
+    pages.any(|it| extension.eq_ignore_ascii_case(it))
 }
 
 fn is_markup(start: &[u8]) -> bool {
-    let start = start
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(start)
-        .trim_ascii_start();
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    let start = start.trim_ascii_start();
     let begins = |word: &[u8]| {
-        start
-            .get(..word.len())
-            .is_some_and(|it| it.eq_ignore_ascii_case(word))
+        let there = start.get(..word.len());
+        there.is_some_and(|it| it.eq_ignore_ascii_case(word))
     };
     begins(b"<!doctype html") || begins(b"<html")
 }
 
-/// Whether this is a form of references whose files clouds keep.
 fn is_hosted(body: &ExternalBody<'_>) -> bool {
     matches!(body.form, Form::Hosted(_) | Form::Sympa)
 }
 
 /// A failure, by the end that the mail names.
 fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
-    let expires = body
-        .hosted
-        .as_ref()
-        .and_then(|hosted| hosted.expires.as_deref());
+    let hosted = body.hosted.as_ref();
+    let expires = hosted.and_then(|hosted| hosted.expires.as_deref());
     let is_answer = matches!(
         refusal.reason,
         Reason::HttpStatus | Reason::WebPage | Reason::SignIn
@@ -111,9 +99,7 @@ fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
     match expires.filter(|_| is_answer && refusal.retry == Retry::Never) {
         Some(expires) if time_of(expires).is_some_and(is_past) => Refusal {
             reason: Reason::Expired,
-            detail: refusal
-                .detail
-                .then(format!("; the mail says that it ended {expires}")),
+            detail: (refusal.detail).then(format!("; the mail says that it ended {expires}")),
             ..refusal
         },
         _ => refusal,
@@ -170,11 +156,8 @@ impl Session<'_> {
         let Err(refusal) = self.settled(item) else {
             return answered;
         };
-        let question = self
-            .policy()
-            .question(&item.body)
-            .filter(|question| question != url);
-        let Some(question) = question else {
+        let question = self.policy().question(&item.body);
+        let Some(question) = question.filter(|question| question != url) else {
             return Some(Err(judged(&item.body, refusal)));
         };
         self.ask(std::iter::once((question.as_str(), None)));

@@ -1,10 +1,23 @@
 //! The `X-Embody` field that `--mark` adds, and what the message's own header says of signatures.
 
-use super::settings::MARK_FIELD;
 use crate::edit::{Edit, Edits, Group};
 use crate::mime::{self, Content, Header, Limit, PartId, ScanLimits};
 use crate::report::{Kind, Outcome, Report, Row};
 use crate::span::Newline;
+
+/// The header field that [`Mark::Field`] adds.
+pub const MARK_FIELD: &str = "X-Embody";
+
+/// Whether to say in the message that it was worked on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Mark {
+    /// Add nothing.
+    #[default]
+    Off,
+    /// Add `X-Embody: expanded=2 left=1 links=14` to messages that hold references, and take away what else is called so.
+    /// A run that changes nothing else leaves a mark of this form as it is, whoever wrote it: it is a note, no evidence.
+    Field,
+}
 
 /// Whether the message is signed by its sender's domain (RFC 6376).
 pub(super) fn has_dkim_signature(message: &[u8]) -> bool {
@@ -67,7 +80,6 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
     }
 }
 
-/// Whether a value is what a run of ours may have written.
 fn is_ours(value: &[u8]) -> bool {
     let mut words = value.trim_ascii().split(|&byte| byte == b' ');
     let is_count = |name: &str| {

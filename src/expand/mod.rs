@@ -21,10 +21,7 @@ pub(crate) mod envelope;
 mod eudora;
 mod expander;
 mod field_names;
-mod field_text;
 mod hosted;
-#[cfg(debug_assertions)]
-mod last_look;
 #[cfg(feature = "cli")]
 mod look;
 #[cfg(feature = "mailbox")]
@@ -33,27 +30,22 @@ mod mark;
 mod part_edits;
 mod pass;
 mod prefilter;
-mod provenance;
-mod relink;
-mod removal;
 mod retrieve;
 mod run;
 mod scrubbed;
 mod session;
-mod settings;
 mod stored;
 mod substitute;
-mod unseen;
 mod wrapped;
 
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 #[cfg(feature = "cli")]
 pub(crate) use self::look::Target;
+pub use self::mark::{MARK_FIELD, Mark};
 #[cfg(any(test, feature = "cli", feature = "internals"))]
 pub use self::prefilter::Prefilter;
 #[cfg(all(unix, feature = "milter"))]
 pub use self::prefilter::kinds::Kinds;
 #[cfg(feature = "cli")]
 pub(crate) use self::session::Asking;
-pub use self::settings::{MARK_FIELD, Mark};
 pub(crate) use self::stored::refusal_of;

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use crate::edit::{Edit, Edits, Group, Overlap};
-use crate::mime::{PartId, Tree};
+use crate::mime::{Content, PartId, Tree};
 use crate::report::{Reason, Refusal};
+use crate::span::Span;
 
 pub(super) struct PartEdits<'t> {
     tree: &'t Tree<'t>,
-    edits: Edits,
-    /// Parts that get a Content-ID.
+    pub(super) edits: Edits,
     named: HashSet<PartId>,
 }
 
@@ -43,10 +43,6 @@ impl<'t> PartEdits<'t> {
         self.named.extend(now_named);
         Ok(())
     }
-
-    pub(super) fn finish(&mut self) -> Edits {
-        std::mem::take(&mut self.edits)
-    }
 }
 
 pub(super) fn overlapping(_: Overlap) -> Refusal {
@@ -54,11 +50,46 @@ pub(super) fn overlapping(_: Overlap) -> Refusal {
     Refusal::lasting(Reason::BoundaryCollision, detail)
 }
 
+/// What goes when a part goes: the part and the boundary line in front of it, as far as it has not
+/// gone with the part before (`removed_to`).
+pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span {
+    let ordinal = tree.part(part).ordinal;
+    let end = tree.part(part).span.end;
+    let delimiters = tree
+        .part(part)
+        .parent
+        .map(|parent| &tree.part(parent).content);
+    let Some(Content::Multipart(multipart)) = delimiters else {
+        return Span::empty_at(end);
+    };
+    let Some(delimiter) = multipart.delimiters.get(ordinal) else {
+        return Span::empty_at(end);
+    };
+    let free_break = |at: usize| match tree.original.get(at..) {
+        Some([b'\r', b'\n', ..]) => 2,
+        Some([b'\n', ..]) => 1,
+        _ => 0,
+    };
+    // One line break must be left where one was, and none where none was: what stands in front may
+    // need it, or a header have it already. A boundary line behind another part's header has none of
+    // its own, and of several parts that go only the first had one.
+    let start = delimiter.start.max(removed_to);
+    let own_break = if start == delimiter.start {
+        free_break(start)
+    } else {
+        0
+    };
+    if own_break > 0 && tree.abuts_boundary(part) {
+        return Span::new(start + own_break, end);
+    }
+    let behind = if own_break > 0 { 0 } else { free_break(end) };
+    Span::new(start, end + behind)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::mime::{ScanLimits, scan};
-    use crate::span::Span;
 
     const MAIL: &[u8] =
         b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--b\n\ntwo\n--b--\n";
@@ -85,8 +116,7 @@ mod tests {
         edits
             .change(vec![Edit::remove(body(1))], [(parts[1], "a@b")])
             .expect("it meets nothing");
-        let edits = edits.finish();
-        let output = edits.splice(MAIL).into_bytes();
+        let output = edits.edits.splice(MAIL).into_bytes();
         let expected = "Content-Type: multipart/mixed; boundary=b\n\n--b\n\n\n--b\nContent-ID: <a@b>\n\n\n--b--\n";
         assert_eq!(String::from_utf8_lossy(&output), expected);
     }

@@ -14,22 +14,21 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::content::Obtained;
-use super::part_edits::PartEdits;
-use super::removal::removal;
+use super::part_edits::{PartEdits, removal};
 use super::retrieve::Contents;
 use super::scrubbed::{NewPart, Text};
 use super::session::Session;
 use super::stored::by_hash;
 use super::substitute::Substitute;
-use super::unseen;
 use crate::edit::{Edit, Edits, Group};
 use crate::external_body::{Claim, Follow, Form, Reading, Referent};
 use crate::fetch::Sidecars;
 use crate::lengths::{Lengths, corrected};
 use crate::link::base::Base;
+use crate::mime::media_type::is_composite;
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
-use crate::report::{Detail, Outcome, Reason, Refusal, Report, Retry, Row};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row};
 
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -318,7 +317,9 @@ impl Pending<'_> {
         let part = self.tree.part(item.body.part);
         // Content that cannot fit is not encoded in vain; content that is encoded in vain again and again is counted.
         let octets = obtained.octets.len();
-        let is_exact = item.body.form == Form::ExternalBody && !obtained.is_readable();
+        // Text, and what is composite, may go in another encoding than base64.
+        let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
+        let is_exact = item.body.form == Form::ExternalBody && !is_readable;
         let least = obtained.octets.least_body(is_exact) as i64 - part.span.len() as i64;
         session.ledger.would_fit(least)?;
         session.ledger.work(octets)?;
@@ -448,22 +449,31 @@ impl Pending<'_> {
 
     fn finish(mut self, session: &mut Session<'_>) -> Pass {
         self.put_filled(session);
-        let mut edits = self.edits.finish();
+        let mut edits = std::mem::take(&mut self.edits.edits);
         let is_restored = |row: &Row| row.outcome == Outcome::Restored;
         if self.place.prefix.is_empty() && self.pass.report.rows.iter().any(is_restored) {
             edits = self.relisted(session, edits);
         }
         let (tree, limits) = (self.tree, &self.place.limits);
         self.pass.edits = corrected(tree, edits, self.lengths, limits).0;
-        let prefilter = &session.settings.prefilter;
-        let unseen = unseen::rows(self.tree, self.plan, prefilter, session.name);
+        self.tell_unseen(session);
         self.pass
-            .report
-            .rows
-            .extend(unseen.into_iter().map(|mut row| {
-                row.part = self.place.number(&row.part);
-                row
-            }));
-        self.pass
+    }
+
+    /// Tells of each part that a bound kept from being looked into, and that may hold references, as of a reference that is left.
+    fn tell_unseen(&mut self, session: &Session<'_>) {
+        let references = self.plan.references.iter();
+        let known: HashSet<PartId> = references.map(|item| item.body.part).collect();
+        for (part, span, refusal) in plan::opaque_parts(self.tree) {
+            let octets = span.of(self.tree.original);
+            if known.contains(&part) || !session.settings.prefilter.external_bodies(octets) {
+                continue;
+            }
+            let number = self.place.number(&self.tree.number(part));
+            let mut row = Row::new(session.name, number, Kind::ExternalBody, Outcome::Left);
+            row.bytes = Some(span.len() as u64);
+            row.tell_refusal(refusal);
+            self.pass.report.rows.push(row);
+        }
     }
 }

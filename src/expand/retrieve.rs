@@ -125,7 +125,7 @@ impl<'g> Contents<'g> {
                 let encoding = TransferEncoding::of(encoding);
                 // And each decodes it anew, which makes digests and line ends its own, too.
                 if content::is_decoded(&item.body, encoding) {
-                    session.ledger.work(answer.len() * 3)?;
+                    session.ledger.work(answer.octets.len() * 3)?;
                 }
                 let location = location(session.policy(), item, url, &answer);
                 let source_field = source_field(session.policy(), item, url, (&answer, &location));
@@ -161,9 +161,9 @@ impl<'g> Contents<'g> {
 fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer) -> Cow<'a, str> {
     let own = item.shown_url.as_deref().unwrap_or_default();
     let is_mapped = matches!(policy.map(own), Cow::Owned(_));
-    let is_direct = |target: Target| target.public_url() == answer.url();
+    let is_direct = |target: Target| target.public_url() == *answer.url;
     if !is_mapped || !policy.judge_url(plain(url)).is_ok_and(is_direct) {
-        return Cow::Borrowed(answer.url());
+        return Cow::Borrowed(&answer.url);
     }
     let Ok(mut own) = Url::parse(own) else {
         return Cow::Borrowed("");
@@ -191,7 +191,7 @@ fn source_field(
         Ok(Referent::Url(whole)) if whole.len() > shown.len() => whole,
         _ => shown,
     };
-    let is_direct = |target: Target| target.public_url() == answer.url();
+    let is_direct = |target: Target| target.public_url() == *answer.url;
     let is_direct = policy.judge_url(plain(url)).is_ok_and(is_direct);
     // Of a file, only the mail's own name is everybody's.
     let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
@@ -291,7 +291,7 @@ impl Session<'_> {
         for (request, answer) in requests.into_iter().zip(answers) {
             let found = answer.map(|answer| Some(Answer::from(answer)));
             if let Ok(Some(answer)) = &found {
-                self.ledger.hold(answer.len());
+                self.ledger.hold(answer.octets.len());
             }
             self.retrieved.insert((request.url, request.accept), found);
         }

@@ -1,15 +1,15 @@
 //! The run over one message: its references, then the links of its documents, then the mark.
 
-use super::embed::Embedding;
-use super::mark::{has_dkim_signature, marked};
+use super::embed::{self, Embedding};
+use super::mark::{Mark, has_dkim_signature, marked};
+use super::part_edits::PartEdits;
 use super::pass::{Pass, Place};
 use super::session::Session;
-use super::settings::Mark;
-use super::{embed, relink};
 use crate::edit::{Edit, Edits, Output};
 use crate::error::Error;
 use crate::lengths::{Lengths, corrected};
-use crate::mime;
+use crate::mime::{self, Tree};
+use crate::plan::documents::Documents;
 use crate::policy::{Links, OnFailure, Policy};
 use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Row};
 
@@ -28,12 +28,8 @@ impl Session<'_> {
             let waiting = || late.waiting_for(&late.detail);
             outcomes.temporary.get_or_insert_with(waiting);
         }
-        if !outcomes.edits.is_empty()
-            && report
-                .rows
-                .iter()
-                .any(|row| row.reason.is_some_and(Reason::is_bound))
-        {
+        let is_bound = |row: &Row| row.reason.is_some_and(Reason::is_bound);
+        if !outcomes.edits.is_empty() && report.rows.iter().any(is_bound) {
             let note = "a limit was reached; another run may go on from here";
             report.notes.push(note.to_owned());
         }
@@ -45,15 +41,6 @@ impl Session<'_> {
                 row.remark(note);
             }
             report.notes.push(note.to_owned());
-        }
-        #[cfg(debug_assertions)]
-        if !self.is_rehearsal() && !self.written.is_empty() {
-            super::last_look::assert_each_names_a_part(
-                message,
-                &outcomes.edits.splice(message).into_bytes(),
-                &self.policy().limits.scan(),
-                &self.written,
-            );
         }
         if self.settings.mark == Mark::Field && !self.is_forecast() {
             let limits = self.policy().limits.scan();
@@ -100,12 +87,11 @@ impl Session<'_> {
             if pass.edits.is_empty() {
                 break;
             }
-            let waits = pass.waits;
             // The text that the pass looked at is shared with the edits that made it, and goes with them.
             let gone = std::mem::replace(&mut current, Output::Original(message));
             drop(gone);
             outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
-            if !waits {
+            if !pass.waits {
                 break;
             }
             (current, outcomes.edits) = outcomes.take_edits().put_together(message);
@@ -132,7 +118,6 @@ impl Session<'_> {
         Some(output)
     }
 
-    /// Says that the documents were not even looked for.
     fn not_looked_at(&self, outcomes: &mut Pass, kind: Kind, detail: &str, refusal: &Refusal) {
         let mut row = Row::new(self.name, String::new(), kind, Outcome::Left);
         row.reason = Some(refusal.reason);
@@ -140,7 +125,6 @@ impl Session<'_> {
         outcomes.report.rows.push(row);
     }
 
-    /// Makes what documents show a part of the mail.
     fn embed(&mut self, message: &[u8], outcomes: &mut Pass) -> Embedding {
         if !self.policy().embed.is_on() {
             return Embedding::default();
@@ -179,7 +163,7 @@ impl Session<'_> {
         }
         let limits = self.policy().limits.scan();
         let tree = mime::scan(&output, &limits);
-        let (links, mut rows) = relink::resolved(self, &tree);
+        let (links, mut rows) = resolved(self, &tree);
         for row in &mut rows {
             row.part = embedding.number_before(&row.part).to_owned();
         }
@@ -212,4 +196,42 @@ fn number_key(number: &str) -> Vec<u64> {
         .split('.')
         .map(|step| step.parse().unwrap_or(0))
         .collect()
+}
+
+/// The edits of all links that change, and a row for each document in which something would change, or may not. A document
+/// is changed as a whole or left with a reason: what fits is done, in the order of the documents.
+fn resolved(session: &mut Session<'_>, tree: &Tree<'_>) -> (Edits, Vec<Row>) {
+    let mut documents = Documents::new(tree, session.policy());
+    let mut edits = PartEdits::new(tree);
+    let mut rows = Vec::new();
+    for part in tree.ids() {
+        let Some(decision) = documents.new_links(part, &mut session.ledger).transpose() else {
+            continue;
+        };
+        let made = decision.and_then(|mut new| {
+            let group = std::mem::take(&mut new.edits);
+            let growth: i64 = group.iter().map(Edit::growth).sum();
+            let named = new.named.iter();
+            let named: Vec<_> = named
+                .map(|named| (*named, documents.identity(*named).clone()))
+                .filter(|(_, identity)| identity.is_made)
+                .collect();
+            let named = named.iter();
+            let named = named.map(|(part, identity)| (*part, identity.content_id.as_str()));
+            edits
+                .change(group, named)
+                .inspect_err(|_| session.ledger.lose(growth))?;
+            Ok(new)
+        });
+        let entity = tree.part(part);
+        let mut row = Row::new(session.name, tree.number(part), Kind::Link, Outcome::Left);
+        row.media_type = Some(entity.essence.clone());
+        row.bytes = Some(entity.body.len() as u64);
+        match made {
+            Ok(new) => new.tell(&mut row),
+            Err(refusal) => row.tell_refusal(refusal),
+        }
+        rows.push(row);
+    }
+    (edits.edits, rows)
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::answer::Octets;
-use super::content::{OCTETS, Obtained};
+use super::content::{OCTETS, Obtained, is_page};
 use crate::external_body::{ExternalBody, Scrap, Scrubbed, unescaped};
 use crate::mime::entity::{folded_url, push_field};
 use crate::mime::media_type::{self, is_composite};
@@ -282,10 +282,7 @@ fn without_first_line(mut message: Vec<u8>) -> Vec<u8> {
 /// Whether a server showed a page, as to somebody who has to sign in: HTML, where neither the note nor the name of the file
 /// says so; or a form for a password of the archive.
 fn is_page_instead(obtained: &Obtained, scrubbed: &Scrubbed) -> bool {
-    let is_html = matches!(
-        obtained.source_type.as_deref(),
-        Some("text/html" | "application/xhtml+xml")
-    );
+    let is_html = obtained.source_type.as_deref().is_some_and(is_page);
     let extension = scrubbed.stored_name.rsplit('.').next().unwrap_or_default();
     let is_named_so = ["html", "htm", "shtml", "mht"].contains(&extension);
     let is_expected = scrubbed.scrap == Scrap::Html || is_named_so;

@@ -1,14 +1,16 @@
 //! One message while it is worked on: what was chosen, what is known, what may still be spent.
 
 use std::collections::HashMap;
-#[cfg(debug_assertions)]
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::answer::Answer;
 use super::date;
+use super::mark::Mark;
+use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
-use super::settings::Settings;
+#[cfg(all(feature = "file", feature = "mailbox"))]
+use crate::fetch::EudoraMailbox;
 use crate::fetch::{Fetch, Sidecars};
 use crate::ledger::Ledger;
 use crate::policy::Policy;
@@ -20,6 +22,22 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// How long behind the deadline of the retrievals work goes on, at most: what came shortly before is put in.
 const BEHIND_DEADLINE: Duration = Duration::from_secs(5);
 
+/// What holds for every message that an expander works on.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) policy: Arc<Policy>,
+    pub(super) mark: Mark,
+    /// Whether to work on what embody detached and on nothing else; else on all references, and on links as the policy
+    /// says.
+    pub(super) detached_only: bool,
+    /// Where the content of what was detached is looked up by its hash, whatever URL the part has.
+    pub(super) store: bool,
+    pub(super) prefilter: Prefilter,
+    /// The files beside the mailbox of Eudora that is at work.
+    #[cfg(all(feature = "file", feature = "mailbox"))]
+    pub(super) eudora: EudoraMailbox,
+}
+
 pub(super) struct Session<'s> {
     pub(super) settings: &'s Settings,
     /// What the prefilter found in the message as it came.
@@ -28,7 +46,6 @@ pub(super) struct Session<'s> {
     pub(super) name: &'s str,
     pub(super) fetch: &'s dyn Fetch,
     pub(super) asking: Asking,
-    /// What lies beside it in its mailbox.
     pub(super) beside: Option<&'s Sidecars>,
     /// When nothing is retrieved any more. Work ends a little later.
     pub(super) deadline: Instant,
@@ -37,15 +54,11 @@ pub(super) struct Session<'s> {
     /// Answers so far, by URL and wanted type: nothing is asked twice. Of URLs beyond the limit there is none.
     pub(super) retrieved: HashMap<(String, Option<String>), Found<Answer>>,
     pub(super) ledger: Ledger,
-    /// The `cid:` URLs that were written, for the last look at what is handed on.
-    #[cfg(debug_assertions)]
-    pub(super) written: HashSet<String>,
 }
 
 /// What came of looking for content: none where somebody would have to be asked and nobody is, or is being asked now.
 pub(super) type Found<T> = Result<Option<T>, Refusal>;
 
-/// Whether sources are asked for what is not in the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asking {
     Sources,
@@ -53,7 +66,6 @@ pub(crate) enum Asking {
     /// and in what the message gains.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Rehearsing,
-    /// The rows of the report say what would become of each reference.
     Nobody,
 }
 
@@ -85,28 +97,17 @@ impl<'s> Session<'s> {
             },
             retrieved: HashMap::new(),
             ledger: Ledger::new(limits, message.len()).until(end),
-            #[cfg(debug_assertions)]
-            written: HashSet::new(),
         }
-    }
-
-    /// Notes URLs that were written into documents.
-    #[cfg_attr(not(debug_assertions), allow(unused_variables, clippy::unused_self))]
-    pub(super) fn note_written<'u>(&mut self, urls: impl IntoIterator<Item = &'u String>) {
-        #[cfg(debug_assertions)]
-        self.written.extend(urls.into_iter().cloned());
     }
 
     pub(super) fn policy(&self) -> &'s Policy {
         &self.settings.policy
     }
 
-    /// Whether it is only to be said what would be done.
     pub(super) fn is_forecast(&self) -> bool {
         self.asking == Asking::Nobody
     }
 
-    /// Whether nothing of it will be written.
     pub(super) fn is_rehearsal(&self) -> bool {
         self.asking != Asking::Sources
     }

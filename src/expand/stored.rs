@@ -11,11 +11,6 @@ use crate::store::{Key, Store};
 /// The start of the URL of an object that is looked up by its hash. It stands in no mail: the plan makes it.
 const SCHEME: &str = "embody-store:";
 
-/// The URL under which [`FromStore`] knows an object.
-pub(super) fn url_of(sha256: &str) -> String {
-    format!("{SCHEME}{sha256}")
-}
-
 /// The store is asked for what was detached, whatever the policy says of its URL.
 pub(super) fn by_hash(item: &mut Item<'_>) {
     let is_about_part = |reason| {
@@ -28,7 +23,7 @@ pub(super) fn by_hash(item: &mut Item<'_>) {
     let Some(note) = item.body.note() else { return };
     if !matches!(&item.step, Step::Leave(refusal) if is_about_part(refusal.reason)) {
         item.step = Step::Retrieve {
-            url: url_of(&note.sha256),
+            url: format!("{SCHEME}{}", note.sha256),
             accept: None,
         };
     }
@@ -36,19 +31,9 @@ pub(super) fn by_hash(item: &mut Item<'_>) {
 
 /// Answers from a store what names an object of it; the rest is asked of another.
 pub(super) struct FromStore {
-    store: Arc<dyn Store>,
-    others: Arc<dyn Fetch>,
-    at_most: u64,
-}
-
-impl FromStore {
-    pub(super) fn new(store: Arc<dyn Store>, others: Arc<dyn Fetch>, at_most: u64) -> Self {
-        Self {
-            store,
-            others,
-            at_most,
-        }
-    }
+    pub(super) store: Arc<dyn Store>,
+    pub(super) others: Arc<dyn Fetch>,
+    pub(super) at_most: u64,
 }
 
 impl Fetch for FromStore {

@@ -15,12 +15,10 @@ mod described;
 
 use std::rc::Rc;
 
-use super::answer::Octets;
-use super::composite;
+use super::answer::{Octets, SOURCE_FIELD};
+use super::composite::{self, allows};
 use super::content::Obtained;
 use super::field_names::{field_names, is_among};
-use super::field_text::allows;
-use super::provenance::SOURCE_FIELD;
 use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
 use crate::lengths::is_length;

@@ -11,7 +11,7 @@ use super::codec::Reply;
 use super::draft::{Incoming, Left};
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::Expander;
+use crate::expand::{Asking, Expander};
 use crate::report::{Detail, Report, Setting};
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
         let prefilter = expander.prefilter();
         let kinds = prefilter.kinds_in_all(bytes, searched, incoming.kinds);
         let name = &incoming.queue_id;
-        match expander.expand_known(bytes, kinds, name) {
+        match expander.run(bytes, kinds, name, Asking::Sources, None) {
             Ok(expansion) => {
                 let verdict = verdict(expander, incoming, expansion.edits, keeps_blanks)?;
                 Ok((verdict, expansion.report))

@@ -13,6 +13,7 @@ use embody::{Policy, Report};
 
 use super::common::checks::scan::spans;
 use super::common::mail::{self, Leaf, assert_bytes, expander};
+use super::common::named::assert_each_names_a_part;
 
 /// A GIF of that size; `number` makes it another one.
 pub(crate) fn gif(width: u8, height: u8, number: u8) -> Vec<u8> {
@@ -53,6 +54,7 @@ pub(crate) fn run(policy: Policy, world: &Canned, mail: &[u8]) -> (Vec<u8>, Repo
     let expander = expander(policy, world.clone());
     let expansion = expander.expand(mail, "test").unwrap();
     let output = expansion.output().into_bytes().into_owned();
+    assert_each_names_a_part(mail, &output);
     let again = expander.expand(&output, "test").unwrap();
     if !expansion
         .report

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 
 use super::common::bounded::finished;
 use super::common::mail::{crlf, expander};
+use super::common::named::assert_each_names_a_part;
 use super::embed::{data, gif, policy};
 use super::embed_digests::md5;
 
@@ -347,6 +348,7 @@ fn check(mail: &[u8]) -> Result<(), TestCaseError> {
         mime::scan(mail, &ScanLimits::default()),
         mime::scan(&output, &ScanLimits::default()),
     );
+    assert_each_names_a_part(mail, &output);
     for edit in expansion.edits.iter() {
         prop_assert!(
             is_meant(edit, &before, mail),

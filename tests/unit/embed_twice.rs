@@ -8,6 +8,7 @@ use embody::{Expander, Mark, Policy, Report};
 use proptest::prelude::*;
 
 use super::common::mail::{assert_bytes, crlf, with_url};
+use super::common::named::assert_each_names_a_part;
 use super::embed::{cids, data, gif, html, policy};
 
 /// Pictures on the server, two of them tiny by their octets; `gone` is not there.
@@ -47,6 +48,7 @@ fn once(policy: &Policy, mail: &[u8]) -> (Vec<u8>, Report) {
         let expander = expander(policy, mark);
         let expansion = expander.expand(mail, "test").unwrap();
         let output = expansion.output().into_bytes().into_owned();
+        assert_each_names_a_part(mail, &output);
         let bound = |row: &embody::report::Row| row.reason.is_some_and(Reason::is_bound);
         if !expansion.report.rows.iter().any(bound) {
             let again = expander.expand(&output, "test").unwrap();

@@ -1,6 +1,7 @@
 //! Relative links, as the filter leaves a message (docs/design.md, "Links").
 
 use super::common::mail::expander;
+use super::common::named::assert_each_names_a_part;
 use embody::Policy;
 use embody::fetch::Canned;
 use embody::fetch::{Fetch, NoFetch};
@@ -18,6 +19,7 @@ pub(crate) fn run_in(
     let expander = expander(policy, fetch);
     let expansion = expander.expand(mail, "test").expect("never deferred");
     let output = expansion.output().into_bytes().into_owned();
+    assert_each_names_a_part(mail, &output);
     let again = expander.expand(&output, "test").expect("never deferred");
     assert_eq!(
         again.report.links(),

@@ -187,7 +187,6 @@ impl Pending<'_> {
             }
             let mut fallbacks = Fallbacks::new();
             places::point_options(&found, &mut urls, &mut fallbacks);
-            session.note_written(urls.values());
             self.put_sheet(session, within.1, number, (&urls, &fallbacks));
         }
         Given::Url(url)

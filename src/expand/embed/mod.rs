@@ -221,7 +221,6 @@ impl Pending<'_> {
             let kept = rewritten.and_then(|group| {
                 session.ledger.grow(new)?;
                 self.keep(container, group, kept, places)?;
-                session.note_written(values.values());
                 Ok(())
             });
             if let Err(refusal) = kept {
@@ -353,7 +352,7 @@ impl Pending<'_> {
                 let urls = (wanted.url.as_str(), wanted.source.as_str());
                 match wanted.is_sheet {
                     false => pictures.of_answer(&answer, urls),
-                    true => match session.ledger.work(answer.len() * 3) {
+                    true => match session.ledger.work(answer.octets.len() * 3) {
                         Ok(()) => style::of_answer(pictures, &answer, urls),
                         Err(refusal) => Err(refusal),
                     },
@@ -474,7 +473,7 @@ impl Pending<'_> {
             };
             self.embedding.wrapped.insert(made.to_owned(), number);
         }
-        self.embedding.edits = self.edits.finish();
+        self.embedding.edits = self.edits.edits;
         self.embedding
     }
 }

@@ -40,10 +40,10 @@ pub(super) fn source(
     policy: &Policy,
 ) -> (String, Vec<u8>) {
     // What --map made of it is nobody's business.
-    let is_direct = |it: Target| it.public_url() == answer.url();
+    let is_direct = |it: Target| it.public_url() == *answer.url;
     let last = match policy.judge_url(url).is_ok_and(is_direct) {
         true => source,
-        false => answer.url(),
+        false => &answer.url,
     };
     let hash = answer.sha256().filter(|_| policy.provenance);
     let field = hash.and_then(|hash| answer.came.source_field(source, last, &hash));
@@ -108,7 +108,7 @@ impl<'p> Pictures<'p> {
         let policy = self.policy;
         let declared = answer.essence();
         let label = label(answer.charset().as_deref());
-        let octets = answer.octets();
+        let octets = Rc::clone(&answer.octets);
         let kind = admitted(octets.bytes(), declared.as_deref(), None, policy)?;
         let is_tiny = kind
             .size

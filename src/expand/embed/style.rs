@@ -5,6 +5,7 @@
 //! circle stays the circle it was.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use super::pictures::{self, Pictures, label};
 use super::wanted::SHEET;
@@ -30,13 +31,13 @@ pub(super) fn of_answer(
     (url, source): (&str, &str),
 ) -> Result<usize, Refusal> {
     let policy = pictures.policy;
-    let octets = answer.octets();
+    let octets = Rc::clone(&answer.octets);
     admit(octets.bytes(), answer.essence().as_deref(), policy)?;
     let charset = label(answer.charset().as_deref());
     // A URL that --map changed keeps its meaning.
-    let base = match answer.url() == url {
+    let base = match *answer.url == *url {
         true => source,
-        false => answer.url(),
+        false => &answer.url,
     };
     let absolute = sheet::absolute(
         octets.bytes(),

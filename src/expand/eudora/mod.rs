@@ -173,8 +173,8 @@ impl Session<'_> {
             }
             false => {
                 let answer = Answer::from(files.read(named, policy, self.deadline)?);
-                self.ledger.hold(answer.len());
-                self.ledger.work(answer.len().saturating_mul(3))?;
+                self.ledger.hold(answer.octets.len());
+                self.ledger.work(answer.octets.len().saturating_mul(3))?;
                 let mut obtained = content::read(&answer);
                 essence_of(note, obtained.octets.bytes()).clone_into(&mut obtained.essence);
                 obtained.describe(false, row);

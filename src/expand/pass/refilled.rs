@@ -3,9 +3,8 @@
 
 use super::{Change, Pending, Put};
 use crate::edit::{Edit, Group};
-use crate::expand::composite;
+use crate::expand::composite::{self, allows};
 use crate::expand::content::Obtained;
-use crate::expand::field_text::allows;
 use crate::expand::session::Session;
 use crate::external_body::{LENGTH_FIELD, torn_delimiter};
 use crate::mime::exact::Wording;

@@ -1,7 +1,6 @@
 //! The fields that say what the new part is: Content-Type and Content-Disposition.
 
 use super::super::content::Obtained;
-use super::super::field_text::named;
 use super::Substitute;
 use crate::external_body::Form;
 use crate::mime::MediaType;
@@ -10,6 +9,12 @@ use crate::mime::header::{self, Field, Fields};
 use crate::mime::media_type;
 use crate::mime::transfer::with_newlines;
 use crate::span::Span;
+
+fn named<'p>(parameters: &'p [(String, String)], name: &str) -> Option<&'p str> {
+    let mut parameters = parameters.iter();
+    let found = parameters.find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.as_str())
+}
 
 impl Substitute<'_> {
     pub(super) fn content_type_field(&self) -> Vec<u8> {

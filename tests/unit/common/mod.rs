@@ -12,6 +12,7 @@ mod mail_everywhere;
 pub mod mail_system;
 #[path = "../../common/mailboxes.rs"]
 pub mod mailboxes;
+pub mod named;
 pub mod ours;
 pub mod seeds;
 pub mod trees;
