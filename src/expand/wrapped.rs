@@ -2,7 +2,6 @@
 
 use crate::edit::{Edit, Group};
 use crate::lengths::is_length;
-use crate::mime::entity::push_field;
 use crate::mime::{Field, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
 
@@ -24,8 +23,7 @@ pub(super) fn message(
         fields.splice(..0, [b"MIME-Version: 1.0", newline].concat());
     }
     let mut new = Some(fields);
-    let mut inner = Vec::new();
-    push_line(&mut inner, &[b"--", boundary.as_bytes()], newline);
+    let mut inner = [b"--", boundary.as_bytes(), newline].concat();
     let is_of_header = |edit: &Edit| entity.header.contains(edit.span);
     let (mut of_header, mut group): (Group, Group) = own.into_iter().partition(is_of_header);
     of_header.sort_by_key(|edit| (edit.span.start, edit.span.end));
@@ -60,14 +58,8 @@ pub(super) fn encoding_field(tree: &Tree<'_>, part: PartId) -> Vec<u8> {
         TransferEncoding::Binary => "binary",
         _ => return Vec::new(),
     };
-    let mut field = Vec::new();
-    push_field(
-        &mut field,
-        "Content-Transfer-Encoding",
-        encoding,
-        tree.newline,
-    );
-    field
+    let field = format!("Content-Transfer-Encoding: {encoding}");
+    [field.as_bytes(), tree.newline.bytes()].concat()
 }
 
 /// The edits by which parts come into a multipart, each written with the lines around it: behind what it `is_made` around, or
@@ -86,7 +78,7 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
         if is_made {
             inserted.extend_from_slice(newline);
         }
-        push_line(&mut inserted, &[b"--", boundary], newline);
+        inserted.extend([b"--", boundary, newline].into_iter().flatten());
         write(&mut inserted);
         if !is_made {
             inserted.extend_from_slice(newline);
@@ -115,11 +107,4 @@ pub(super) fn close(boundary: &str, ends_line: bool, newline: Newline) -> Vec<u8
 pub(super) fn ends_line(tree: &Tree<'_>, message: PartId) -> bool {
     let is_last = tree.part(message).span.end >= tree.original.len();
     is_last || tree.abuts_boundary(message)
-}
-
-pub(super) fn push_line(bytes: &mut Vec<u8>, pieces: &[&[u8]], newline: &[u8]) {
-    for piece in pieces {
-        bytes.extend_from_slice(piece);
-    }
-    bytes.extend_from_slice(newline);
 }

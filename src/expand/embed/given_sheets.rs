@@ -5,11 +5,11 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::container::Container;
 use super::pictures::New;
 use super::places::{self, Meaning, Place, Places};
+use super::shape::Container;
 use super::style;
-use super::wanted::Wanted;
+use super::wanted::{SHEET, Wanted};
 use super::{Given, Pending};
 use crate::expand::answer::Octets;
 use crate::expand::session::Session;
@@ -31,10 +31,8 @@ impl Pending<'_> {
         let mut asked = 0;
         loop {
             let new = places.urls.get(asked..).unwrap_or_default();
-            let urls = new
-                .iter()
-                .map(|wanted| (wanted.url.as_str(), Some(wanted.accept())));
-            session.ask(urls);
+            let new = new.iter();
+            session.ask(new.map(|wanted| (wanted.url.as_str(), Some(wanted.accept()))));
             let now = asked..places.urls.len();
             asked = places.urls.len();
             self.try_otherwise(session, places, now);
@@ -153,7 +151,7 @@ impl Pending<'_> {
                     Meaning::Url(url) => self.answer(session, url, places).and_then(Result::ok),
                     _ => None,
                 };
-                let given = match child.filter(|&child| self.pictures.is_sheet(child)) {
+                let given = match child.filter(|&child| self.pictures.is(child, SHEET)) {
                     Some(child) => {
                         let before = accepted.len();
                         match self.accept(session, within.1, (child, place.octets), &mut accepted) {
@@ -203,7 +201,8 @@ impl Pending<'_> {
     ) -> Result<String, Refusal> {
         let (content_id, is_there) = self.pictures.identity(container, number);
         let url = format!("cid:{}", cid_escaped(&content_id));
-        if is_there || self.holds(container, number) || accepted.contains(&number) {
+        let is_held = self.held.contains(&(container, number));
+        if is_there || is_held || accepted.contains(&number) {
             return Ok(url);
         }
         // Pictures that were accepted are no parts yet.
@@ -222,10 +221,10 @@ impl Pending<'_> {
     /// Bytes of a style sheet's part, at most.
     fn most(&self, container: Container, number: usize) -> Result<usize, Refusal> {
         let found = self.shown_by(container, number)?;
-        let gained: usize = found
+        let gained = found
             .iter()
-            .map(|place| OUR_URL.saturating_sub(place.octets))
-            .sum();
+            .map(|place| OUR_URL.saturating_sub(place.octets));
+        let gained: usize = gained.sum();
         let octets = self.pictures.octets(number).len();
         let body = base64_length_with(octets + gained, self.tree.newline);
         Ok(body + FIELDS + self.pictures.source_length(number) * 2)
@@ -268,9 +267,7 @@ impl Pending<'_> {
 
 /// Whether a server may answer by another scheme what it did not answer by this one.
 fn may_be_otherwise(reason: Reason) -> bool {
-    !reason.is_bound()
-        && !matches!(
-            reason,
-            Reason::TooLarge | Reason::PrivateAddress | Reason::NotRetrieved | Reason::InArchive
-        )
+    use Reason::{InArchive, NotRetrieved, PrivateAddress, TooLarge};
+    let is_same = matches!(reason, TooLarge | PrivateAddress | NotRetrieved | InArchive);
+    !is_same && !reason.is_bound()
 }

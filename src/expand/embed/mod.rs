@@ -6,25 +6,22 @@
 //! documents: what fits is done, a failed one keeps its URL and has a row.
 //!
 //! [`places`] finds what is shown, [`pictures`] holds the contents, [`style`] and [`given_sheets`] those that show
-//! others, [`container`] says where the parts of a document go, and [`shape`] puts them there.
+//! others, and [`shape`] says where the parts of a document go, and puts them there.
 
-mod container;
 mod given_sheets;
 mod names;
 mod pictures;
 mod places;
 mod shape;
 mod style;
-mod trackers;
 mod wanted;
 
 use std::collections::{HashMap, HashSet};
 
-use self::container::Container;
 use self::pictures::{New, Pictures};
 use self::places::{Meaning, Place, Places};
-use self::wanted::SHEET;
-use super::answer::Answer;
+use self::shape::Container;
+use self::wanted::{SHEET, shown_as_well};
 use super::part_edits::PartEdits;
 use super::session::Session;
 use crate::edit::{Edits, Group};
@@ -60,7 +57,7 @@ pub(super) fn embed(session: &mut Session<'_>, tree: &Tree<'_>) -> Embedding {
     let mut places = Places::find(&mut session.ledger, &mut documents, &mut pictures);
     for (_, found) in &mut places.documents {
         if let Ok(found) = found {
-            trackers::shown_as_well(found, &places.urls);
+            shown_as_well(found, &places.urls);
         }
     }
     let mut pending = Pending {
@@ -98,11 +95,9 @@ const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 #[derive(Clone, Debug)]
 enum Given {
     Url(String),
-    /// It stays.
     Nothing,
     /// A server would have to be asked.
     Unasked,
-    /// It stays, for this reason.
     Refused(Refusal),
 }
 
@@ -113,9 +108,8 @@ impl Given {
         match self {
             Self::Unasked => true,
             Self::Refused(refusal) => {
-                let is_asked_for =
-                    matches!(refusal.reason, Reason::NotRetrieved | Reason::InArchive);
-                is_asked_for && session.is_rehearsal()
+                let asked_for = [Reason::NotRetrieved, Reason::InArchive];
+                session.is_rehearsal() && asked_for.contains(&refusal.reason)
             }
             Self::Url(_) | Self::Nothing => false,
         }
@@ -210,18 +204,16 @@ impl Pending<'_> {
         }
         places::point_options(found, &mut values, &mut fallbacks);
         if !values.is_empty() {
-            let new = self.new_octets();
+            let new: usize = self.new.iter().map(|(_, cost)| cost).sum();
             session.ledger.restore_gained(gained);
             let (documents, ledger) = (&mut self.documents, &mut session.ledger);
             let rewritten = documents.embedded(part, ledger, &values, &fallbacks);
-            let kept = found
-                .iter()
-                .filter(|place| values.contains_key(&place.ordinal));
+            let is_kept = |place: &&Place| values.contains_key(&place.ordinal);
+            let kept = found.iter().filter(is_kept);
             let container = container.ok();
             let kept = rewritten.and_then(|group| {
-                session.ledger.grow(new)?;
-                self.keep(container, group, kept, places)?;
-                Ok(())
+                session.ledger.grow(new as i64)?;
+                self.keep(container, group, kept, places)
             });
             if let Err(refusal) = kept {
                 session.ledger.restore_gained(gained);
@@ -291,15 +283,15 @@ impl Pending<'_> {
                 None => return Given::Unasked,
             },
         };
-        if place.has_fragment && self.pictures.is_svg(picture) {
+        if place.has_fragment && self.pictures.is(picture, pictures::SVG) {
             return Given::Refused(pictures::part_of_svg());
         }
-        if self.pictures.is_sheet(picture) {
+        if self.pictures.is(picture, SHEET) {
             let within = (part, container);
             return self.give_sheet(session, within, (picture, place.octets), places);
         }
         let (content_id, is_there) = self.pictures.identity(container, picture);
-        if !is_there && !self.holds(container, picture) {
+        if !is_there && !self.held.contains(&(container, picture)) {
             let parts = session.policy().limits.parts;
             if let Err(refusal) = self.judge_parts(container, parts) {
                 return Given::Refused(refusal);
@@ -347,15 +339,12 @@ impl Pending<'_> {
             Some(Ok(None)) => return None,
             Some(Err(refusal)) => Err(refusal.clone()),
             Some(Ok(Some(answer))) => {
-                let answer: Answer = answer.clone();
                 let pictures = &mut self.pictures;
                 let urls = (wanted.url.as_str(), wanted.source.as_str());
                 match wanted.is_sheet {
-                    false => pictures.of_answer(&answer, urls),
-                    true => match session.ledger.work(answer.octets.len() * 3) {
-                        Ok(()) => style::of_answer(pictures, &answer, urls),
-                        Err(refusal) => Err(refusal),
-                    },
+                    false => pictures.of_answer(answer, urls),
+                    true => (session.ledger.work(answer.octets.len() * 3))
+                        .and_then(|()| style::of_answer(pictures, answer, urls)),
                 }
             }
         };
@@ -418,9 +407,9 @@ impl Pending<'_> {
         row.outcome = Outcome::Expanded;
         let picture = match &place.meaning {
             Meaning::Part(sibling, _) => {
+                let number = self.tree.number(*sibling);
                 row.from = Provenance::Message;
-                row.detail =
-                    format!("part {} of the mail is shown", self.tree.number(*sibling)).into();
+                row.detail = format!("part {number} of the mail is shown").into();
                 return Some(row);
             }
             Meaning::Picture(picture) => {
@@ -455,12 +444,8 @@ impl Pending<'_> {
     }
 
     fn left(&self, session: &Session<'_>, part: PartId) -> Row {
-        Row::new(
-            session.name,
-            self.tree.number(part),
-            Kind::Embed,
-            Outcome::Left,
-        )
+        let number = self.tree.number(part);
+        Row::new(session.name, number, Kind::Embed, Outcome::Left)
     }
 
     fn finish(mut self) -> Embedding {
@@ -478,7 +463,6 @@ impl Pending<'_> {
     }
 }
 
-/// The number of the multipart, or the message, around a part of this number.
 fn above(number: &str) -> &str {
     number.rsplit_once('.').map_or("", |(above, _)| above)
 }

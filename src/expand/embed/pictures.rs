@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::answer::{Answer, Octets};
-use super::container::Container;
 use super::names::{DIGITS, Names};
-use super::wanted::SHEET;
+use super::shape::Container;
 use crate::expand::content::not_decoded;
 use crate::external_body::ExternalBody;
 use crate::link::data::DataUrl;
@@ -27,7 +26,7 @@ use crate::span::Newline;
 /// A transparent GIF of one pixel.
 const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
-const SVG: &str = "image/svg+xml";
+pub(super) const SVG: &str = "image/svg+xml";
 
 /// Bytes of the name of a charset, at most.
 const LABEL: usize = 40;
@@ -71,7 +70,6 @@ pub(super) struct Pictures<'p> {
     pictures: Vec<Picture>,
     known: HashMap<(String, &'static str, Option<String>), usize>,
     blank: Option<usize>,
-    /// Read when one is first asked for.
     names: Option<Names>,
 }
 
@@ -110,10 +108,8 @@ impl<'p> Pictures<'p> {
         let label = label(answer.charset().as_deref());
         let octets = Rc::clone(&answer.octets);
         let kind = admitted(octets.bytes(), declared.as_deref(), None, policy)?;
-        let is_tiny = kind
-            .size
-            .is_some_and(|(width, height)| width <= 3 && height <= 3);
-        if is_tiny {
+        let is_tiny = |(width, height)| width <= 3 && height <= 3;
+        if kind.size.is_some_and(is_tiny) {
             match policy.embed.trackers {
                 Trackers::Fetch => {}
                 Trackers::Blank => return Ok(self.blank()),
@@ -145,7 +141,6 @@ impl<'p> Pictures<'p> {
         self.blank == Some(number)
     }
 
-    /// Adds what has a charset, if its source names one.
     pub(super) fn add_text(
         &mut self,
         octets: Rc<Octets>,
@@ -175,18 +170,9 @@ impl<'p> Pictures<'p> {
         number
     }
 
-    pub(super) fn is_svg(&self, number: usize) -> bool {
+    pub(super) fn is(&self, number: usize, essence: &str) -> bool {
         let picture = self.pictures.get(number);
-        picture.is_some_and(|picture| picture.kind.essence == SVG)
-    }
-
-    pub(super) fn is_sheet(&self, number: usize) -> bool {
-        let picture = self.pictures.get(number);
-        picture.is_some_and(|picture| picture.kind.essence == SHEET)
-    }
-
-    pub(super) fn is_svg_part(&self, part: PartId) -> bool {
-        self.tree.part(part).essence == SVG
+        picture.is_some_and(|picture| picture.kind.essence == essence)
     }
 
     pub(super) fn text(&self, number: usize) -> Option<(Rc<Octets>, Option<String>)> {
@@ -219,12 +205,8 @@ impl<'p> Pictures<'p> {
         let encoding = TransferEncoding::Base64.as_str();
         let mut header = Vec::new();
         push_field(&mut header, "Content-Type", &media_type, newline);
-        push_field(
-            &mut header,
-            "Content-ID",
-            &format!("<{content_id}>"),
-            newline,
-        );
+        let content_id = format!("<{content_id}>");
+        push_field(&mut header, "Content-ID", &content_id, newline);
         push_field(&mut header, "Content-Disposition", &disposition, newline);
         if let Some((url, field)) = &picture.source {
             header.extend_from_slice(&folded_url("Content-Location", url, newline));
@@ -351,9 +333,10 @@ fn charset(
     let Some(label) = label.filter(|_| kind.essence == SVG && declared == SVG) else {
         return Ok(None);
     };
+    let is_utf_8 = label.eq_ignore_ascii_case("utf-8") || label.eq_ignore_ascii_case("utf8");
     match Charset::of_label(label.as_bytes()) {
         // The charset of XML that names none.
-        _ if is_utf_8(&label) && link_label::in_xml_declaration(octets).is_none() => Ok(None),
+        _ if is_utf_8 && link_label::in_xml_declaration(octets).is_none() => Ok(None),
         // The label is unknown, and the octets say what they are.
         None => Ok(None),
         Some(Charset::Superset) => Ok(Some(label)),
@@ -362,10 +345,6 @@ fn charset(
             Err(Refusal::lasting(Reason::CharsetNotSupported, detail))
         }
     }
-}
-
-fn is_utf_8(label: &str) -> bool {
-    label.eq_ignore_ascii_case("utf-8") || label.eq_ignore_ascii_case("utf8")
 }
 
 /// The name of a charset, if it can be one.
@@ -391,24 +370,21 @@ fn admitted(
 ) -> Result<FileType, Refusal> {
     policy.judge_size(octets.len() as u64)?;
     let is_wanted = |wanted: Role| role.is_none_or(|role| role == wanted);
+    let fonts = policy.embed.fonts && is_wanted(Role::Font);
+    let media = policy.embed.media && is_wanted(Role::Media);
     let found = picture::sniff(octets)
-        .or_else(|| {
-            picture::sniff_font(octets).filter(|_| policy.embed.fonts && is_wanted(Role::Font))
-        })
-        .or_else(|| {
-            picture::sniff_media(octets).filter(|_| policy.embed.media && is_wanted(Role::Media))
-        });
+        .or_else(|| picture::sniff_font(octets).filter(|_| fonts))
+        .or_else(|| picture::sniff_media(octets).filter(|_| media));
     let Some(kind) = found else {
-        let is_called_one = declared.is_some_and(|declared| declared.starts_with("image/"));
         return Err(match declared {
-            Some(declared) if is_called_one => Refusal::lasting(
-                Reason::TypeMismatch,
-                format!("it is declared as {declared}, but its bytes are not"),
-            ),
-            _ => Refusal::lasting(
-                Reason::NotAnImage,
-                "its bytes are no picture of a known format",
-            ),
+            Some(declared) if declared.starts_with("image/") => {
+                let detail = format!("it is declared as {declared}, but its bytes are not");
+                Refusal::lasting(Reason::TypeMismatch, detail)
+            }
+            _ => {
+                let detail = "its bytes are no picture of a known format";
+                Refusal::lasting(Reason::NotAnImage, detail)
+            }
         });
     };
     if kind.essence == SVG && !is_harmless_svg(octets) {

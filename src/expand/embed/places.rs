@@ -3,9 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::super::prefilter::may_show_data;
-use super::container::Container;
 use super::names::is_ours;
-use super::pictures::{self, Pictures};
+use super::pictures::{self, Pictures, SVG};
+use super::shape::Container;
 use super::style;
 use super::wanted::{Key, Wanted};
 use crate::ledger::Ledger;
@@ -27,7 +27,6 @@ const THING: usize = 1_900;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Meaning {
-    /// Nothing that is to be embedded.
     Nothing,
     /// Another part of the mail, by this `cid:` URL.
     Part(PartId, String),
@@ -38,6 +37,12 @@ pub(super) enum Meaning {
     /// What is to be retrieved: a number in [`Places::urls`].
     Url(usize),
     Refused(Box<Refusal>),
+}
+
+impl From<Refusal> for Meaning {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +59,6 @@ pub(super) struct Place {
     pub(super) is_candidate: bool,
     /// The `image-set()` of which it is an option.
     pub(super) image_set: Option<usize>,
-    /// Whether a fragment says which part of it is shown.
     pub(super) has_fragment: bool,
     pub(super) shown: Option<String>,
 }
@@ -178,7 +182,7 @@ impl Places {
                 .then(" allows import each other in front of it");
             let refusal = Refusal::lasting(Reason::TooDeep, detail);
             let url = masked(&shown.absolute).into_owned();
-            (Meaning::Refused(Box::new(refusal)), Some(shortened(&url)))
+            (refusal.into(), Some(shortened(&url)))
         } else {
             self.meaning(&shown, steps, pictures)
         };
@@ -217,7 +221,7 @@ impl Places {
         );
         (unseen > 0).then(|| Place {
             ordinal: self.first_unseen,
-            meaning: Meaning::Refused(Box::new(Refusal::lasting(Reason::TooMuchWork, detail))),
+            meaning: Refusal::lasting(Reason::TooMuchWork, detail).into(),
             octets: 0,
             absolute: 0,
             tag: tag + 1,
@@ -248,10 +252,10 @@ impl Places {
             if self.is_protected
                 && let Some(refusal) = &self.refused
             {
-                return (Meaning::Refused(Box::new(refusal.clone())), url);
+                return (refusal.clone().into(), url);
             }
-            if pictures.is_svg_part(*part) && !fragment(&shown.absolute).is_empty() {
-                return (Meaning::Refused(Box::new(pictures::part_of_svg())), url);
+            if pictures.tree.part(*part).essence == SVG && !fragment(&shown.absolute).is_empty() {
+                return (pictures::part_of_svg().into(), url);
             }
             let content_id = format!("cid:{}", cid_escaped(&identity.content_id));
             if identity.is_made {
@@ -265,8 +269,7 @@ impl Places {
                 return (Meaning::Nothing, None);
             }
             if let Some(refusal) = &self.refused {
-                let meaning = Meaning::Refused(Box::new(refusal.clone()));
-                return (meaning, Some(shortened(&shown.absolute)));
+                return (refusal.clone().into(), Some(shortened(&shown.absolute)));
             }
             // A document's own URLs are in the mail once; a `data:` URL in a `data:` URL is held at each level.
             let nested = self.nested.saturating_add(shown.absolute.len());
@@ -287,7 +290,7 @@ impl Places {
                     }
                     Meaning::Picture(picture)
                 }
-                Err(refusal) => Meaning::Refused(Box::new(refusal)),
+                Err(refusal) => refusal.into(),
             };
             return (meaning, Some(shortened(&shown.absolute)));
         }
@@ -299,12 +302,12 @@ impl Places {
         let source = shown.candidates().into_iter().next().unwrap_or_default();
         let source = masked(&source).into_owned();
         if let Some(refusal) = &self.refused {
-            return (Meaning::Refused(Box::new(refusal.clone())), Some(source));
+            return (refusal.clone().into(), Some(source));
         }
         let meaning = match embed.trackers {
             Trackers::Leave if shown.link.hidden => {
                 let detail = "it is declared too small to be seen, or hidden";
-                Meaning::Refused(Box::new(Refusal::lasting(Reason::Tracker, detail)))
+                Refusal::lasting(Reason::Tracker, detail).into()
             }
             Trackers::Blank if shown.link.hidden => Meaning::Blank(pictures.blank()),
             _ => self.retrieval(shown, policy),
@@ -312,10 +315,10 @@ impl Places {
         (meaning, Some(source))
     }
 
-    /// The URL to retrieve: `//host` is https, then http, of those that are allowed.
+    /// `//host` is https, then http, of those that are allowed.
     fn retrieval(&mut self, shown: &Shown<'_>, policy: &Policy) -> Meaning {
         if shown.holds_octets() {
-            return Meaning::Refused(Box::new(unclear()));
+            return unclear().into();
         }
         let mut refusal = None;
         let mut allowed = Vec::new();
@@ -333,7 +336,7 @@ impl Places {
         }
         let mut allowed = allowed.into_iter();
         let Some((url, first_source)) = allowed.next() else {
-            return refusal.map_or(Meaning::Nothing, |why| Meaning::Refused(Box::new(why)));
+            return refusal.map_or(Meaning::Nothing, Meaning::from);
         };
         let number = self.number(Wanted {
             url,
@@ -414,9 +417,8 @@ fn unclear() -> Refusal {
 
 fn shortened(url: &str) -> String {
     let text: String = url.chars().take(SHOWN_DATA).collect();
-    if text.len() < url.len() {
-        format!("{text}... ({} bytes)", url.len())
-    } else {
-        text
+    match text.len() < url.len() {
+        true => format!("{text}... ({} bytes)", url.len()),
+        false => text,
     }
 }

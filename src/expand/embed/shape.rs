@@ -1,15 +1,16 @@
-//! Where the new parts stand: in the multipart/related around their document, or in one made for it.
+//! What the new parts of a document are put into, and where they stand there: in the multipart/related around their document, or in one made for it.
 //!
 //! Only insertions, and Content-* fields that move inwards where a message is only HTML: all other
 //! octets stay.
 
-use super::super::wrapped::{self, push_line};
+use super::super::wrapped;
 use super::Pending;
-use super::container::Container;
 use super::pictures::New;
 use crate::edit::{Edit, Group};
-use crate::mime::PartId;
 use crate::mime::entity::boundary;
+use crate::mime::transfer::with_newlines;
+use crate::mime::{Content, PartId, Tree};
+use crate::plan::documents::RELATED;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Bytes of a boundary line of ours and its line ends, at most.
@@ -18,11 +19,53 @@ const BOUNDARY_LINE: usize = 80;
 /// Bytes of the fields and lines around a document, at most.
 const WRAPPING: usize = 300;
 
-impl Pending<'_> {
-    pub(super) fn holds(&self, container: Container, picture: usize) -> bool {
-        self.held.contains(&(container, picture))
-    }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Container {
+    /// This multipart/related, in front of its last boundary line, which begins at `end`.
+    Extended { related: PartId, end: usize },
+    /// One around this document.
+    Wrapped(PartId),
+}
 
+impl Container {
+    /// Where the parts of a document go: into the nearest multipart/related around it that is not outside
+    /// of the alternative, or the message, that the document is a branch of.
+    pub(super) fn of(tree: &Tree<'_>, document: PartId) -> Result<Self, Refusal> {
+        let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
+        for above in tree.ancestors(document) {
+            let entity = tree.part(above);
+            let Content::Multipart(multipart) = &entity.content else {
+                break;
+            };
+            if entity.essence == RELATED {
+                let Some(close) = multipart.close else {
+                    let detail = "no boundary line ends its multipart";
+                    return refuse(Reason::IncompleteBody, detail);
+                };
+                return Ok(Self::Extended {
+                    related: above,
+                    end: wrapped::before_close(tree.original, close),
+                });
+            }
+            if entity.essence == "multipart/alternative" {
+                break;
+            }
+        }
+        let entity = tree.part(document);
+        if !entity.essence.ends_with("html") && !entity.essence.ends_with("xhtml+xml") {
+            return refuse(
+                Reason::NoBase,
+                "the style sheet is in no multipart/related that could hold its pictures",
+            );
+        }
+        if entity.separator.is_empty() || tree.is_cut_off(document) {
+            return refuse(Reason::IncompleteBody, "its header or its end is missing");
+        }
+        Ok(Self::Wrapped(document))
+    }
+}
+
+impl Pending<'_> {
     pub(super) fn put_part(&mut self, container: Container, new: New) {
         let cost = self.cost(container, new.len());
         self.held.insert((container, new.picture));
@@ -30,9 +73,6 @@ impl Pending<'_> {
     }
 
     /// Whether the message may have one more part: what stands behind the limit would not be read the next time.
-    ///
-    /// # Errors
-    /// [`Reason::TooManyParts`].
     pub(super) fn judge_parts(&self, container: Container, most: usize) -> Result<(), Refusal> {
         // A multipart that is made for a document is a part as well.
         let made = self.new.len() + usize::from(matches!(container, Container::Wrapped(_)));
@@ -48,32 +88,21 @@ impl Pending<'_> {
         let around = match container {
             Container::Wrapped(_) if self.new.is_empty() => WRAPPING + BOUNDARY_LINE,
             Container::Wrapped(_) => BOUNDARY_LINE,
-            Container::Extended { related, .. } => self.boundary_line(related),
+            Container::Extended { related, .. } => {
+                // RFC 2046 §5.1.1 bounds it; a mail may not.
+                let boundary = self.tree.part(related).content.boundary();
+                boundary.unwrap_or_default().len() + b"\r\n--\r\n".len()
+            }
         };
         octets + around
     }
 
-    /// Bytes of a boundary line of a multipart and of its line ends, at most. RFC 2046 §5.1.1 bounds it; a mail may
-    /// not.
-    fn boundary_line(&self, related: PartId) -> usize {
-        let boundary = self.tree.part(related).content.boundary();
-        boundary.unwrap_or_default().len() + b"\r\n--\r\n".len()
-    }
-
-    /// The costs of the document's new parts together.
-    pub(super) fn new_octets(&self) -> i64 {
-        let octets: usize = self.new.iter().map(|(_, cost)| cost).sum();
-        octets as i64
-    }
-
-    /// The document is left: it has no new parts.
     pub(super) fn take_back(&mut self, container: Container) {
         for (new, _) in self.new.drain(..) {
             self.held.remove(&(container, new.picture));
         }
     }
 
-    /// The document is changed, and its parts stay.
     pub(super) fn keep_parts(&mut self, container: Container) {
         if let Container::Wrapped(document) = container
             && !self.new.is_empty()
@@ -89,7 +118,11 @@ impl Pending<'_> {
     pub(super) fn with_parts(&self, container: Container, own: Group) -> Group {
         match container {
             _ if self.new.is_empty() => own,
-            Container::Extended { related, end } => self.extended((related, end), own),
+            Container::Extended { related, end } => {
+                let boundary = self.tree.part(related).content.boundary();
+                let new = self.new_parts(end, boundary.unwrap_or_default(), false);
+                own.into_iter().chain(new).collect()
+            }
             Container::Wrapped(document) if self.tree.is_message(document) => {
                 self.wrapped_message(document, own)
             }
@@ -97,14 +130,6 @@ impl Pending<'_> {
         }
     }
 
-    fn extended(&self, (related, end): (PartId, usize), mut group: Group) -> Group {
-        let boundary = self.tree.part(related).content.boundary();
-        let boundary = boundary.unwrap_or_default();
-        group.extend(self.new_parts(end, boundary, false));
-        group
-    }
-
-    /// The edits by which the new parts of the document come in.
     fn new_parts(&self, at: usize, boundary: &[u8], is_made: bool) -> Group {
         let newline = self.tree.newline;
         let new = self.new.iter().map(|(part, _)| {
@@ -119,8 +144,7 @@ impl Pending<'_> {
         let entity = self.tree.part(document);
         let boundary = self.boundary(document);
         let mut front = self.related_fields(document, &boundary);
-        front.extend_from_slice(newline);
-        push_line(&mut front, &[b"--", boundary.as_bytes()], newline);
+        front.extend([newline, b"--", boundary.as_bytes(), newline].concat());
         let abuts = self.tree.abuts_boundary(document);
         group.push(Edit::insert(entity.span.start, front));
         self.put_behind(document, &boundary, abuts, &mut group);
@@ -138,23 +162,11 @@ impl Pending<'_> {
     }
 
     fn related_fields(&self, document: PartId, boundary: &str) -> Vec<u8> {
-        let newline = self.tree.newline.bytes();
-        let entity = self.tree.part(document);
-        let mut fields = Vec::new();
-        push_line(
-            &mut fields,
-            &[
-                b"Content-Type: multipart/related; type=\"",
-                entity.essence.as_bytes(),
-                b"\";",
-            ],
-            newline,
+        let essence = &self.tree.part(document).essence;
+        let field = format!(
+            "Content-Type: multipart/related; type=\"{essence}\";\r\n boundary=\"{boundary}\"\r\n"
         );
-        push_line(
-            &mut fields,
-            &[b" boundary=\"", boundary.as_bytes(), b"\""],
-            newline,
-        );
+        let mut fields = with_newlines(field.into_bytes(), self.tree.newline);
         fields.extend(wrapped::encoding_field(self.tree, document));
         fields
     }
@@ -174,11 +186,7 @@ impl Pending<'_> {
             // It is the hash of what is in the part.
             seed.extend_from_slice(part.content_id.as_bytes());
         }
-        let around = self.tree.boundaries_around(document);
-        boundary(
-            &seed,
-            self.tree.part(document).span.of(self.tree.original),
-            &around,
-        )
+        let octets = self.tree.part(document).span.of(self.tree.original);
+        boundary(&seed, octets, &self.tree.boundaries_around(document))
     }
 }

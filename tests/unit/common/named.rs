@@ -76,6 +76,7 @@ fn urls(document: &[u8]) -> impl Iterator<Item = String> {
         let rest = document.get(at..).unwrap_or_default();
         let end = rest.iter().position(is_end);
         let url = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-        String::from_utf8_lossy(url).replace("&amp;", "&")
+        let url = String::from_utf8_lossy(url).replace("&amp;", "&");
+        url.split("&quot;").next().unwrap_or_default().to_owned()
     })
 }
