@@ -28,14 +28,13 @@ use crate::link::base::Base;
 use crate::mime::media_type::is_composite;
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
-use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row, Setting};
 
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     /// The number of the part that it is put into; empty for the message.
     prefix: String,
     limits: ScanLimits,
-    /// How many contents are around it.
     level: usize,
     base: Option<Rc<Base>>,
     /// URLs that led here, outermost first.
@@ -60,7 +59,6 @@ impl Place {
         }
     }
 
-    /// The number of a part of the entity, in the message.
     fn number(&self, inside: &str) -> String {
         match (self.prefix.as_str(), inside) {
             ("", number) | (number, "") => number.to_owned(),
@@ -81,7 +79,6 @@ pub(super) struct Pass {
 
 /// Why content does not come in.
 pub(super) enum Stop {
-    /// The part is left.
     Left(Refusal),
     /// A reference leads back to this URL, and nothing in the message would tell a second run so: the reference that led into
     /// the circle is to be left.
@@ -155,19 +152,16 @@ impl Session<'_> {
         self.ledger.spend(plan.held);
         self.ledger.hold_urls(plan.held);
         if self.settings.detached_only {
-            plan.references
-                .retain(|item| item.body.claim != Claim::None);
+            let is_ours = |item: &Item<'_>| item.body.claim != Claim::None;
+            plan.references.retain(is_ours);
             // Nothing of what was detached has a rival.
             plan.rivals.clear();
         }
         if self.settings.store {
-            for item in &mut plan.references {
-                by_hash(item);
-            }
+            plan.references.iter_mut().for_each(by_hash);
         }
-        let in_group: HashMap<usize, &[usize]> = plan
-            .rivals
-            .iter()
+        let rivals = plan.rivals.iter();
+        let in_group: HashMap<usize, &[usize]> = rivals
             .flat_map(|members| members.iter().map(|&index| (index, members.as_slice())))
             .collect();
         // Of rivals the first one is asked for ahead, beside all that have none.
@@ -203,9 +197,7 @@ impl Session<'_> {
             }
             let alone = [index];
             let members = in_group.get(&index).copied().unwrap_or(&alone);
-            if members.len() > 1 {
-                decided.extend(members);
-            }
+            decided.extend(members);
             if let Err(circle) = pending.decide(self, members) {
                 self.ledger.release_urls(plan.held);
                 return Err(circle);
@@ -229,7 +221,6 @@ struct Pending<'p> {
     lengths: Lengths,
     /// Where the last part that was removed ends.
     removed_to: usize,
-    /// Texts with notes that give way.
     texts: BTreeMap<PartId, Text>,
     /// What comes into each of these texts, and into messages as attachments.
     filled: BTreeMap<PartId, Filled>,
@@ -240,7 +231,6 @@ impl Pending<'_> {
     /// one.
     fn decide(&mut self, session: &mut Session<'_>, members: &[usize]) -> Result<(), Stop> {
         let mut refusals: Vec<(usize, Refusal)> = Vec::new();
-        let mut winner: Option<usize> = None;
         for &index in members {
             let Some(item) = self.plan.references.get(index) else {
                 continue;
@@ -257,20 +247,16 @@ impl Pending<'_> {
             };
             match done {
                 Ok(()) => {
-                    winner = Some(index);
-                    break;
+                    for &other in members.iter().filter(|&&other| other != index) {
+                        self.remove(session, other, index);
+                    }
+                    return Ok(());
                 }
                 Err(refusal) => refusals.push((index, refusal)),
             }
         }
-        let Some(winner) = winner else {
-            for (index, refusal) in refusals {
-                self.leave(session, index, refusal);
-            }
-            return Ok(());
-        };
-        for &index in members.iter().filter(|&&index| index != winner) {
-            self.remove(session, index, winner);
+        for (index, refusal) in refusals {
+            self.leave(session, index, refusal);
         }
         Ok(())
     }
@@ -399,9 +385,8 @@ impl Pending<'_> {
         self.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
             && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
-            self.pass
-                .temporary
-                .get_or_insert(row.waiting_for(&refusal.detail));
+            let detail = row.waiting_for(&refusal.detail);
+            self.pass.temporary.get_or_insert(detail);
         }
         row.outcome = Outcome::Left;
         // Something came, and was not what was wanted.
@@ -436,8 +421,8 @@ impl Pending<'_> {
                 self.removed_to = removal.end;
                 self.lengths = Lengths::Corrected;
                 row.outcome = Outcome::Rewritten;
-                row.detail =
-                    format!("removed: part {number} offers the same and was put in").into();
+                let detail = format!("removed: part {number} offers the same and was put in");
+                row.detail = detail.into();
             }
             Err(refusal) => {
                 row.outcome = Outcome::Left;
@@ -476,4 +461,9 @@ impl Pending<'_> {
             self.pass.report.rows.push(row);
         }
     }
+}
+
+fn too_deep() -> Refusal {
+    let detail = Detail::from("it would be nested deeper than ").naming(Setting::Depth);
+    Refusal::lasting(Reason::TooDeep, detail)
 }

@@ -35,22 +35,17 @@ pub(super) struct Contents<'g> {
 impl<'g> Contents<'g> {
     pub(super) fn new(tree: &'g Tree<'g>, plan: &'g Plan<'g>) -> Self {
         let items = plan.references.iter().enumerate();
+        // A text with notes is content itself.
+        let items = items.filter(|(_, item)| !item.body.stands_in_text());
+        let targets = plan.references.iter().filter_map(|item| match item.step {
+            Step::Copy(part) => Some(part),
+            _ => None,
+        });
         Self {
             tree,
             plan,
-            // A text with notes is content itself.
-            item_of: items
-                .filter(|(_, item)| !item.body.stands_in_text())
-                .map(|(at, item)| (item.body.part, at))
-                .collect(),
-            targets: plan
-                .references
-                .iter()
-                .filter_map(|item| match item.step {
-                    Step::Copy(part) => Some(part),
-                    _ => None,
-                })
-                .collect(),
+            item_of: items.map(|(at, item)| (item.body.part, at)).collect(),
+            targets: targets.collect(),
             settled: HashMap::new(),
             copies: HashMap::new(),
         }
@@ -94,10 +89,8 @@ impl<'g> Contents<'g> {
             chain.push((at, item));
             at = next;
         };
-        let mut number = plan
-            .references
-            .get(at)
-            .map_or("", |item| item.number.as_str());
+        let end = plan.references.get(at);
+        let mut number = end.map_or("", |item| item.number.as_str());
         while let Some((waiting, item)) = chain.pop() {
             found = admitted(session, item, followed(number, found));
             self.settled.insert(waiting, found.clone());
@@ -106,7 +99,6 @@ impl<'g> Contents<'g> {
         found
     }
 
-    /// The content of an item that does not go through another one.
     fn directly(&mut self, session: &mut Session<'_>, item: &Item<'_>) -> Found<Obtained> {
         match &item.step {
             Step::Leave(refusal) => Err(refusal.clone()),
@@ -114,8 +106,8 @@ impl<'g> Contents<'g> {
             Step::Retrieve { url, .. } => {
                 session.retrieve(&[item]);
                 let answered = session.answered(item, url);
-                let Some(answer) = answered.ok_or_else(|| session.ledger.enough_retrievals())??
-                else {
+                let answered = answered.ok_or_else(|| session.ledger.enough_retrievals())?;
+                let Some(answer) = answered? else {
                     return Ok(None);
                 };
                 // Thousands of parts may refer to one answer: each reads what names it anew.

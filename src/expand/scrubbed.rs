@@ -18,7 +18,8 @@ use crate::span::{Newline, Span};
 /// Content as it was before Mailman stored it.
 pub(super) struct Stored {
     pub(super) obtained: Obtained,
-    name: Option<String>,
+    /// If it has one, it becomes somebody's file, not text of the mail.
+    pub(super) name: Option<String>,
     description: Option<String>,
     /// The URL that the mail shows.
     link: Option<String>,
@@ -104,10 +105,8 @@ impl Stored {
             let size = body.size.or(scrubbed.message_size);
             size.is_none_or(|size| size == octets.len() as u64)
         };
-        let declared = body
-            .declared
-            .as_ref()
-            .map_or(OCTETS, |declared| &*declared.essence);
+        let declared = body.declared.as_ref();
+        let declared = declared.map_or(OCTETS, |declared| &*declared.essence);
         let is_message = |octets: &[u8]| has_size(octets) && octets.starts_with(ENVELOPE);
         let mut name = body.file_name.clone();
         let mut remark = None;
@@ -190,16 +189,6 @@ impl Stored {
         }
     }
 
-    /// Whether it becomes somebody's file, not text of the mail.
-    pub(super) fn is_attached(&self) -> bool {
-        self.name.is_some()
-    }
-
-    /// Makes it a file under the name it was stored by.
-    pub(super) fn attach(&mut self, scrubbed: &Scrubbed) {
-        self.name = Some(scrubbed.stored_name.clone());
-    }
-
     /// The body: text as it is if it can be, and its octets need not be `exact`.
     pub(super) fn encode(&self, exact: bool, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
         let octets = self.obtained.octets.bytes();
@@ -219,11 +208,8 @@ impl Stored {
         let charset = said.map(|(_, charset)| &**charset);
         let charset = charset.or_else(|| charset_of(self.obtained.octets.bytes()));
         let charset = charset.filter(|_| essence.starts_with("text/"));
-        let parameters: Vec<(String, String)> = charset
-            .map(|charset| ("charset".to_owned(), charset.to_owned()))
-            .into_iter()
-            .collect();
-        let mut fields = media_type::write(essence, &parameters);
+        let charset = charset.map(|charset| ("charset".to_owned(), charset.to_owned()));
+        let mut fields = media_type::write(essence, charset.as_slice());
         if encoded.encoding != TransferEncoding::SevenBit {
             let encoding = encoded.encoding.as_str();
             let name = "Content-Transfer-Encoding";
@@ -234,12 +220,8 @@ impl Stored {
                 true => b"Content-Disposition: inline".as_slice(),
                 false => b"Content-Disposition: attachment",
             });
-            let name = self.name.iter();
-            let name: Vec<_> = name
-                .map(|name| ("filename".to_owned(), name.clone()))
-                .collect();
-            let more = media_type::write_more(&name);
-            fields.extend_from_slice(&more);
+            let name = self.name.clone().map(|name| ("filename".to_owned(), name));
+            fields.extend_from_slice(&media_type::write_more(name.as_slice()));
             fields.extend_from_slice(b"\r\n");
         }
         if let Some(description) = &self.description {
@@ -251,12 +233,7 @@ impl Stored {
         if let Some(link) = &self.link {
             fields.extend_from_slice(&folded_url("Content-Location", link, Newline::CrLf));
         }
-        fields.extend(
-            self.obtained
-                .source_field
-                .iter()
-                .flat_map(|field| field.iter()),
-        );
+        fields.extend_from_slice(self.obtained.source_field.as_deref().unwrap_or_default());
         NewPart {
             fields: with_newlines(fields, newline),
             is_base64: encoded.encoding == TransferEncoding::Base64,

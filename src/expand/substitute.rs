@@ -62,18 +62,16 @@ impl<'p> Substitute<'p> {
             body,
             newline: tree.newline,
             // A page whose content is a page after all is rightly named one.
-            suffix: body
-                .suffix()
+            suffix: (body.suffix())
                 .filter(|_| !(body.is_page_about_it() && obtained.essence == "text/html")),
             content_type: Vec::new(),
             obtained,
         };
-        let mut taken = substitute.taken();
-        if taken.any(|field| has_control_character(field.whole.of(tree.original))) {
+        let is_hidden = |field: Field| has_control_character(field.whole.of(tree.original));
+        if substitute.taken().any(is_hidden) {
             let detail = "a field of the phantom header holds a bare CR or a NUL";
             return Err(Refusal::lasting(Reason::ControlCharacter, detail));
         }
-        drop(taken);
         substitute.content_type = substitute.content_type_field();
         Ok(substitute)
     }
@@ -119,8 +117,10 @@ impl<'p> Substitute<'p> {
         if !self.is_multipart() || self.tree.is_under_multipart(self.body.part) {
             return number;
         }
-        let outer = number.rsplit_once('.').map_or("", |(outer, _)| outer);
-        outer.to_owned()
+        number
+            .rsplit_once('.')
+            .map_or("", |(outer, _)| outer)
+            .to_owned()
     }
 
     fn is_multipart(&self) -> bool {
@@ -140,10 +140,9 @@ impl<'p> Substitute<'p> {
 
     /// The header that makes a multipart's body an entity; a message has its own.
     pub(super) fn header_of_multipart(&self) -> Vec<u8> {
-        if self.is_multipart() {
-            [&self.content_type, self.newline.bytes()].concat()
-        } else {
-            Vec::new()
+        match self.is_multipart() {
+            true => [&self.content_type, self.newline.bytes()].concat(),
+            false => Vec::new(),
         }
     }
 
@@ -155,24 +154,19 @@ impl<'p> Substitute<'p> {
     pub(super) fn finish(mut self, body: Option<Vec<u8>>) -> Result<Group, Refusal> {
         let location = self.obtained.location.take();
         let encoded = match body {
-            Some(body) => self.pass_composite(body)?,
+            Some(body) => {
+                let (tree, part) = (self.tree, self.body.part);
+                let boundaries = tree.boundaries_around(part);
+                composite::fit(tree, part, &self.header_of_multipart(), body, &boundaries)?
+            }
             None => self.encode(),
         };
         let (mut group, homeless) = self.header_edits(&encoded, location.as_deref());
-        let last_stays = self
-            .tree
-            .fields(self.body.part)
-            .last(self.tree.original)
-            .is_some_and(|last| !group.iter().any(|edit| edit.span.contains(last.whole)));
+        let last = self.tree.fields(self.body.part).last(self.tree.original);
+        let last_stays =
+            last.is_some_and(|last| !group.iter().any(|edit| edit.span.contains(last.whole)));
         group.extend(self.body_edits(encoded, last_stays, &homeless));
         Ok(group)
-    }
-
-    /// A composite goes as it is (RFC 2045 §6.4), if it can.
-    fn pass_composite(&self, body: Vec<u8>) -> Result<Encoded, Refusal> {
-        let (tree, part) = (self.tree, self.body.part);
-        let boundaries = tree.boundaries_around(part);
-        composite::fit(tree, part, &self.header_of_multipart(), body, &boundaries)
     }
 
     fn encode(&mut self) -> Encoded {
@@ -202,7 +196,6 @@ impl<'p> Substitute<'p> {
         }
     }
 
-    /// What the phantom header says of the encoding.
     fn declared_encoding(&self) -> TransferEncoding {
         let fields = &self.body.phantom.fields;
         TransferEncoding::of(fields.value(self.tree.original, "Content-Transfer-Encoding"))
@@ -232,7 +225,6 @@ impl<'p> Substitute<'p> {
         let mut homeless = Some(self.new_fields(encoded, location));
         let mut group = Group::new();
         for field in outer.iter(original) {
-            let field = &field;
             if field.is(original, "Content-Type")
                 && let Some(new_fields) = homeless.take()
             {
@@ -242,17 +234,17 @@ impl<'p> Substitute<'p> {
             let is_disposition = field.is(original, "Content-Disposition");
             let replaced = field.is(original, "Content-Type")
                 || field.is(original, "Content-Transfer-Encoding")
-                || is_reference_field(original, field)
+                || is_reference_field(original, &field)
                 // Thunderbird wrote this one where there may have been none.
                 || (is_disposition && matches!(self.body.form, Form::Detached | Form::Sympa))
                 // It was that of the reference's own body.
                 || field.is(original, "Content-MD5")
-                || (is_length(original, field) && self.body.part != PartId::ROOT)
+                || (is_length(original, &field) && self.body.part != PartId::ROOT)
                 || (self.obtained.source_field.is_some() && field.is(original, SOURCE_FIELD))
                 || is_among(&names, field.name.of(original));
             if replaced {
                 remove(&mut group, field.whole);
-            } else if is_disposition && let Some(written) = self.written_disposition(field) {
+            } else if is_disposition && let Some(written) = self.written_disposition(&field) {
                 group.push(Edit::replace(field.whole, written));
             }
         }
@@ -287,11 +279,12 @@ impl<'p> Substitute<'p> {
                     let fits = self.body.form == Form::Detached
                         && written_before.ends_with(b"\n")
                         && allows(self.declared_encoding(), encoded.encoding);
-                    written.extend_from_slice(if fits {
+                    let field = if fits {
                         written_before
                     } else {
                         &transfer_encoding
-                    });
+                    };
+                    written.extend_from_slice(field);
                 }
                 encoding_said = true;
             } else {
@@ -317,12 +310,12 @@ impl<'p> Substitute<'p> {
             written.extend_from_slice(newline);
         }
         if let Some(location) = location {
-            if self.new_value("Content-Location").is_none() {
-                let field = folded_url("Content-Location", location, self.newline);
-                written.extend_from_slice(&field);
-            } else if let Some(base) = self.base_unsaid(location) {
-                let field = folded_url("Content-Base", &base, self.newline);
-                written.extend_from_slice(&field);
+            let (name, url) = match self.new_value("Content-Location") {
+                None => ("Content-Location", Some(location.to_owned())),
+                Some(_) => ("Content-Base", self.base_unsaid(location)),
+            };
+            if let Some(url) = url {
+                written.extend_from_slice(&folded_url(name, &url, self.newline));
             }
         }
         if let Some(field) = &self.obtained.source_field {

@@ -4,7 +4,7 @@
 use super::{Change, Filled, Pending, Put};
 use crate::edit::{Edit, Group};
 use crate::expand::content::Obtained;
-use crate::expand::scrubbed::{NewPart, Stored};
+use crate::expand::scrubbed::Stored;
 use crate::expand::session::Session;
 use crate::expand::wrapped;
 use crate::mime::entity::boundary;
@@ -60,10 +60,10 @@ impl Pending<'_> {
         let entity = self.tree.part(message);
         let is_broken = match &entity.content {
             Content::Multipart(multipart) if entity.essence == "multipart/mixed" => {
-                match (multipart.close, multipart.overflow) {
-                    (Some(_), None) => return Ok(Some(&multipart.boundary)),
-                    _ => true,
+                if multipart.close.is_some() && multipart.overflow.is_none() {
+                    return Ok(Some(&multipart.boundary));
                 }
+                true
             }
             Content::Multipart(multipart) => multipart.close.is_none(),
             _ => false,
@@ -79,7 +79,11 @@ impl Pending<'_> {
     pub(super) fn extended(&self, message: PartId, parts: &Filled) -> Group {
         let (newline, entity) = (self.tree.newline.bytes(), self.tree.part(message));
         let new = parts.iter().map(|(new, _)| {
-            let write = |bytes: &mut Vec<u8>| push_part(bytes, new, newline);
+            let write = |bytes: &mut Vec<u8>| {
+                bytes.extend_from_slice(&new.fields);
+                bytes.extend_from_slice(newline);
+                bytes.extend_from_slice(&new.body);
+            };
             (new.len() + newline.len(), write)
         });
         if let Content::Multipart(multipart) = &entity.content
@@ -108,10 +112,4 @@ impl Pending<'_> {
         group.push(Edit::insert(end, close));
         group
     }
-}
-
-fn push_part(bytes: &mut Vec<u8>, part: &NewPart, newline: &[u8]) {
-    bytes.extend_from_slice(&part.fields);
-    bytes.extend_from_slice(newline);
-    bytes.extend_from_slice(&part.body);
 }

@@ -1,16 +1,15 @@
 //! Content that is itself a message or a multipart: it goes through a pass of its own before it is put in, one level deeper,
 //! unless it leads back to what is around it.
 
-use super::{Pass, Pending, Place, Stop};
+use super::{Pass, Pending, Place, Stop, too_deep};
 use crate::expand::session::Session;
 use crate::expand::substitute::Substitute;
 use crate::link::url::{Reference, equivalence_key, without_fragment};
-use crate::mime::{PartId, ScanLimits};
+use crate::mime::ScanLimits;
 use crate::plan::{Item, Step};
-use crate::report::{Detail, Reason, Refusal, Setting};
+use crate::report::{Reason, Refusal};
 
 impl Pending<'_> {
-    /// What a message or a multipart becomes that is to be put in.
     pub(super) fn composite(
         &mut self,
         session: &mut Session<'_>,
@@ -57,8 +56,7 @@ impl Pending<'_> {
             held,
         };
         if place.level > session.policy().limits.depth || limits.depth <= part.depth {
-            let detail = Detail::from("it would be nested deeper than ").naming(Setting::Depth);
-            return Err(Refusal::lasting(Reason::TooDeep, detail).into());
+            return Err(too_deep().into());
         }
         session.ledger.work(body.len() * 2)?;
         let header = substitute.header_of_multipart();
@@ -105,8 +103,7 @@ impl Pending<'_> {
             }
             return Err(leads_back(url).into());
         }
-        let above: Vec<PartId> = self.tree.ancestors(item.body.part).collect();
-        for above in above {
+        for above in self.tree.ancestors(item.body.part) {
             let Some(base) = self.bases.of(self.tree, above) else {
                 continue;
             };

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{Change, Filled, Pending, Put, Stop};
+use super::{Change, Filled, Pending, Put, Stop, too_deep};
 use crate::edit::{Edit, Edits, Group};
 use crate::expand::composite;
 use crate::expand::content::Obtained;
@@ -37,9 +37,8 @@ impl Pending<'_> {
     ) -> Result<Put, Stop> {
         let part = item.body.part;
         // It is escaped again, encoded, and compared.
-        session
-            .ledger
-            .work(obtained.octets.len().saturating_mul(4))?;
+        let octets = obtained.octets.len();
+        session.ledger.work(octets.saturating_mul(4))?;
         self.open_text(session, part)?;
         let mut stored = Stored::of(&item.body, scrubbed, obtained, session.policy())?;
         let mut told = self.told(session, item, &stored.obtained, false);
@@ -65,29 +64,25 @@ impl Pending<'_> {
             true => composite::fit(self.tree, part, &[], body, &boundaries)?,
             false => {
                 let behind = text.behind.get(&number).copied();
-                let end = text
-                    .place(self.tree.original, self.tree.part(part).body)
-                    .1
-                    .end;
+                let (_, within) = text.place(self.tree.original, self.tree.part(part).body);
                 // Empty lines behind it stay: behind base64 they change nothing.
                 let is_followed = behind.is_some_and(|behind| {
-                    !behind.is_empty() && (text.is_whole || !text.is_nested || behind.end != end)
+                    !behind.is_empty()
+                        && (text.is_whole || !text.is_nested || behind.end != within.end)
                 });
                 let octets = stored.obtained.octets.bytes();
-                let is_noted = !stored.is_attached()
+                let is_noted = stored.name.is_none()
                     && stored.obtained.essence == "text/plain"
                     && holds_notes(self.tree, octets);
                 if is_noted {
                     // A later run would take them for those of the mail.
-                    stored.attach(scrubbed);
+                    stored.name = Some(scrubbed.stored_name.clone());
                 }
                 stored.encode(is_followed, self.tree.newline, &boundaries)
             }
         };
-        let overhead = match self.filled.contains_key(&part) {
-            true => 0,
-            false => text.overhead,
-        };
+        let is_first = !self.filled.contains_key(&part);
+        let overhead = if is_first { text.overhead } else { 0 };
         let mut new = stored.written(encoded, self.tree.newline);
         new.number = number;
         new.growth = new.len() as i64 - scrubbed.note.len() as i64 + overhead;
@@ -103,19 +98,17 @@ impl Pending<'_> {
         let entity = self.tree.part(part);
         session.ledger.work(entity.body.len().saturating_mul(3))?;
         if entity.depth >= self.place.limits.depth {
-            let detail = Detail::from("it would be nested deeper than ").naming(Setting::Depth);
-            return Err(Refusal::lasting(Reason::TooDeep, detail));
+            return Err(too_deep());
         }
         let items = self.plan.references.iter();
         let of_part = items.filter(|item| item.body.part == part);
         let scrubbed: Vec<&Scrubbed> = of_part
             .filter_map(|item| item.body.scrubbed.as_ref())
             .collect();
-        let notes: Vec<Span> = scrubbed.iter().map(|scrubbed| scrubbed.note).collect();
-        let all: Vec<(Span, bool)> = scrubbed
-            .iter()
-            .map(|scrubbed| (scrubbed.note, scrubbed.scrap != Scrap::Removed))
-            .collect();
+        let notes = scrubbed.iter().map(|scrubbed| scrubbed.note).collect();
+        let all = scrubbed.iter();
+        let all = all.map(|scrubbed| (scrubbed.note, scrubbed.scrap != Scrap::Removed));
+        let all: Vec<(Span, bool)> = all.collect();
         let decoded = match text_of_part(self.tree, part) {
             Some(Cow::Owned(decoded)) => Some(decoded),
             _ => None,
@@ -137,10 +130,9 @@ impl Pending<'_> {
             return Err(too_many_parts(most));
         }
         let around = self.tree.boundaries_around(part);
-        let mixed = entity
-            .parent
-            .filter(|&above| self.tree.part(above).essence == "multipart/mixed");
-        let own = mixed.and_then(|above| self.tree.part(above).content.boundary());
+        let above = entity.parent.map(|above| self.tree.part(above));
+        let mixed = above.filter(|above| above.essence == "multipart/mixed");
+        let own = mixed.and_then(|mixed| mixed.content.boundary());
         let boundary = match own {
             Some(boundary) => boundary.to_vec(),
             None => {
@@ -148,7 +140,8 @@ impl Pending<'_> {
                 entity::boundary(octets, octets, &around).into_bytes()
             }
         };
-        let fields = self.content_type(part).map_or(0, <[u8]>::len);
+        let field = self.tree.value(part, "Content-Type");
+        let fields = field.map_or(0, <[u8]>::len);
         let overhead = pieces.len() * (boundary.len() + fields + AROUND);
         let behind = pieces
             .iter()
@@ -160,10 +153,6 @@ impl Pending<'_> {
         text.boundary = boundary;
         self.texts.insert(part, text);
         Ok(())
-    }
-
-    fn content_type(&self, part: PartId) -> Option<&[u8]> {
-        self.tree.value(part, "Content-Type")
     }
 
     /// Makes the edits of all messages that get attachments, and of all texts.
@@ -248,17 +237,12 @@ impl Pending<'_> {
         }
         let delimiter = [newline, b"--", &text.boundary, newline].concat();
         // The text parts have the text's own Content-Type and encoding; without a charset that which its octets have (RFC 1428).
-        let value = self.content_type(text.part);
+        let value = self.tree.value(text.part, "Content-Type");
         let is_declared =
             value.is_some_and(|value| MediaType::parse(value).parameter("charset").is_some());
         let charset = charset_of(part.of(source)).filter(|_| !is_declared);
-        let encoding = match text.decoded {
-            Some(_) => None,
-            None => {
-                let name = "Content-Transfer-Encoding";
-                self.tree.value(text.part, name)
-            }
-        };
+        let encoding = self.tree.value(text.part, "Content-Transfer-Encoding");
+        let encoding = encoding.filter(|_| text.decoded.is_none());
         let fields_of = |octets: &[u8]| {
             let is_ascii = octets.is_ascii();
             let value = value.unwrap_or(b" text/plain");
@@ -282,14 +266,11 @@ impl Pending<'_> {
         let mut epilogue = Span::empty_at(part.end);
         for (index, piece) in pieces.iter().enumerate() {
             let is_first = index == 0;
-            match (is_first, text.is_nested) {
-                (true, true) => {
-                    new.extend_from_slice(delimiter.get(newline.len()..).unwrap_or_default())
-                }
-                (true, false) => {}
-                (false, _) => new.extend_from_slice(&delimiter),
-            }
             let has_header = is_first && !text.is_nested;
+            if !has_header {
+                let from = if is_first { newline.len() } else { 0 };
+                new.extend_from_slice(delimiter.get(from..).unwrap_or_default());
+            }
             match piece {
                 (None, span) => {
                     let octets = span.of(source);
@@ -300,10 +281,8 @@ impl Pending<'_> {
                     } else if text.decoded.is_some() {
                         group.extend(self.header_edits(text.part, fields_of(octets)));
                     }
-                    in_body.push(Edit::replace(
-                        Span::new(at, span.start),
-                        std::mem::take(&mut new),
-                    ));
+                    let before = Span::new(at, span.start);
+                    in_body.push(Edit::replace(before, std::mem::take(&mut new)));
                     at = span.end;
                 }
                 (Some(number), behind) => {
@@ -353,12 +332,10 @@ impl Pending<'_> {
     fn header_edits(&self, part: PartId, fields: Vec<u8>) -> Group {
         let newline = self.tree.newline.bytes();
         let own = self.tree.fields(part);
-        let mut new = Vec::new();
+        let mut new = fields;
         if self.tree.is_message(part) && own.first(self.tree.original, "MIME-Version").is_none() {
-            new.extend_from_slice(b"MIME-Version: 1.0");
-            new.extend_from_slice(newline);
+            new.splice(..0, [b"MIME-Version: 1.0", newline].concat());
         }
-        new.extend_from_slice(&fields);
         let mut new = Some(new);
         let mut group = Group::new();
         for field in own.iter(self.tree.original) {
@@ -371,9 +348,7 @@ impl Pending<'_> {
                 group.push(Edit::remove(field.whole));
             }
         }
-        if let Some(new) = new {
-            group.push(Edit::insert(self.tree.part(part).header.end, new));
-        }
+        group.extend(new.map(|new| Edit::insert(self.tree.part(part).header.end, new)));
         group
     }
 }

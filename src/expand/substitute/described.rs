@@ -55,23 +55,14 @@ impl Substitute<'_> {
             })
             .cloned()
             .collect();
-        let value_end =
-            field.value.start + field.value.of(self.tree.original).trim_ascii_end().len();
-        let mut written = Span::new(field.whole.start, value_end)
-            .of(self.tree.original)
-            .to_vec();
-        if written.ends_with(b";") && !more.is_empty() {
-            written.pop();
-        }
+        let written = Span::new(field.whole.start, field.value.end).of(self.tree.original);
         if more.is_empty() {
-            written = Span::new(field.whole.start, field.value.end)
-                .of(self.tree.original)
-                .to_vec();
-        } else {
-            written.extend_from_slice(&with_newlines(media_type::write_more(&more), self.newline));
+            return [written, self.newline.bytes()].concat();
         }
-        written.extend_from_slice(self.newline.bytes());
-        written
+        let written = written.trim_ascii_end();
+        let written = written.strip_suffix(b";").unwrap_or(written);
+        let more = with_newlines(media_type::write_more(&more), self.newline);
+        [written, &more, self.newline.bytes()].concat()
     }
 
     fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
@@ -81,10 +72,8 @@ impl Substitute<'_> {
         {
             parameters.push(("name".to_owned(), name));
         }
-        with_newlines(
-            media_type::write(&obtained.essence, &parameters),
-            self.newline,
-        )
+        let field = media_type::write(&obtained.essence, &parameters);
+        with_newlines(field, self.newline)
     }
 
     /// The part's own name for its file, without what it has behind the content's.
@@ -94,8 +83,7 @@ impl Substitute<'_> {
         let value = MediaType::parse(value).parameter(parameter)?.into_owned();
         let name = decoded_words(&header::unfold(&value));
         let stem = name.len().checked_sub(suffix.len());
-        let halves = stem.and_then(|stem| name.split_at_checked(stem));
-        match halves {
+        match stem.and_then(|stem| name.split_at_checked(stem)) {
             Some((stem, end)) if !stem.is_empty() && end.eq_ignore_ascii_case(suffix) => {
                 Some(stem.to_owned())
             }
@@ -109,12 +97,9 @@ impl Substitute<'_> {
         let name = self.own_name("Content-Disposition", "filename")?;
         let value = field.value.of(self.tree.original);
         let end = memchr::memchr(b';', value)?;
-        let mut written = Span::new(field.whole.start, field.value.start + end)
-            .of(self.tree.original)
-            .to_vec();
+        let written = Span::new(field.whole.start, field.value.start + end).of(self.tree.original);
         let more = media_type::write_more(&[("filename".to_owned(), name)]);
-        written.extend_from_slice(&with_newlines(more, self.newline));
-        written.extend_from_slice(self.newline.bytes());
-        Some(written)
+        let more = with_newlines(more, self.newline);
+        Some([written, &more, self.newline.bytes()].concat())
     }
 }
