@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{CacheFolder, Ignoring, Kept, trust};
 use crate::error::Error;
-use crate::fetch::{Fetcher, Pace, Servers, SystemNames};
+use crate::fetch::{Fetcher, Servers, SystemNames};
 use crate::policy::Policy;
 
 impl CacheFolder {
@@ -23,8 +23,8 @@ impl CacheFolder {
             is_offline: false,
             behind: None,
         };
-        let servers = Servers::new(&policy, Arc::new(SystemNames))?;
-        let servers = servers.behind(Some(Box::new(kept)), Pace::default(), Arc::new(|| false));
+        let mut servers = Servers::new(&policy, Arc::new(SystemNames), None)?;
+        servers.disk = Some(Box::new(kept));
         Fetcher::over(policy, Arc::new(servers))
     }
 }

@@ -124,21 +124,21 @@ impl Cache {
         let is_stopped: IsStopped = Arc::new(move || stop.check().is_err());
         let recorder = self.recorder.clone();
         let recorder = recorder.map(|recorder| Arc::new(recorder) as Arc<dyn Recorder>);
-        let servers = Servers::new(policy, Arc::new(SystemNames))?.recorded(recorder);
-        let disk = self.disk(policy)?;
-        let servers = Arc::new(servers.behind(disk, pace, Arc::clone(&is_stopped)));
-        let mut fetcher = Fetcher::over(Arc::clone(policy), Arc::clone(&servers))?.stop(is_stopped);
+        let mut servers = Servers::new(policy, Arc::new(SystemNames), recorder)?;
+        (servers.pace, servers.is_stopped) = (pace, is_stopped);
+        servers.disk = self.disk(policy)?;
+        let servers = Arc::new(servers);
+        let mut fetcher = Fetcher::over(Arc::clone(policy), Arc::clone(&servers))?;
         if let Some(files) = &self.files {
             let archive = Replaying {
                 files: Arc::clone(files),
                 window: self.archive.archive_window,
                 policy: Arc::clone(policy),
             };
-            fetcher = fetcher.archive(self.archive.archive_first, archive);
-            if self.archive.archive_window.is_none() {
-                // The first of them: a run that recorded some has no other.
-                fetcher = fetcher.undated(SystemTime::UNIX_EPOCH);
-            }
+            fetcher.archive = Some((self.archive.archive_first, Arc::new(archive)));
+            // The first of them: a run that recorded some has no other.
+            let is_unbound = self.archive.archive_window.is_none();
+            fetcher.undated = is_unbound.then_some(SystemTime::UNIX_EPOCH);
         }
         if let Some(ArchivePlace::Server(template)) = &self.archive.archive {
             let archive = Archive {
@@ -149,7 +149,7 @@ impl Cache {
                 policy: Arc::clone(policy),
                 servers,
             };
-            fetcher = fetcher.archive(self.archive.archive_first, archive);
+            fetcher.archive = Some((self.archive.archive_first, Arc::new(archive)));
         }
         Ok(fetcher)
     }

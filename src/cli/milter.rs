@@ -170,10 +170,10 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
     let expander = Expander::builder(args.policy()?)
         .fetch_with(|policy| {
             // One for all messages: connections stay open, and answers are remembered for a while.
-            let fetcher = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
+            let mut fetcher = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
             let counters = Arc::clone(counters);
+            fetcher.observer = Some(Arc::new(move |answer| counters.asked(answer)));
             Ok(fetcher
-                .observed(Arc::new(move |answer| counters.asked(answer)))
                 .in_flight(policy.limits.in_flight)
                 .memory(Fetcher::MEMORY, Some(AGE)))
         })?

@@ -10,8 +10,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::Resolver;
 use ureq::unversioned::transport::Connector;
 
-use super::forward::Forward;
-use super::tap::Tap;
+use super::connection::Connections;
 use crate::error::Error;
 use crate::policy::Policy;
 
@@ -41,7 +40,10 @@ pub(super) fn agent(
             .max_idle_connections(policy.limits.in_flight.saturating_mul(2))
             .build()
     };
-    let connector = Tap(Forward::new(connector, config(None)));
+    let connector = Connections {
+        connector,
+        without_proxy: config(None),
+    };
     // The maker of the policy has checked the proxy.
     Agent::with_parts(config(proxy(policy).ok().flatten()), connector, resolver)
 }

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::waiting::late;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// A point in time, and the reason that is reported when it has passed.
@@ -13,16 +12,24 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
+    pub(crate) fn until(deadline: Instant) -> Self {
+        Self {
+            until: deadline,
+            reason: Reason::Deadline,
+        }
+    }
+
     pub(crate) fn starting_now(timeout: Duration, deadline: Instant) -> Self {
+        Self::until(deadline).at_most(timeout)
+    }
+
+    pub(crate) fn at_most(self, timeout: Duration) -> Self {
         match Instant::now().checked_add(timeout) {
-            Some(until) if until < deadline => Self {
+            Some(until) if until < self.until => Self {
                 until,
                 reason: Reason::Timeout,
             },
-            _ => Self {
-                until: deadline,
-                reason: Reason::Deadline,
-            },
+            _ => self,
         }
     }
 
@@ -30,25 +37,7 @@ impl Allowance {
     #[cfg(feature = "http")]
     pub(crate) fn of(duration: Duration) -> Self {
         let far = Duration::from_secs(24 * 60 * 60);
-        Self {
-            until: Instant::now() + duration.min(far),
-            reason: Reason::Timeout,
-        }
-    }
-
-    pub(crate) fn at_most(self, timeout: Duration) -> Self {
-        let sooner = Self::starting_now(timeout, self.until);
-        match sooner.reason {
-            Reason::Timeout => sooner,
-            _ => self,
-        }
-    }
-
-    pub(crate) fn until(deadline: Instant) -> Self {
-        Self {
-            until: deadline,
-            reason: Reason::Deadline,
-        }
+        Self::starting_now(duration, Instant::now() + far)
     }
 
     /// What is left of it, never zero: a zero time-out means "none" to sockets.
@@ -75,4 +64,10 @@ impl Allowance {
             _ => late(),
         }
     }
+}
+
+pub(super) fn late() -> Refusal {
+    let detail = Detail::from("not whole within ").naming(Setting::Deadline);
+    let detail = detail.then(", which holds for the whole message");
+    Refusal::temporary(Reason::Deadline, detail)
 }

@@ -32,13 +32,13 @@ use crate::report::{Reason, Refusal};
 /// without them these are refused with [`Reason::UnsupportedScheme`].
 pub struct Fetcher {
     /// Whether it is asked before the source, and what asks it.
-    archive: Option<(bool, Arc<dyn Fetch>)>,
+    pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
     /// By which date the archive is asked for what a mail without one refers to; none if it is not.
-    undated: Option<SystemTime>,
+    pub(crate) undated: Option<SystemTime>,
     memory: Option<Memory>,
     gate: Gate,
     /// Is told how each retrieval ended; of what the memory knows there was none.
-    observer: Option<Observer>,
+    pub(crate) observer: Option<Observer>,
     /// Content that would be retrieved is refused with [`Reason::NotRetrieved`] and what the source said.
     only_probes: bool,
     source: Arc<dyn Fetch>,
@@ -114,7 +114,7 @@ impl Fetcher {
     ) -> Result<Self, Error> {
         let policy = policy.into();
         #[cfg(feature = "http")]
-        let servers = Arc::new(Servers::new(&policy, Arc::clone(&names))?);
+        let servers = Arc::new(Servers::new(&policy, Arc::clone(&names), None)?);
         let system = System::new(
             policy,
             #[cfg(feature = "ftp")]
@@ -168,17 +168,13 @@ impl Fetcher {
         let Some((archive_first, archive)) = archive.filter(|_| !is_question(&request.url)) else {
             return ask(&*self.source, request);
         };
-        let of_source = || {
-            let date = None;
+        let at = |date| {
             let request = request.clone();
-            ask(&*self.source, &Request { date, ..request })
+            Request { date, ..request }
         };
+        let of_source = || ask(&*self.source, &at(None));
         let of_archive = || match request.date.or(self.undated) {
-            Some(date) => {
-                let date = Some(date);
-                let request = request.clone();
-                ask(&**archive, &Request { date, ..request })
-            }
+            Some(date) => ask(&**archive, &at(Some(date))),
             // Not even the memory, which would have the source's answer.
             None => Err(undated()),
         };
@@ -203,44 +199,27 @@ impl fmt::Debug for Fetcher {
 #[cfg(feature = "http")]
 impl Fetcher {
     pub(crate) fn over(policy: Arc<Policy>, servers: Arc<Servers>) -> Result<Self, Error> {
+        let is_stopped = Arc::clone(&servers.is_stopped);
         let system = System::new(
             policy,
             #[cfg(feature = "ftp")]
             Arc::new(SystemNames),
             servers,
-        );
-        system.map(Self::around)
+        )?;
+        let mut fetcher = Self::around(system);
+        fetcher.gate.is_stopped = is_stopped;
+        Ok(fetcher)
     }
 }
 
 #[cfg(feature = "cli")]
 impl Fetcher {
-    pub(crate) fn stop(mut self, is_stopped: super::IsStopped) -> Self {
-        self.gate.is_stopped = is_stopped;
-        self
-    }
-
-    #[cfg(feature = "milter")]
-    pub(crate) fn observed(mut self, observer: Observer) -> Self {
-        self.observer = Some(observer);
-        self
-    }
-
-    pub(crate) fn archive(mut self, archive_first: bool, archive: impl Fetch + 'static) -> Self {
-        self.archive = Some((archive_first, Arc::new(archive)));
-        self
-    }
-
-    pub(crate) fn undated(mut self, date: SystemTime) -> Self {
-        self.undated = Some(date);
-        self
-    }
-
     /// Asks only whether there would be an answer, and sources first, so that it is known which are alive.
     pub(crate) fn probing(mut self) -> Self {
         self.only_probes = true;
-        let archive = self.archive.take();
-        self.archive = archive.map(|(_, archive)| (false, archive));
+        if let Some((archive_first, _)) = &mut self.archive {
+            *archive_first = false;
+        }
         self
     }
 }

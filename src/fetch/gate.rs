@@ -1,10 +1,10 @@
 //! How many retrievals run at the same time, over all messages of a run, and whether any more begin.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::waiting::{late, locked};
+use super::allowance::late;
 use crate::report::{Reason, Refusal};
 
 pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -79,6 +79,11 @@ impl Gate {
             false => Ok(turn),
         }
     }
+}
+
+/// A lock that another thread's panic does not spoil: every state here is whole between steps.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The right to ask, given back even if the retrieval panics.

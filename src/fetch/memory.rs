@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-use super::waiting::late;
+use super::allowance::late;
 use super::{Request, Retrieved};
 use crate::report::{Reason, Refusal, Retry};
 

@@ -18,6 +18,8 @@ mod beside;
 mod beside;
 mod canned;
 #[cfg(feature = "http")]
+mod connection;
+#[cfg(feature = "http")]
 mod direct;
 #[cfg(feature = "file")]
 #[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
@@ -25,8 +27,6 @@ mod eudora;
 #[cfg(feature = "http")]
 mod exchange;
 mod fetcher;
-#[cfg(feature = "http")]
-mod forward;
 mod gate;
 mod memory;
 #[cfg(any(feature = "http", feature = "ftp"))]
@@ -39,7 +39,6 @@ mod several;
 mod system;
 #[cfg(feature = "http")]
 mod tap;
-mod waiting;
 
 #[cfg(feature = "http")]
 pub(crate) use agent::USER_AGENT;

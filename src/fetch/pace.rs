@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::allowance::Allowance;
 use super::exchange::{Answer, Failed, LONGEST_PAUSE, Whose, captured, retry_after};
-use super::waiting::locked;
+use super::gate::locked;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// A run that is to stop does so after this time.

@@ -3,7 +3,8 @@
 use std::sync::{Condvar, Mutex};
 use std::thread;
 
-use super::waiting::{late, locked};
+use super::allowance::late;
+use super::gate::locked;
 use super::{Fetch, Request, Retrieved};
 use crate::report::{Detail, Reason, Refusal, Setting};
 

@@ -13,38 +13,25 @@ use crate::policy::{Host, Policy};
 use crate::report::Refusal;
 
 pub(crate) struct Servers {
-    disk: Option<Box<dyn Disk>>,
-    pace: (Pace, IsStopped),
+    pub(crate) disk: Option<Box<dyn Disk>>,
+    pub(crate) pace: Pace,
+    pub(crate) is_stopped: IsStopped,
     wire: Wire,
 }
 
 impl Servers {
     /// Nothing is connected yet.
-    pub(crate) fn new(policy: &Arc<Policy>, names: Arc<dyn Names>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        policy: &Arc<Policy>,
+        names: Arc<dyn Names>,
+        recorder: Option<Arc<dyn Recorder>>,
+    ) -> Result<Self, Error> {
         Ok(Self {
             disk: None,
-            pace: (Pace::default(), Arc::new(|| false)),
-            wire: Wire::new(Arc::clone(policy), names)?,
+            pace: Pace::default(),
+            is_stopped: Arc::new(|| false),
+            wire: Wire::new(Arc::clone(policy), names, recorder)?,
         })
-    }
-
-    pub(crate) fn behind(
-        self,
-        disk: Option<Box<dyn Disk>>,
-        pace: Pace,
-        is_stopped: IsStopped,
-    ) -> Self {
-        Self {
-            disk,
-            pace: (pace, is_stopped),
-            ..self
-        }
-    }
-
-    #[cfg(feature = "cli")]
-    pub(crate) fn recorded(mut self, recorder: Option<Arc<dyn Recorder>>) -> Self {
-        self.wire.recorder = recorder;
-        self
     }
 
     pub(super) fn recorder(&self) -> Option<&dyn Recorder> {
@@ -65,8 +52,8 @@ impl Servers {
 
     fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
         if asked.whose != Whose::Source {
-            let (pace, is_stopped) = &self.pace;
-            pace.turn(asked.whose, asked.allowance, &**is_stopped)?;
+            let pace = &self.pace;
+            pace.turn(asked.whose, asked.allowance, &*self.is_stopped)?;
             // The time-out begins with the turn.
             let timeout = self.wire.policy.limits.timeout;
             let given = self.wire.exchange(&Asked {

@@ -39,9 +39,9 @@ use crate::error::Error;
 use crate::fetch::agent::{agent, broke, certificates, proxy, system_roots};
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{Answer, Asked, Failed, How, Nobody, Source, is_long};
+use crate::fetch::gate::locked;
 use crate::fetch::names::{self, Names};
 use crate::fetch::tap::{Listening, Recorder};
-use crate::fetch::waiting::locked;
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
 
@@ -71,7 +71,11 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Reads `--ca-file` and checks the proxy; nothing else is touched yet.
-    pub(super) fn new(policy: Arc<Policy>, names: Arc<dyn Names>) -> Result<Self, Error> {
+    pub(super) fn new(
+        policy: Arc<Policy>,
+        names: Arc<dyn Names>,
+        recorder: Option<Arc<dyn Recorder>>,
+    ) -> Result<Self, Error> {
         let extra_roots = match &policy.ca_file {
             Some(path) => certificates(path)?,
             None => Vec::new(),
@@ -85,7 +89,7 @@ impl Wire {
             extra_roots,
             plain: OnceLock::new(),
             secure: OnceLock::new(),
-            recorder: None,
+            recorder,
         })
     }
 
@@ -225,16 +229,9 @@ impl Connector<()> for Watched {
 }
 
 /// No connection came about in this time.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("no connection in time")]
 struct NoConnection(Duration);
-
-impl std::fmt::Display for NoConnection {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("no connection in time")
-    }
-}
-
-impl std::error::Error for NoConnection {}
 
 /// Finds the addresses of each connection and judges every one.
 #[derive(Debug)]

@@ -1,0 +1,262 @@
+//! Connections: those for http: lead to the proxy, if there is one, and what goes over each is told to the recording of
+//! its thread, if there is one ([`tap`]).
+//!
+//! Through a proxy, http: URLs are asked for in absolute form (RFC 9112 §3.2.2), as by curl and browsers: many proxies,
+//! Squid as it comes among them, let nobody CONNECT to port 80, and ureq sends the absolute form nowhere.
+//!
+//! * The address of the source is looked up by the proxy alone. What is for https: goes on to ureq, which asks the proxy
+//!   to CONNECT.
+//! * The pool of ureq keeps a connection for one scheme, host and port, so that all requests on it name the same.
+//! * User name and password of the proxy stand in a Proxy-Authorization that is written here, on a connection to the
+//!   proxy and nowhere else. A CONNECT has its own, from ureq. What is sent within a tunnel has none.
+//! * A recording is told of requests as the source gets them, without Proxy-Authorization. A connection on which CONNECT
+//!   is sent gives way to the one within it, which is made later.
+//! * Errors do not name the proxy: `wire` does.
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use ureq::Proxy;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::http::uri::Scheme;
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
+
+use super::tap::{self, Current};
+
+#[derive(Debug)]
+pub(super) struct Connections<C> {
+    pub(super) connector: C,
+    /// With which the proxy itself is connected to.
+    pub(super) without_proxy: Config,
+}
+
+type Connected = Result<Option<Box<dyn Transport>>, ureq::Error>;
+
+impl<C: Connector> Connector for Connections<C> {
+    type Out = Box<dyn Transport>;
+
+    fn connect(&self, details: &ConnectionDetails<'_>, _chained: Option<()>) -> Connected {
+        let proxy = details.config.proxy();
+        let forwarding = proxy.filter(|_| details.uri.scheme() == Some(&Scheme::HTTP));
+        let is_recorded = tap::is_recorded();
+        let (transport, address) = match forwarding {
+            Some(proxy) => (self.to_proxy(details, proxy)?, None),
+            None if proxy.is_none() && is_recorded => self.one_by_one(details)?,
+            None => (self.boxed(details)?, None),
+        };
+        let tapped = is_recorded.then(|| (tap::connected(address), address));
+        if forwarding.is_none() && tapped.is_none() {
+            return Ok(transport);
+        }
+        let absolute = forwarding.map(|proxy| AbsoluteForm {
+            origin: origin(details.uri),
+            authorization: authorization(proxy),
+            is_answered: true,
+        });
+        Ok(transport.map(|transport| {
+            Box::new(Connection {
+                transport,
+                tapped,
+                absolute,
+            }) as Box<dyn Transport>
+        }))
+    }
+}
+
+impl<C: Connector> Connections<C> {
+    fn boxed(&self, details: &ConnectionDetails<'_>) -> Connected {
+        let transport = self.connector.connect(details, None)?;
+        Ok(transport.map(|transport| Box::new(transport) as Box<dyn Transport>))
+    }
+
+    fn to_proxy(&self, details: &ConnectionDetails<'_>, proxy: &Proxy) -> Connected {
+        let (resolver, uri) = (details.resolver, proxy.uri());
+        self.boxed(&ConnectionDetails {
+            uri,
+            addrs: resolver.resolve(uri, details.config, details.timeout)?,
+            config: &self.without_proxy,
+            ..again(details)
+        })
+    }
+
+    /// Connects to one address after the other, so that it is known which of them it is. Each has half of what the ones
+    /// before it left, the last one all, much as ureq has it.
+    #[allow(clippy::type_complexity)]
+    fn one_by_one(
+        &self,
+        details: &ConnectionDetails<'_>,
+    ) -> Result<(Option<Box<dyn Transport>>, Option<IpAddr>), ureq::Error> {
+        let begun = Instant::now();
+        let mut addresses = details.addrs.iter().peekable();
+        while let Some(address) = addresses.next() {
+            let is_last = addresses.peek().is_none();
+            let mut one = again(details);
+            one.addrs = details.resolver.empty();
+            one.addrs.push(*address);
+            if !one.timeout.after.is_not_happening() {
+                let left = one.timeout.after.saturating_sub(begun.elapsed());
+                let part = if is_last { left } else { left / 2 };
+                one.timeout.after = part.max(Duration::from_millis(10)).into();
+            }
+            match self.boxed(&one) {
+                Err(_) if !is_last => {}
+                connected => return Ok((connected?, Some(address.ip()))),
+            }
+        }
+        Ok((self.boxed(details)?, None))
+    }
+}
+
+fn again<'d>(details: &ConnectionDetails<'d>) -> ConnectionDetails<'d> {
+    ConnectionDetails {
+        uri: details.uri,
+        addrs: details.addrs.clone(),
+        config: details.config,
+        request_level: details.request_level,
+        resolver: details.resolver,
+        now: details.now,
+        timeout: details.timeout,
+        current_time: details.current_time.clone(),
+        run_connector: details.run_connector.clone(),
+        register_shutdown: details.register_shutdown.clone(),
+    }
+}
+
+/// What stands in front of the path: `http://www.example.org:8080`.
+fn origin(uri: &Uri) -> String {
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    format!("http://{authority}")
+}
+
+fn authorization(proxy: &Proxy) -> String {
+    let (user, password) = (proxy.username(), proxy.password());
+    if user.or(password).is_none() {
+        return String::new();
+    }
+    let (user, password) = (user.unwrap_or_default(), password.unwrap_or_default());
+    let pair = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+    format!("Proxy-Authorization: Basic {pair}\r\n")
+}
+
+struct Connection {
+    transport: Box<dyn Transport>,
+    /// Its number for recordings, and where it leads, if that is known.
+    tapped: Option<(u64, Option<IpAddr>)>,
+    absolute: Option<AbsoluteForm>,
+}
+
+/// What each request on a connection to a proxy gets.
+struct AbsoluteForm {
+    origin: String,
+    /// A header field, which stands behind the first line; or nothing.
+    authorization: String,
+    /// Whether what is sent next begins a request: nothing was sent yet, or an answer has been read since.
+    is_answered: bool,
+}
+
+impl AbsoluteForm {
+    /// What is sent, as a proxy takes it; none if it begins with no request line in origin form (RFC 9112 §3.2.1).
+    fn of(&self, sent: &[u8]) -> Option<Vec<u8>> {
+        let target = memchr::memchr(b' ', sent)? + 1;
+        let fields = memchr::memmem::find(sent, b"\r\n")? + 2;
+        let (head, behind) = sent.split_at_checked(fields)?;
+        let (method, line) = head.split_at_checked(target)?;
+        let (origin, authorization) = (self.origin.as_bytes(), self.authorization.as_bytes());
+        let whole = || [method, origin, line, authorization, behind].concat();
+        line.starts_with(b"/").then(whole)
+    }
+}
+
+impl Connection {
+    fn if_heard(&mut self, act: impl FnOnce(&mut Current, &mut dyn Transport)) {
+        if let Some((number, _)) = self.tapped {
+            tap::with_current(|current| {
+                if current.connection == Some(number) {
+                    act(current, &mut *self.transport);
+                }
+            });
+        }
+    }
+}
+
+impl Transport for Connection {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        self.transport.buffers()
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        if let Some((number, address)) = self.tapped {
+            tap::with_current(|current| {
+                // A connection that was kept: nothing is new on it yet.
+                if current.connection.is_none() {
+                    current.connection = Some(number);
+                    current.recording.connected(address);
+                    let early = self.transport.buffers().input();
+                    current.recording.received(early);
+                }
+            });
+        }
+        self.if_heard(|current, transport| {
+            let sent = transport.buffers().output().get(..amount);
+            current.recording.sent(sent.unwrap_or_default());
+        });
+        let form = self.absolute.as_mut();
+        let Some(form) = form.filter(|form| form.is_answered) else {
+            return self.transport.transmit_output(amount, timeout);
+        };
+        form.is_answered = false;
+        // ureq writes the request line whole. What begins otherwise is not sent.
+        let output: &[u8] = self.transport.buffers().output();
+        let sent = output.get(..amount).and_then(|sent| form.of(sent));
+        let sent = sent.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let mut rest = sent.as_slice();
+        while !rest.is_empty() {
+            let output = self.transport.buffers().output();
+            let amount = rest.len().min(output.len());
+            let (piece, behind) = rest.split_at(amount);
+            for (to, from) in output.iter_mut().zip(piece) {
+                *to = *from;
+            }
+            self.transport.transmit_output(amount, timeout)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        let mut timeout = timeout;
+        self.if_heard(|current, _| timeout.per_read = current.patience().or(timeout.per_read));
+        if let Some(form) = &mut self.absolute {
+            form.is_answered = true;
+        }
+        let known = self.transport.buffers().input().len();
+        let came = self.transport.await_input(timeout);
+        self.if_heard(|current, transport| {
+            let new = transport.buffers().input().get(known..);
+            current.recording.received(new.unwrap_or_default());
+            if !matches!(came, Ok(true) | Err(ureq::Error::Timeout(_))) {
+                current.recording.closed();
+            }
+        });
+        came
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.transport.is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.transport.is_tls()
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Derived, this would print the password.
+        formatter.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
