@@ -17,7 +17,7 @@ const MOST_ADDRESSES: usize = 64;
 pub(super) struct Entry {
     url: String,
     accept: String,
-    /// Whom the runs trusted that it was written by: [`trust`](super::trust::trust).
+    /// Whom the runs trusted that it was written by.
     trust: String,
     /// The last answer with content, or that led elsewhere.
     pub(super) answer: Option<KeptAnswer>,
@@ -111,11 +111,8 @@ impl Entry {
 
     /// Writes it down; nothing known is no file.
     pub(super) fn store(&self, folder: &CacheFolder) {
-        let octets = match self.answer.is_some() || self.gone.is_some() {
-            true => written(self),
-            false => None,
-        };
-        match octets {
+        let is_known = self.answer.is_some() || self.gone.is_some();
+        match written(self).filter(|_| is_known) {
             Some(octets) => {
                 folder.write(Area::Keys, &self.key(), &octets);
             }

@@ -1,12 +1,12 @@
 //! Hosts that are not asked for a while: nobody was there, or they asked to be left alone (Retry-After).
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use mail_parser::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::folder::CacheFolder;
-use super::record::{LONGEST, read, seconds, written};
+use super::record::{LONGEST, now, read, written};
 use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::fetch::{Failed, LONGEST_PAUSE, Nobody};
@@ -45,7 +45,7 @@ struct Silence {
 
 impl Silences {
     /// Those that last now, and where they are written down.
-    fn load(folder: &CacheFolder, server: String, now: u64) -> (Key, Self) {
+    fn load(folder: &CacheFolder, server: &str, now: u64) -> (Key, Self) {
         let key = Key::of(format!("host\n{server}").as_bytes());
         let known = folder
             .read(Area::Hosts, &key, LONGEST)
@@ -54,35 +54,33 @@ impl Silences {
         let mut all = known.map(|known| known.all).unwrap_or_default();
         // A record from the future says nothing about now.
         all.retain(|it| (it.at..it.until).contains(&now));
+        let server = server.to_owned();
         (key, Self { server, all })
     }
 }
 
 /// What runs with one trust call a host and a port of it. Others may reach another one: by their proxy, or because they
 /// do not believe the one that asked for a pause.
-fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
+pub(super) fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
     [format!("{trust} {host}"), format!("{trust} {host} {port}")]
 }
 
 /// Why a host is not asked now, or not for this URL.
 pub(super) fn check(
     folder: &CacheFolder,
-    trust: &str,
-    host: &Host,
-    port: u16,
+    names: &[String; 2],
     url: Option<&str>,
 ) -> Result<(), Refusal> {
-    let now = seconds(SystemTime::now());
+    let now = now();
     let url = url.map(|url| Key::of(url.as_bytes()).to_string());
-    for server in names(trust, host, port) {
+    for server in names {
         let (key, known) = Silences::load(folder, server, now);
         let (mut pages, of_server): (Vec<_>, Vec<_>) =
             known.all.into_iter().partition(|it| it.url.is_some());
         pages.sort_by_key(|page| std::cmp::Reverse(page.until));
         // As long as so many ask for a pause, all do.
         let all = pages.get(PAGES - 1);
-        let is_asked = |page: &&Silence| page.url == url;
-        let page = pages.iter().find(is_asked).or(all);
+        let page = pages.iter().find(|page| page.url == url).or(all);
         let page = page.filter(|_| url.is_some());
         let known = [
             Reason::NameNotFound,
@@ -116,14 +114,8 @@ pub(super) fn check(
     Ok(())
 }
 
-pub(super) fn found_nobody(
-    folder: &CacheFolder,
-    trust: &str,
-    host: &Host,
-    port: u16,
-    failed: &Failed,
-) {
-    let [name, with_port] = names(trust, host, port);
+pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &Failed) {
+    let [name, with_port] = names;
     let server = match failed.nobody {
         Some(Nobody::Host) => name,
         Some(Nobody::Port) => with_port,
@@ -142,13 +134,11 @@ pub(super) fn found_nobody(
 /// A server asked for a pause (RFC 9110 §10.2.3) with this status: an archive for all, another one for this URL.
 pub(super) fn pause(
     folder: &CacheFolder,
-    trust: &str,
-    host: &Host,
-    port: u16,
-    (url, status): (Option<&str>, u16),
+    [_, server]: &[String; 2],
+    url: Option<&str>,
+    status: u16,
     pause: Duration,
 ) {
-    let [_, server] = names(trust, host, port);
     let what = format!("the server answered {status} with Retry-After");
     let refusal = Refusal::temporary(Reason::HttpStatus, what);
     match url {
@@ -162,12 +152,12 @@ pub(super) fn pause(
 
 fn silence(
     folder: &CacheFolder,
-    server: String,
+    server: &str,
     url: Option<&str>,
     refusal: &Refusal,
     pause: Duration,
 ) {
-    let at = seconds(SystemTime::now());
+    let at = now();
     let (key, mut known) = Silences::load(folder, server, at);
     let url = url.map(|url| Key::of(url.as_bytes()).to_string());
     known.all.retain(|it| it.url != url);

@@ -11,7 +11,7 @@
 //! * ftp is not kept (it knows no freshness), but asks here which hosts are silent. Files never come here.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use ureq::http::{HeaderName, HeaderValue, header};
@@ -19,8 +19,7 @@ use ureq::http::{HeaderName, HeaderValue, header};
 use super::entry::{self, Body, Entry, Gone, KeptAnswer};
 use super::folder::CacheFolder;
 use super::hosts;
-use super::offline::offline;
-use super::record::seconds;
+use super::record::now;
 use super::semantics::{self, Ignoring, header_map};
 use crate::disk::Key;
 use crate::disk::layout::Area;
@@ -28,9 +27,8 @@ use crate::fetch::{
     Answer, Ask, Asked, Disk, Failed, How, Source, Whose, agrees, is_redirect, is_temporary,
     retry_after,
 };
-use crate::policy::Host;
-use crate::policy::Policy;
-use crate::report::Refusal;
+use crate::policy::{Host, Policy};
+use crate::report::{Reason, Refusal};
 
 /// How long a capture is used without asking the archive again: it does not change.
 const CAPTURE: u64 = 30 * 24 * 60 * 60;
@@ -45,7 +43,7 @@ const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct Kept {
     pub(crate) folder: Arc<CacheFolder>,
     pub(crate) policy: Arc<Policy>,
-    /// Whom this run trusts: [`trust`](super::trust).
+    /// Whom this run trusts.
     pub(crate) trust: String,
     pub(crate) ignoring: Ignoring,
     /// `--offline`: no server is asked for what the cache does not have.
@@ -81,7 +79,7 @@ impl Disk for Kept {
         }
         match self.is_offline {
             true => Err(offline("what came by ftp is not kept")),
-            false => hosts::check(&self.folder, &self.trust, host, port, None),
+            false => hosts::check(&self.folder, &hosts::names(&self.trust, host, port), None),
         }
     }
 
@@ -92,8 +90,28 @@ impl Disk for Kept {
             }
             return;
         }
-        hosts::found_nobody(&self.folder, &self.trust, host, port, failed);
+        hosts::found_nobody(&self.folder, &hosts::names(&self.trust, host, port), failed);
     }
+}
+
+/// `--offline` without a cache: no server is asked, and nothing was kept.
+#[derive(Debug)]
+pub(crate) struct Offline;
+
+impl Disk for Offline {
+    fn answer(&self, _: &Asked<'_>, _: Ask<'_>) -> Result<Answer, Failed> {
+        Err(offline("no server is asked").into())
+    }
+
+    fn may_ask(&self, _: &Host, _: u16) -> Result<(), Refusal> {
+        Err(offline("no server is asked"))
+    }
+
+    fn found_nobody(&self, _: &Host, _: u16, _: &Failed) {}
+}
+
+fn offline(detail: &str) -> Refusal {
+    Refusal::lasting(Reason::Offline, detail)
 }
 
 impl Kept {
@@ -118,20 +136,15 @@ impl Kept {
 
     fn current(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
-        let now = seconds(SystemTime::now());
         if let Some(gone) = &entry.gone
-            && (gone.at..gone.until).contains(&now)
+            && (gone.at..gone.until).contains(&now())
             && entry::judge(&gone.from, &self.policy).is_ok()
         {
             return Ok(gone_answer(gone));
         }
-        let url = asked.target.request_url();
-        let usable = entry
-            .answer
-            .clone()
-            .filter(|kept| entry::judge(&kept.from, &self.policy).is_ok());
-        if let Some(kept) = &usable {
-            match semantics::conditions(&url, kept, asked) {
+        let is_allowed = |kept: &KeptAnswer| entry::judge(&kept.from, &self.policy).is_ok();
+        if let Some(kept) = &entry.answer.clone().filter(is_allowed) {
+            match semantics::conditions(kept, asked) {
                 // Being gone came later.
                 None if entry.gone.is_none() => {
                     if let Some(body) = self.body(kept)? {
@@ -162,15 +175,9 @@ impl Kept {
             return Ok(answer);
         }
         let given = ask(asked)?;
-        let captured = semantics::capture_time(&given.headers);
         // What an archive captured does not change.
-        let is_lasting = captured.is_some() || !is_temporary(given.status);
-        if is_lasting && let Some(from) = entry::from(&given.source) {
-            let mut headers = semantics::relevant(&given.headers, self.ignoring);
-            headers.extend(captured);
-            let at = seconds(SystemTime::now());
-            entry.answer = self.kept_answer(asked, &given, headers, from, at);
-            entry.store(&self.folder);
+        if is_capture(&given) || !is_temporary(given.status) {
+            self.keep_whatever(asked, &mut entry, &given, now());
         }
         Ok(given)
     }
@@ -179,7 +186,7 @@ impl Kept {
     /// are kept that say which capture there is, and whether there is one.
     fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
-        let now = seconds(SystemTime::now());
+        let now = now();
         if let Some(kept) = &entry.answer {
             let lifetime = match semantics::is_capture(&kept.headers) {
                 true => CAPTURE,
@@ -192,21 +199,25 @@ impl Kept {
             }
         }
         let given = self.ask(asked, ask)?;
-        let mut headers = semantics::relevant(&given.headers, self.ignoring);
-        headers.extend(semantics::capture_time(&given.headers));
         let is_whole = given.status != 200 || asked.how == How::Whole;
         let is_lasting = matches!(given.status, 200 | 404 | 410)
             || is_redirect(given.status)
-            || semantics::is_capture(&headers);
-        if is_whole
-            && is_lasting
-            && let Some(from) = entry::from(&given.source)
-        {
-            entry.gone = None;
-            entry.answer = self.kept_answer(asked, &given, headers, from, now);
-            entry.store(&self.folder);
+            || is_capture(&given);
+        if is_whole && is_lasting {
+            self.keep_whatever(asked, &mut entry, &given, now);
         }
         Ok(given)
+    }
+
+    /// Keeps an answer, and when it was captured, without regard to what it says of its freshness.
+    fn keep_whatever(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Answer, at: u64) {
+        if let Some(from) = entry::from(&given.source) {
+            let mut headers = semantics::relevant(&given.headers, self.ignoring);
+            headers.extend(semantics::capture_time(&given.headers));
+            entry.gone = None;
+            entry.answer = self.kept_answer(asked, given, headers, from, at);
+            entry.store(&self.folder);
+        }
     }
 
     /// A kept answer that the policy allows now; none if it does not, or the content is not there.
@@ -256,14 +267,13 @@ impl Kept {
             self.keep(asked, entry, &given);
             return Ok(given);
         }
-        let url = asked.target.request_url();
         let news = semantics::relevant(&given.headers, self.ignoring);
-        let Some(headers) = semantics::refreshed(&url, kept, asked, &news) else {
+        let Some(headers) = semantics::refreshed(kept, asked, &news) else {
             // It is about an answer that we do not have.
             return self.renew(asked, entry, ask);
         };
         let renewed = KeptAnswer {
-            at: seconds(SystemTime::now()),
+            at: now(),
             first: Some(kept.first.unwrap_or(kept.at)),
             asked: semantics::of_request(asked),
             from: match (&kept.from, entry::from(&given.source)) {
@@ -278,7 +288,7 @@ impl Kept {
             ..kept.clone()
         };
         entry.gone = None;
-        let is_kept = semantics::may_be_kept(&url, renewed.status, asked, &renewed.headers);
+        let is_kept = semantics::may_be_kept(renewed.status, asked, &renewed.headers);
         entry.answer = is_kept.then(|| renewed.clone());
         entry.store(&self.folder);
         Ok(answer(&renewed, body))
@@ -289,20 +299,17 @@ impl Kept {
         let Some((host, port)) = asked.target.host().zip(asked.target.port()) else {
             return ask(asked);
         };
-        let (folder, trust) = (&*self.folder, self.trust.as_str());
+        let (folder, server) = (&*self.folder, hosts::names(&self.trust, &host, port));
         let url = asked.target.request_url();
-        hosts::check(folder, trust, &host, port, Some(&url)).map_err(|refusal| Failed {
+        hosts::check(folder, &server, Some(&url)).map_err(|refusal| Failed {
             refusal,
             nobody: None,
         })?;
         let given = ask(asked);
         match &given {
-            Err(failed) => hosts::found_nobody(folder, trust, &host, port, failed),
+            Err(failed) => hosts::found_nobody(folder, &server, failed),
             // One that was captured is the answer of another server, long ago.
-            Ok(answer)
-                if matches!(answer.status, 429 | 503)
-                    && semantics::capture_time(&answer.headers).is_none() =>
-            {
+            Ok(answer) if matches!(answer.status, 429 | 503) && !is_capture(answer) => {
                 let (status, wanted) = (answer.status, retry_after(&answer.headers));
                 let is_source = asked.whose == Whose::Source;
                 let wanted = match status {
@@ -311,7 +318,7 @@ impl Kept {
                 };
                 if let Some(pause) = wanted {
                     let url = is_source.then_some(url.as_str());
-                    hosts::pause(folder, trust, &host, port, (url, status), pause);
+                    hosts::pause(folder, &server, url, status, pause);
                 }
             }
             Ok(_) => {}
@@ -323,25 +330,24 @@ impl Kept {
         let Some(from) = entry::from(&given.source) else {
             return;
         };
-        let url = asked.target.request_url();
         let headers = semantics::relevant(&given.headers, self.ignoring);
-        let at = seconds(SystemTime::now());
+        let at = now();
         match given.status {
             // A HEAD of a 404 may be wrong where a GET is not: probes ask again with GET.
             404 | 410 if asked.how != How::Head => {
-                entry.gone =
-                    semantics::gone_for(&url, given.status, asked, &headers).map(|pause| Gone {
-                        at,
-                        until: at.saturating_add(pause.as_secs()),
-                        status: given.status,
-                        from,
-                    });
+                let pause = semantics::gone_for(given.status, asked, &headers);
+                entry.gone = pause.map(|pause| Gone {
+                    at,
+                    until: at.saturating_add(pause.as_secs()),
+                    status: given.status,
+                    from,
+                });
             }
             status if (status == 200 || is_redirect(status)) && asked.how == How::Whole => {
                 entry.gone = None;
                 entry.answer = None;
                 if self.may_be_put_in(asked, given)
-                    && semantics::may_be_kept(&url, given.status, asked, &headers)
+                    && semantics::may_be_kept(given.status, asked, &headers)
                 {
                     entry.answer = self.kept_answer(asked, given, headers, from, at);
                 }
@@ -390,6 +396,10 @@ impl Kept {
             recorded: given.recorded.clone(),
         })
     }
+}
+
+fn is_capture(answer: &Answer) -> bool {
+    semantics::capture_time(&answer.headers).is_some()
 }
 
 /// A kept answer as one of its server.

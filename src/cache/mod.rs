@@ -37,26 +37,25 @@ mod hosts;
 mod kept;
 #[cfg(all(unix, feature = "cli"))]
 mod made;
-mod offline;
 mod record;
 #[cfg(all(unix, feature = "cli"))]
 mod run;
 mod semantics;
 #[cfg(unix)]
 mod size;
-mod trust;
 
+#[cfg(feature = "cli")]
+pub(crate) use fetcher::trust;
 pub use folder::CacheFolder;
 #[cfg(all(not(unix), feature = "cli"))]
 pub(crate) use folder::{Made, RunFolder};
 #[cfg(feature = "cli")]
 pub(crate) use folder::{cannot_write, is_of_disk, the_cache};
 pub(crate) use kept::Kept;
+#[cfg(feature = "cli")]
+pub(crate) use kept::Offline;
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) use made::Made;
-#[cfg(feature = "cli")]
-pub(crate) use offline::Offline;
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) use run::RunFolder;
 pub(crate) use semantics::Ignoring;
-pub(crate) use trust::trust;

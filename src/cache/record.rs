@@ -30,8 +30,8 @@ pub(super) fn read<R: DeserializeOwned>(octets: &[u8]) -> Option<R> {
 }
 
 /// Seconds since 1970.
-pub(super) fn seconds(now: SystemTime) -> u64 {
-    let since = now.duration_since(UNIX_EPOCH);
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
 

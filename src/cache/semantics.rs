@@ -132,8 +132,9 @@ pub(super) fn header_map(fields: &[(String, String)]) -> HeaderMap {
     fields.iter().filter_map(field).collect()
 }
 
-fn request(url: &str, fields: &[(String, String)]) -> Option<Parts> {
-    let mut request = Request::builder().uri(url).body(()).ok()?.into_parts().0;
+fn request(asked: &Asked<'_>, fields: &[(String, String)]) -> Option<Parts> {
+    let request = Request::builder().uri(asked.target.request_url());
+    let mut request = request.body(()).ok()?.into_parts().0;
     request.headers = header_map(fields);
     Some(request)
 }
@@ -146,37 +147,36 @@ fn response(status: u16, fields: &[(String, String)]) -> Option<Response<()>> {
 }
 
 fn policy(
-    url: &str,
-    asked: &[(String, String)],
-    status: u16,
-    headers: &[(String, String)],
+    asked: &Asked<'_>,
+    fields: &[(String, String)],
+    (status, headers): (u16, &[(String, String)]),
     at: SystemTime,
 ) -> Option<CachePolicy> {
-    let (request, response) = (request(url, asked)?, response(status, headers)?);
+    let (request, response) = (request(asked, fields)?, response(status, headers)?);
     let options = CacheOptions::default();
     Some(CachePolicy::new_options(&request, &response, at, options))
 }
 
-pub(super) fn may_be_kept(
-    url: &str,
-    status: u16,
-    asked: &Asked<'_>,
-    headers: &[(String, String)],
-) -> bool {
-    policy(url, &of_request(asked), status, headers, SystemTime::now())
-        .is_some_and(|policy| policy.is_storable())
+fn of_kept(kept: &KeptAnswer, asked: &Asked<'_>) -> Option<CachePolicy> {
+    let answer = (kept.status, kept.headers.as_slice());
+    policy(asked, &kept.asked, answer, time(kept.at))
+}
+
+pub(super) fn may_be_kept(status: u16, asked: &Asked<'_>, headers: &[(String, String)]) -> bool {
+    let now = SystemTime::now();
+    let policy = policy(asked, &of_request(asked), (status, headers), now);
+    policy.is_some_and(|policy| policy.is_storable())
 }
 
 /// How long a 404 or 410 is believed; none if it may not be kept. What it says itself of its freshness counts, up to a
 /// day.
 pub(super) fn gone_for(
-    url: &str,
     status: u16,
     asked: &Asked<'_>,
     headers: &[(String, String)],
 ) -> Option<Duration> {
     let now = SystemTime::now();
-    let policy = policy(url, &of_request(asked), status, headers, now)?;
+    let policy = policy(asked, &of_request(asked), (status, headers), now)?;
     if !policy.is_storable() {
         return None;
     }
@@ -197,23 +197,17 @@ pub(super) fn gone_for(
 /// The header fields with which the server is to be asked whether a kept answer still holds: there are some for one that is
 /// not fresh, and none can be for one that answers another request. A fresh one holds, and is `None`.
 pub(super) fn conditions(
-    url: &str,
     kept: &KeptAnswer,
     asked: &Asked<'_>,
 ) -> Option<Vec<(HeaderName, HeaderValue)>> {
     let now = SystemTime::now();
-    let at = time(kept.at);
-    let fields = of_request(asked);
-    let parts = (
-        policy(url, &kept.asked, kept.status, &kept.headers, at),
-        request(url, &fields),
-    );
-    let (Some(policy), Some(request)) = parts else {
+    let request = request(asked, &of_request(asked));
+    let (Some(policy), Some(request)) = (of_kept(kept, asked), request) else {
         return Some(Vec::new());
     };
     let (headers, names) = match policy.before_request(&request, now) {
         // A clock that went back makes nothing younger.
-        BeforeRequest::Fresh(_) if at <= now => return None,
+        BeforeRequest::Fresh(_) if time(kept.at) <= now => return None,
         BeforeRequest::Fresh(_) => {
             let validators = [header::ETAG, header::LAST_MODIFIED];
             (header_map(&kept.headers), validators)
@@ -228,7 +222,6 @@ pub(super) fn conditions(
 
 /// The header fields of a kept answer after a 304 (RFC 9111 §4.3.4); none if the 304 is about another one.
 pub(super) fn refreshed(
-    url: &str,
     kept: &KeptAnswer,
     asked: &Asked<'_>,
     not_modified: &[(String, String)],
@@ -240,30 +233,19 @@ pub(super) fn refreshed(
     if !not_modified.iter().any(|field| is_validator(&field)) {
         not_modified.extend(kept.headers.iter().filter(is_validator).cloned());
     }
-    let policy = policy(url, &kept.asked, kept.status, &kept.headers, time(kept.at))?;
-    let fields = of_request(asked);
-    let (request, response) = (request(url, &fields)?, response(304, &not_modified)?);
-    match policy.after_response(&request, &response, SystemTime::now()) {
-        AfterResponse::Modified(..) => None,
-        AfterResponse::NotModified(..) => {
-            // The crate drops what the first answer did not have, but a 304 may be the first to say no-store.
-            let of_body = [header::CONTENT_TYPE, header::LOCATION].map(|name| name.to_string());
-            let is_new = |name: &String| not_modified.iter().any(|(other, _)| other == name);
-            let mut headers: Vec<_> = kept
-                .headers
-                .iter()
-                .filter(|(name, _)| of_body.contains(name) || (!is_new(name) && name != "age"))
-                .cloned()
-                .collect();
-            headers.extend(
-                not_modified
-                    .iter()
-                    .filter(|(name, _)| !of_body.contains(name))
-                    .cloned(),
-            );
-            Some(headers)
-        }
+    let request = request(asked, &of_request(asked))?;
+    let response = response(304, &not_modified)?;
+    let after = of_kept(kept, asked)?.after_response(&request, &response, SystemTime::now());
+    if let AfterResponse::Modified(..) = after {
+        return None;
     }
+    // The crate drops what the first answer did not have, but a 304 may be the first to say no-store.
+    let is_of_body = |name: &str| TEXT.iter().any(|of_body| of_body == name);
+    let is_new = |name: &String| not_modified.iter().any(|(other, _)| other == name);
+    let stays = |name: &String| is_of_body(name) || (!is_new(name) && name != "age");
+    let old = kept.headers.iter().filter(|(name, _)| stays(name));
+    let new = not_modified.iter().filter(|(name, _)| !is_of_body(name));
+    Some(old.chain(new).cloned().collect())
 }
 
 fn time(seconds: u64) -> SystemTime {

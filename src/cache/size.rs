@@ -11,12 +11,12 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::record::seconds;
+use super::record::now;
 use crate::disk::layout::{Area, CACHE_SIZE};
 use crate::disk::open_folder;
 
@@ -106,7 +106,7 @@ impl Size {
         }
         // The lock goes with the file.
         let mut file = File::from(file);
-        let now = seconds(SystemTime::now());
+        let now = now();
         let added = self.added.swap(0, Ordering::Relaxed);
         let sum = sum(&file).map(|(octets, counted)| (octets.saturating_add(added), counted));
         let is_believed = |counted: u64| {

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::allowance::Allowance;
+use super::failed::Failed;
 use super::request::Retrieved;
 use crate::mime::date;
 use crate::policy::{Host, Target, TypePattern};
-use crate::report::{Provenance, Reason, Refusal};
+use crate::report::{Provenance, Refusal};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
@@ -109,52 +110,6 @@ pub(crate) struct Recorded {
     pub(crate) date: String,
     /// The digest of the payload.
     pub(crate) payload: String,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Failed {
-    pub(crate) refusal: Refusal,
-    /// Set where there is no answer at all, which holds for other URLs of the host, too.
-    pub(crate) nobody: Option<Nobody>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Nobody {
-    /// The name has no address.
-    Host,
-    /// The port takes no connection.
-    Port,
-}
-
-/// Whether a connection that did not come about in this time says that nobody is there. What a message's own
-/// deadline cut short does not.
-pub(super) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
-    elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
-}
-
-impl Failed {
-    pub(super) fn into_refusal(self) -> Refusal {
-        let is_gone = match self.nobody {
-            Some(Nobody::Host) => true,
-            Some(Nobody::Port) => self.refusal.reason == Reason::ConnectionFailed,
-            None => self.refusal.is_gone,
-        };
-        Refusal {
-            is_gone,
-            ..self.refusal
-        }
-    }
-}
-
-impl From<Refusal> for Failed {
-    fn from(refusal: Refusal) -> Self {
-        let nobody = match (refusal.reason, refusal.retry) {
-            // A name server that cannot answer now says nothing of the host.
-            (Reason::NameNotFound, crate::report::Retry::Never) => Some(Nobody::Host),
-            _ => None,
-        };
-        Self { refusal, nobody }
-    }
 }
 
 pub(crate) fn is_redirect(status: u16) -> bool {

@@ -26,6 +26,8 @@ mod direct;
 mod eudora;
 #[cfg(feature = "http")]
 mod exchange;
+#[cfg(any(feature = "http", feature = "ftp"))]
+mod failed;
 mod fetcher;
 mod gate;
 mod memory;
@@ -54,9 +56,11 @@ pub(crate) use direct::{Direct, NoReply, Reply};
 pub(crate) use eudora::{EudoraFiles, EudoraMailbox, Named};
 #[cfg(feature = "http")]
 pub(crate) use exchange::{
-    Answer, Ask, Asked, Disk, Failed, How, LONGEST_PAUSE, MEMENTO_DATETIME, Nobody, Recorded,
-    Source, Whose, agrees, captured, is_redirect, is_temporary, retry_after, text,
+    Answer, Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Source, Whose,
+    agrees, captured, is_redirect, is_temporary, retry_after, text,
 };
+#[cfg(feature = "http")]
+pub(crate) use failed::{Failed, Nobody};
 pub use fetcher::Fetcher;
 #[cfg(feature = "cli")]
 pub(crate) use gate::IsStopped;

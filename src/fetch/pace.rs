@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::allowance::Allowance;
-use super::exchange::{Answer, Failed, LONGEST_PAUSE, Whose, captured, retry_after};
+use super::exchange::{Answer, LONGEST_PAUSE, Whose, captured, retry_after};
+use super::failed::Failed;
 use super::gate::locked;
 use crate::report::{Detail, Reason, Refusal, Setting};
 

@@ -13,6 +13,7 @@
 //!   them, can hold us longer.
 //! * No TLS: `ftps:` is not a scheme embody has, and AUTH TLS is not asked for.
 
+use std::io::{self, Error, ErrorKind};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -23,6 +24,7 @@ use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 
 use super::whole::read_whole;
 use crate::fetch::allowance::Allowance;
+use crate::fetch::failed::{Failed, Nobody};
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
 
@@ -89,35 +91,33 @@ impl RemotePath {
     }
 }
 
-/// A connection to one of these addresses; or why there is none, and whether they all refuse it.
+/// A connection to one of these addresses.
 pub(super) fn connect(
     target: &Target,
     addresses: &[SocketAddr],
     allowance: Allowance,
-) -> Result<TcpStream, (Refusal, bool)> {
+) -> Result<TcpStream, Failed> {
     // No server is asked for a URL that names no file.
-    RemotePath::of(target).map_err(|refusal| (refusal, false))?;
-    let remaining = || allowance.remaining().map_err(|late| (late, false));
+    RemotePath::of(target)?;
     let mut last = None;
     for (tried, address) in addresses.iter().enumerate() {
         // An address that never answers leaves the others their share.
         let left = u32::try_from(addresses.len() - tried)
             .unwrap_or(u32::MAX)
             .max(1);
-        match TcpStream::connect_timeout(address, remaining()? / left) {
+        match TcpStream::connect_timeout(address, allowance.remaining()? / left) {
             Ok(socket) => return Ok(socket),
             Err(why) => last = Some(why),
         }
     }
-    remaining()?;
-    let is_refused = last
-        .as_ref()
-        .is_some_and(|why| why.kind() == std::io::ErrorKind::ConnectionRefused);
+    allowance.remaining()?;
+    let is_refused = |why: &Error| why.kind() == ErrorKind::ConnectionRefused;
+    let nobody = last.as_ref().is_some_and(is_refused);
     let why = last.map_or_else(|| "no address".to_owned(), |why| why.to_string());
-    Err((
-        Refusal::temporary(Reason::ConnectionFailed, why),
-        is_refused,
-    ))
+    Err(Failed {
+        refusal: Refusal::temporary(Reason::ConnectionFailed, why),
+        nobody: nobody.then_some(Nobody::Port),
+    })
 }
 
 fn converse(
@@ -201,8 +201,8 @@ fn data_connection(
     said: SocketAddr,
     sockets: &Mutex<Vec<TcpStream>>,
     allowance: Allowance,
-) -> std::io::Result<TcpStream> {
-    let late = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
+) -> io::Result<TcpStream> {
+    let late = |_| Error::from(ErrorKind::TimedOut);
     let remaining = allowance.remaining().map_err(late)?;
     let socket = TcpStream::connect_timeout(&SocketAddr::new(peer, said.port()), remaining)?;
     let twin = socket.try_clone()?;
@@ -234,9 +234,9 @@ fn failed(error: &FtpError) -> Refusal {
     }
 }
 
-fn broken(why: &std::io::Error) -> Refusal {
+fn broken(why: &Error) -> Refusal {
     match why.kind() {
-        std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput => {
+        ErrorKind::InvalidData | ErrorKind::InvalidInput => {
             Refusal::lasting(Reason::BadResponse, why.to_string())
         }
         _ => Refusal::temporary(Reason::ConnectionFailed, why.to_string()),
@@ -302,10 +302,10 @@ impl Encoding for ByteChars {
         bytes.iter().map(|byte| char::from(*byte)).collect()
     }
 
-    fn encode(&self, text: &str) -> std::io::Result<Vec<u8>> {
+    fn encode(&self, text: &str) -> io::Result<Vec<u8>> {
         text.chars()
             .map(|character| {
-                u8::try_from(character).map_err(|_| std::io::ErrorKind::InvalidInput.into())
+                u8::try_from(character).map_err(|_| ErrorKind::InvalidInput.into())
             })
             .collect()
     }

@@ -14,8 +14,9 @@ use super::http_body::is_gzip;
 use super::servers::Servers;
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{
-    Answer, Asked, Failed, How, Source, Whose, is_redirect, is_temporary, text,
+    Answer, Asked, How, Source, Whose, is_redirect, is_temporary, text,
 };
+use crate::fetch::failed::Failed;
 use crate::fetch::{Probed, Request, Retrieved};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};

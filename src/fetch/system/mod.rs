@@ -30,21 +30,19 @@ use self::http::Http;
 #[cfg(feature = "http")]
 pub(crate) use self::servers::Servers;
 use super::allowance::Allowance;
-#[cfg(all(feature = "http", feature = "ftp"))]
-use super::exchange::{Failed, Nobody, is_long};
+#[cfg(feature = "ftp")]
+use super::failed::{Failed, Nobody, is_long};
 #[cfg(feature = "ftp")]
 use super::names::{self, Names};
 use super::request::{Fetch, Probed, Request, Retrieved};
 use crate::error::Error;
-#[cfg(all(feature = "http", feature = "ftp"))]
-use crate::policy::Host;
 #[cfg(feature = "cli")]
 use crate::policy::resolver::question_of;
 use crate::policy::{Policy, Scheme, Target};
-#[cfg(feature = "file")]
+#[cfg(any(feature = "file", feature = "ftp"))]
 use crate::report::Provenance;
 #[cfg(feature = "ftp")]
-use crate::report::{Detail, Retry, Setting};
+use crate::report::{Detail, Setting};
 use crate::report::{Reason, Refusal};
 
 /// Retrieves what the policy allows: judges the URL, and asks by its scheme. What needs a feature that is not built in
@@ -97,89 +95,63 @@ impl System {
         &self,
         target: &Target,
         allowance: Allowance,
-    ) -> Result<(Retrieved, Option<IpAddr>), Refusal> {
+        begun: Instant,
+    ) -> Result<Retrieved, Refusal> {
         if self.policy.proxy.is_some() {
-            return Err(Refusal::lasting(
-                Reason::UnsupportedScheme,
-                Detail::from("ftp does not go through ")
-                    .naming(Setting::Proxy)
-                    .then(", and must not go around it"),
-            ));
+            let detail = Detail::from("ftp does not go through ").naming(Setting::Proxy);
+            let detail = detail.then(", and must not go around it");
+            return Err(Refusal::lasting(Reason::UnsupportedScheme, detail));
         }
         let (Some(host), Some(port)) = (target.host(), target.port()) else {
             return Err(Refusal::lasting(Reason::BadUrl, "the URL names no host"));
         };
         #[cfg(feature = "http")]
         self.servers.may_ask(&host, port)?;
-        let begun = Instant::now();
-        let connected = names::judged(&self.policy, &self.names, &host, port, allowance)
-            .map_err(|refusal| (refusal, false))
-            .and_then(|addresses| ftp::connect(target, &addresses, allowance));
-        let socket = match connected {
-            Ok(socket) => socket,
-            Err((refusal, is_refused)) => {
+        let socket = names::judged(&self.policy, &self.names, &host, port, allowance)
+            .map_err(Failed::from)
+            .and_then(|addresses| ftp::connect(target, &addresses, allowance))
+            .map_err(|mut failed| {
+                let is_late = matches!(failed.refusal.reason, Reason::Timeout | Reason::Deadline);
+                if is_late && is_long(begun.elapsed(), self.policy.limits.timeout) {
+                    failed.nobody = Some(Nobody::Port);
+                }
                 #[cfg(feature = "http")]
-                self.not_connected(&host, port, &refusal, is_refused, begun);
-                #[cfg(not(feature = "http"))]
-                let _ = begun;
-                let is_gone = is_refused
-                    || (refusal.reason, refusal.retry) == (Reason::NameNotFound, Retry::Never);
-                return Err(Refusal { is_gone, ..refusal });
-            }
-        };
+                self.servers.found_nobody(&host, port, &failed);
+                failed.into_refusal()
+            })?;
         let peer = socket.peer_addr().ok().map(|peer| peer.ip());
         let body = ftp::retrieve(&self.policy, target, socket, allowance)?;
-        Ok((retrieved(target, body), peer))
+        Ok(self.retrieved(target, body, peer, begun))
+    }
+
+    /// What came from a source that knows no media types.
+    #[cfg(any(feature = "file", feature = "ftp"))]
+    fn retrieved(
+        &self,
+        target: &Target,
+        mut body: Vec<u8>,
+        address: Option<IpAddr>,
+        begun: Instant,
+    ) -> Retrieved {
+        // A cache counts the octets of a body, not what was allocated to read it.
+        body.shrink_to_fit();
+        let mut retrieved = Retrieved::new(target.public_url(), None, body);
+        retrieved.at = Some(SystemTime::now());
+        retrieved.elapsed = begun.elapsed();
+        if target.scheme() == Scheme::File {
+            retrieved.from = Provenance::File;
+        }
+        self.recorded(retrieved, address)
     }
 
     /// Notes what came otherwise than by http.
-    #[cfg(feature = "http")]
-    #[cfg_attr(not(any(feature = "ftp", feature = "file")), allow(unused))]
-    fn record(&self, answer: &mut Retrieved, address: Option<IpAddr>) {
+    fn recorded(&self, mut answer: Retrieved, address: Option<IpAddr>) -> Retrieved {
+        #[cfg(feature = "http")]
         if let Some(recorder) = self.servers.recorder() {
-            answer.record = recorder.content(answer, address);
+            answer.record = recorder.content(&answer, address);
         }
+        answer
     }
-
-    /// Tells the cache of a host where nobody is.
-    #[cfg(all(feature = "http", feature = "ftp"))]
-    fn not_connected(
-        &self,
-        host: &Host,
-        port: u16,
-        refusal: &Refusal,
-        is_refused: bool,
-        begun: Instant,
-    ) {
-        let is_late = matches!(refusal.reason, Reason::Timeout | Reason::Deadline)
-            && is_long(begun.elapsed(), self.policy.limits.timeout);
-        let mut failed = Failed::from(refusal.clone());
-        if is_refused || is_late {
-            failed.nobody = Some(Nobody::Port);
-        }
-        if failed.nobody.is_some() {
-            self.servers.found_nobody(host, port, &failed);
-        }
-    }
-
-    #[cfg(not(feature = "ftp"))]
-    fn over_ftp(
-        &self,
-        target: &Target,
-        _allowance: Allowance,
-    ) -> Result<(Retrieved, Option<IpAddr>), Refusal> {
-        Err(not_built_in(target))
-    }
-}
-
-/// What came from a source that knows no media types. A cache counts the octets of a body, not what was allocated to
-/// read it.
-#[cfg(any(feature = "file", feature = "ftp"))]
-fn retrieved(target: &Target, mut body: Vec<u8>) -> Retrieved {
-    body.shrink_to_fit();
-    let mut retrieved = Retrieved::new(target.public_url(), None, body);
-    retrieved.at = Some(SystemTime::now());
-    retrieved
 }
 
 #[cfg(not(all(feature = "file", feature = "http", feature = "ftp")))]
@@ -189,43 +161,35 @@ fn not_built_in(target: &Target) -> Refusal {
     Refusal::lasting(Reason::UnsupportedScheme, detail)
 }
 
+#[cfg_attr(not(feature = "http"), allow(unused))]
 impl Fetch for System {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         #[cfg(feature = "cli")]
         if let Some(question) = question_of(&request.url) {
-            let mut answer = resolver::ask(&self.policy, question, self.allowance(request)?)?;
-            self.record(&mut answer, None);
-            return Ok(answer);
+            let answer = resolver::ask(&self.policy, question, self.allowance(request)?)?;
+            return Ok(self.recorded(answer, None));
         }
         let begun = Instant::now();
         let target = self.policy.judge_url(&request.url)?;
         let allowance = self.allowance(request)?;
-        #[cfg_attr(not(feature = "http"), allow(unused))]
-        let is_http = target.scheme().is_http();
-        #[cfg_attr(not(feature = "http"), allow(unused))]
-        let (mut answer, address) = match target.scheme() {
+        match target.scheme() {
             #[cfg(feature = "http")]
-            Scheme::Http | Scheme::Https => (self.http(request, allowance).retrieve(target)?, None),
-            #[cfg(not(feature = "http"))]
-            Scheme::Http | Scheme::Https => return Err(not_built_in(&target)),
-            Scheme::Ftp => self.over_ftp(&target, allowance)?,
-            #[cfg(not(feature = "file"))]
-            Scheme::File => return Err(not_built_in(&target)),
+            Scheme::Http | Scheme::Https => {
+                let mut answer = self.http(request, allowance).retrieve(target)?;
+                answer.elapsed = begun.elapsed();
+                Ok(answer)
+            }
+            #[cfg(feature = "ftp")]
+            Scheme::Ftp => self.over_ftp(&target, allowance, begun),
             #[cfg(feature = "file")]
             Scheme::File => {
                 let path = target.path().unwrap_or(std::path::Path::new(""));
                 let body = self.roots.read(&self.policy, path, allowance)?;
-                let mut answer = retrieved(&target, body);
-                answer.from = Provenance::File;
-                (answer, None)
+                Ok(self.retrieved(&target, body, None, begun))
             }
-        };
-        answer.elapsed = begun.elapsed();
-        #[cfg(feature = "http")]
-        if !is_http {
-            self.record(&mut answer, address);
+            #[cfg(not(all(feature = "file", feature = "http", feature = "ftp")))]
+            _ => Err(not_built_in(&target)),
         }
-        Ok(answer)
     }
 
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
@@ -233,8 +197,7 @@ impl Fetch for System {
         {
             let target = self.policy.judge_url(&request.url)?;
             if target.scheme().is_http() {
-                let allowance = self.allowance(request)?;
-                return self.http(request, allowance).probe(&target);
+                return self.http(request, self.allowance(request)?).probe(&target);
             }
         }
         self.fetch(request).map(Probed::from)

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::wire::Wire;
 use crate::error::Error;
-use crate::fetch::exchange::{Answer, Asked, Disk, Failed, Source, Whose};
+use crate::fetch::exchange::{Answer, Asked, Disk, Source, Whose};
+use crate::fetch::failed::Failed;
 use crate::fetch::gate::IsStopped;
 use crate::fetch::names::Names;
 use crate::fetch::pace::Pace;

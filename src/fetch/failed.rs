@@ -1,0 +1,51 @@
+//! Retrievals that failed, and whether that says that nobody is there.
+
+use std::time::Duration;
+
+use crate::report::{Reason, Refusal, Retry};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Failed {
+    pub(crate) refusal: Refusal,
+    /// Set where there is no answer at all, which holds for other URLs of the host, too.
+    pub(crate) nobody: Option<Nobody>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Nobody {
+    /// The name has no address.
+    Host,
+    /// The port takes no connection.
+    Port,
+}
+
+/// Whether a connection that did not come about in this time says that nobody is there. What a message's own
+/// deadline cut short does not.
+pub(crate) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
+    elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
+}
+
+impl Failed {
+    pub(crate) fn into_refusal(self) -> Refusal {
+        let is_gone = match self.nobody {
+            Some(Nobody::Host) => true,
+            Some(Nobody::Port) => self.refusal.reason == Reason::ConnectionFailed,
+            None => self.refusal.is_gone,
+        };
+        Refusal {
+            is_gone,
+            ..self.refusal
+        }
+    }
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        let nobody = match (refusal.reason, refusal.retry) {
+            // A name server that cannot answer now says nothing of the host.
+            (Reason::NameNotFound, Retry::Never) => Some(Nobody::Host),
+            _ => None,
+        };
+        Self { refusal, nobody }
+    }
+}
