@@ -5,14 +5,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::lookup::{Window, go_on, not_archived};
 use super::time;
 use crate::error::Error;
 use crate::fetch::{Fetch, Probed, Request, Retrieved, agrees};
 use crate::policy::{Policy, Target};
-use crate::record::{Capture, Captures, Replay, Replayed};
+use crate::record::{Capture, Captures, Replayed};
 use crate::report::{Detail, Provenance, Refusal, Setting};
 
 /// The captures of a file or a folder, which are read when the first is wanted.
@@ -24,9 +24,6 @@ pub(crate) struct CaptureFiles {
 
 impl CaptureFiles {
     /// Looks only whether there are files that can be read.
-    ///
-    /// # Errors
-    /// As [`Captures::read`].
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         Captures::check(path)?;
         Ok(Self {
@@ -35,10 +32,6 @@ impl CaptureFiles {
         })
     }
 
-    /// Reads all records.
-    ///
-    /// # Errors
-    /// As [`Captures::read`].
     pub(crate) fn read(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let captures = Captures::read(&self.path, is_stopped)?;
         // If another thread was faster, it read the same.
@@ -70,10 +63,6 @@ pub(crate) struct Replaying {
 }
 
 impl Fetch for Replaying {
-    /// The content that was captured nearest to the date.
-    ///
-    /// # Errors
-    /// [`Reason::NotArchived`], [`Reason::TooLarge`], or what the policy says of the URLs.
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let begun = Instant::now();
         let captures = self.files.captures()?;
@@ -85,8 +74,17 @@ impl Fetch for Replaying {
             let (capture, replayed) = self.nearest(captures, request, near, &target)?;
             let location = match replayed {
                 Replayed::Content(replay) => {
-                    let elapsed = begun.elapsed();
-                    return Ok(retrieved(&target, (&capture, replay), elapsed));
+                    let captured = Some(time::time(capture.at));
+                    return Ok(Retrieved {
+                        from: Provenance::Archive,
+                        captured,
+                        // When a server gave it: nobody is asked now.
+                        at: captured,
+                        status: (capture.status != 0).then_some(capture.status),
+                        record: replay.record.map(Into::into),
+                        elapsed: begun.elapsed(),
+                        ..Retrieved::new(target.public_url(), replay.media_type, replay.body)
+                    });
                 }
                 Replayed::Redirect(location) => location,
             };
@@ -103,10 +101,6 @@ impl Fetch for Replaying {
             method: "archive",
             ..probed
         })
-    }
-
-    fn heeds_date(&self) -> bool {
-        true
     }
 }
 
@@ -147,10 +141,9 @@ impl Replaying {
                 Ok(redirect) if other.is_none() => return Ok((capture, redirect)),
                 Ok(_) => {}
                 Err(refusal) => {
-                    let when = time::words(capture.at);
+                    let of = format!("its capture of {}: ", time::words(capture.at));
                     why.get_or_insert(Refusal {
-                        detail: Detail::from(format!("its capture of {when}: "))
-                            .then(refusal.detail),
+                        detail: Detail::from(of).then(refusal.detail),
                         ..refusal
                     });
                 }
@@ -168,31 +161,11 @@ impl Replaying {
             return not_archived("the archive has no capture of it");
         };
         let when = time::words(nearest.at);
+        let nearest_is = Detail::from(format!("its nearest capture, of {when}, is "));
         not_archived(match (nearest.is_useful(), nearest.status) {
-            (true, _) => Detail::from(format!("its nearest capture, of {when}, is outside "))
-                .naming(Setting::ArchiveWindow),
-            (false, 0 | 200) => {
-                Detail::from(format!("its nearest capture, of {when}, is not whole"))
-            }
-            (false, status) => {
-                Detail::from(format!("its nearest capture, of {when}, is a {status}"))
-            }
+            (true, _) => nearest_is.then("outside ").naming(Setting::ArchiveWindow),
+            (false, 0 | 200) => nearest_is.then("not whole"),
+            (false, status) => nearest_is.then(format!("a {status}")),
         })
     }
-}
-
-fn retrieved(
-    target: &Target,
-    (capture, replay): (&Capture, Replay),
-    elapsed: Duration,
-) -> Retrieved {
-    let mut retrieved = Retrieved::new(target.public_url(), replay.media_type, replay.body);
-    retrieved.from = Provenance::Archive;
-    retrieved.captured = Some(time::time(capture.at));
-    // When a server gave it: nobody is asked now.
-    retrieved.at = retrieved.captured;
-    retrieved.status = (capture.status != 0).then_some(capture.status);
-    retrieved.record = replay.record.map(Into::into);
-    retrieved.elapsed = elapsed;
-    retrieved
 }

@@ -62,20 +62,7 @@ enum Nearest {
     Other(Detail, Option<Captured>),
 }
 
-/// What is asked for, and until when.
-struct Wish<'w> {
-    date: i64,
-    accept: &'w str,
-    how: How,
-    allowance: Allowance,
-}
-
 impl Fetch for Archive {
-    /// The content that the archive captured nearest to the date.
-    ///
-    /// # Errors
-    /// [`Reason::NotArchived`], [`Reason::ArchiveBusy`], [`Reason::SecretUrl`], or what kept the archive from
-    /// being asked.
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let begun = Instant::now();
         let found = self.find(request, How::Whole)?;
@@ -95,34 +82,30 @@ impl Fetch for Archive {
             length: None,
         })
     }
-
-    fn heeds_date(&self) -> bool {
-        true
-    }
 }
 
 impl Archive {
     fn find(&self, request: &Request, how: How) -> Result<Captured, Refusal> {
-        let date = request.date.ok_or_else(undated)?;
+        let date = time::seconds(request.date.ok_or_else(undated)?);
         let original = self.original(&request.url)?;
-        let wish = Wish {
-            date: time::seconds(date),
+        let wish = Asked {
+            target: &original,
             accept: request.acceptable(),
             how,
+            whose: Whose::Archive,
+            more: &[],
+            is_personal: false,
             allowance: Allowance::until(request.deadline),
         };
-        let (why, instead) = match self.nearest(&wish, original.clone(), wish.date)? {
+        let (why, instead) = match self.nearest(&wish, date, date)? {
             Nearest::Wanted(found) => return Ok(found),
             Nearest::Other(why, instead) => (why, instead),
         };
         let Some(index) = &self.index else {
             return instead.ok_or_else(|| not_archived(why));
         };
-        let listed = self.listed(&wish, index, &original);
-        let better = listed.and_then(|at| match at {
-            Some(at) => self.nearest(&wish, original, at).map(Some),
-            None => Ok(None),
-        });
+        let listed = self.listed(&wish, date, index);
+        let better = listed.and_then(|at| at.map(|at| self.nearest(&wish, date, at)).transpose());
         match (better, instead) {
             (Ok(Some(Nearest::Wanted(found))), _) | (Ok(_), Some(found)) => Ok(found),
             (Ok(_), None) => Err(not_archived(why)),
@@ -139,41 +122,44 @@ impl Archive {
         if !original.scheme().has_server() {
             return Err(not_archived("the archive is not asked for files"));
         }
-        if original.has_userinfo() {
-            return Err(secret_url(
-                "the archive is never told of a URL with a user name",
-            ));
-        }
-        match secret::why(&original).filter(|_| !self.is_told_any) {
-            Some(why) => Err(secret_url(&format!(
-                "the archive is not told of this URL, because {why}"
-            ))),
-            None => Ok(original),
-        }
+        let detail = match secret::why(&original) {
+            _ if original.has_userinfo() => {
+                "the archive is never told of a URL with a user name".to_owned()
+            }
+            Some(why) if !self.is_told_any => {
+                format!("the archive is not told of this URL, because {why}")
+            }
+            _ => return Ok(original),
+        };
+        Err(Refusal::lasting(Reason::SecretUrl, detail))
     }
 
-    fn nearest(&self, wish: &Wish<'_>, original: Target, at: i64) -> Result<Nearest, Refusal> {
-        let template = &self.template;
-        let mut original = original;
-        let url = template.expand(&time::stamp(at), &original.request_url());
+    /// The capture nearest to a time; whether it is wanted, the mail's date says.
+    fn nearest(&self, wish: &Asked<'_>, date: i64, at: i64) -> Result<Nearest, Refusal> {
+        let mut original = wish.target.clone();
+        let url = self
+            .template
+            .expand(&time::stamp(at), &original.request_url());
         let mut target = self.policy.judge_url(&url)?;
         let mut asked = vec![target.request_url()];
         loop {
-            let answer = self.ask(wish, &target, Whose::Archive, wish.how)?;
+            let step = Asked {
+                target: &target,
+                ..*wish
+            };
+            let answer = self.ask(&step)?;
             let captured = captured(&answer.headers);
             match (answer.status, captured) {
                 (status, _) if is_redirect(status) => {
                     (target, original) = self.redirected(&answer, captured, &target, &original)?;
                 }
                 (200, Some(at)) => {
-                    return Ok(self.weighed(
-                        wish,
-                        Captured {
-                            original,
-                            at,
-                            answer,
-                        },
-                    ));
+                    let found = Captured {
+                        original,
+                        at,
+                        answer,
+                    };
+                    return Ok(self.weighed(wish.accept, date, found));
                 }
                 (status, Some(at)) => {
                     let when = time::words(at);
@@ -199,7 +185,6 @@ impl Archive {
         target: &Target,
         original: &Target,
     ) -> Result<(Target, Target), Refusal> {
-        let template = &self.template;
         let location = text(&answer.headers, &header::LOCATION)
             .ok_or_else(|| not_archived("a redirect without a Location that can be read"))?;
         let from = |base: &Target| {
@@ -208,10 +193,10 @@ impl Archive {
         };
         let no_url = || not_archived("a redirect leads to something that is no URL");
         let within = from(target).ok_or_else(no_url)?;
-        if let Some((stamp, url)) = template.read(&within) {
+        if let Some((stamp, url)) = self.template.read(&within) {
             let next = self.original(url)?;
             // The capture itself, and not a page that shows it.
-            let meant = template.expand(stamp, &next.request_url());
+            let meant = self.template.expand(stamp, &next.request_url());
             // The same may be reached by https instead of http.
             let meant = match meant == target.request_url() {
                 true => self.policy.judge_redirect(target, &location)?,
@@ -224,19 +209,19 @@ impl Archive {
             return Err(not_archived(detail));
         };
         let next = self.original(&from(original).ok_or_else(no_url)?)?;
-        let meant = template.expand(&time::stamp(at), &next.request_url());
+        let meant = self.template.expand(&time::stamp(at), &next.request_url());
         Ok((self.policy.judge_url(&meant)?, next))
     }
 
-    fn weighed(&self, wish: &Wish<'_>, found: Captured) -> Nearest {
+    fn weighed(&self, accept: &str, date: i64, found: Captured) -> Nearest {
         let when = time::words(found.at);
-        if !self.window.holds(wish.date, found.at) {
+        if !self.window.holds(date, found.at) {
             let why = Detail::from(format!("its nearest capture, of {when}, is outside "))
                 .naming(Setting::ArchiveWindow);
             return Nearest::Other(why, None);
         }
         let named = text(&found.answer.headers, &header::CONTENT_TYPE);
-        match agrees(wish.accept, named.as_deref()) {
+        match agrees(accept, named.as_deref()) {
             true => Nearest::Wanted(found),
             false => {
                 let why = format!("its nearest capture, of {when}, has another type");
@@ -248,17 +233,19 @@ impl Archive {
     /// When the closest capture is that the index has: a 200 within the window, of the wanted type.
     fn listed(
         &self,
-        wish: &Wish<'_>,
+        wish: &Asked<'_>,
+        date: i64,
         index: &IndexTemplate,
-        original: &Target,
     ) -> Result<Option<i64>, Refusal> {
-        let url = index.expand(&time::stamp(wish.date), &original.request_url());
-        let target = self.policy.judge_url(&url)?;
-        let question = Wish {
+        let url = index.expand(&time::stamp(date), &wish.target.request_url());
+        let question = Asked {
+            target: &self.policy.judge_url(&url)?,
             accept: "*/*",
+            how: How::Whole,
+            whose: Whose::Index,
             ..*wish
         };
-        let answer = self.ask(&question, &target, Whose::Index, How::Whole)?;
+        let answer = self.ask(&question)?;
         match answer.status {
             200 if answer.body.len() <= index::LONGEST => {}
             200 => return Err(not_archived("the answer of the index is too long")),
@@ -269,27 +256,12 @@ impl Archive {
         Ok(captures
             .filter(|(_, media_type)| agrees(wish.accept, media_type.as_deref()))
             .map(|(at, _)| at)
-            .filter(|&at| self.window.holds(wish.date, at))
-            .min_by_key(|at| (at.abs_diff(wish.date), *at)))
+            .filter(|&at| self.window.holds(date, at))
+            .min_by_key(|at| (at.abs_diff(date), *at)))
     }
 
-    fn ask(
-        &self,
-        wish: &Wish<'_>,
-        target: &Target,
-        whose: Whose,
-        how: How,
-    ) -> Result<Answer, Refusal> {
-        let asked = Asked {
-            target,
-            accept: wish.accept,
-            how,
-            whose,
-            more: &[],
-            is_personal: false,
-            allowance: wish.allowance,
-        };
-        self.servers.exchange(&asked).map_err(|failed| {
+    fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+        self.servers.exchange(asked).map_err(|failed| {
             let refusal = failed.refusal;
             match refusal.reason {
                 // There was no answer: the cache knows of a pause.
@@ -320,10 +292,6 @@ pub(super) fn go_on(
 
 pub(super) fn not_archived(detail: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::NotArchived, detail)
-}
-
-fn secret_url(detail: &str) -> Refusal {
-    Refusal::lasting(Reason::SecretUrl, detail)
 }
 
 fn own_status(status: u16) -> Refusal {

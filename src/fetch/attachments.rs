@@ -3,7 +3,7 @@
 //! The longest end of the URL's path that exists beneath a folder is the file. A folder is opened once, and files in it
 //! like those of `--file-root`: whatever the path says, and whatever links say, what is read is beneath it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -40,11 +40,8 @@ impl Attachments {
     fn file(&self, url: &str, least: usize) -> Result<Option<PathBuf>, Refusal> {
         let components = components(url);
         for count in (least..=components.len()).rev() {
-            let end: PathBuf = components
-                .get(components.len() - count..)
-                .unwrap_or_default()
-                .iter()
-                .collect();
+            let end = components.iter().skip(components.len() - count);
+            let end: PathBuf = end.collect();
             let mut found = Vec::new();
             for folder in &self.policy.attachments {
                 let path = folder.join(&end);
@@ -56,7 +53,11 @@ impl Attachments {
             match found.as_slice() {
                 [] => {}
                 [file] => return Ok(Some(file.clone())),
-                [first, second, ..] => return Err(ambiguous(first, second)),
+                [first, second, ..] => {
+                    let (first, second) = (first.display(), second.display());
+                    let detail = format!("it may be {first} or {second}");
+                    return Err(Refusal::lasting(Reason::AmbiguousFile, detail));
+                }
             }
         }
         Ok(None)
@@ -78,7 +79,18 @@ impl Attachments {
         Ok(Some(Retrieved::of_file(&path, body, begun)))
     }
 
-    fn elsewhere(&self, request: &Request, url: &str) -> Result<Request, Refusal> {
+    /// What a folder has; else what the others say of the URL that stands in the mail.
+    fn answer<T: From<Retrieved>>(
+        &self,
+        request: &Request,
+        ask: impl Fn(&Request) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let Some((url, least)) = split(&request.url) else {
+            return ask(request);
+        };
+        if let Some(retrieved) = self.read(request, url, least)? {
+            return Ok(retrieved.into());
+        }
         self.policy.judge_url(url).map_err(|refusal| Refusal {
             detail: Detail::from("it is not in ")
                 .naming(Setting::Attachments)
@@ -86,7 +98,7 @@ impl Attachments {
                 .then(refusal.detail),
             ..refusal
         })?;
-        Ok(Request {
+        ask(&Request {
             url: url.to_owned(),
             ..request.clone()
         })
@@ -95,23 +107,11 @@ impl Attachments {
 
 impl Fetch for Attachments {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        let Some((url, least)) = split(&request.url) else {
-            return self.others.fetch(request);
-        };
-        match self.read(request, url, least)? {
-            Some(retrieved) => Ok(retrieved),
-            None => self.others.fetch(&self.elsewhere(request, url)?),
-        }
+        self.answer(request, |request| self.others.fetch(request))
     }
 
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        let Some((url, least)) = split(&request.url) else {
-            return self.others.probe(request);
-        };
-        match self.read(request, url, least)? {
-            Some(retrieved) => Ok(retrieved.into()),
-            None => self.others.probe(&self.elsewhere(request, url)?),
-        }
+        self.answer(request, |request| self.others.probe(request))
     }
 
     fn heeds_date(&self) -> bool {
@@ -123,13 +123,11 @@ impl Fetch for Attachments {
 fn components(url: &str) -> Vec<String> {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let path = url.get(..end).unwrap_or_default();
-    let scheme = path
-        .split_once(':')
-        .filter(|(front, _)| !front.contains('/'));
+    let scheme = path.split_once(':');
+    let scheme = scheme.filter(|(front, _)| !front.contains('/'));
     let path = scheme.map_or(path, |(_, path)| path);
-    let of_host = |rest: &'_ str| rest.find('/').map_or(rest.len(), |slash| slash + 1);
     let path = match path.strip_prefix("//") {
-        Some(rest) => rest.get(of_host(rest)..).unwrap_or_default(),
+        Some(rest) => rest.split_once('/').unwrap_or_default().1,
         None => path,
     };
     let mut components: Vec<String> = path
@@ -148,23 +146,13 @@ fn components(url: &str) -> Vec<String> {
 fn is_name(name: &str) -> bool {
     let leads_elsewhere = |letter: char| matches!(letter, '/' | '\\') || letter.is_control();
     let stem = name.split('.').next().unwrap_or_default().trim_end();
-    let is_device = cfg!(windows)
-        && (["CON", "PRN", "AUX", "NUL"]
-            .iter()
-            .any(|device| stem.eq_ignore_ascii_case(device))
-            || (stem.len() == 4
-                && (stem.get(..3)).is_some_and(|port| {
-                    ["COM", "LPT"]
-                        .iter()
-                        .any(|name| port.eq_ignore_ascii_case(name))
-                })));
-    let is_stream = cfg!(windows) && name.contains(':');
-    !matches!(name, "" | "." | "..") && !name.contains(leads_elsewhere) && !is_device && !is_stream
-}
-
-fn ambiguous(first: &Path, second: &Path) -> Refusal {
-    let detail = format!("it may be {} or {}", first.display(), second.display());
-    Refusal::lasting(Reason::AmbiguousFile, detail)
+    let is_one_of =
+        |word: &str, names: &[&str]| names.iter().any(|it| word.eq_ignore_ascii_case(it));
+    let port = stem.get(..3).filter(|_| stem.len() == 4);
+    let is_device = is_one_of(stem, &["CON", "PRN", "AUX", "NUL"])
+        || port.is_some_and(|port| is_one_of(port, &["COM", "LPT"]));
+    let is_special = cfg!(windows) && (is_device || name.contains(':'));
+    !matches!(name, "" | "." | "..") && !name.contains(leads_elsewhere) && !is_special
 }
 
 #[cfg(test)]

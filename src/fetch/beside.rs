@@ -29,13 +29,9 @@ pub(crate) struct Folder {
 impl Folder {
     /// Opens a folder that the user named, or the one around it.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Refusal> {
-        match Dir::open_ambient_dir(&path, ambient_authority()) {
-            Ok(handle) => Ok(Self {
-                path,
-                handle: handle.into(),
-            }),
-            Err(why) => Err(unreadable(&path, &why)),
-        }
+        let handle = Dir::open_ambient_dir(&path, ambient_authority());
+        let handle = handle.map_err(|why| unreadable(&path, &why))?.into();
+        Ok(Self { path, handle })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -59,20 +55,19 @@ impl Folder {
 
     /// Sorted, without folders, and without what Macs note beside files.
     pub(crate) fn names(&self) -> Result<Vec<OsString>, Refusal> {
-        let read = || {
-            let mut names = Vec::new();
-            for entry in self.handle.entries()? {
-                let entry = entry?;
-                if !entry.file_type()?.is_dir() {
-                    names.push(entry.file_name());
-                }
-            }
-            Ok(names)
-        };
-        let names: std::io::Result<Vec<OsString>> = read();
-        let mut names = names.map_err(|why| unreadable(&self.path, &why))?;
+        let failed = |why| unreadable(&self.path, &why);
         let is_note = |name: &[u8]| name == b".DS_Store" || name.starts_with(b"._");
-        names.retain(|name| !is_note(name.as_encoded_bytes()));
+        let mut names = Vec::new();
+        for entry in self.handle.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let (is_folder, name) = (
+                entry.file_type().map_err(failed)?.is_dir(),
+                entry.file_name(),
+            );
+            if !is_folder && !is_note(name.as_encoded_bytes()) {
+                names.push(name);
+            }
+        }
         names.sort_unstable();
         Ok(names)
     }
@@ -172,13 +167,12 @@ impl Sidecars {
         if let [_, _, ..] = names.as_slice() {
             let wanted = name.map(on_disk);
             let is_meant = |found: &OsString| Some(on_disk(&found.to_string_lossy())) == wanted;
-            let exact = names
-                .iter()
-                .position(|found| name.is_some() && found.to_str() == name);
-            let mut meant = (0..names.len()).filter(|&at| names.get(at).is_some_and(is_meant));
-            let meant = exact.or(meant.next().filter(|_| meant.next().is_none()));
+            let is_exact = |found: &&OsString| name.is_some() && found.to_str() == name;
+            let mut meant = names.iter().filter(|found| is_meant(found));
+            let only = meant.next().filter(|_| meant.next().is_none());
+            let meant = names.iter().find(is_exact).or(only);
             let meant = meant.ok_or_else(|| ambiguous(&folder, &names))?;
-            names.swap(0, meant);
+            names = vec![meant.clone()];
         }
         let name = names.into_iter().next().ok_or_else(missing)?;
         Ok((folder, name))
@@ -219,15 +213,8 @@ pub(super) fn on_disk(name: &str) -> String {
 }
 
 fn ambiguous(folder: &Folder, names: &[OsString]) -> Refusal {
-    let shown: Vec<String> = names
-        .iter()
-        .take(2)
-        .map(|name| name.to_string_lossy().into_owned())
-        .collect();
-    let detail = format!(
-        "in {} it may be {}",
-        folder.path.display(),
-        shown.join(" or ")
-    );
+    let shown = names.iter().take(2).map(|name| name.to_string_lossy());
+    let shown = shown.collect::<Vec<_>>().join(" or ");
+    let detail = format!("in {} it may be {shown}", folder.path.display());
     Refusal::lasting(Reason::AmbiguousFile, detail)
 }

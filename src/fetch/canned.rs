@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use super::gate::locked;
 use super::{Fetch, Request, Retrieved};
 use crate::report::{Reason, Refusal};
 
@@ -38,23 +39,20 @@ impl Canned {
     /// The requests so far, in the order in which they came.
     #[must_use]
     pub fn asked(&self) -> Vec<Request> {
-        self.asked
-            .lock()
-            .map(|asked| asked.clone())
-            .unwrap_or_default()
+        locked(&self.asked).clone()
     }
 }
 
 impl Fetch for Canned {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        if let Ok(mut asked) = self.asked.lock() {
-            asked.push(request.clone());
-        }
-        self.answers.get(&request.url).cloned().unwrap_or_else(|| {
-            Err(Refusal::lasting(
-                Reason::HttpStatus,
-                format!("{}: 404", request.url),
-            ))
-        })
+        locked(&self.asked).push(request.clone());
+        let unknown = || {
+            let detail = format!("{}: 404", request.url);
+            Err(Refusal::lasting(Reason::HttpStatus, detail))
+        };
+        self.answers
+            .get(&request.url)
+            .cloned()
+            .unwrap_or_else(unknown)
     }
 }

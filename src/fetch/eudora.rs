@@ -10,11 +10,12 @@ use std::collections::hash_map::Entry;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::allowance::Allowance;
 use super::beside::{Folder, on_disk};
+use super::gate::locked;
 use super::request::Retrieved;
 use crate::external_body::{EudoraNote, decoded_name, is_file_name};
 use crate::policy::Policy;
@@ -59,21 +60,16 @@ impl EudoraFiles {
     /// Those of a mailbox. What cannot be read is not there.
     pub(crate) fn beside(mailbox: &Path, policy: &Policy) -> Self {
         let mut folders = Vec::new();
-        let whole = mailbox
-            .canonicalize()
-            .unwrap_or_else(|_| mailbox.to_owned());
-        let mut around = whole.parent();
-        for _ in 0..MOST_AROUND {
-            let Some(path) = around else { break };
+        let whole = mailbox.canonicalize();
+        let whole = whole.unwrap_or_else(|_| mailbox.to_owned());
+        for path in whole.ancestors().skip(1).take(MOST_AROUND) {
             folders.extend(listings(path));
             let is_within_mail = path.ancestors().any(|it| it.ends_with("Mail Folder"));
-            let is_folder = path
-                .extension()
-                .is_some_and(|suffix| suffix.eq_ignore_ascii_case("fol"));
+            let suffix = path.extension();
+            let is_folder = suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("fol"));
             if !folders.is_empty() || !(is_folder || is_within_mail) {
                 break;
             }
-            around = path.parent();
         }
         for path in &policy.attachments {
             let folder = Folder::open(path.clone());
@@ -83,10 +79,6 @@ impl EudoraFiles {
             folders,
             claims: Mutex::default(),
         }
-    }
-
-    fn claims(&self) -> MutexGuard<'_, HashMap<Named, Place>> {
-        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn find(&self, note: &EudoraNote) -> Result<Named, Refusal> {
@@ -129,33 +121,26 @@ impl EudoraFiles {
     fn missing(&self, name: &str, parts: Option<bool>) -> Refusal {
         let holds = |it: &&Listing| it.holds_parts == parts || it.holds_parts.is_none();
         let folders = self.folders.iter().filter(holds);
-        let folders: Vec<String> = folders
-            .map(|it| it.folder.path().display().to_string())
-            .collect();
-        let detail = match folders.is_empty() {
-            true => Detail::from(format!(
-                "there is no folder of Eudora with '{name}' beside the mailbox"
-            )),
-            false => Detail::from(format!("'{name}' is not in {}", folders.join(", "))),
+        let folders = folders.map(|it| it.folder.path().display().to_string());
+        let what = match folders.collect::<Vec<_>>().as_slice() {
+            [] => format!("there is no folder of Eudora with '{name}' beside the mailbox"),
+            folders => format!("'{name}' is not in {}", folders.join(", ")),
         };
-        let detail = detail
-            .then("; another folder can be named as ")
-            .naming(Setting::Attachments);
+        let detail = Detail::from(what).then("; another folder can be named as ");
+        let detail = detail.naming(Setting::Attachments);
         Refusal::lasting(Reason::FileNotReadable, detail)
     }
 
     fn path(&self, folder: usize, name: &OsStr) -> PathBuf {
-        let folder = self
-            .folders
-            .get(folder)
-            .map(|listing| listing.folder.path());
-        folder.unwrap_or(Path::new("")).join(name)
+        let listing = self.folders.get(folder);
+        let folder = listing.map_or(Path::new(""), |listing| listing.folder.path());
+        folder.join(name)
     }
 
     /// The file that a note means belongs to it, unless it belongs to another one.
     pub(crate) fn claim(&self, note: &EudoraNote, by: Place) -> Result<Named, Refusal> {
         let named = self.find(note)?;
-        let owner = match self.claims().entry(named.clone()) {
+        let owner = match locked(&self.claims).entry(named.clone()) {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => *entry.insert(by),
         };
@@ -193,10 +178,10 @@ impl EudoraFiles {
     }
 
     fn folder(&self, named: &Named) -> Result<&Folder, Refusal> {
-        let listing = self.folders.get(named.0);
-        listing
-            .map(|listing| &listing.folder)
-            .ok_or_else(|| self.missing(&named.1.to_string_lossy(), None))
+        match self.folders.get(named.0) {
+            Some(listing) => Ok(&listing.folder),
+            None => Err(self.missing(&named.1.to_string_lossy(), None)),
+        }
     }
 }
 

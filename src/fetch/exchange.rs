@@ -144,12 +144,12 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// Whether a type may be the wanted one; where nothing is said, it may.
 pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
-    let essence = named
-        .unwrap_or_default()
-        .split(';')
+    let mut pieces = named.unwrap_or_default().split(';');
+    let essence = pieces
         .next()
-        .unwrap_or_default();
-    let essence = essence.trim().to_ascii_lowercase();
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     let says_nothing =
         |essence: &str| !essence.contains('/') || essence == "application/octet-stream";
     if accept == "*/*" || says_nothing(&accept.to_ascii_lowercase()) || says_nothing(&essence) {

@@ -20,14 +20,6 @@ use crate::report::{Reason, Refusal};
 
 /// Retrieves what a policy allows, for all messages of a run.
 ///
-/// ```text
-/// the source, the archive, or one after the other
-///   → memory: what the run was answered already
-///     → gate: so many at the same time, none once the run is to stop
-///       → http, ftp or file, each step judged by the policy
-///         → disk → pace → server
-/// ```
-///
 /// Without being told more it has neither memory nor gate. http: and https: need the feature `http`, ftp: needs `ftp`;
 /// without them these are refused with [`Reason::UnsupportedScheme`].
 pub struct Fetcher {

@@ -61,10 +61,8 @@ impl Gate {
                 self.moved.notify_all();
                 return Err(late());
             }
-            queue = match self.moved.wait_timeout(queue, patience) {
-                Ok((queue, _)) => queue,
-                Err(poisoned) => poisoned.into_inner().0,
-            };
+            let moved = self.moved.wait_timeout(queue, patience);
+            queue = moved.unwrap_or_else(PoisonError::into_inner).0;
         }
         queue.waiting.pop_front();
         queue.free -= 1;

@@ -44,10 +44,7 @@ impl Memory {
     }
 
     pub(super) fn answer(&self, request: &Request, ask: impl FnOnce() -> Answer) -> Answer {
-        let url = request
-            .url
-            .split_once('#')
-            .map_or(&*request.url, |(url, _)| url);
+        let url = request.url.split('#').next().unwrap_or_default();
         let key = (url.to_owned(), request.accept.clone(), request.date);
         let patience = request.deadline.saturating_duration_since(Instant::now());
         let answers = self.current();
@@ -57,7 +54,7 @@ impl Memory {
             GuardResult::Timeout => Err(late()),
             GuardResult::Guard(guard) => {
                 let answer = ask();
-                if is_late(&answer) {
+                if matches!(&answer, Err(refusal) if refusal.reason == Reason::Deadline) {
                     return answer;
                 }
                 // The requests that wait get it in any case.
@@ -119,11 +116,5 @@ impl Weighter<Key, Answer> for ByWeight {
 }
 
 fn is_temporary(answer: &Answer) -> bool {
-    let is_temporary = |refusal: &Refusal| refusal.retry == Retry::Later;
-    answer.as_ref().is_err_and(is_temporary)
-}
-
-fn is_late(answer: &Answer) -> bool {
-    let is_late = |refusal: &Refusal| refusal.reason == Reason::Deadline;
-    answer.as_ref().is_err_and(is_late)
+    matches!(answer, Err(refusal) if refusal.retry == Retry::Later)
 }

@@ -101,13 +101,11 @@ pub(super) fn unjudged(
 
 fn at_port(addresses: Vec<IpAddr>, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
     if addresses.is_empty() {
-        return Err(Refusal::lasting(
-            Reason::NameNotFound,
-            format!("{host} has no address"),
-        ));
+        let detail = format!("{host} has no address");
+        return Err(Refusal::lasting(Reason::NameNotFound, detail));
     }
+    let addresses = addresses.into_iter();
     Ok(addresses
-        .into_iter()
         .map(|address| SocketAddr::new(address, port))
         .collect())
 }

@@ -99,26 +99,7 @@ impl Retrieved {
 ///
 /// The expander asks only for what its policy allows ([`Policy::judge_url`]), and puts in only what the policy
 /// lets it (types, sizes, growth). What a host's name resolves to and where a redirect leads is for the
-/// implementation to judge, as [`Fetcher`](super::Fetcher) does.
-///
-/// ```
-/// use std::collections::HashMap;
-///
-/// use embody::fetch::{Fetch, Request, Retrieved};
-/// use embody::report::{Reason, Refusal};
-///
-/// /// Content that is at hand already.
-/// struct Archive(HashMap<String, Vec<u8>>);
-///
-/// impl Fetch for Archive {
-///     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-///         let body = self.0.get(&request.url).ok_or_else(|| {
-///             Refusal::lasting(Reason::FileNotReadable, "it is not in the archive")
-///         })?;
-///         Ok(Retrieved::new(&request.url, None, body.clone()))
-///     }
-/// }
-/// ```
+/// implementation to judge, as [`Fetcher`](super::Fetcher) does. The text of the [crate] has an example.
 ///
 /// [`Policy::judge_url`]: crate::policy::Policy::judge_url
 pub trait Fetch: Send + Sync {
@@ -205,24 +186,19 @@ pub struct NoFetch;
 
 impl Fetch for NoFetch {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        Err(Refusal::lasting(
-            Reason::SchemeNotAllowed,
-            format!("{} was not retrieved", request.url),
-        ))
+        let detail = format!("{} was not retrieved", request.url);
+        Err(Refusal::lasting(Reason::SchemeNotAllowed, detail))
     }
 }
 
 /// Asks nobody: a dry run, where every retrieval is refused with [`Reason::NotRetrieved`].
 #[cfg(feature = "cli")]
-#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Unasked;
 
 #[cfg(feature = "cli")]
 impl Fetch for Unasked {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        Err(Refusal::lasting(
-            Reason::NotRetrieved,
-            format!("would retrieve {}", masked(&request.url)),
-        ))
+        let detail = format!("would retrieve {}", masked(&request.url));
+        Err(Refusal::lasting(Reason::NotRetrieved, detail))
     }
 }

@@ -1,6 +1,6 @@
 //! Several URLs at a time, with a bound on what their bodies hold together.
 
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use super::allowance::late;
@@ -32,13 +32,11 @@ pub fn fetch_all(
     let advanced = Condvar::new();
     let work = || {
         loop {
-            let mut held = locked(&state);
-            while held.next < requests.len() && held.next >= held.settled + in_flight {
-                held = match advanced.wait(held) {
-                    Ok(held) => held,
-                    Err(poisoned) => poisoned.into_inner(),
-                };
-            }
+            let is_ahead = |held: &mut Several| {
+                held.next < requests.len() && held.next >= held.settled + in_flight
+            };
+            let held = advanced.wait_while(locked(&state), is_ahead);
+            let mut held = held.unwrap_or_else(PoisonError::into_inner);
             let turn = held.next;
             let Some(request) = requests.get(turn) else {
                 return;
@@ -46,10 +44,9 @@ pub fn fetch_all(
             held.next += 1;
             let is_over = held.left.is_none();
             drop(held);
-            let answer = if is_over {
-                Err(too_much(octets))
-            } else {
-                fetch.fetch(request)
+            let answer = match is_over {
+                true => Err(too_much(octets)),
+                false => fetch.fetch(request),
             };
             let mut held = locked(&state);
             if let Some(slot) = held.answers.get_mut(turn) {
@@ -69,13 +66,10 @@ pub fn fetch_all(
         }
         work();
     });
-    let state = state
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-    state
-        .answers
-        .into_iter()
-        // Every turn below the number of requests was taken by somebody.
+    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // Every turn below the number of requests was taken by somebody.
+    let answers = state.answers.into_iter();
+    answers
         .map(|answer| answer.unwrap_or_else(|| Err(late())))
         .collect()
 }
@@ -106,12 +100,7 @@ impl Several {
 }
 
 fn too_much(octets: u64) -> Refusal {
-    Refusal::lasting(
-        Reason::GrowthLimit,
-        Detail::from(format!(
-            "with the bodies before it, it has more bytes than the {octets} that "
-        ))
-        .naming(Setting::Growth)
-        .then(" still allows"),
-    )
+    let what = format!("with the bodies before it, it has more bytes than the {octets} that ");
+    let detail = Detail::from(what).naming(Setting::Growth);
+    Refusal::lasting(Reason::GrowthLimit, detail.then(" still allows"))
 }

@@ -38,20 +38,12 @@ impl FromStr for TypePattern {
             Error::Usage(what.into())
         };
         let lower = text.trim().to_ascii_lowercase();
-        let (main, sub) = match lower.split_once('/') {
-            Some(halves) => halves,
-            None if lower == "*" => ("*", "*"),
-            None => {
-                return Err(wrong());
-            }
+        let (main, sub) = match lower.as_str() {
+            "*" => ("*", "*"),
+            other => other.split_once('/').ok_or_else(wrong)?,
         };
-        let token = |part: &str| {
-            !part.is_empty()
-                && (part == "*"
-                    || part
-                        .bytes()
-                        .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte)))
-        };
+        let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
+        let token = |part: &str| part == "*" || !part.is_empty() && part.bytes().all(is_of_token);
         if !token(main) || !token(sub) || (main == "*" && sub != "*") {
             return Err(wrong());
         }

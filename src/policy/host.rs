@@ -1,8 +1,10 @@
 //! Hosts, and patterns of hosts for `--allow-host` and `--deny-host`.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::error::Error;
 
@@ -41,7 +43,6 @@ impl Host {
 
     /// The addresses that are known without a lookup: the address itself, or the two of
     /// `localhost`; none for any other name.
-    #[must_use]
     #[cfg(any(feature = "cli", feature = "http", feature = "ftp", test))]
     pub(crate) fn known_addresses(&self) -> Option<Vec<IpAddr>> {
         match self {
@@ -52,18 +53,13 @@ impl Host {
     }
 
     /// Understands a host as it stands in a URL, IPv6 addresses in brackets.
-    #[must_use]
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        Some(match url::Host::parse(text).ok()? {
-            url::Host::Domain(name) => Self::Name(name),
-            url::Host::Ipv4(address) => Self::Address(address.into()),
-            url::Host::Ipv6(address) => Self::Address(address.into()),
-        })
+        url::Host::parse(text).ok().map(Self::from_url)
     }
 
-    pub(super) fn from_url(host: url::Host<&str>) -> Self {
+    pub(super) fn from_url<S: AsRef<str>>(host: url::Host<S>) -> Self {
         match host {
-            url::Host::Domain(name) => Self::Name(name.to_ascii_lowercase()),
+            url::Host::Domain(name) => Self::Name(name.as_ref().to_ascii_lowercase()),
             url::Host::Ipv4(address) => Self::Address(address.into()),
             url::Host::Ipv6(address) => Self::Address(address.into()),
         }
@@ -98,7 +94,7 @@ impl fmt::Display for Host {
 
 /// The host that packets to this address end at: the IPv4 address inside an IPv4-mapped one
 /// (RFC 4291 §2.5.5.2), or inside one for NAT64 (RFC 6052 §2.1).
-pub(super) fn reached(address: IpAddr) -> IpAddr {
+fn reached(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(six) => match six.segments() {
             [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
@@ -117,41 +113,19 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
 /// inside an IPv6 address that leads to it is that IPv4 address. Names may be given in Unicode.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostPattern {
-    pub(super) host: Host,
+    host: Host,
     /// Whether the names beneath it are meant, and not the host itself.
-    pub(super) is_beneath: bool,
+    is_beneath: bool,
 }
 
 impl HostPattern {
-    pub(super) fn exactly(host: &Host) -> Self {
+    fn exactly(host: &Host) -> Self {
         Self {
             host: match host {
                 Host::Address(address) => Host::Address(reached(*address)),
                 Host::Name(name) => Host::Name(name.trim_end_matches('.').to_owned()),
             },
             is_beneath: false,
-        }
-    }
-
-    pub(super) fn beneath(name: &str) -> Self {
-        Self {
-            host: Host::Name(name.to_owned()),
-            is_beneath: true,
-        }
-    }
-
-    /// The same, so that two that match the same are equal.
-    pub(super) fn settled(self) -> Self {
-        match self.host {
-            Host::Address(_) => Self::exactly(&self.host),
-            Host::Name(_) => self,
-        }
-    }
-
-    pub(super) fn name_len(&self) -> usize {
-        match &self.host {
-            Host::Name(name) => name.len(),
-            Host::Address(_) => 0,
         }
     }
 }
@@ -188,5 +162,104 @@ impl FromStr for HostPattern {
             return Err(wrong());
         }
         Ok(Self { host, is_beneath })
+    }
+}
+
+/// Many patterns, asked as one: lists of hosts never to ask have a hundred thousand lines, and a mail may name as many
+/// hosts. Copies share them.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct HostPatterns {
+    patterns: Arc<HashSet<HostPattern>>,
+    longest: usize,
+}
+
+impl HostPatterns {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    pub(crate) fn matches(&self, host: &Host) -> bool {
+        if self.patterns.contains(&HostPattern::exactly(host)) {
+            return true;
+        }
+        let Host::Name(name) = host else {
+            return false;
+        };
+        let name = name.trim_end_matches('.');
+        // A stranger's name may have any number of labels; a name longer than all patterns is none of them.
+        let from = name.len().saturating_sub(self.longest + 1);
+        let dots = name.bytes().enumerate().skip(from.max(1));
+        dots.filter(|(_, byte)| *byte == b'.').any(|(dot, _)| {
+            let above = name.get(dot + 1..).unwrap_or_default();
+            self.patterns.contains(&HostPattern {
+                host: Host::Name(above.to_owned()),
+                is_beneath: true,
+            })
+        })
+    }
+}
+
+impl Extend<HostPattern> for HostPatterns {
+    fn extend<P: IntoIterator<Item = HostPattern>>(&mut self, patterns: P) {
+        let known = Arc::make_mut(&mut self.patterns);
+        for pattern in patterns {
+            known.insert(match &pattern.host {
+                // Those that match the same are one.
+                Host::Address(_) => HostPattern::exactly(&pattern.host),
+                Host::Name(name) => {
+                    self.longest = self.longest.max(name.len());
+                    pattern
+                }
+            });
+        }
+    }
+}
+
+impl FromIterator<HostPattern> for HostPatterns {
+    fn from_iter<P: IntoIterator<Item = HostPattern>>(patterns: P) -> Self {
+        let mut all = Self::default();
+        all.extend(patterns);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Whether the host falls under one pattern, as plainly as can be.
+    fn matches(pattern: &HostPattern, host: &Host) -> bool {
+        match (&pattern.host, host) {
+            (Host::Address(own), Host::Address(other)) => reached(*own) == reached(*other),
+            (Host::Name(own), Host::Name(other)) => {
+                let other = other.trim_end_matches('.');
+                let front = other.strip_suffix(own.as_str());
+                match pattern.is_beneath {
+                    false => own == other,
+                    true => front
+                        .and_then(|front| front.strip_suffix('.'))
+                        .is_some_and(|label| !label.is_empty()),
+                }
+            }
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_matches_what_one_of_its_patterns_matches(
+            patterns in proptest::collection::vec(r"(\*\.)?[ab](\.[ab]){0,3}\.?|127\.0\.0\.[12]|::ffff:127\.0\.0\.1", 0..6),
+            hosts in proptest::collection::vec(r"[ab](\.[ab]){0,4}\.{0,2}|127\.0\.0\.[12]|\[::ffff:127\.0\.0\.1\]|\[64:ff9b::7f00:1\]", 1..12),
+        ) {
+            let patterns: Vec<HostPattern> =
+                patterns.iter().map(|pattern| pattern.parse().expect("a pattern")).collect();
+            let set = HostPatterns::from_iter(patterns.clone());
+            for host in hosts.iter().filter_map(|host| Host::parse(host)) {
+                let expected = patterns.iter().any(|pattern| matches(pattern, &host));
+                prop_assert_eq!(set.matches(&host), expected, "{}", host);
+            }
+        }
     }
 }

@@ -83,28 +83,21 @@ impl FromStr for Mapping {
         let text = text.trim();
         let (from, to) = text
             .match_indices('=')
-            .map(|(at, _)| {
-                (
-                    text.get(..at).unwrap_or(""),
-                    text.get(at + 1..).unwrap_or(""),
-                )
-            })
+            .filter_map(|(at, _)| Some((text.get(..at)?, text.get(at + 1..)?)))
             .find(|(_, to)| split_scheme(to).is_ok())
             .ok_or_else(wrong)?;
         if split_scheme(from).is_err() {
             return Err(wrong());
         }
-        if format!("{from}{to}")
-            .bytes()
-            .any(|byte| byte <= b' ' || byte == 0x7f)
-        {
+        if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return Err(because("holds white space or a control character"));
         }
         let end = open_end(to);
         if end.is_some() && end != open_end(from) {
-            return Err(Error::Usage(format!(
+            let what = format!(
                 "'{text}': what follows FROM would become part of the host that '{to}' begins; let TO end with '/'"
-            ).into()));
+            );
+            return Err(Error::Usage(what.into()));
         }
         Ok(Self {
             from: from.to_owned(),

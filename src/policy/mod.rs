@@ -17,7 +17,6 @@ mod address;
 pub(crate) mod attachments;
 mod choice;
 mod host;
-mod hosts;
 mod mapping;
 pub(crate) mod resolver;
 mod setters;
@@ -33,11 +32,10 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 
 pub use crate::external_body::{Follow, Followed, Scheme};
 pub use choice::{Embed, Limits, Links, OnFailure, Protected, Trackers, TypePattern};
-pub(crate) use host::Host;
 pub use host::HostPattern;
 #[cfg(feature = "cli")]
 pub(crate) use host::countable;
-pub(crate) use hosts::HostPatterns;
+pub(crate) use host::{Host, HostPatterns};
 pub use ipnet::IpNet;
 pub use mapping::Mapping;
 pub use target::{Proxy, Target};
@@ -148,12 +146,8 @@ impl Policy {
             ));
         };
         if !self.fetch.contains(&scheme) {
-            let mut refusal = Refusal::lasting(
-                Reason::SchemeNotAllowed,
-                Detail::from(format!("{}: is not among what ", scheme.as_str()))
-                    .naming(Setting::Fetch)
-                    .then(" names"),
-            );
+            let detail = not_among(&format!("{}:", scheme.as_str()), Setting::Fetch);
+            let mut refusal = Refusal::lasting(Reason::SchemeNotAllowed, detail);
             // A text that is no URL under any policy should not send the user to the schemes.
             if !target::is_plain(scheme, url)
                 && let Err(broken) = Target::parse(scheme, url)
@@ -241,13 +235,11 @@ impl Policy {
         self.judge_host(&host)?;
         let is_behind_proxy = self.proxy.is_some() && target.scheme().is_http();
         if is_behind_proxy && host.is_own_name() && !self.allow_hosts.matches(&host) {
+            let what = format!("{host} is a name of an own network, and which address it has ");
+            let detail = Detail::from(what).naming(Setting::Proxy);
             return Err(Refusal::lasting(
                 Reason::PrivateAddress,
-                Detail::from(format!(
-                    "{host} is a name of an own network, and which address it has "
-                ))
-                .naming(Setting::Proxy)
-                .then(" alone knows"),
+                detail.then(" alone knows"),
             ));
         }
         let own = target.scheme().default_port() == Some(port);
@@ -273,8 +265,7 @@ impl Policy {
     fn judge_host(&self, host: &Host) -> Result<(), Refusal> {
         self.judge_denied(host)?;
         if !self.allow_hosts.is_empty() && !self.allow_hosts.matches(host) {
-            let detail = Detail::from(format!("{host} is not among what "));
-            let detail = detail.naming(Setting::AllowHost).then(" names");
+            let detail = not_among(&host.to_string(), Setting::AllowHost);
             return Err(Refusal::lasting(Reason::HostNotAllowed, detail));
         }
         match host {
@@ -326,9 +317,7 @@ impl Policy {
         let detail = if self.deny_types.iter().any(matches) {
             Detail::from(format!("{essence} is denied by ")).naming(Setting::DenyType)
         } else if !self.allow_types.is_empty() && !self.allow_types.iter().any(matches) {
-            Detail::from(format!("{essence} is not among what "))
-                .naming(Setting::AllowType)
-                .then(" names")
+            not_among(essence, Setting::AllowType)
         } else {
             return Ok(());
         };
@@ -358,8 +347,7 @@ impl Policy {
         if self.follow.contains(form) {
             return Ok(());
         }
-        let detail = Detail::from(format!("{} is not among what ", form.as_str()));
-        let detail = detail.naming(Setting::Follow).then(" names");
+        let detail = not_among(form.as_str(), Setting::Follow);
         Err(Refusal::lasting(Reason::NotFollowed, detail))
     }
 
@@ -379,4 +367,9 @@ impl Policy {
         }
         Ok(())
     }
+}
+
+fn not_among(what: &str, setting: Setting) -> Detail {
+    let detail = Detail::from(format!("{what} is not among what "));
+    detail.naming(setting).then(" names")
 }

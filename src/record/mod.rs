@@ -57,7 +57,7 @@ pub(crate) use file::RecordPlace;
 pub(crate) use mail::Mailed;
 #[cfg(any(test, feature = "internals"))]
 pub use payload::contents;
-pub(crate) use payload::{Replay, Replayed};
+pub(crate) use payload::Replayed;
 pub(crate) use recorder::WarcRecorder;
 
 /// The name of a new record: a random UUID (RFC 9562 §5.4).

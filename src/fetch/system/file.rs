@@ -1,12 +1,8 @@
 //! Files beneath `--file-root`, and no others (RFC 8089).
 //!
-//! A root is opened once, as a handle, when the world is made; files are opened relative to that
-//! handle by cap-std, which on Linux asks the kernel (openat2, RESOLVE_BENEATH, no magic links)
-//! and elsewhere walks component by component. Whatever is renamed or linked meanwhile, what is
-//! opened was beneath the root. Symbolic links are followed as long as they stay beneath it.
-//!
-//! cap-std alone, not openat2 by hand with cap-std as a fallback: it makes the same one system
-//! call, and there is one code path to test on every system.
+//! A root is opened once, as a handle, and files relative to it by cap-std, which on Linux asks the kernel (openat2,
+//! RESOLVE_BENEATH, no magic links) and elsewhere walks component by component. Whatever is renamed or linked meanwhile,
+//! what is opened was beneath the root. Symbolic links are followed as long as they stay beneath it.
 
 use std::path::{Path, PathBuf};
 
@@ -37,10 +33,10 @@ impl Roots {
     }
 
     pub(in crate::fetch) fn holds_file(&self, path: &Path) -> bool {
-        let found = self
-            .beneath(path)
-            .map(|(root, beneath)| root.metadata(beneath));
-        found.is_some_and(|found| found.is_ok_and(|metadata| metadata.is_file()))
+        self.beneath(path).is_some_and(|(root, beneath)| {
+            let found = root.metadata(beneath);
+            found.is_ok_and(|metadata| metadata.is_file())
+        })
     }
 
     /// The innermost of nested roots, and the path beneath it: it is what the user was most precise about.
@@ -58,7 +54,9 @@ impl Roots {
         path: &Path,
         allowance: Allowance,
     ) -> Result<Vec<u8>, Refusal> {
-        let (root, beneath) = self.beneath(path).ok_or_else(|| outside(path))?;
+        let (root, beneath) = self
+            .beneath(path)
+            .ok_or_else(|| outside(format!("{} is not beneath a ", path.display())))?;
         if beneath.as_os_str().is_empty() {
             return Err(not_regular(path));
         }
@@ -116,25 +114,20 @@ fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
 }
 
 pub(in crate::fetch) fn regular(path: &Path, metadata: &Metadata) -> Result<(), Refusal> {
-    if metadata.is_file() {
-        Ok(())
-    } else {
-        Err(not_regular(path))
+    match metadata.is_file() {
+        true => Ok(()),
+        false => Err(not_regular(path)),
     }
 }
 
 pub(in crate::fetch) fn not_regular(path: &Path) -> Refusal {
-    Refusal::lasting(
-        Reason::NotARegularFile,
-        format!("{} is no regular file", path.display()),
-    )
+    let detail = format!("{} is no regular file", path.display());
+    Refusal::lasting(Reason::NotARegularFile, detail)
 }
 
-fn outside(path: &Path) -> Refusal {
-    Refusal::lasting(
-        Reason::OutsideFileRoot,
-        Detail::from(format!("{} is not beneath a ", path.display())).naming(Setting::FileRoot),
-    )
+fn outside(what: String) -> Refusal {
+    let detail = Detail::from(what).naming(Setting::FileRoot);
+    Refusal::lasting(Reason::OutsideFileRoot, detail)
 }
 
 pub(in crate::fetch) fn unreadable(path: &Path, why: &std::io::Error) -> Refusal {
@@ -143,16 +136,10 @@ pub(in crate::fetch) fn unreadable(path: &Path, why: &std::io::Error) -> Refusal
     let crosses = why.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error());
     #[cfg(not(unix))]
     let crosses = false;
-    if crosses
-        || (why.raw_os_error().is_none() && why.kind() == std::io::ErrorKind::PermissionDenied)
-    {
-        return Refusal::lasting(
-            Reason::OutsideFileRoot,
-            Detail::from(format!("{} leads out of its ", path.display())).naming(Setting::FileRoot),
-        );
+    let is_of_system = why.raw_os_error().is_some();
+    if crosses || !is_of_system && why.kind() == std::io::ErrorKind::PermissionDenied {
+        return outside(format!("{} leads out of its ", path.display()));
     }
-    Refusal::lasting(
-        Reason::FileNotReadable,
-        format!("{}: {why}", path.display()),
-    )
+    let detail = format!("{}: {why}", path.display());
+    Refusal::lasting(Reason::FileNotReadable, detail)
 }

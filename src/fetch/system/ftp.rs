@@ -304,9 +304,7 @@ impl Encoding for ByteChars {
 
     fn encode(&self, text: &str) -> io::Result<Vec<u8>> {
         text.chars()
-            .map(|character| {
-                u8::try_from(character).map_err(|_| ErrorKind::InvalidInput.into())
-            })
+            .map(|character| u8::try_from(character).map_err(|_| ErrorKind::InvalidInput.into()))
             .collect()
     }
 }

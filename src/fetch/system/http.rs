@@ -13,9 +13,7 @@ use ureq::http::header;
 use super::http_body::is_gzip;
 use super::servers::Servers;
 use crate::fetch::allowance::Allowance;
-use crate::fetch::exchange::{
-    Answer, Asked, How, Source, Whose, is_redirect, is_temporary, text,
-};
+use crate::fetch::exchange::{Answer, Asked, How, Source, Whose, is_redirect, is_temporary, text};
 use crate::fetch::failed::Failed;
 use crate::fetch::{Probed, Request, Retrieved};
 use crate::policy::{Policy, Scheme, Target};
@@ -87,27 +85,19 @@ impl Http<'_> {
                 200 => return Ok((target, answer)),
                 _ if is_redirect(status) => {
                     let location = text(&answer.headers, &header::LOCATION).ok_or_else(|| {
-                        Refusal::lasting(
-                            Reason::RedirectRefused,
-                            format!("{status} without a Location that can be read"),
-                        )
+                        let detail = format!("{status} without a Location that can be read");
+                        Refusal::lasting(Reason::RedirectRefused, detail)
                     })?;
                     target = self.policy.judge_redirect(&target, &location)?;
                     let next = target.request_url();
                     let allowed = self.policy.limits.redirects as usize;
+                    let too_many = |what| Err(Refusal::lasting(Reason::TooManyRedirects, what));
                     if asked.len() > allowed {
-                        return Err(Refusal::lasting(
-                            Reason::TooManyRedirects,
-                            Detail::from("more redirects than ")
-                                .naming(Setting::Redirects)
-                                .then(format!(", {allowed}")),
-                        ));
+                        let what = Detail::from("more redirects than ").naming(Setting::Redirects);
+                        return too_many(what.then(format!(", {allowed}")));
                     }
                     if asked.contains(&next) {
-                        return Err(Refusal::lasting(
-                            Reason::TooManyRedirects,
-                            "the redirects lead in a circle",
-                        ));
+                        return too_many("the redirects lead in a circle".into());
                     }
                     asked.push(next);
                 }

@@ -44,11 +44,8 @@ pub(super) fn whole_body(
 
 /// Reads what comes, up to so many octets, and has no use for it.
 pub(super) fn read_to_end(response: Response<Body>, longest: u64, allowance: Allowance) {
-    let mut wire = response
-        .into_body()
-        .into_with_config()
-        .reader()
-        .take(longest);
+    let wire = response.into_body().into_with_config().reader();
+    let mut wire = wire.take(longest);
     let mut piece = vec![0; 16 << 10];
     while !allowance.is_over() && wire.read(&mut piece).is_ok_and(|read| read > 0) {}
 }
@@ -60,12 +57,8 @@ fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
         return Ok(false);
     };
     let refused = |why: &str| Err(Refusal::lasting(Reason::BadResponse, why));
-    if fields.next().is_some()
-        || !value
-            .as_bytes()
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"chunked")
-    {
+    let value = value.as_bytes().trim_ascii();
+    if fields.next().is_some() || !value.eq_ignore_ascii_case(b"chunked") {
         return refused(
             "a Transfer-Encoding that is not one chunked, so that the end is not known",
         );
@@ -80,22 +73,17 @@ fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
 pub(super) fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
     let mut fields = headers.get_all(header::CONTENT_ENCODING).iter();
     let value = fields.next().map_or(&b""[..], |value| value.as_bytes());
+    let refused = |why| Err(Refusal::lasting(Reason::BadResponse, why));
     if fields.next().is_some() {
-        return Err(Refusal::lasting(
-            Reason::BadResponse,
-            "more than one Content-Encoding",
-        ));
+        return refused("more than one Content-Encoding".to_owned());
     }
     match value.trim_ascii().to_ascii_lowercase().as_slice() {
         b"" | b"identity" => Ok(false),
         b"gzip" | b"x-gzip" => Ok(true),
-        other => Err(Refusal::lasting(
-            Reason::BadResponse,
-            format!(
-                "content coding {}, which was not asked for",
-                String::from_utf8_lossy(other)
-            ),
-        )),
+        other => {
+            let other = String::from_utf8_lossy(other);
+            refused(format!("content coding {other}, which was not asked for"))
+        }
     }
 }
 

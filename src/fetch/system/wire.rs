@@ -62,8 +62,7 @@ type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) policy: Arc<Policy>,
-    names: Arc<dyn Names>,
-    found: Resolved,
+    resolver: JudgedAddresses,
     extra_roots: Vec<Certificate<'static>>,
     plain: OnceLock<Agent>,
     secure: OnceLock<Agent>,
@@ -84,9 +83,12 @@ impl Wire {
         // Checked now, so that a mistake stops the run and not only the first retrieval.
         proxy(&policy)?;
         Ok(Self {
+            resolver: JudgedAddresses {
+                policy: Arc::clone(&policy),
+                names,
+                found: Arc::default(),
+            },
             policy,
-            names,
-            found: Arc::default(),
             extra_roots,
             plain: OnceLock::new(),
             secure: OnceLock::new(),
@@ -101,8 +103,8 @@ impl Wire {
             // It speaks of itself (RFC 9110 §15.5.8). A CONNECT that is so answered is a failed connection, too.
             listening.forget();
             let place = proxy.place();
-            let detail =
-                format!("the proxy {place}: it answered 407, so it wants another password");
+            let what = "it answered 407, so it wants another password";
+            let detail = format!("the proxy {place}: {what}");
             return Err(Refusal::temporary(Reason::ConnectionFailed, detail).into());
         }
         let headers = response.headers().clone();
@@ -175,24 +177,19 @@ impl Wire {
     }
 
     fn agent(&self, scheme: Scheme) -> &Agent {
+        let made = |roots: &[Certificate<'static>]| {
+            let resolver = self.resolver.clone();
+            agent(&self.policy, roots, resolver, Watched::default())
+        };
         if scheme == Scheme::Https || self.policy.proxy.is_some() {
             self.secure.get_or_init(|| {
                 let mut roots = system_roots();
                 roots.extend_from_slice(&self.extra_roots);
-                self.make_agent(&roots)
+                made(&roots)
             })
         } else {
-            self.plain.get_or_init(|| self.make_agent(&[]))
+            self.plain.get_or_init(|| made(&[]))
         }
-    }
-
-    fn make_agent(&self, roots: &[Certificate<'static>]) -> Agent {
-        let resolver = JudgedAddresses {
-            policy: Arc::clone(&self.policy),
-            names: Arc::clone(&self.names),
-            found: Arc::clone(&self.found),
-        };
-        agent(&self.policy, roots, resolver, Watched::default())
     }
 
     fn source(&self, target: &Target) -> Source {
@@ -203,7 +200,7 @@ impl Wire {
         let (Some(host), Some(port)) = key else {
             return Source::Server(Vec::new());
         };
-        let found = locked(&self.found);
+        let found = locked(&self.resolver.found);
         let addresses = found.get(&(host.to_string(), port));
         Source::Server(addresses.cloned().unwrap_or_default())
     }
@@ -235,7 +232,7 @@ impl Connector<()> for Watched {
 struct NoConnection(Duration);
 
 /// Finds the addresses of each connection and judges every one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct JudgedAddresses {
     policy: Arc<Policy>,
     names: Arc<dyn Names>,
@@ -290,28 +287,22 @@ fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
 fn basic(target: &Target) -> Option<String> {
     let (user, password) = target.userinfo()?;
     let pair = [user.as_slice(), b":", password.as_slice()].concat();
-    Some(format!(
-        "Basic {}",
-        base64::engine::general_purpose::STANDARD.encode(pair)
-    ))
+    let pair = base64::engine::general_purpose::STANDARD.encode(pair);
+    Some(format!("Basic {pair}"))
 }
 
 fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
     // What goes wrong on the way to a proxy says nothing of the host.
     let is_direct = policy.proxy.is_none();
-    let error = match error {
-        ureq::Error::Other(inner) => match inner.downcast::<NoConnection>() {
-            Ok(none) => {
-                let is_long = is_long(none.0, policy.limits.timeout);
-                return Failed {
-                    refusal: allowance.overrun(),
-                    nobody: (is_direct && is_long).then_some(Nobody::Port),
-                };
-            }
-            Err(inner) => ureq::Error::Other(inner),
-        },
-        error => error,
-    };
+    if let ureq::Error::Other(inner) = &error
+        && let Some(NoConnection(elapsed)) = inner.downcast_ref()
+    {
+        let is_long = is_long(*elapsed, policy.limits.timeout);
+        return Failed {
+            refusal: allowance.overrun(),
+            nobody: (is_direct && is_long).then_some(Nobody::Port),
+        };
+    }
     let is_refused =
         matches!(&error, ureq::Error::Io(why) if why.kind() == io::ErrorKind::ConnectionRefused);
     let mut failed = Failed::from(refusal_of(error, allowance));
@@ -348,11 +339,11 @@ fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
             Refusal::lasting(Reason::TlsFailed, detail)
         }
         Trouble::Io(why) => {
-            let tls = why
-                .get_ref()
-                .is_some_and(|inner| inner.is::<rustls::Error>());
+            let inner = why.get_ref();
             match why.kind() {
-                _ if tls => Refusal::lasting(Reason::TlsFailed, why.to_string()),
+                _ if inner.is_some_and(|inner| inner.is::<rustls::Error>()) => {
+                    Refusal::lasting(Reason::TlsFailed, why.to_string())
+                }
                 io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
                 _ => Refusal::temporary(Reason::ConnectionFailed, why.to_string()),
             }
