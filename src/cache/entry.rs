@@ -73,7 +73,7 @@ pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
     match from {
         Source::Server(addresses) => addresses
             .iter()
-            .try_for_each(|address| policy.judge_address(*address)),
+            .try_for_each(|&it| policy.judge_address(it)),
         // The one that is used now, too: the entry says so.
         Source::Proxy | Source::Kept { .. } => Ok(()),
     }

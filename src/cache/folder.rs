@@ -85,15 +85,15 @@ impl CacheFolder {
                 return wrong("other users may enter the folder; chmod 700 it, or name a new one");
             }
         } else if is_empty(&root).map_err(&failed)? {
-            tagged = rustix::fs::fchmod(&root, Mode::RWXU)
-                .map_err(Into::into)
-                .and_then(|()| tag(&root));
+            let closed = rustix::fs::fchmod(&root, Mode::RWXU);
+            tagged = closed.map_err(Into::into).and_then(|()| tag(&root));
         } else if !has_tag(&root, CACHE_WORDS) {
             return wrong(
                 "the folder is not empty and no cache of embody (a store of detach is none); name a new one",
             );
         }
-        let cache = Self::over(path, root, Size::at_most(at_most), false, tagged.is_ok());
+        let size = Size::new(at_most, None);
+        let cache = Self::over(path, root, size, false, tagged.is_ok());
         match tagged {
             Err(why) if is_of_disk(&why) => cache.failed(&why),
             Err(why) => return Err(Error::cannot_write(the_cache(path))(why)),
@@ -137,9 +137,8 @@ impl CacheFolder {
         if found.st_uid != rustix::process::geteuid().as_raw() {
             return None;
         }
-        let length = u64::try_from(found.st_size)
-            .ok()
-            .filter(|&it| it <= at_most)?;
+        let length = u64::try_from(found.st_size).ok();
+        let length = length.filter(|&it| it <= at_most)?;
         let mut octets = Vec::with_capacity(usize::try_from(length).ok()?);
         // One that grows meanwhile is not what its hash says.
         (&file).take(length + 1).read_to_end(&mut octets).ok()?;
@@ -151,22 +150,17 @@ impl CacheFolder {
     /// Writes a file, whether it is there or not. What goes wrong is remembered and stops nothing.
     pub(super) fn write(&self, area: Area, key: &Key, octets: &[u8]) -> bool {
         let length = octets.len() as u64;
-        let room = self.size.room(&self.root, length);
-        let written = match room {
-            Ok(true) => self.written(area, key, octets),
-            Ok(false) => return false,
-            Err(why) => Err(why),
-        };
-        match written {
-            Ok(()) => {
+        let written = self.size.room(&self.root, length).and_then(|has_room| {
+            if has_room {
+                self.written(area, key, octets)?;
                 self.size.grew(&self.root, on_disk(length));
-                true
             }
-            Err(why) => {
-                self.failed(&why);
-                false
-            }
-        }
+            Ok(has_room)
+        });
+        written.unwrap_or_else(|why| {
+            self.failed(&why);
+            false
+        })
     }
 
     pub(super) fn path(&self, area: Area, key: &Key) -> PathBuf {
@@ -245,8 +239,7 @@ pub(super) fn tag_saying(folder: &Arc<OwnedFd>, words: &str, rest: &str) -> io::
 /// Whether nothing can be written there: the disk is full, or may only be read.
 pub(crate) fn is_of_disk(why: &io::Error) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
-    full.iter()
-        .any(|full| why.raw_os_error() == Some(full.raw_os_error()))
+    Errno::from_io_error(why).is_some_and(|why| full.contains(&why))
 }
 
 pub(crate) fn the_cache(path: &Path) -> String {

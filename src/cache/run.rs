@@ -7,11 +7,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, DirEntry, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::folder::{CacheFolder, tag_saying, the_cache};
@@ -55,7 +55,7 @@ impl RunFolder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let around = rustix::fs::open(folder, flags, Mode::empty());
         let around = around.map_err(|why| failed(why.into()))?;
-        let size = Size::leaving(leaves);
+        let size = Size::new(None, Some(leaves));
         for _ in 0..TRIES {
             // Answers of an earlier run are read all the same.
             let made = size
@@ -101,19 +101,16 @@ impl RunFolder {
         if !is_ours || found.st_mode & 0o077 != 0 {
             return Err(not_ours(path));
         }
-        let Some(tag) = tagged(root).map_err(&failed)? else {
-            return Err(not_ours(path));
-        };
-        match rustix::fs::flock(&tag, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(Error::Locked {
-                    path: path.to_owned(),
-                    lock: path.to_owned(),
-                });
-            }
-            Err(why) => return Err(failed(why.into())),
-        }
+        let tag = tagged(root).map_err(&failed)?;
+        let tag = tag.ok_or_else(|| not_ours(path))?;
+        let locked = rustix::fs::flock(&tag, FlockOperation::NonBlockingLockExclusive);
+        locked.map_err(|why| match why {
+            Errno::WOULDBLOCK => Error::Locked {
+                path: path.to_owned(),
+                lock: path.to_owned(),
+            },
+            why => failed(why.into()),
+        })?;
         let found = rustix::fs::fstat(&tag).map_err(|why| failed(why.into()))?;
         Ok((found.st_nlink > 0).then_some(tag))
     }
@@ -135,13 +132,13 @@ impl RunFolder {
         for area in Area::ALL {
             if let Ok(folder) = open_folder(root, area.name()) {
                 clear(&folder, &is_key);
-                remove_folder(root, area.name());
+                let _ = rustix::fs::unlinkat(root, area.name(), AtFlags::REMOVEDIR);
             }
         }
         // Those of the killed runs before, too: the lock says that nobody writes them.
         if let Ok(folder) = open_folder(root, CACHE_TEMPORARIES) {
             clear(&folder, &|name| is_temporary(name.as_bytes(), ""));
-            remove_folder(root, CACHE_TEMPORARIES);
+            let _ = rustix::fs::unlinkat(root, CACHE_TEMPORARIES, AtFlags::REMOVEDIR);
         }
         clear(root, &|name| {
             name == RUN_MADE || is_temporary(name.as_bytes(), CACHE_TAGGING)
@@ -199,18 +196,9 @@ fn clear(folder: &OwnedFd, is_ours: &dyn Fn(&str) -> bool) {
     }
 }
 
-fn remove_folder(at: impl AsFd, name: &str) {
-    let _ = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR);
-}
-
 /// The names in a folder. One that is no text is changed, and is none of ours either way.
 fn names(folder: &OwnedFd) -> Vec<String> {
-    let name = |entry: io::Result<DirEntry>| {
-        let name = entry.ok()?.file_name().to_string_lossy().into_owned();
-        (name != "." && name != "..").then_some(name)
-    };
-    let entries = Dir::read_from(folder).into_iter().flatten();
-    entries
-        .filter_map(|entry| name(entry.map_err(Into::into)))
-        .collect()
+    let entries = Dir::read_from(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name != "." && name != "..").collect()
 }

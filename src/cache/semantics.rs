@@ -68,15 +68,14 @@ pub(super) fn relevant(headers: &HeaderMap, ignoring: Ignoring) -> Vec<(String, 
         if values.is_empty() {
             continue;
         }
-        let is_list = [header::CACHE_CONTROL, header::PRAGMA, header::VARY].contains(&name);
-        let value = match is_list {
-            true => directives(&values.join(", "), &name, ignoring),
-            false => values.into_iter().next().unwrap_or_default(),
-        };
-        let value = match name == header::AGE {
+        let first = values.first().map_or("", String::as_str);
+        let value = if [header::CACHE_CONTROL, header::PRAGMA, header::VARY].contains(&name) {
+            directives(&values.join(", "), &name, ignoring)
+        } else if name == header::AGE {
             // RFC 9111 §5.1; what is none is no age.
-            true => value.trim().parse().unwrap_or(0).min(OLDEST).to_string(),
-            false => value,
+            first.trim().parse().unwrap_or(0).min(OLDEST).to_string()
+        } else {
+            first.to_owned()
         };
         kept.push((name.as_str().to_owned(), value));
     }
@@ -180,18 +179,17 @@ pub(super) fn gone_for(
     if !policy.is_storable() {
         return None;
     }
+    let words = ["max-age", "s-maxage", "no-cache"];
     let says_so = headers.iter().any(|(name, value)| match name.as_str() {
         "expires" | "pragma" => true,
-        "cache-control" => ["max-age", "s-maxage", "no-cache"]
-            .iter()
-            .any(|word| value.contains(word)),
+        "cache-control" => words.iter().any(|word| value.contains(word)),
         _ => false,
     });
     let lifetime = match says_so {
         true => policy.time_to_live(now).min(GONE),
         false => GONE,
     };
-    (!lifetime.is_zero()).then_some(lifetime)
+    Some(lifetime).filter(|lifetime| !lifetime.is_zero())
 }
 
 /// The header fields with which the server is to be asked whether a kept answer still holds: there are some for one that is

@@ -11,7 +11,6 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -30,8 +29,8 @@ const SPARE: u64 = 1 << 30;
 const SPARE_FILES: u64 = 10_000;
 const FEW_FILES: u64 = 8;
 
-/// How long a sum is believed.
-const BELIEVED: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a sum is believed, in seconds.
+const BELIEVED: u64 = 24 * 60 * 60;
 
 pub(super) fn on_disk(length: u64) -> u64 {
     length.max(1).div_ceil(BLOCK).saturating_mul(BLOCK)
@@ -41,26 +40,19 @@ pub(super) fn on_disk(length: u64) -> u64 {
 #[derive(Debug)]
 pub(super) struct Size {
     at_most: Option<u64>,
-    /// Octets that stay free on the disk. Nothing is summed up then.
+    /// Octets that stay free on the disk, where that alone is the bound. Nothing is summed up then.
     leaves: Option<u64>,
     /// Octets that are not in the sum yet.
     added: AtomicU64,
 }
 
 impl Size {
-    pub(super) fn at_most(at_most: Option<u64>) -> Self {
+    pub(super) fn new(at_most: Option<u64>, leaves: Option<u64>) -> Self {
+        let added = AtomicU64::new(0);
         Self {
             at_most,
-            leaves: None,
-            added: AtomicU64::new(0),
-        }
-    }
-
-    /// As much as the disk holds, but for so many octets that something else needs.
-    pub(super) fn leaving(octets: u64) -> Self {
-        Self {
-            leaves: Some(octets),
-            ..Self::at_most(None)
+            leaves,
+            added,
         }
     }
 
@@ -98,10 +90,8 @@ impl Size {
             return;
         };
         let is_file = |it: rustix::fs::Stat| FileType::from_raw_mode(it.st_mode).is_file();
-        if !rustix::fs::fstat(&file).is_ok_and(is_file) {
-            return;
-        }
-        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let lock = FlockOperation::NonBlockingLockExclusive;
+        if !rustix::fs::fstat(&file).is_ok_and(is_file) || rustix::fs::flock(&file, lock).is_err() {
             return;
         }
         // The lock goes with the file.
@@ -109,10 +99,8 @@ impl Size {
         let now = now();
         let added = self.added.swap(0, Ordering::Relaxed);
         let sum = sum(&file).map(|(octets, counted)| (octets.saturating_add(added), counted));
-        let is_believed = |counted: u64| {
-            let age = now.checked_sub(counted);
-            age.is_some_and(|age| age < BELIEVED.as_secs())
-        };
+        let age = |counted: u64| now.checked_sub(counted);
+        let is_believed = |counted| age(counted).is_some_and(|age| age < BELIEVED);
         let (octets, counted) = match (sum, self.at_most) {
             (Some((octets, counted)), Some(most)) if octets <= most && is_believed(counted) => {
                 (octets, counted)

@@ -29,17 +29,13 @@ struct Rates {
     end: Option<Duration>,
 }
 
-impl Default for Rates {
-    fn default() -> Self {
-        Self {
-            between: Duration::from_millis(125),
-            between_questions: Duration::from_millis(2500),
-            pause: Duration::from_secs(60),
-            strikes: 3,
-            end: None,
-        }
-    }
-}
+const RATES: Rates = Rates {
+    between: Duration::from_millis(125),
+    between_questions: Duration::from_millis(2500),
+    pause: Duration::from_secs(60),
+    strikes: 3,
+    end: None,
+};
 
 /// When an archive may be asked next. One for a run.
 #[derive(Debug)]
@@ -64,7 +60,7 @@ const UNREACHABLE: &str = "the archive could not be reached a moment ago";
 
 impl Default for Pace {
     fn default() -> Self {
-        Self::with(Rates::default())
+        Self::with(RATES)
     }
 }
 
@@ -74,7 +70,7 @@ impl Pace {
     pub(crate) fn of_service() -> Self {
         Self::with(Rates {
             end: Some(Duration::from_secs(24 * 60 * 60)),
-            ..Rates::default()
+            ..RATES
         })
     }
 
@@ -107,9 +103,8 @@ impl Pace {
             let now = Instant::now();
             if state.strikes >= self.limits.strikes {
                 if state.ended.is_none_or(|end| now < end) {
-                    return Err(busy(
-                        "the archive answered 429 three times, and is not asked any more",
-                    ));
+                    let why = "the archive answered 429 three times, and is not asked any more";
+                    return Err(busy(why));
                 }
                 state.strikes = 0;
             }
@@ -121,24 +116,19 @@ impl Pace {
             if let Some((until, _)) = paused {
                 at = at.max(until);
             }
-            let Some(wait) = at
-                .checked_duration_since(now)
-                .filter(|wait| !wait.is_zero())
-            else {
+            let wait = at.saturating_duration_since(now);
+            if wait.is_zero() {
                 state.next = now + self.limits.between;
                 if whose == Whose::Index {
                     state.next_question = now + self.limits.between_questions;
                 }
                 return Ok(());
-            };
+            }
             drop(state);
             if wait >= remaining {
-                let late = || {
-                    Detail::from("the turn to ask the archive comes later than ")
-                        .naming(Setting::Deadline)
-                        .then(" allows")
-                };
-                return Err(busy(paused.map_or_else(late, |(_, why)| why.into())));
+                let late = Detail::from("the turn to ask the archive comes later than ");
+                let late = late.naming(Setting::Deadline).then(" allows");
+                return Err(busy(paused.map_or(late, |(_, why)| why.into())));
             }
             // There may be a pause, or a stop, meanwhile: it is looked at again.
             std::thread::sleep(wait.min(LONGEST_SLEEP));

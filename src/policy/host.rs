@@ -120,13 +120,12 @@ pub struct HostPattern {
 
 impl HostPattern {
     fn exactly(host: &Host) -> Self {
-        Self {
-            host: match host {
-                Host::Address(address) => Host::Address(reached(*address)),
-                Host::Name(name) => Host::Name(name.trim_end_matches('.').to_owned()),
-            },
-            is_beneath: false,
-        }
+        let host = match host {
+            Host::Address(address) => Host::Address(reached(*address)),
+            Host::Name(name) => Host::Name(name.trim_end_matches('.').to_owned()),
+        };
+        let is_beneath = false;
+        Self { host, is_beneath }
     }
 }
 
@@ -143,10 +142,8 @@ impl FromStr for HostPattern {
             Error::Usage(what.into())
         };
         let trimmed = text.trim();
-        let beneath = trimmed
-            .strip_prefix('*')
-            .unwrap_or(trimmed)
-            .strip_prefix('.');
+        let behind_star = trimmed.strip_prefix('*').unwrap_or(trimmed);
+        let beneath = behind_star.strip_prefix('.');
         let is_beneath = beneath.is_some();
         let name = beneath.unwrap_or(trimmed).trim_end_matches('.');
         // An address may come without its brackets.

@@ -25,7 +25,7 @@ mod target;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::external_body::{Reading, size_in_words};
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -138,12 +138,10 @@ impl Policy {
     pub fn judge_url(&self, url: &str) -> Result<Target, Refusal> {
         let (scheme, _) = target::split_scheme(url)?;
         let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {
-            return Err(Refusal::lasting(
-                Reason::SchemeNotAllowed,
-                Detail::from(format!("{scheme}: is not among what "))
-                    .naming(Setting::Fetch)
-                    .then(format!(" can name: {}", Scheme::names())),
-            ));
+            let detail = Detail::from(format!("{scheme}: is not among what "));
+            let detail = detail.naming(Setting::Fetch).then(" can name: ");
+            let detail = detail.then(Scheme::names());
+            return Err(Refusal::lasting(Reason::SchemeNotAllowed, detail));
         };
         if !self.fetch.contains(&scheme) {
             let detail = not_among(&format!("{}:", scheme.as_str()), Setting::Fetch);
@@ -181,10 +179,9 @@ impl Policy {
             .filter(|scheme| scheme.is_http())
             .ok_or_else(|| refused(format!("a redirect to {name}:").into()))?;
         if !self.fetch.contains(&scheme) {
+            let detail = Detail::from(format!("a redirect to {name}:, which "));
             return Err(refused(
-                Detail::from(format!("a redirect to {name}:, which "))
-                    .naming(Setting::Fetch)
-                    .then(" does not name"),
+                detail.naming(Setting::Fetch).then(" does not name"),
             ));
         }
         if from.scheme() == Scheme::Https && scheme == Scheme::Http {
@@ -215,19 +212,17 @@ impl Policy {
         }
         match address::why_not_global(address) {
             None => Ok(()),
-            Some(why) => Err(Refusal::lasting(
-                Reason::PrivateAddress,
-                format!("{address} is {why}"),
-            )),
+            Some(why) => {
+                let detail = format!("{address} is {why}");
+                Err(Refusal::lasting(Reason::PrivateAddress, detail))
+            }
         }
     }
 
     fn judge_server(&self, target: &Target) -> Result<(), Refusal> {
         if target.has_userinfo() && !self.allow_userinfo {
-            return Err(Refusal::lasting(
-                Reason::UserinfoNotAllowed,
-                "the URL carries a user name or password",
-            ));
+            let detail = "the URL carries a user name or password";
+            return Err(Refusal::lasting(Reason::UserinfoNotAllowed, detail));
         }
         let (Some(host), Some(port)) = (target.host(), target.port()) else {
             return Err(Refusal::lasting(Reason::BadUrl, "the URL names no host"));
@@ -244,10 +239,8 @@ impl Policy {
         }
         let own = target.scheme().default_port() == Some(port);
         if port == 0 || !(own || self.allow_ports.contains(&port)) {
-            return Err(Refusal::lasting(
-                Reason::PortNotAllowed,
-                format!("port {port} of {host}"),
-            ));
+            let detail = format!("port {port} of {host}");
+            return Err(Refusal::lasting(Reason::PortNotAllowed, detail));
         }
         Ok(())
     }
@@ -279,32 +272,25 @@ impl Policy {
                 // A denied address stays denied whatever network is opened.
                 let denied = |refusal: &Refusal| refusal.reason == Reason::HostNotAllowed;
                 let is_this = format!("{host} is this machine");
-                Err(match [four, six].into_iter().find(denied) {
-                    Some(refusal) => Refusal {
-                        detail: Detail::from(format!("{is_this}, and ")).then(refusal.detail),
-                        ..refusal
-                    },
-                    None => Refusal::lasting(Reason::PrivateAddress, is_this),
-                })
+                let Some(refusal) = [four, six].into_iter().find(denied) else {
+                    return Err(Refusal::lasting(Reason::PrivateAddress, is_this));
+                };
+                let detail = Detail::from(is_this).then(", and ").then(refusal.detail);
+                Err(Refusal { detail, ..refusal })
             }
             Host::Name(_) => Ok(()),
         }
     }
 
     fn judge_path(&self, path: &Path) -> Result<(), Refusal> {
-        if target::climbs(path) {
-            return Err(Refusal::lasting(
-                Reason::OutsideFileRoot,
-                format!("{} climbs with '..'", path.display()),
-            ));
-        }
-        if self.file_roots.iter().any(|root| path.starts_with(root)) {
+        let detail = if path.components().any(|it| it == Component::ParentDir) {
+            format!("{} climbs with '..'", path.display()).into()
+        } else if self.file_roots.iter().any(|root| path.starts_with(root)) {
             return Ok(());
-        }
-        Err(Refusal::lasting(
-            Reason::OutsideFileRoot,
-            Detail::from(format!("{} is not beneath a ", path.display())).naming(Setting::FileRoot),
-        ))
+        } else {
+            Detail::from(format!("{} is not beneath a ", path.display())).naming(Setting::FileRoot)
+        };
+        Err(Refusal::lasting(Reason::OutsideFileRoot, detail))
     }
 
     /// Whether content of this media type (`type/subtype`, any case) may be put in; applies to
@@ -357,13 +343,11 @@ impl Policy {
     /// [`Reason::TooLarge`].
     pub fn judge_size(&self, octets: u64) -> Result<(), Refusal> {
         if octets > self.limits.body {
-            return Err(Refusal::lasting(
-                Reason::TooLarge,
-                Detail::from(format!("{}, ", size_in_words(octets)))
-                    .naming(Setting::Body)
-                    .measuring(self.limits.body, octets)
-                    .then(format!(" is {}", self.limits.body)),
-            ));
+            let limit = self.limits.body;
+            let detail = Detail::from(format!("{}, ", size_in_words(octets)));
+            let detail = detail.naming(Setting::Body).measuring(limit, octets);
+            let detail = detail.then(format!(" is {limit}"));
+            return Err(Refusal::lasting(Reason::TooLarge, detail));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! `http:`, `https:` and `ftp:` (it would find a host in `http:127.0.0.1`), and in ftp URLs
 //! `%00`, `%0a`, `%0d` (the draft §7), and files with a query.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
@@ -75,11 +75,9 @@ impl Target {
     #[must_use]
     pub fn userinfo(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let url = self.server().filter(|_| self.has_userinfo())?;
-        let decoded = |text: &str| percent_decode_str(text).collect();
-        Some((
-            decoded(url.username()),
-            decoded(url.password().unwrap_or("")),
-        ))
+        let decoded = |text| percent_decode_str(text).collect();
+        let (user, password) = (url.username(), url.password().unwrap_or(""));
+        Some((decoded(user), decoded(password)))
     }
 
     /// What goes to the server: no fragment, no user name, no password.
@@ -131,16 +129,15 @@ impl Target {
             return Err(bad("it holds white space or a control character"));
         }
         let (_, rest) = split_scheme(url)?;
-        let location = if scheme.has_server() {
-            parse_server(url, rest)?
-        } else {
-            parse_file(url, rest)?
+        let location = match scheme.has_server() {
+            true => parse_server(url, rest)?,
+            false => parse_file(url, rest)?,
         };
-        if scheme.is_command() && holds_line_break(rest) {
+        let is_line_break = |octet| matches!(octet, 0 | b'\n' | b'\r');
+        if scheme.is_command() && percent_decode_str(rest).any(is_line_break) {
             let name = scheme.as_str();
-            return Err(bad(&format!(
-                "%00, %0a and %0d may not stand in an {name} URL"
-            )));
+            let why = format!("%00, %0a and %0d may not stand in an {name} URL");
+            return Err(bad(&why));
         }
         Ok(Self { scheme, location })
     }
@@ -151,16 +148,11 @@ fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
         .strip_prefix("//")
         .filter(|authority| !authority.is_empty() && !authority.starts_with(['/', '\\', '?', '#']))
         .ok_or_else(|| bad("it names no host"))?;
-    let end = authority
-        .find(['/', '\\', '?', '#'])
-        .unwrap_or(authority.len());
-    let host = authority.get(..end).unwrap_or("");
+    let host = authority.split(['/', '\\', '?', '#']).next().unwrap_or("");
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     if host.starts_with('[') && host.contains('%') {
-        return Err(Refusal::lasting(
-            Reason::PrivateAddress,
-            "a zone id names a network of this machine",
-        ));
+        let detail = "a zone id names a network of this machine";
+        return Err(Refusal::lasting(Reason::PrivateAddress, detail));
     }
     let parsed = Url::parse(url).map_err(|why| bad(&why.to_string()))?;
     if parsed.host_str().is_none_or(str::is_empty) {
@@ -180,10 +172,8 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
             if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
                 // The text in front of an @ may be a password.
                 let machine = host.rsplit('@').next().unwrap_or_default();
-                return Err(Refusal::lasting(
-                    Reason::UnsupportedScheme,
-                    format!("a file on the machine '{machine}'"),
-                ));
+                let detail = format!("a file on the machine '{machine}'");
+                return Err(Refusal::lasting(Reason::UnsupportedScheme, detail));
             }
             path
         }
@@ -198,10 +188,9 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
     if octets.contains(&0) {
         return Err(bad("it holds a NUL"));
     }
-    let fragment = url.find('#').unwrap_or(url.len());
     Ok(Location::File {
         path: path_of(octets)?,
-        url: url.get(..fragment).unwrap_or(url).to_owned(),
+        url: url.split('#').next().unwrap_or(url).to_owned(),
     })
 }
 
@@ -220,11 +209,6 @@ fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
         [drive, b':', b'/', ..] if drive.is_ascii_alphabetic() => beneath.into(),
         _ => path.into(),
     })
-}
-
-pub(super) fn climbs(path: &Path) -> bool {
-    path.components()
-        .any(|component| component == Component::ParentDir)
 }
 
 pub(super) fn split_scheme(url: &str) -> Result<(&str, &str), Refusal> {
@@ -247,10 +231,6 @@ pub(super) fn is_plain(scheme: Scheme, url: &str) -> bool {
         && !host.contains("--")
         && host.bytes().all(is_name)
         && path.bytes().all(is_path)
-}
-
-fn holds_line_break(text: &str) -> bool {
-    percent_decode_str(text).any(|octet| matches!(octet, 0 | b'\n' | b'\r'))
 }
 
 fn bad(why: &str) -> Refusal {
@@ -302,13 +282,10 @@ impl FromStr for Proxy {
     /// # Errors
     /// [`Error::Usage`], which does not repeat the text, which may hold a password.
     fn from_str(text: &str) -> Result<Self, Error> {
-        Url::parse(text.trim())
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some())
-            .map(Self)
-            .ok_or_else(|| {
-                Error::Usage("a proxy is a URL such as http://proxy.example.org:3128".into())
-            })
+        let is_proxy = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        let url = Url::parse(text.trim()).ok().filter(is_proxy);
+        let wrong = "a proxy is a URL such as http://proxy.example.org:3128";
+        url.map(Self).ok_or_else(|| Error::Usage(wrong.into()))
     }
 }
 

@@ -55,9 +55,9 @@ fn is_of_mails(url: &str) -> bool {
 pub(crate) use captures::{Capture, Captures};
 pub(crate) use file::RecordPlace;
 pub(crate) use mail::Mailed;
+pub(crate) use payload::Replayed;
 #[cfg(any(test, feature = "internals"))]
 pub use payload::contents;
-pub(crate) use payload::Replayed;
 pub(crate) use recorder::WarcRecorder;
 
 /// The name of a new record: a random UUID (RFC 9562 §5.4).

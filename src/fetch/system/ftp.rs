@@ -40,13 +40,10 @@ pub(super) fn retrieve(
     let place = RemotePath::of(target)?;
     let watchdog = Watchdog::over(&socket, allowance)?;
     let outcome = converse(policy, target, &place, socket, &watchdog, allowance);
-    // Whatever broke after the watchdog bit, broke because of it.
-    outcome.map_err(|refusal| {
-        if allowance.is_over() && refusal.reason != Reason::TooLarge {
-            allowance.overrun()
-        } else {
-            refusal
-        }
+    outcome.map_err(|refusal| match refusal.reason {
+        // Whatever broke after the watchdog bit, broke because of it.
+        reason if allowance.is_over() && reason != Reason::TooLarge => allowance.overrun(),
+        _ => refusal,
     })
 }
 
@@ -62,17 +59,12 @@ impl RemotePath {
     fn of(target: &Target) -> Result<Self, Refusal> {
         let nothing = |why: &str| Refusal::lasting(Reason::UnsupportedScheme, why.to_owned());
         let path = target.server_path();
-        let (path, transfer) = match path.rfind(';') {
-            Some(at) => {
-                let (before, parameter) = path.split_at(at);
-                match parameter.to_ascii_lowercase().as_str() {
-                    ";type=i" => (before, "TYPE I"),
-                    ";type=a" => (before, "TYPE A"),
-                    ";type=d" => return Err(nothing("the URL names a directory (;type=d)")),
-                    _ => (path, "TYPE I"),
-                }
-            }
-            None => (path, "TYPE I"),
+        let (before, parameter) = path.rsplit_once(';').unwrap_or((path, ""));
+        let (path, transfer) = match parameter.to_ascii_lowercase().as_str() {
+            "type=i" => (before, "TYPE I"),
+            "type=a" => (before, "TYPE A"),
+            "type=d" => return Err(nothing("the URL names a directory (;type=d)")),
+            _ => (path, "TYPE I"),
         };
         let mut folders: Vec<Vec<u8>> = path
             .split('/')
@@ -129,7 +121,7 @@ fn converse(
     allowance: Allowance,
 ) -> Result<Vec<u8>, Refusal> {
     let peer = socket.peer_addr().map_err(|why| broken(&why))?.ip();
-    let mut ftp = FtpStream::connect_with_stream(socket).map_err(|error| failed(&error))?;
+    let mut ftp = FtpStream::connect_with_stream(socket)?;
     ftp.set_encoding(ByteChars);
     let sockets = Arc::clone(&watchdog.sockets);
     let mut ftp = ftp.passive_stream_builder(move |said| {
@@ -139,14 +131,12 @@ fn converse(
         Some((user, password)) => (ByteChars.decode(&user), ByteChars.decode(&password)),
         None => (ANONYMOUS.0.to_owned(), ANONYMOUS.1.to_owned()),
     };
-    ftp.login(user, password).map_err(|error| failed(&error))?;
+    ftp.login(user, password)?;
     for folder in &place.folders {
-        ftp.cwd(ByteChars.decode(folder))
-            .map_err(|error| failed(&error))?;
+        ftp.cwd(ByteChars.decode(folder))?;
     }
     // suppaftp's own transfer_type says "A N", which pyftpdlib for one does not know.
-    ftp.custom_command(place.transfer, &[Status::CommandOk])
-        .map_err(|error| failed(&error))?;
+    ftp.custom_command(place.transfer, &[Status::CommandOk])?;
     ftp.set_mode(Mode::ExtendedPassive);
     let file = ByteChars.decode(&place.file);
     let mut transfer = match ftp.retr_as_stream(&file) {
@@ -156,38 +146,29 @@ fn converse(
             ftp.retr_as_stream(&file)
         }
         other => other,
-    }
-    .map_err(|error| failed(&error))?;
+    }?;
     let broke = |why| {
         let detail = format!("the data connection broke: {why}");
         Refusal::lasting(Reason::IncompleteBody, detail)
     };
-    match read_whole(&mut transfer, 0, |octets| policy.judge_size(octets), broke) {
-        Ok(_) if watchdog.has_bitten() => {
-            // The body ends where the time was over.
-            watchdog.bite();
-            Err(allowance.overrun())
-        }
-        Ok(body) => {
-            transfer.finish().map_err(|error| match error {
-                FtpError::UnexpectedResponse(response) => Refusal::lasting(
-                    Reason::IncompleteBody,
-                    format!("the server ended the transfer with {response}"),
-                ),
-                _ => Refusal::lasting(
-                    Reason::IncompleteBody,
-                    "the server did not say that the transfer was complete",
-                ),
-            })?;
-            watchdog.bite();
-            Ok(body)
-        }
-        Err(refusal) => {
-            // Dropping a transfer waits for the server's last word; there is none to wait for.
-            watchdog.bite();
-            Err(refusal)
-        }
-    }
+    let whole = read_whole(&mut transfer, 0, |octets| policy.judge_size(octets), broke);
+    let ended = match whole {
+        // The body ends where the time was over.
+        Ok(_) if watchdog.has_bitten() => Err(allowance.overrun()),
+        Ok(body) => transfer.finish().map(|_| body).map_err(|error| {
+            let detail = match error {
+                FtpError::UnexpectedResponse(response) => {
+                    format!("the server ended the transfer with {response}")
+                }
+                _ => "the server did not say that the transfer was complete".to_owned(),
+            };
+            Refusal::lasting(Reason::IncompleteBody, detail)
+        }),
+        refused => refused,
+    };
+    // Dropping a transfer waits for the server's last word; there is none to wait for.
+    watchdog.bite();
+    ended
 }
 
 /// Whether the answer means "EPSV is not known here" (RFC 959 §4.2.1, RFC 2428 §4).
@@ -214,23 +195,24 @@ fn data_connection(
     Ok(socket)
 }
 
-fn failed(error: &FtpError) -> Refusal {
-    match error {
-        FtpError::ConnectionError(why) => broken(why),
-        FtpError::UnexpectedResponse(response) => {
-            let detail = format!("the server said {response}");
-            // RFC 959 §4.2.1: 4yz are transient.
-            let code = response.status.code();
-            let refusal = match (400..500).contains(&code) {
-                true => Refusal::temporary(Reason::FtpStatus, detail),
-                false => Refusal::lasting(Reason::FtpStatus, detail),
-            };
-            match u16::try_from(code) {
-                Ok(code) => refusal.of_status(code),
-                Err(_) => refusal,
+impl From<FtpError> for Refusal {
+    fn from(error: FtpError) -> Self {
+        match error {
+            FtpError::ConnectionError(why) => broken(&why),
+            FtpError::UnexpectedResponse(response) => {
+                let detail = format!("the server said {response}");
+                let refusal = match response.status.code() {
+                    // RFC 959 §4.2.1: 4yz are transient.
+                    400..500 => Self::temporary(Reason::FtpStatus, detail),
+                    _ => Self::lasting(Reason::FtpStatus, detail),
+                };
+                match u16::try_from(response.status.code()) {
+                    Ok(code) => refusal.of_status(code),
+                    Err(_) => refusal,
+                }
             }
+            other => Self::lasting(Reason::BadResponse, other.to_string()),
         }
-        other => Refusal::lasting(Reason::BadResponse, other.to_string()),
     }
 }
 
@@ -303,8 +285,7 @@ impl Encoding for ByteChars {
     }
 
     fn encode(&self, text: &str) -> io::Result<Vec<u8>> {
-        text.chars()
-            .map(|character| u8::try_from(character).map_err(|_| ErrorKind::InvalidInput.into()))
-            .collect()
+        let octet = |character| u8::try_from(character).map_err(|_| ErrorKind::InvalidInput.into());
+        text.chars().map(octet).collect()
     }
 }
