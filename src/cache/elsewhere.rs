@@ -62,8 +62,7 @@ pub(crate) struct RunFolder {
 }
 
 impl RunFolder {
-    /// # Errors
-    /// Always: [`Error::Write`], so that the run does without.
+    /// Always [`Error::Write`], so that the run does without.
     pub(crate) fn open(path: &Path, _leaves: u64) -> Result<Self, Error> {
         let why = io::Error::new(io::ErrorKind::Unsupported, "that needs a Unix");
         Err(Error::cannot_write(the_cache(path))(why))

@@ -22,7 +22,6 @@ const LONGEST_OF_SOURCE: Duration = Duration::from_secs(60 * 60);
 /// So many URLs of a server that ask for a pause mean the server. One is a page that anybody may name.
 const PAGES: usize = 3;
 
-/// What is known of a server.
 #[derive(Debug, Serialize, Deserialize)]
 struct Silences {
     /// One of its [`names`].
@@ -39,12 +38,10 @@ struct Silence {
     reason: String,
     detail: String,
     status: Option<u16>,
-    /// Whether it is one that may be over later.
     is_temporary: bool,
 }
 
 impl Silences {
-    /// Those that last now, and where they are written down.
     fn load(folder: &CacheFolder, server: &str, now: u64) -> (Key, Self) {
         let key = Key::of(format!("host\n{server}").as_bytes());
         let known = folder

@@ -4,7 +4,6 @@
 //!   the server there is no stale answer, except with `--offline`.
 //! * A kept answer counts only if its content is there and has its hash, and if the policy allows the addresses it
 //!   came from; else it is as if it were not there, and the server is asked, whose address is judged now.
-//! * What runs with other certificates or another proxy kept is not there.
 //! * A URL with a user name or password is neither looked up nor kept, nor is what it leads to.
 //! * The answers of one run are given as they came, whatever their age: so a run that is gone on with gives what it would
 //!   have given at once. What may be over later is not kept.
@@ -220,7 +219,6 @@ impl Kept {
         }
     }
 
-    /// A kept answer that the policy allows now; none if it does not, or the content is not there.
     fn allowed(&self, kept: &KeptAnswer) -> Result<Option<Answer>, Refusal> {
         if entry::judge(&kept.from, &self.policy).is_err() {
             return Ok(None);
@@ -402,7 +400,6 @@ fn is_capture(answer: &Answer) -> bool {
     semantics::capture_time(&answer.headers).is_some()
 }
 
-/// A kept answer as one of its server.
 fn answer(kept: &KeptAnswer, body: Bytes) -> Answer {
     let mut headers = header_map(&kept.headers);
     if let Some(body) = &kept.body {

@@ -25,7 +25,6 @@ const LONGEST: u64 = 16 << 10;
 /// Device, inode, length, and when it was modified, in nanoseconds.
 type Identity = (u64, u64, u64, i128);
 
-/// The files that were made, and those that are being made.
 #[derive(Debug)]
 pub(crate) struct Made {
     /// What else decides about a result than its source.
@@ -36,7 +35,6 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// What the folder of a run says; `command` is what else decides about a result than its source.
     pub(super) fn open(root: &OwnedFd, command: &str) -> Self {
         let before = absent(open_file(root, RUN_MADE)).ok().flatten();
         let flags = OFlags::WRONLY
@@ -57,7 +55,6 @@ impl Made {
         self.before.len()
     }
 
-    /// Whether any were made, by this run or before.
     pub(crate) fn is_any(&self) -> bool {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let written = file.as_ref().and_then(|file| file.metadata().ok());
@@ -113,7 +110,6 @@ fn identity(found: &Metadata) -> Identity {
     (found.dev(), found.ino(), found.len(), modified)
 }
 
-/// All lines that are whole.
 fn read(file: File) -> HashMap<Key, (PathBuf, Identity)> {
     let mut made = HashMap::new();
     let mut lines = BufReader::new(file);

@@ -19,9 +19,7 @@
 //! ```
 //!
 //! `Kept` stands between the redirects that one retrieval follows and the servers, as a `Disk` of `fetch`: each step is an answer
-//! of its own, so each is judged by the policy as if a server had given it. `semantics` says what may be
-//! kept and what is fresh (RFC 9111), `entry` and `hosts` how it is written down, `folder` where. `run` has the folder of one run, and
-//! `made` which files of its output are there.
+//! of its own, so each is judged by the policy as if a server had given it.
 //!
 //! The files were written by this user, but what they say came from strangers: it names nothing but header
 //! values and hashes, and is not believed where it does not fit.

@@ -23,7 +23,6 @@ use crate::disk::layout::{
 use crate::disk::{FOLDER, Key, absent, is_temporary, open_folder};
 use crate::error::Error;
 
-/// What the tag says besides.
 const WORDS: &str = "# The same command goes on with them, and removes the folder once its output is whole. You may remove it, too.";
 
 /// How often a folder may go while it is opened.
@@ -34,17 +33,13 @@ const TRIES: usize = 16;
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
     pub(crate) path: PathBuf,
-    /// The folder around it, and its name there.
     place: (OwnedFd, PathBuf),
     _tag: File,
 }
 
 impl RunFolder {
-    /// Opens the folder that an earlier run left, or makes it. So many octets of the disk stay free.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] for something there that embody did not make; [`Error::Locked`] if another run uses it;
-    /// [`Error::Write`] if there can be none, as on a disk that is full.
+    /// Opens the folder that an earlier run left, or makes it: [`Error::Usage`] for something there that embody did not
+    /// make, [`Error::Write`] if there can be none, as on a disk that is full. So many octets of the disk stay free.
     pub(crate) fn open(path: &Path, leaves: u64) -> Result<Self, Error> {
         let failed = Error::cannot_write(the_cache(path));
         let (folder, name) = match (path.parent(), path.file_name()) {
@@ -153,7 +148,6 @@ impl RunFolder {
     }
 }
 
-/// Something else stands where the folder would.
 fn not_ours(path: &Path) -> Error {
     let what = "is not a folder that embody made, and answers would be kept there; move it away, or name another output";
     Error::Usage(format!("{} {what}", path.display()).into())

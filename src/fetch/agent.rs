@@ -16,7 +16,6 @@ use crate::policy::Policy;
 
 pub(crate) const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
 
-/// Connections that follow no redirect and take no status for an error.
 pub(super) fn agent(
     policy: &Policy,
     roots: &[Certificate<'static>],

@@ -2,7 +2,7 @@
 //!
 //! The mail says which of the files is meant, and a stranger wrote it. So what the mail says is compared with the names that
 //! are there, and never opened: each step is a name out of a listing, in a folder that is open. A link is no file and
-//! no folder here, wherever it leads. What only lists and reads, and knows no program, is [`Folder`].
+//! no folder here, wherever it leads.
 
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
@@ -115,7 +115,6 @@ impl Sidecars {
         }
     }
 
-    /// The number of a message of Eudora.
     pub(crate) fn number(&self) -> Option<u64> {
         let is_of_eudora = self.form == Follow::Eudora;
         is_of_eudora.then(|| self.number.parse().ok()).flatten()
@@ -178,7 +177,6 @@ impl Sidecars {
         Ok((folder, name))
     }
 
-    /// Whether a file is there that [`read`](Self::read) would read.
     pub(crate) fn look(
         &self,
         part: &str,

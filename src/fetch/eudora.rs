@@ -44,7 +44,6 @@ struct Listing {
     folder: Folder,
     /// Whether it holds parts of a multipart/related, not attachments; none if it was named as an option, and may hold either.
     holds_parts: Option<bool>,
-    /// By what names are compared by.
     names: HashMap<String, Vec<OsString>>,
 }
 

@@ -1,7 +1,5 @@
-//! One request to one http server, and its answer, whatever its status: what redirects are followed over.
-//!
-//! `system::servers` takes each step. A [`Disk`] sees all of them: the URL that was judged, the status, the header fields
-//! and the addresses that were asked. It answers itself, or asks, with more header fields.
+//! One request to one http server, and its answer, whatever its status: what redirects are followed over. A [`Disk`] sees
+//! all of them. It answers itself, or asks, with more header fields.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -20,9 +18,8 @@ use crate::report::{Provenance, Refusal};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
-    /// What is asked for; judged.
+    /// Judged.
     pub(crate) target: &'a Target,
-    /// The declared type, if it can stand in a header field; else anything.
     pub(crate) accept: &'a str,
     pub(crate) how: How,
     pub(crate) whose: Whose,
@@ -80,7 +77,6 @@ impl Answer {
     }
 }
 
-/// The value of a header field, if it is there and not empty.
 pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
     // Not to_str(): a Location in raw UTF-8 is common, and no reason to give up.
     let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
@@ -160,7 +156,6 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
         .map_or(true, |wanted: TypePattern| wanted.matches(&essence))
 }
 
-/// How servers are asked behind a [`Disk`].
 pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Answer, Failed>;
 
 /// Keeps answers from run to run, in front of servers.

@@ -9,11 +9,8 @@ use crate::report::{Reason, Refusal};
 
 pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Lets so many requests in at the same time, of all messages. Requests are served in the order in which they come, so that no
-/// message starves; none waits longer than its deadline.
-///
-/// Once the run is to stop none is let in any more, also of those that wait: what is on its way is waited for, not what
-/// the message at work refers to besides.
+/// Lets so many requests of all messages in at the same time, in the order in which they come, so that no message starves;
+/// none waits longer than its deadline. Once the run is to stop, none is let in any more, also of those that wait.
 pub(super) struct Gate {
     queue: Mutex<Queue>,
     moved: Condvar,

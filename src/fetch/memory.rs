@@ -10,7 +10,7 @@ use super::allowance::late;
 use super::{Request, Retrieved};
 use crate::report::{Reason, Refusal, Retry};
 
-/// URL without fragment, the type asked for, and the date where that counts.
+/// URL without fragment, type, and date where that counts.
 type Key = (String, Option<String>, Option<SystemTime>);
 type Answer = Result<Retrieved, Refusal>;
 type Answers = Cache<Key, Answer, ByWeight>;
@@ -30,7 +30,6 @@ pub(super) struct Memory {
     octets: usize,
     /// All are forgotten at this age: a process that runs for months must not give the answers of its first day.
     age: Option<Duration>,
-    /// Since when, and what.
     current: RwLock<(Instant, Arc<Answers>)>,
 }
 

@@ -84,7 +84,6 @@ struct Several {
 }
 
 impl Several {
-    /// Judges the answers that have none missing in front.
     fn settle(&mut self, octets: u64) {
         while let Some(Some(answer)) = self.answers.get_mut(self.settled) {
             self.settled += 1;

@@ -1,7 +1,5 @@
-//! What goes over connections, for a [`Recorder`]: the octets above TLS, of one exchange at a time.
-//!
-//! ureq works in the thread that asks it, so the exchange of a thread is known to the connections that it uses, also to those that
-//! were kept from an earlier one.
+//! What goes over connections, for a [`Recorder`]: the octets above TLS, of one exchange at a time. ureq works in the thread that
+//! asks it, so the exchange of a thread is known to the connections that it uses, also to those that were kept from an earlier one.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -76,7 +74,6 @@ pub(super) fn connected(address: Option<IpAddr>) -> u64 {
 }
 
 impl Current {
-    /// How long a pause may be, where content is read for the record alone.
     pub(super) fn patience(&self) -> Option<ureq::unversioned::transport::time::Duration> {
         let left = self.lingers?.saturating_duration_since(Instant::now());
         Some(left.min(PATIENCE).max(Duration::from_millis(1)).into())
@@ -111,7 +108,6 @@ impl Listening {
         self.end(why)
     }
 
-    /// Nothing of it is written down.
     pub(super) fn forget(mut self) {
         self.0 = false;
         CURRENT.set(None);

@@ -47,7 +47,7 @@ impl Roots {
             .min_by_key(|(_, beneath)| beneath.as_os_str().len())
     }
 
-    /// The whole file, or why not. `path` was judged by the policy.
+    /// `path` was judged by the policy.
     pub(in crate::fetch) fn read(
         &self,
         policy: &Policy,

@@ -51,7 +51,6 @@ pub(super) fn retrieve(
 struct RemotePath {
     folders: Vec<Vec<u8>>,
     file: Vec<u8>,
-    /// The whole TYPE command.
     transfer: &'static str,
 }
 
@@ -83,7 +82,6 @@ impl RemotePath {
     }
 }
 
-/// A connection to one of these addresses.
 pub(super) fn connect(
     target: &Target,
     addresses: &[SocketAddr],

@@ -1,11 +1,9 @@
 //! http and https (RFC 9110, 9112): which requests one retrieval takes. How one of them is sent is in `wire`, what is
 //! whole in `http_body`.
 //!
-//! * Requests are for [`Target::request_url`]: the host that was judged.
-//! * Redirects (301, 302, 303, 307, 308) are followed here, one judged request each; the steps go through
-//!   [`Servers`], so that a cache in front of them sees each, and is judged as they are.
+//! * Redirects are followed here, one judged request each; the steps go through [`Servers`], so that a cache in front of
+//!   them sees each, and is judged as they are.
 //! * `Authorization` never goes to where a redirect leads.
-//! * Only a 200 is content.
 //! * One time-out runs from before the lookup to the last octet.
 
 use ureq::http::header;
@@ -32,8 +30,7 @@ impl Http<'_> {
         Ok(answer.retrieved(&target))
     }
 
-    /// What the server says of the content: HEAD, and GET where a server has no answer to that. The
-    /// content of a GET is not read; its connection is closed.
+    /// HEAD, and GET where a server has no answer to that. The content of a GET is not read; its connection is closed.
     pub(super) fn probe(&self, target: &Target) -> Result<Probed, Refusal> {
         let (method, answer) = match self.follow(target.clone(), How::Head) {
             Err(refusal) if matches!(refusal.reason, Reason::HttpStatus | Reason::BadResponse) => {
@@ -60,7 +57,6 @@ impl Http<'_> {
         })
     }
 
-    /// The head of the answer that is a 200, and who gave it after redirects.
     fn follow(&self, target: Target, how: How) -> Result<(Target, Answer), Refusal> {
         let mut target = target;
         let mut asked = vec![target.request_url()];

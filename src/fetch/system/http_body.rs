@@ -10,7 +10,6 @@ use crate::fetch::allowance::Allowance;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
-/// All of the content, or why it is not known to be all.
 pub(super) fn whole_body(
     policy: &Policy,
     response: Response<Body>,
@@ -42,7 +41,6 @@ pub(super) fn whole_body(
     read_whole(wire, length, judge, failed)
 }
 
-/// Reads what comes, up to so many octets, and has no use for it.
 pub(super) fn read_to_end(response: Response<Body>, longest: u64, allowance: Allowance) {
     let wire = response.into_body().into_with_config().reader();
     let mut wire = wire.take(longest);

@@ -45,8 +45,7 @@ use crate::report::Provenance;
 use crate::report::{Detail, Setting};
 use crate::report::{Reason, Refusal};
 
-/// Retrieves what the policy allows: judges the URL, and asks by its scheme. What needs a feature that is not built in
-/// is refused with [`Reason::UnsupportedScheme`].
+/// Judges a URL, and asks by its scheme.
 pub(super) struct System {
     policy: Arc<Policy>,
     #[cfg(feature = "file")]
@@ -144,7 +143,6 @@ impl System {
         self.recorded(retrieved, address)
     }
 
-    /// Notes what came otherwise than by http.
     fn recorded(&self, mut answer: Retrieved, address: Option<IpAddr>) -> Retrieved {
         #[cfg(feature = "http")]
         if let Some(recorder) = self.servers.recorder() {

@@ -21,7 +21,6 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Nothing is connected yet.
     pub(crate) fn new(
         policy: &Arc<Policy>,
         names: Arc<dyn Names>,
@@ -39,7 +38,6 @@ impl Servers {
         self.wire.recorder.as_deref()
     }
 
-    /// The answer to one request; a redirect is one, and is not followed.
     pub(crate) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
         let Some(disk) = &self.disk else {
             return self.ask(asked);

@@ -11,12 +11,10 @@
 //!   undo.
 //! * gzip is the only content coding asked for and understood, once; `--max-body` counts what comes
 //!   out of it, while it comes.
-//! * With a proxy, https goes through CONNECT, and http is asked for in absolute form ([`forward`]). Names are then
-//!   resolved by the proxy, so only addresses that stand in the URL itself can be judged.
+//! * With a proxy, https goes through CONNECT, and http is asked for in absolute form (`fetch::connection`). Names are
+//!   then resolved by the proxy, so only addresses that stand in the URL itself can be judged.
 //! * A connection that breaks before the answer is tried once more: servers close idle
 //!   connections at any time, also at the moment when they are used again.
-//!
-//! [`forward`]: crate::fetch::forward
 
 use std::collections::HashMap;
 use std::io;
@@ -226,7 +224,6 @@ impl Connector<()> for Watched {
     }
 }
 
-/// No connection came about in this time.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection in time")]
 struct NoConnection(Duration);
