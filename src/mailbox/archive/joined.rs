@@ -16,7 +16,6 @@ const NAMED: usize = 10_000;
 /// Octets that are told.
 const NAME: usize = 200;
 
-/// What is to become of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judged {
     Taken,
@@ -185,20 +184,22 @@ impl<M: Members> Joined<M> {
 
     /// What an error within the members means.
     fn failure(&mut self, error: io::Error) -> io::Error {
-        let error = match (spoiled(error), self.within.take()) {
-            (Ok(why), Some(name)) => {
-                let damage = Damage::of_member(format!("{name} ({why})"));
-                let why = format!("{why}; its whole messages before that are read");
+        let within = self.within.take();
+        let damage = match error.downcast::<Damage>() {
+            Ok(damage) => damage,
+            Err(error) => return error,
+        };
+        match (damage.goes_on, within) {
+            (true, Some(name)) => {
+                let why = format!("{damage}; its whole messages before that are read");
+                let damage = Damage::of_member(format!("{name} ({damage})"));
                 self.leave(name, why);
                 // The next member stands behind nothing.
                 self.last = *b"\n\n\n";
-                return damage.into();
+                damage.into()
             }
-            (Ok(why), None) => return why.into(),
-            (Err(error), _) => error,
-        };
-        match error.downcast::<Damage>() {
-            Ok(damage) => {
+            (true, None) => damage.into(),
+            (false, _) => {
                 let damage = match self.all_left() {
                     Some(left) => damage.and(&left),
                     None => damage,
@@ -206,7 +207,6 @@ impl<M: Members> Joined<M> {
                 self.end = Some(Err(damage.clone()));
                 damage.into()
             }
-            Err(error) => error,
         }
     }
 

@@ -76,7 +76,6 @@ impl<R: Passing> Tar<R> {
         }
     }
 
-    /// The next block; `None` at the end of the data.
     fn block(&mut self) -> io::Result<Option<[u8; BLOCK]>> {
         let mut block = [0; BLOCK];
         match filled_by(&mut block, |rest, _| self.reader.read(rest))? {

@@ -160,7 +160,6 @@ impl Directory {
     }
 }
 
-/// The name of the member that the directory names there.
 fn name_at(file: &File, at: u64) -> io::Result<Vec<u8>> {
     let mut header = [0; 46];
     file.read_exact_at(&mut header, at)?;

@@ -4,7 +4,6 @@ use std::io::{self, BufRead, Read};
 
 const BUFFER: usize = 64 << 10;
 
-/// Reads one member.
 pub(super) trait Member<R> {
     /// What comes next of it, made of `octets`; nothing at its end.
     fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize>;

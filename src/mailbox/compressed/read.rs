@@ -89,7 +89,6 @@ impl Damage {
         }
     }
 
-    /// The same, and this besides.
     pub(crate) fn and(self, more: &str) -> Self {
         Self {
             why: self.detail().then(format!("; {more}")),
@@ -123,7 +122,6 @@ impl From<Damage> for io::Error {
 
 pub(crate) struct Decoder<R> {
     method: Method,
-    /// Octets that may come of them.
     most: u64,
     octets: Octets<R>,
     state: Decoding<R>,

@@ -26,7 +26,6 @@ static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nF
 /// Octets from the start of an opening line that are looked at: all of it.
 pub(crate) const LOOK_AHEAD: usize = 64;
 
-/// Whether a mailbox, or a message of one, starts so.
 pub(crate) fn starts(bytes: &[u8]) -> bool {
     let line = bytes.get(..LOOK_AHEAD).unwrap_or(bytes);
     let end = memchr2(b'\r', b'\n', line).unwrap_or(line.len());
@@ -157,7 +156,6 @@ pub(crate) struct EudoraFolder {
 }
 
 impl EudoraFolder {
-    /// None for folders of others.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let names: Vec<_> = fs::read_dir(path).ok()?.flatten().collect();
         let has = |is: &dyn Fn(&[u8]) -> bool| {

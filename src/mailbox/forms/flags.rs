@@ -1,16 +1,6 @@
 //! What mail programs note about a message: in an mbox in fields of its header, in a Maildir in letters of its name.
 //! Pure, and one pass over the header.
 //!
-//! | letter | `Status`, `X-Status` | `X-Mozilla-Status` | |
-//! |---|---|---|---|
-//! | `D` | `T` | | draft |
-//! | `F` | `F` | 0004 | flagged |
-//! | `P` | | 1000 | passed on |
-//! | `R` | `A` | 0002 | replied to |
-//! | `S` | `R` | 0001 | seen |
-//! | `T` | `D` | 0008, or 00200000 of `X-Mozilla-Status2` | to be deleted |
-//! | in `cur` | `O` | not 00010000 of `X-Mozilla-Status2` | not new |
-//!
 //! Mutt and Dovecot unite what several Status fields say, and so do we. Where Thunderbird noted something, that counts.
 //! It writes its fields in front of those of the mail; further down a stranger may have written them, and they are text.
 
@@ -105,13 +95,12 @@ impl Flags {
     /// What an index of Eudora for Windows says: what was done with a message, and its priority, of which 1 and 2 are high.
     pub(crate) fn of_eudora(state: u8, priority: u8) -> Self {
         let bits = match state {
-            1 => SEEN,
+            1 | 8 => SEEN,
             2 => SEEN | REPLIED,
             // Forwarded, and redirected.
             3 | 4 => SEEN | PASSED,
             // Not sent yet: to be sent, queued, kept back, queued for a time.
             6 | 7 | 9 | 10 => SEEN | DRAFT,
-            8 => SEEN,
             // Unread; or the index was made anew.
             _ => 0,
         };
@@ -170,9 +159,8 @@ impl Flags {
         ];
         let is_mozilla = self::fields(content).any(|(noted, _)| noted == Noted::Mozilla);
         if self.0 & PASSED != 0 && !is_mozilla {
-            out.extend_from_slice(b"X-Mozilla-Status: ");
-            out.extend_from_slice(self.mozilla(0).as_bytes());
-            out.extend_from_slice(newline);
+            let value = self.mozilla(0);
+            out.extend([b"X-Mozilla-Status: ", value.as_bytes(), newline].concat());
         }
         let end = header_end(content);
         let mut is_dropped = false;
@@ -214,9 +202,7 @@ impl Flags {
             out.extend_from_slice(newline);
         }
         for (name, value) in missing.iter().filter(|(_, value)| !value.is_empty()) {
-            out.extend_from_slice(name);
-            out.extend_from_slice(value.as_bytes());
-            out.extend_from_slice(newline);
+            out.extend([name, value.as_bytes(), newline].concat());
         }
         out.extend_from_slice(&content[end..]);
         Cow::Owned(out)

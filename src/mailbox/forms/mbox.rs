@@ -70,7 +70,7 @@ impl Counted {
 }
 
 /// One message: `start..end` tiles the mailbox.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Frame {
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -98,12 +98,8 @@ impl Frame {
     /// The same with what the header says, if it was not read: `bytes` are those of the window up to the frame's
     /// end or further. A Content-Length that ends there, but for line ends, is right.
     pub(crate) fn looked_at(self, bytes: &[u8]) -> Self {
-        let looked_at = Self {
-            is_looked_at: true,
-            ..self
-        };
         if self.is_looked_at {
-            return looked_at;
+            return self;
         }
         let bytes = bytes.get(..self.end).unwrap_or(bytes);
         let header = Header::of_message(bytes, self.start);
@@ -115,8 +111,9 @@ impl Frame {
             .filter(|&content| bytes.get(content..).is_some_and(is_few_line_ends))
             .filter(|_| !next_separator(bytes, body.saturating_sub(1), true).1);
         Self {
+            is_looked_at: true,
             content_end,
-            ..looked_at
+            ..self
         }
     }
 
@@ -154,20 +151,25 @@ pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
 /// The end of the message that starts at `start` where only separators count, of which there is none before `from`;
-/// `whole`: nothing follows `bytes`.
-pub(crate) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: bool) -> End {
-    let end = match next_separator(bytes, from, whole).0 {
+/// `whole`: nothing follows `bytes`. And whether a plausible separator was passed.
+pub(crate) fn end_by_separator(
+    bytes: &[u8],
+    start: usize,
+    from: usize,
+    whole: bool,
+) -> Result<(Frame, bool), Option<u64>> {
+    let (next, passed_plausible) = next_separator(bytes, from, whole);
+    let end = match next {
         Next::At(end) => end,
         Next::NotHere if whole => bytes.len(),
         Next::NotHere | Next::Unsure => return Err(None),
     };
-    Ok(Frame {
+    let frame = Frame {
         start,
         end,
-        is_looked_at: false,
-        content_end: None,
-        is_mboxcl2: false,
-    })
+        ..Frame::default()
+    };
+    Ok((frame, passed_plausible))
 }
 
 /// The same behind messages that were `counted`.
@@ -182,7 +184,7 @@ pub(crate) fn end_of_message(
     let known = counted.following.take();
     let known = known.filter(|&(at, _)| at == start as u64);
     if counted.is_settled {
-        return end_by_separator(bytes, start, start, whole);
+        return end_by_separator(bytes, start, start, whole).map(|(frame, _)| frame);
     }
     let header = || Header::of_message(bytes, start);
     let known = known.map(|(_, right)| right);
@@ -199,35 +201,29 @@ pub(crate) fn end_of_message(
     // The empty line that ends the header also serves the next separator: a body may be empty. In a
     // header that has an end there is none; in others even the first line may be one.
     let from = header.body.map_or(start, |body| body.saturating_sub(1));
-    let (next, passed_plausible) = next_separator(bytes, from, whole);
-    let end = match next {
-        Next::At(end) => end,
-        Next::NotHere if whole => bytes.len(),
-        Next::NotHere | Next::Unsure => return Err(None),
-    };
+    let (frame, passed_plausible) = end_by_separator(bytes, start, from, whole)?;
+    let end = frame.end as u64;
     let content_end = Some(header)
-        .filter(|header| !passed_plausible && header.counted_end() <= Some(end as u64))
+        .filter(|header| !passed_plausible && header.counted_end() <= Some(end))
         .and_then(|header| window.right_of(&header))
-        .filter(|right| right.end == end as u64)
+        .filter(|right| right.end == end)
         .and_then(|right| usize::try_from(right.content).ok());
     Ok(Frame {
-        start,
-        end,
         is_looked_at: true,
         content_end,
-        is_mboxcl2: false,
+        ..frame
     })
 }
 
 /// Whether `bytes` are line ends only, no more than may stand behind a right Content-Length.
-fn is_few_line_ends(mut bytes: &[u8]) -> bool {
-    for _ in 0..MAX_TRAILING_LINE_ENDS {
-        let behind = bytes
-            .strip_prefix(b"\n")
-            .or_else(|| bytes.strip_prefix(b"\r\n"));
-        bytes = behind.unwrap_or(bytes);
-    }
-    bytes.is_empty()
+fn is_few_line_ends(bytes: &[u8]) -> bool {
+    let behind = |bytes| behind_line_end(bytes).unwrap_or(bytes);
+    (0..MAX_TRAILING_LINE_ENDS).fold(bytes, |bytes, _| behind(bytes)) == b""
+}
+
+fn behind_line_end(bytes: &[u8]) -> Option<&[u8]> {
+    let behind = bytes.strip_prefix(b"\n");
+    behind.or_else(|| bytes.strip_prefix(b"\r\n"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -278,19 +274,8 @@ impl Window<'_, '_> {
         })
     }
 
-    /// Whether what is behind a message, and before it, shows that the mailbox is mboxcl2.
-    fn is_right_behind(&mut self, right: &Right, counted: &mut Counted) -> bool {
-        if right.is_last {
-            return counted.any;
-        }
-        let following = self.following(right.end);
-        let following = following.and_then(|(body, length)| self.right(body, length));
-        counted.following = following.map(|following| (right.end, following));
-        following.is_some()
-    }
-
-    /// Body and Content-Length of the message that starts at `at`.
-    fn following(&mut self, at: u64) -> Option<(u64, u64)> {
+    /// The same of the message that starts at `at`.
+    fn following(&mut self, at: u64) -> Option<Right> {
         let of = |bytes: &[u8]| {
             let first = content_start(bytes);
             let header = Header::of(&bytes[first..]);
@@ -304,7 +289,17 @@ impl Window<'_, '_> {
             // It may end in the window by chance: only what the file holds counts.
             None => of(&self.look(at, FOLLOWING_HEADER)?)?,
         };
-        Some((body, length?))
+        self.right(body, length?)
+    }
+
+    /// Whether what is behind a message, and before it, shows that the mailbox is mboxcl2.
+    fn is_right_behind(&mut self, right: &Right, counted: &mut Counted) -> bool {
+        if right.is_last {
+            return counted.any;
+        }
+        let following = self.following(right.end);
+        counted.following = following.map(|following| (right.end, following));
+        following.is_some()
     }
 }
 
@@ -317,9 +312,7 @@ fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
         if rest.is_empty() || (at_line_start && is_separator(rest)) {
             return Some(all - rest.len());
         }
-        rest = rest
-            .strip_prefix(b"\n")
-            .or_else(|| rest.strip_prefix(b"\r\n"))?;
+        rest = behind_line_end(rest)?;
     }
     None
 }

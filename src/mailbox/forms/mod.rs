@@ -1,12 +1,11 @@
 //! The forms of mailboxes. mbox: `mbox`, `separator` and `quoting` say where a message ends and what is hidden in it, `rewrite`
 //! puts a changed one back. `mmdf` and `eudora` are files of messages that other lines divide, `emlx` a message with something around it,
 //! and `mh` a folder with a message a file. For mail that goes to a mailbox of another form, `flags` is what programs note about
-//! it, `from_line` the line in front of it, and `names` those of folders. What is known but not read has a row in [`OTHERS`].
+//! it, and `names` are those of folders. What is known but not read has a row in [`OTHERS`].
 
 pub(super) mod emlx;
 pub(super) mod eudora;
 pub(super) mod flags;
-pub(super) mod from_line;
 pub(super) mod mbox;
 pub(super) mod mh;
 pub(super) mod mmdf;

@@ -14,6 +14,7 @@
 //! such a date: Dovecot and mutt divide there. Python divides at every `From `. Where we do not,
 //! nothing may be changed that would take such a line away: [`rewrite`](crate::mailbox::forms::rewrite) sees to it.
 
+use mail_parser::DateTime;
 use memchr::memchr;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
@@ -26,19 +27,19 @@ static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nF
 /// Whether `bytes`, which start at the start of a line behind an empty one, start with a
 /// separator. Looks at [`LOOK_AHEAD`] bytes, so whoever has fewer and could have more must wait.
 pub(crate) fn is_separator(bytes: &[u8]) -> bool {
-    from_line(bytes)
+    line_of(bytes)
         .is_some_and(|(line, behind)| holds_time(line) || behind.is_some_and(starts_header))
 }
 
 /// The same for `bytes` behind a line that is not empty.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
-    from_line(bytes)
+    line_of(bytes)
         .is_some_and(|(line, behind)| behind.is_some_and(starts_header) && holds_date(line))
 }
 
 /// Whether Dovecot or mutt would take the line for a separator that `bytes` start with.
 pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
-    from_line(bytes).is_some_and(|(line, _)| holds_date(line))
+    line_of(bytes).is_some_and(|(line, _)| holds_date(line))
 }
 
 /// The length of the `From ` line that `bytes` start with, its end included.
@@ -48,7 +49,7 @@ pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The `From ` line that `bytes` start with, and what is behind it if it has an end.
-fn from_line(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+fn line_of(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     if !bytes.starts_with(b"From ") {
         return None;
     }
@@ -136,6 +137,30 @@ pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Next, b
     (Next::NotHere, passed_plausible)
 }
 
+/// The sender where nobody knows it: an address that needs no domain.
+const NOBODY: &str = "MAILER-DAEMON";
+
+/// Octets of a sender (RFC 5321 §4.5.3.1: 64 and 255, and what is between them), so that no reader looks for the date in
+/// vain.
+const LONGEST: usize = 320;
+
+/// The last second that has a year of four digits.
+const LATEST: i64 = 253_402_300_799;
+
+/// The line as we write it, without its end, for a mail that came so many seconds after 1970: `From `, the envelope sender,
+/// and the date as asctime(3) has it, in UTC (RFC 4155, appendix A).
+pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
+    let is_word =
+        !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
+    let sender = std::str::from_utf8(sender).ok().filter(|_| is_word);
+    // `Thu, 1 Jan 1970 00:00:00 +0000`
+    let date = DateTime::from_timestamp(seconds.clamp(0, LATEST)).to_rfc822();
+    let mut words = date.split([',', ' ']).filter(|word| !word.is_empty());
+    let [weekday, day, month, year, time] = [(); 5].map(|()| words.next().unwrap_or_default());
+    let sender = sender.unwrap_or(NOBODY);
+    format!("From {sender} {weekday} {month} {day:>2} {time} {year}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +187,35 @@ mod tests {
         ] {
             let expected = line.contains("decimal");
             assert_eq!(is_plausible(line.as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_line_is_that_of_asctime_in_utc() {
+        for (sender, seconds, line) in [
+            (
+                "a@b.example",
+                0,
+                "From a@b.example Thu Jan  1 00:00:00 1970",
+            ),
+            (
+                "",
+                1_718_000_000,
+                "From MAILER-DAEMON Mon Jun 10 06:13:20 2024",
+            ),
+            ("a b", -5, "From MAILER-DAEMON Thu Jan  1 00:00:00 1970"),
+            (
+                "a\nb",
+                i64::MAX,
+                "From MAILER-DAEMON Fri Dec 31 23:59:59 9999",
+            ),
+            (
+                "\u{fc}@b",
+                951_782_400,
+                "From MAILER-DAEMON Tue Feb 29 00:00:00 2000",
+            ),
+        ] {
+            assert_eq!(from_line(sender.as_bytes(), seconds), line);
         }
     }
 }

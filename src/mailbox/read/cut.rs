@@ -27,10 +27,7 @@ use crate::mailbox::read::window::{At, Windows};
 /// The messages that begin in so many octets are looked at before it is said that all have right Content-Lengths.
 const HEAD: u64 = 1 << 20;
 
-/// The range that is asked for, or `None` if that is all of the source.
-///
-/// # Errors
-/// [`Error::NotAsExpected`] if the source is another one by now.
+/// The range that is asked for, or `None` if that is all of the source; an error if the source is another one by now.
 pub(crate) fn asked_for(
     options: &Options,
     path: &Path,
@@ -63,9 +60,6 @@ pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
 }
 
 /// The walk over a section of the file `path`, or over the piece that is asked for.
-///
-/// # Errors
-/// [`Error::NotAsExpected`]; [`Error::Usage`] if it cannot be cut; what reading it says.
 pub(crate) fn windows(
     source: Source,
     counted: Counted,
@@ -133,29 +127,16 @@ fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
 const BEFORE: u64 = 3;
 
 impl Windows {
-    /// The walk, from its start, over the messages that begin in `range`.
+    /// The walk, from its start, over the messages that begin in `range`. It ends before the first that begins behind.
     fn piece(mut self, range: Range<u64>, settled: u64) -> io::Result<Self> {
-        if range.start > settled {
-            self.seek(range)?;
-        } else {
-            self.pass_until(range)?;
+        if range.start <= settled {
+            self.until = range.start;
+            while self.next_chunk()?.is_some() {}
+            self.until = range.end;
+            self.next_number = 1;
+            return Ok(self);
         }
-        Ok(self)
-    }
-
-    /// Moves the walk, from its start, to the first message that begins in `range`, over those before it. It ends
-    /// before the first that begins behind the range.
-    fn pass_until(&mut self, range: Range<u64>) -> io::Result<()> {
-        self.until = range.start;
-        while self.next_chunk()?.is_some() {}
-        self.until = range.end;
-        self.next_number = 1;
-        Ok(())
-    }
-
-    /// The same without a look at those before, where messages are told by separators alone: `range` starts behind
-    /// the first message.
-    fn seek(&mut self, range: Range<u64>) -> io::Result<()> {
+        // Without a look at those before.
         self.offset = range.start.saturating_sub(BEFORE);
         if let Source::File { at, .. } = &mut self.source {
             *at = self.offset;
@@ -169,7 +150,7 @@ impl Windows {
             self.at = At::Message;
             self.until = 0;
         }
-        Ok(())
+        Ok(self)
     }
 
     /// Where the first message begins that this walk, which was moved, comes to; `length` if there is none.

@@ -166,7 +166,6 @@ impl<S: Send> Job<'_, S> {
         }
     }
 
-    /// Tells that there is nothing but damage.
     pub(crate) fn all_damaged(&self, damage: &Damage) -> Summary {
         let mut summary = Summary {
             mailboxes: 1,

@@ -52,7 +52,6 @@ struct State<'p, I, D> {
     outcome: Option<Result<(), Error>>,
 }
 
-/// An item on its way.
 struct Slot<I, D> {
     item: Arc<I>,
     weight: usize,
@@ -81,9 +80,6 @@ impl<I, D> State<'_, I, D> {
 /// Runs in so many threads: `read` gives an item and its weight until there are none, `parts` finds where in it there is work,
 /// `work` does that of a part, and `take` gets each item and what was done, in the order of the parts. Items between the first
 /// and the last weigh `budget` together, or one is there.
-///
-/// # Errors
-/// The first that one of them gave; [`Error::Interrupted`] if `stop` was requested.
 pub(crate) fn run<I: Send + Sync, D: Send>(
     (workers, budget): (usize, usize),
     stop: &Stop,
@@ -146,7 +142,6 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         self.changed.notify_all();
     }
 
-    /// Does whatever is next, until all is done.
     fn serve(&self) -> Result<(), Error> {
         // The number of the item that this thread read last.
         let mut own = 0;
@@ -193,7 +188,6 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         Ok(())
     }
 
-    /// Hands on the first item.
     fn take<'s>(
         &'s self,
         mut state: Guard<'s, 'p, I, D>,
@@ -220,7 +214,6 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         Ok(state)
     }
 
-    /// Reads an item, and finds the parts of it that need work.
     fn read<'s>(
         &'s self,
         state: Guard<'s, 'p, I, D>,

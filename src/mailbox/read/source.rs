@@ -18,7 +18,6 @@ use crate::platform::FileExt as _;
 const SAMPLE: usize = 1 << 20;
 /// So many octets that are looked at ahead are held in memory; with further ones they go to a file without a name.
 const HELD: usize = 4 << 20;
-/// Octets that are read at a time by looking ahead.
 const STEP: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -129,7 +128,6 @@ impl Source {
         Ok(octets)
     }
 
-    /// How the mbox quotes, as far as its start tells.
     pub(crate) fn quoting(&mut self) -> io::Result<Quoting> {
         let sample = self.start(SAMPLE)?;
         Ok(Quoting::of_sample(&sample, sample.len() < SAMPLE))

@@ -136,7 +136,6 @@ impl Windows {
         Self { counted, ..self }
     }
 
-    /// The next chunk; `None` at the end of the source.
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         // A message that is passed over is read up to the next one.
         if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
@@ -283,7 +282,7 @@ impl Windows {
                         .map_err(|_| None)
                 }
                 Division::Mbox if counted.is_settled => {
-                    mbox::end_by_separator(bytes, at, from, whole)
+                    mbox::end_by_separator(bytes, at, from, whole).map(|(frame, _)| frame)
                 }
                 Division::Mbox => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
             };
