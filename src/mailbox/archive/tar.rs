@@ -188,11 +188,8 @@ impl<R: Passing> Members for Tar<R> {
             self.begin(size);
             let kind = header.entry_type();
             if kind.is_gnu_longname() {
-                let mut name = self.extension()?;
-                if name.last() == Some(&0) {
-                    name.pop();
-                }
-                extended.name = Some(name);
+                let name = self.extension()?;
+                extended.name = Some(name.strip_suffix(b"\0").unwrap_or(&name).to_vec());
             } else if kind.is_pax_local_extensions() || kind.as_byte() == b'X' {
                 extended.add_pax(&self.extension()?);
             } else if kind.is_pax_global_extensions() && size <= EXTENSION {
@@ -206,12 +203,12 @@ impl<R: Passing> Members for Tar<R> {
                 if kind.is_gnu_sparse() {
                     self.pass_map(&block)?;
                 }
-                let closed = if extended.is_continued || kind.as_byte() == b'M' {
-                    Some("continued from another volume; tar -M joins them")
-                } else if extended.is_sparse || kind.is_gnu_sparse() {
-                    Some("a sparse file")
-                } else {
-                    None
+                let closed = match extended.is_sparse || kind.is_gnu_sparse() {
+                    _ if extended.is_continued || kind.as_byte() == b'M' => {
+                        Some("continued from another volume; tar -M joins them")
+                    }
+                    true => Some("a sparse file"),
+                    false => None,
                 };
                 let name = extended.name;
                 let name = name.unwrap_or_else(|| header.path_bytes().into_owned());

@@ -84,7 +84,6 @@ impl<R: Read> Member<R> for Chunks {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Writer<W> {
     inner: W,
     plain: Vec<u8>,

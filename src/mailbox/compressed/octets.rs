@@ -10,7 +10,6 @@ pub(super) trait Member<R> {
 }
 
 /// A reader that knows how many octets were taken from it, and whether it failed.
-#[derive(Debug)]
 pub(crate) struct Octets<R> {
     inner: R,
     buffer: Vec<u8>,

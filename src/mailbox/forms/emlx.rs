@@ -52,9 +52,8 @@ pub(crate) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
 
 /// Where the message stands in a whole file, or why the number is not right; `None` if it is no such file.
 pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
-    let counted = counted(file)?;
-    Some(counted.or_else(|why| {
-        let start = count(file).map_or(0, |count| count.start);
+    let Count { octets, start, .. } = count(file)?;
+    Some(counted(file, start, octets).or_else(|why| {
         let list = list(file.get(start..).unwrap_or_default()).ok_or(why)?;
         Ok(start..start + list)
     }))
@@ -97,28 +96,25 @@ pub(crate) fn noted(file: &[u8]) -> (Option<Flags>, Option<SystemTime>) {
 }
 
 /// Where the number of the first line says that the message stands.
-fn counted(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
-    let Count { octets, start, .. } = count(file)?;
+fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'static str> {
     let end = usize::try_from(octets)
         .ok()
         .and_then(|octets| start.checked_add(octets));
     let Some((end, behind)) = end.and_then(|end| Some((end, file.get(end..)?))) else {
-        return Some(Err("its first line counts more bytes than there are"));
+        return Err("its first line counts more bytes than there are");
     };
-    // A number that takes in the property list, too.
-    let within = file.get(start..end).unwrap_or_default().trim_ascii_end();
-    if behind.trim_ascii().is_empty() && within.ends_with(b"</plist>") {
-        return Some(Err("its first line counts the property list as well"));
-    }
     let list = behind.trim_ascii_start();
+    let within = file.get(start..end).unwrap_or_default().trim_ascii_end();
+    if list.is_empty() && within.ends_with(b"</plist>") {
+        return Err("its first line counts the property list as well");
+    }
     let is_list = [b"<?xml".as_slice(), b"<!DOCTYPE", b"<plist", b"bplist"]
         .iter()
         .any(|start| list.starts_with(start));
-    if !list.is_empty() && !is_list {
-        let why = "no property list stands where its first line says that the message ends";
-        return Some(Err(why));
+    match list.is_empty() || is_list {
+        true => Ok(start..end),
+        false => Err("no property list stands where its first line says that the message ends"),
     }
-    Some(Ok(start..end))
 }
 
 pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {

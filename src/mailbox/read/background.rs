@@ -17,7 +17,6 @@ const PIECES: usize = 16;
 const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// Its errors hold an [`Error`] or a [`Damage`].
-#[derive(Debug)]
 pub(crate) struct Background {
     /// An empty piece is the end.
     pieces: Receiver<io::Result<Vec<u8>>>,

@@ -165,7 +165,6 @@ impl Windows {
 /// How much of the first message of a piece is looked at.
 const HEADER: usize = 64 << 10;
 
-#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
     /// From the start of its first message to that of the next piece's.
     pub(crate) range: Range<u64>,

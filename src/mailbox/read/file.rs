@@ -35,7 +35,6 @@ pub(crate) fn octets_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u
 
 /// A file whose mail is not what lies on the disk: what is compressed, or an archive. Nobody knows how much mail is in it,
 /// but how long it is, and so how far it was read.
-#[derive(Debug)]
 pub(crate) struct PackedFile {
     pub(crate) file: Arc<File>,
     /// Octets that were read, or passed over; and how many of them were told.

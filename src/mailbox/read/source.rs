@@ -1,7 +1,6 @@
 //! The source of a mailbox: a file, parts of which can be read besides, or a stream. Both are read in the same way, once and
 //! from start to end. Damage of compressed data ends them.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +19,6 @@ const SAMPLE: usize = 1 << 20;
 const HELD: usize = 4 << 20;
 const STEP: usize = 64 << 10;
 
-#[derive(Debug)]
 pub(crate) enum Source {
     /// The octets of a file between two places.
     File { file: Arc<File>, at: u64, end: u64 },
@@ -175,12 +173,6 @@ pub(crate) struct Stream {
     damage: Option<Damage>,
     /// What comes behind all that.
     failed: Option<io::Error>,
-}
-
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").finish_non_exhaustive()
-    }
 }
 
 impl Stream {

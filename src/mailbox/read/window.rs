@@ -18,7 +18,6 @@ use crate::mailbox::start::{BYTE_ORDER_MARK, is_marked_mbox};
 const LIGHT: usize = 8;
 
 /// A run of whole messages, or octets of one that are passed on.
-#[derive(Debug)]
 pub(crate) struct Chunk {
     /// The chunk is the first [`length`](Self::length) bytes of this.
     buffer: Vec<u8>,
@@ -62,7 +61,6 @@ pub(crate) enum At {
 
 /// Buffers of one window, to use again: touching fresh memory costs a third of the time of reading into it. Those that
 /// have grown are freed.
-#[derive(Debug)]
 struct Buffers {
     window: usize,
     spare: Mutex<Vec<Vec<u8>>>,
@@ -86,7 +84,6 @@ impl Drop for Chunk {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Windows {
     pub(crate) source: Source,
     buffers: Arc<Buffers>,
