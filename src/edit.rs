@@ -238,9 +238,7 @@ pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
     }
 }
 
-/// Output in one piece.
 pub(crate) enum Output<'m> {
-    /// Nothing changed.
     Original(&'m [u8]),
     /// A buffer, which edits may share.
     Made(Bytes),

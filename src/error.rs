@@ -89,7 +89,6 @@ impl Error {
         }
     }
 
-    /// [`Error::Write`], in the same way.
     #[cfg(any(feature = "cache", feature = "mailbox"))]
     pub(crate) fn cannot_write(what: impl Display) -> impl Fn(io::Error) -> Self {
         move |source| Self::Write {

@@ -146,15 +146,8 @@
 //!
 //! # How it works
 //!
-//! ```text
-//! bytes --scan--> tree of spans --plan--> Plan --retrieve--> Edits --splice--> bytes
-//!                                   `------- left, and why -------------> Report
-//! ```
-//!
-//! One idea carries everything: spans over an immutable original, edited once. Parts, header
-//! fields and attribute values are [`Span`]s into the same bytes; a decision is an
-//! [`Edit`]; output is made in one place, by copying the original up to each edit. No edits:
-//! the input is given back borrowed.
+//! Spans over an immutable original, edited once. Parts, header fields and attribute values are [`Span`]s into the same bytes;
+//! a decision is an [`Edit`]; output is made in one place, by copying the original up to each edit.
 //!
 //! # Vocabulary
 //!

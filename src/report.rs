@@ -226,7 +226,6 @@ fn shared<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) -> Resul
 }
 
 impl Row {
-    /// A row that says no more yet.
     pub(crate) fn new(message: &str, part: String, kind: Kind, outcome: Outcome) -> Self {
         Self {
             message: message.to_owned(),
@@ -253,7 +252,6 @@ impl Row {
         }
     }
 
-    /// Says why.
     pub(crate) fn tell_refusal(&mut self, refusal: Refusal) {
         self.reason = Some(refusal.reason);
         self.detail = refusal.detail;
@@ -278,7 +276,6 @@ impl Row {
         }
     }
 
-    /// The word of its outcome, with the reason.
     #[cfg(feature = "cli")]
     pub(crate) fn outcome_and_reason(&self) -> String {
         let outcome = self.outcome.as_str();
@@ -295,7 +292,6 @@ impl Row {
     }
 }
 
-/// A time as RFC 3339 has it, in UTC.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH);
     let seconds = since.map_or(0, |since| since.as_secs());
@@ -347,7 +343,6 @@ impl Refusal {
         }
     }
 
-    /// The same, with the status of the answer.
     #[cfg(any(feature = "http", feature = "ftp"))]
     pub(crate) fn of_status(self, status: u16) -> Self {
         Self {

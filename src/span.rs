@@ -60,7 +60,6 @@ impl Span {
     }
 }
 
-/// The line terminator of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Newline {
     /// `\n`, as local delivery and mbox files have it.
@@ -71,7 +70,6 @@ pub enum Newline {
 }
 
 impl Newline {
-    /// The terminator's bytes.
     pub fn bytes(self) -> &'static [u8] {
         match self {
             Self::Lf => b"\n",
@@ -88,7 +86,6 @@ impl Newline {
         }
     }
 
-    /// The other terminator.
     pub fn other(self) -> Self {
         match self {
             Self::Lf => Self::CrLf,
@@ -106,7 +103,6 @@ impl Newline {
 /// One line: its content, and the content with its terminator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// The line without `\n` or `\r\n`.
     pub content: Span,
     /// The line with its terminator; the two are equal for a last line that has none.
     pub whole: Span,

@@ -30,7 +30,6 @@ impl Edits {
     }
 }
 
-/// A stretch of output.
 enum Chunk {
     Kept(Span),
     New(Bytes),
@@ -84,7 +83,6 @@ fn take(chunks: &mut Vec<Chunk>, mut length: usize, mut taken: impl FnMut(Chunk)
     }
 }
 
-/// Chunks put together to edits again.
 #[derive(Default)]
 struct Joined {
     edits: Vec<Edit>,

@@ -20,9 +20,12 @@ impl<'a> Reader<'a, '_> {
     pub(super) fn apple(&self) -> Option<ExternalBody<'a>> {
         let (tree, part) = (self.tree, self.part);
         let (entity, fields) = (tree.part(part), tree.fields(part));
+        let text = entity.body.of(tree.original).trim_ascii();
+        let is_torn = |torn: Span| torn.of(tree.original) == text;
+        let is_empty = text.is_empty() || torn_delimiter(tree, part).is_some_and(is_torn);
         if self.reading.beside != Some(Follow::Apple)
             || fields.first(tree.original, LENGTH_FIELD).is_none()
-            || !is_empty(tree, part)
+            || !is_empty
         {
             return None;
         }
@@ -46,12 +49,6 @@ impl<'a> Reader<'a, '_> {
         body.content_id = None;
         Some(body)
     }
-}
-
-/// Whether a part has no body, or nothing but a torn delimiter in it.
-fn is_empty(tree: &Tree<'_>, part: PartId) -> bool {
-    let text = tree.part(part).body.of(tree.original).trim_ascii();
-    text.is_empty() || torn_delimiter(tree, part).is_some_and(|torn| torn.of(tree.original) == text)
 }
 
 /// Where a close delimiter without its last `-` stands at the end of the last part of a multipart.

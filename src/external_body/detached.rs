@@ -65,7 +65,9 @@ impl<'a> Reader<'a, '_> {
             .iter()
             .any(|name| own.first(self.tree.original, name).is_some());
         let is_deleted = self.tree.part(self.part).essence == DELETED_ESSENCE;
-        if !is_named && !is_deleted && !self.starts_like_a_header() {
+        let body = self.tree.part(self.part).body.of(self.tree.original);
+        let start = body.get(..body.len().min(16)).unwrap_or_default();
+        if !is_named && !is_deleted && !is_of_part(start.trim_ascii_start()) {
             return None;
         }
         let quotation = self.quotation();
@@ -174,7 +176,6 @@ impl<'a> Reader<'a, '_> {
         self.body(Form::Detached, Err(why), self.own_type())
     }
 
-    /// A header of nothing but the part's Content-Type.
     fn own_type(&self) -> Header {
         let own = self.tree.fields(self.part);
         let field = own.first(self.tree.original, "Content-Type");
@@ -197,12 +198,6 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn starts_like_a_header(&self) -> bool {
-        let body = self.tree.part(self.part).body.of(self.tree.original);
-        let start = body.get(..body.len().min(16)).unwrap_or_default();
-        is_of_part(start.trim_ascii_start())
-    }
-
     /// The header behind [`SENTENCE`], if the body starts with that; the fields in front of it, which a stray empty line cut
     /// off from the part's header; and whether there is nothing else in the body.
     fn quotation(&self) -> Option<(Fields, Header, bool)> {
@@ -212,8 +207,9 @@ impl<'a> Reader<'a, '_> {
         let mut strays = Fields::none_at(body.start);
         for _ in 0..=STRAY_BLOCKS {
             at = self.behind_empty_lines(at, body.end);
-            if let Some(behind) = self.behind_sentence(at, body.end) {
-                let (quoted, is_all) = self.quoted_header(behind, body.end);
+            let line = Lines::new(self.tree.original, Span::new(at, body.end)).next()?;
+            if line.content.of(self.tree.original).trim_ascii_end() == SENTENCE {
+                let (quoted, is_all) = self.quoted_header(line.whole.end, body.end);
                 return Some((strays, quoted, is_all));
             }
             let block = self.block(at, body.end)?;
@@ -232,7 +228,6 @@ impl<'a> Reader<'a, '_> {
             .then_some(block)
     }
 
-    /// The header behind [`SENTENCE`], and whether nothing else follows.
     fn quoted_header(&self, from: usize, end: usize) -> (Header, bool) {
         let mut at = self.behind_empty_lines(from, end);
         let mut fields = Fields::none_at(at);
@@ -267,11 +262,6 @@ impl<'a> Reader<'a, '_> {
         Lines::new(self.tree.original, Span::new(at, end))
             .find(|line| !line.content.of(self.tree.original).trim_ascii().is_empty())
             .map_or(end, |line| line.whole.start)
-    }
-
-    fn behind_sentence(&self, at: usize, end: usize) -> Option<usize> {
-        let line = Lines::new(self.tree.original, Span::new(at, end)).next()?;
-        (line.content.of(self.tree.original).trim_ascii_end() == SENTENCE).then_some(line.whole.end)
     }
 }
 

@@ -34,17 +34,14 @@ pub(super) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
     };
     // A system that converts line ends does so in the header as in text. The digest tells the octets of all else.
     let header = tree.part(body.part).header;
+    // Text is the default (RFC 2045 §5.2).
+    let declared = body.declared.as_ref().filter(|it| !it.essence.is_empty());
+    let is_text = declared.is_none_or(|declared| declared.main() == "text");
     let is_uniform = |span: Span| newline.is_throughout(span.of(tree.original));
-    if !is_text(body) || !is_uniform(header) || !is_uniform(body.phantom.span) {
+    if !is_text || !is_uniform(header) || !is_uniform(body.phantom.span) {
         note.wording.keep_line_ends();
     }
     Claim::Note(Box::new(note))
-}
-
-/// Whether what was detached is text, which is the default (RFC 2045 §5.2).
-fn is_text(body: &ExternalBody<'_>) -> bool {
-    let declared = body.declared.as_ref();
-    declared.is_none_or(|declared| declared.essence.is_empty() || declared.main() == "text")
 }
 
 /// The edits that make a part's header what it was, and `content` its body.
@@ -99,25 +96,20 @@ pub fn restored(
     };
     let mut pieces: Vec<(Span, Vec<u8>)> = vec![(ours, Vec::new())];
     for (index, field) in fields.into_iter().enumerate() {
-        let place = match note.places.get(index) {
-            None => in_front as i64,
-            Some(&place) => in_front as i64 + i64::from(place),
-        };
-        let place = usize::try_from(place)
-            .ok()
-            .filter(|&place| place <= stays.len());
+        let from_there = note.places.get(index).copied().unwrap_or(0);
+        let place = usize::try_from(in_front as i64 + i64::from(from_there)).ok();
+        let place = place.filter(|&place| place <= stays.len());
         let span = at(place.ok_or("its fields had places that the header does not have")?);
         match pieces.iter_mut().find(|(place, _)| *place == span) {
             Some((_, bytes)) => bytes.extend_from_slice(&field),
             None => pieces.push((span, field)),
         }
     }
-    let edits = pieces
-        .into_iter()
-        .map(|(span, bytes)| Edit::replace(span, bytes));
-    let mut edits: Vec<Edit> = edits.collect();
-    edits.push(Edit::replace(part.body, content));
-    Ok(edits)
+    pieces.push((part.body, content));
+    let edits = pieces.into_iter();
+    Ok(edits
+        .map(|(span, bytes)| Edit::replace(span, bytes))
+        .collect())
 }
 
 fn returning(

@@ -14,7 +14,7 @@ use crate::mime::entity::push_field;
 use crate::mime::header::{Fields, unfold};
 use crate::mime::transfer::encode_text;
 use crate::mime::{Content, MediaType, PartId, Tree};
-use crate::span::{Newline, Span};
+use crate::span::Span;
 
 /// What the note field of the text says.
 const LISTING: &str = "listing";
@@ -40,7 +40,10 @@ pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: boo
         Some(written) if written == bytes => None,
         Some(written) => Some(Edit::replace(place, written)),
         None => {
-            let delimiter = delimiter(after, part)?;
+            let Content::Multipart(multipart) = &after.root().content else {
+                return None;
+            };
+            let delimiter = multipart.delimiters.get(after.part(part).ordinal)?;
             Some(Edit::remove(Span::new(delimiter.start, place.end)))
         }
     }
@@ -63,14 +66,6 @@ fn bytes_of<'a>(tree: &Tree<'a>, part: PartId) -> &'a [u8] {
     span_of(tree, part).of(tree.original)
 }
 
-fn delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
-    let Content::Multipart(multipart) = &tree.root().content else {
-        return None;
-    };
-    multipart.delimiters.get(tree.part(part).ordinal).copied()
-}
-
-/// The part with the text, as it is to be; none if nothing is detached.
 fn written(tree: &Tree<'_>, reading: &Reading) -> Option<Vec<u8>> {
     let mut text = String::new();
     for part in tree.ids() {
@@ -108,15 +103,12 @@ fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
     let close = multipart
         .close
         .filter(|_| root.essence == "multipart/mixed")?;
-    let newline: Newline = tree.newline;
+    let newline = tree.newline;
     if !close.of(tree.original).starts_with(newline.bytes()) || root.children.is_empty() {
         return None;
     }
-    let mut bytes = newline.bytes().to_vec();
-    bytes.extend_from_slice(b"--");
-    bytes.extend_from_slice(&multipart.boundary);
-    bytes.extend_from_slice(newline.bytes());
-    bytes.extend_from_slice(part);
+    let newline = newline.bytes();
+    let bytes = [newline, b"--", &multipart.boundary, newline, part].concat();
     Some(Edit::insert(close.start, bytes))
 }
 
@@ -142,19 +134,14 @@ fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
     let Ok(Referent::Url(url)) = &body.target else {
         return String::new();
     };
-    let essence = body
-        .declared
-        .as_ref()
-        .map(|declared| declared.essence.to_string());
+    let declared = body.declared.as_ref();
+    let essence = declared.map(|declared| declared.essence.to_string());
     let name = file_name(original, &body.phantom.fields).or(essence);
     let name = name.unwrap_or_else(|| "attachment".to_owned());
     let mut line = format!("\n- {name}");
     let size = match body.form {
         Form::ExternalBody => body.size,
-        _ => body
-            .note()
-            .and_then(|note| note.size)
-            .map(|size| size as u64),
+        _ => body.note().and_then(|note| Some(note.size? as u64)),
     };
     if let Some(size) = size {
         let _ = write!(line, ", {size} octets");

@@ -35,7 +35,6 @@ impl Scheme {
             .find(|scheme| name.eq_ignore_ascii_case(scheme.as_str().as_bytes()))
     }
 
-    /// The names of all, for a sentence: `http, https, ftp, file`.
     pub(crate) fn names() -> String {
         Self::ALL.map(Self::as_str).join(", ")
     }

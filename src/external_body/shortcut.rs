@@ -16,7 +16,6 @@ use crate::link::url::with_octets_escaped;
 use crate::mime::Content;
 use crate::report::Refusal;
 
-/// The media types under which shortcuts are attached.
 pub(crate) const ESSENCES: [&str; 2] = [
     "application/internet-shortcut",
     "application/x-internet-shortcut",

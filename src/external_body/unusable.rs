@@ -27,7 +27,6 @@ pub(super) fn bad_value(what: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::BadUrl, what)
 }
 
-/// RFC 2046 §5.2.3.
 pub(super) fn encoded() -> Refusal {
     let detail = "the part has a Content-Transfer-Encoding that RFC 2046 forbids for it";
     Refusal::lasting(Reason::EncodedReference, detail)

@@ -15,7 +15,7 @@ use crate::report::Refusal;
 const LONGEST: usize = 64 << 10;
 
 pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
-    if starts_with_scheme(&value, b"data:") {
+    if is_data(&value) {
         return Ok(Referent::Data(unwrap_data(value)));
     }
     let length = value.iter().filter(|byte| !byte.is_ascii_whitespace());
@@ -50,20 +50,13 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
     })
 }
 
-/// Whether a folded value starts with this scheme, past white space, `<` and `URL:`.
-fn starts_with_scheme(value: &[u8], scheme: &[u8]) -> bool {
-    let mut start = value
-        .iter()
-        .copied()
-        .filter(|byte| !byte.is_ascii_whitespace())
-        .skip_while(|&byte| byte == b'<')
-        .map(|byte| byte.to_ascii_lowercase())
-        .take(16)
-        .collect::<Vec<_>>();
-    if start.starts_with(b"url:") {
-        start.drain(..4);
-    }
-    start.starts_with(scheme)
+/// Whether a folded value is a `data:` URL, past white space, `<` and `URL:`.
+fn is_data(value: &[u8]) -> bool {
+    let written = value.iter().filter(|byte| !byte.is_ascii_whitespace());
+    let start = written.skip_while(|&&byte| byte == b'<').take(16);
+    let start: Vec<u8> = start.map(u8::to_ascii_lowercase).collect();
+    let start = start.strip_prefix(b"url:").unwrap_or(&start);
+    start.starts_with(b"data:")
 }
 
 /// A `data:` URL without the `<>` and `URL:` around it (the draft, appendix E); folds stay.
@@ -72,9 +65,7 @@ fn unwrap_data(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
         return value;
     };
     // A bare URL may end in `>`; one behind `<` has to.
-    let wrapped = value
-        .get(..start)
-        .is_some_and(|front| front.contains(&b'<'));
+    let wrapped = value.iter().take(start).any(|&byte| byte == b'<');
     let end = match value.trim_ascii_end() {
         [inner @ .., b'>'] if wrapped => inner.len(),
         whole => whole.len(),

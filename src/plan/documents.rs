@@ -164,22 +164,18 @@ impl<'p> Documents<'p> {
     }
 
     fn language(&self, part: PartId) -> Option<Language> {
-        let language = Language::of(&self.tree.part(part).essence)?;
-        let is_leaf = self.tree.part(part).content == Content::Leaf;
-        (is_leaf && !self.is_somebodys_file(part)).then_some(language)
+        let entity = self.tree.part(part);
+        let language = Language::of(&entity.essence)?;
+        // An attachment is somebody's file; but some programs call everything in an aggregate one.
+        let is_in_related = |above| self.tree.part(above).essence == RELATED;
+        let is_the_mails = entity.parent.is_some_and(is_in_related)
+            || !self.tree.has_disposition(part, "attachment");
+        (is_the_mails && entity.content == Content::Leaf).then_some(language)
     }
 
     #[cfg(feature = "cli")]
     pub(crate) fn is_document(&self, part: PartId) -> bool {
         self.language(part).is_some()
-    }
-
-    /// Whether a document is an attachment, and no part of an aggregate, where some programs call
-    /// everything one.
-    fn is_somebodys_file(&self, part: PartId) -> bool {
-        let parent = self.tree.part(part).parent;
-        self.tree.has_disposition(part, "attachment")
-            && parent.is_none_or(|parent| self.tree.part(parent).essence != RELATED)
     }
 
     /// None also for US-ASCII, which programs write that know no charset.

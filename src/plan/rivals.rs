@@ -13,6 +13,11 @@ use crate::mime::{PartId, Tree};
 
 /// Items (by their position) that offer one object, in the order in which they are tried.
 pub(super) fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
+    let is_external = |&child: &PartId| tree.part(child).essence == ESSENCE;
+    let offers_one_of_many = |part: PartId| {
+        let part = tree.part(part);
+        part.essence == "multipart/alternative" && part.children.iter().all(is_external)
+    };
     let mut is_choice: HashMap<PartId, bool> = HashMap::new();
     // The first item with a Content-ID or a Content-MD5, which cannot be taken for one another.
     let mut bearers: HashMap<(PartId, &str, &[u8]), usize> = HashMap::new();
@@ -27,7 +32,7 @@ pub(super) fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
             && item.body.claim == Claim::None
             && *is_choice
                 .entry(parent)
-                .or_insert_with(|| offers_one_of_many(tree, parent));
+                .or_insert_with(|| offers_one_of_many(parent));
         if !choice {
             continue;
         }
@@ -62,12 +67,6 @@ fn first_of(earlier: &mut [usize], mut index: usize) -> usize {
         index = earlier[index];
     }
     index
-}
-
-fn offers_one_of_many(tree: &Tree<'_>, part: PartId) -> bool {
-    let alternative = tree.part(part);
-    let is_external = |&child: &PartId| tree.part(child).essence == ESSENCE;
-    alternative.essence == "multipart/alternative" && alternative.children.iter().all(is_external)
 }
 
 fn usefulness(item: &Item<'_>) -> u8 {

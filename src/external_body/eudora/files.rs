@@ -58,7 +58,6 @@ const TYPES: &[(&str, &str, &str)] = &[
     ("application/zip", "zip", "ZIP"),
 ];
 
-/// What a file is by its name, or by the type that the Mac noted of it.
 pub fn type_of_file(name: &str, macintosh: Option<[u8; 4]>) -> Option<&'static str> {
     let extension = name.rsplit_once('.').unwrap_or_default().1;
     let extension = extension.to_ascii_lowercase();
@@ -84,16 +83,12 @@ pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
     if let Ok(text) = std::str::from_utf8(name) {
         return text.to_owned();
     }
-    let table: Vec<char> = match is_of_mac {
-        true => MACINTOSH.chars().collect(),
-        false => WINDOWS_1252.chars().collect(),
-    };
-    let letter = |&octet: &u8| match octet.checked_sub(0x80) {
-        Some(index) => table
-            .get(usize::from(index))
-            .copied()
-            .unwrap_or(octet.into()),
-        None => octet.into(),
+    let table = if is_of_mac { MACINTOSH } else { WINDOWS_1252 };
+    let table: Vec<char> = table.chars().collect();
+    let letter = |&octet: &u8| {
+        let index = octet.checked_sub(0x80).map(usize::from);
+        let letter = index.and_then(|index| table.get(index));
+        letter.copied().unwrap_or(octet.into())
     };
     name.iter().map(letter).collect()
 }

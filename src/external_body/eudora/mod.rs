@@ -142,7 +142,6 @@ fn opened(line: &[u8]) -> Option<(Wrapper, &'static [u8], &'static [u8])> {
     all.find(|(_, opening, _)| starts_with(line, opening))
 }
 
-/// Whether a line starts so, in letters of any case.
 fn starts_with(line: &[u8], start: &[u8]) -> bool {
     let front = line.get(..start.len());
     front.is_some_and(|front| front.eq_ignore_ascii_case(start))

@@ -45,7 +45,7 @@ pub fn may_show(document: &[u8], forms: Followed) -> bool {
         || (forms.contains(Follow::Links) && HOSTS.iter().any(|host| holds(host)))
 }
 
-/// The files that a document shows, in order; one may be shown several times.
+/// One may be shown several times.
 pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
     let mut reader = Reader {
         quotes: 0,
@@ -67,7 +67,6 @@ pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
     reader.close();
 }
 
-/// A marked element that is not over.
 struct Scope {
     is_one: bool,
     name: Vec<u8>,
@@ -78,7 +77,6 @@ struct Scope {
     file: Marked,
 }
 
-/// What the text of an element is.
 enum Said {
     Link {
         url: String,

@@ -38,7 +38,14 @@ pub fn hosted<'a>(
     let mut bodies: Vec<ExternalBody<'a>> = Vec::new();
     // Each file once a message, by the URL that gives it.
     let mut found: HashMap<(PartId, String), usize> = HashMap::new();
-    let is_read = |part: &PartId| !known.contains(part) && is_document(tree, *part);
+    // An attached page is somebody's file, and not the mail's own text.
+    let is_read = |&part: &PartId| {
+        let entity = tree.part(part);
+        ["text/html", "application/xhtml+xml"].contains(&&*entity.essence)
+            && entity.content == Content::Leaf
+            && !tree.has_disposition(part, "attachment")
+            && !known.contains(&part)
+    };
     for part in tree.ids().filter(is_read) {
         let entity = tree.part(part);
         let Some(document) = entity.encoding.decode(entity.body.of(tree.original)) else {
@@ -89,14 +96,6 @@ pub fn hosted<'a>(
         });
     }
     bodies
-}
-
-/// Whether a document is the mail's own text: an attached page is somebody's file.
-fn is_document(tree: &Tree<'_>, part: PartId) -> bool {
-    let entity = tree.part(part);
-    ["text/html", "application/xhtml+xml"].contains(&&*entity.essence)
-        && entity.content == Content::Leaf
-        && !tree.has_disposition(part, "attachment")
 }
 
 fn place_of(shown: &Marked) -> Option<(Url, Located)> {

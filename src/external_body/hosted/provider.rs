@@ -15,7 +15,6 @@ use crate::report::{Reason, Refusal};
 /// What a URL component is written with, as browsers do (`encodeURIComponent`).
 const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 
-/// Where a file is.
 pub struct Located {
     pub provider: &'static str,
     pub plain: Result<String, Refusal>,

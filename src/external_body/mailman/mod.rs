@@ -49,11 +49,17 @@ pub fn scrubbed<'a>(
         return Vec::new();
     }
     let own = own_hashes(tree);
-    let texts = tree.ids().filter(|&part| {
-        !known.contains(&part) && is_text(tree, part) && tree.message_of(part) == PartId::ROOT
-    });
+    // What is attached is no text that Mailman made.
+    let is_text = |&part: &PartId| {
+        let entity = tree.part(part);
+        entity.essence == "text/plain"
+            && entity.content == Content::Leaf
+            && !tree.has_disposition(part, "attachment")
+            && !known.contains(&part)
+            && tree.message_of(part) == PartId::ROOT
+    };
     let mut bodies = Vec::new();
-    for part in texts {
+    for part in tree.ids().filter(is_text) {
         let Some(text) = text_of_part(tree, part) else {
             continue;
         };
@@ -103,14 +109,6 @@ pub fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
 fn own_hashes(tree: &Tree<'_>) -> Vec<u32> {
     let id = tree.value(PartId::ROOT, "Message-ID");
     hashes(id.unwrap_or_default())
-}
-
-/// Whether notes in a part are looked for: what is attached is no text that Mailman made.
-fn is_text(tree: &Tree<'_>, part: PartId) -> bool {
-    let entity = tree.part(part);
-    entity.essence == "text/plain"
-        && entity.content == Content::Leaf
-        && !tree.has_disposition(part, "attachment")
 }
 
 /// The text of a part in which notes are looked for. Of an encoded one it is what it says, with the line ends of the mail;

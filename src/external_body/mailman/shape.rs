@@ -23,7 +23,6 @@ const MOST_LINES: usize = 16;
 /// Lines that one URL may be cut into.
 const MOST_PIECES: usize = 4;
 
-/// A note as it stands in a text.
 pub(super) struct Note<'t> {
     pub(super) span: Span,
     pub(super) scrap: Scrap,
@@ -68,7 +67,6 @@ pub(super) fn notes(
     notes.take(most).collect()
 }
 
-/// The note whose URL has its `://` here.
 fn note_at<'t>(
     text: &'t [u8],
     from: usize,
@@ -148,7 +146,6 @@ fn is_type(value: &[u8]) -> bool {
     parts.all(token)
 }
 
-/// The lines above a URL, nearest first.
 struct Block {
     /// What does not count begins before here.
     from: usize,

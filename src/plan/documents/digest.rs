@@ -31,7 +31,6 @@ fn md5(is_text: bool, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
     STANDARD.encode(md5.finalize())
 }
 
-/// The new digest of a part whose bytes change, as a remark for its row and as edits; none if it has none.
 pub(super) fn renewed(
     tree: &Tree<'_>,
     part: PartId,

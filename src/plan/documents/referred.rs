@@ -22,7 +22,6 @@ use crate::link::url::{
 use crate::mime::{PartId, Tree};
 use crate::policy::Policy;
 
-/// Why a part belongs to what the mail shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Showing {
     /// This document is the first that refers to it.

@@ -129,10 +129,7 @@ impl Documents<'_> {
                 true => None,
                 false => self.located(beside, &related, &absolute).next(),
             };
-            if let Some(part) = sibling {
-                ledger.work(self.cost_of_identity(part))?;
-            }
-            show(self.shown_as((ordinal, link), None, absolute, sibling));
+            show(self.shown_as(ledger, (ordinal, link), absolute, sibling)?);
         }
         Ok(())
     }

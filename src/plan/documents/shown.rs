@@ -96,13 +96,13 @@ impl Documents<'_> {
                     false if value.is_none() => None,
                     false => documents.meant(document.part, &document.related, &absolute),
                 };
-                if let Some(part) = sibling {
-                    let cost = documents.cost_of_identity(part);
-                    ledger.work(cost)?;
-                }
                 let relative = (relation != Relation::Absolute).then_some(has_base);
-                let shown = documents.shown_as((ordinal, link), host, absolute, sibling);
-                show(Shown { relative, ..shown });
+                let shown = documents.shown_as(ledger, (ordinal, link), absolute, sibling)?;
+                show(Shown {
+                    host,
+                    relative,
+                    ..shown
+                });
             }
             if meant > 0 {
                 refusal = document.refusal(documents.tree.part(part).encoding);
@@ -112,14 +112,14 @@ impl Documents<'_> {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// A link with its meaning. A part of the wrong kind is not its meaning.
+    /// A part of the wrong kind is not the meaning of a link.
     pub(super) fn shown_as<'d>(
         &mut self,
+        ledger: &mut Ledger,
         (ordinal, link): (usize, LinkValue),
-        host: Option<String>,
         absolute: Cow<'d, str>,
         meant: Option<PartId>,
-    ) -> Shown<'d> {
+    ) -> Result<Shown<'d>, Refusal> {
         // Only a style sheet styles, and a document is no picture.
         let is_fit = |part: &PartId| {
             let language = Language::of(&self.tree.part(*part).essence);
@@ -129,16 +129,18 @@ impl Documents<'_> {
                 _ => language != Some(Language::Css),
             }
         };
-        let sibling = meant.filter(is_fit);
-        let sibling = sibling.map(|part| (part, self.identity(part).clone()));
-        Shown {
+        let fit = meant.filter(is_fit);
+        if let Some(part) = meant {
+            ledger.work(self.cost_of_identity(part))?;
+        }
+        Ok(Shown {
             ordinal,
             link,
             absolute,
-            host,
-            sibling,
+            host: None,
+            sibling: fit.map(|part| (part, self.identity(part).clone())),
             relative: None,
-        }
+        })
     }
 
     /// Puts these URLs in the places of links, by their numbers. Of `fallbacks`, which have the URL of another

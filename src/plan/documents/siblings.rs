@@ -124,7 +124,7 @@ impl Documents<'_> {
             if let Some(url) = self.location_of(part)
                 && protection(self.tree, part, self.policy).is_none()
                 && self.can_be_named(part)
-                && self.holds_content(part)
+                && ExternalBody::read(self.tree, part, &self.policy.reading()).is_none()
             {
                 ledger.work(url.len())?;
                 self.held += url.len();
@@ -138,11 +138,6 @@ impl Documents<'_> {
             }
         }
         Ok(any)
-    }
-
-    fn holds_content(&self, part: PartId) -> bool {
-        let reading = self.policy.reading();
-        ExternalBody::read(self.tree, part, &reading).is_none()
     }
 
     /// Against its own Content-Base, else against the base of the entity around it, else within the message.
@@ -196,8 +191,7 @@ impl Documents<'_> {
             rest = behind.get(1..).unwrap_or_default();
         }
         digest.update(rest);
-        let digest = digest.finalize();
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = format!("{:x}", digest.finalize());
         let message = self.tree.message_of(part);
         let bearers = self.bearers();
         // The writer of the mail could know the first one.
