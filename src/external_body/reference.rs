@@ -228,14 +228,14 @@ impl<'a> ExternalBody<'a> {
 }
 
 pub(super) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
-    let value = media_type.parameter("size")?;
-    let digits = value.trim_ascii();
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    // A larger number than can be held is above every limit.
-    let number = std::str::from_utf8(digits).ok()?.parse();
-    Some(number.unwrap_or(u64::MAX))
+    number(media_type.parameter("size")?.trim_ascii())
+}
+
+/// A larger number than can be held is above every limit.
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
+    Some(digits.parse().unwrap_or(u64::MAX))
 }
 
 /// The largest number stands for a size that no number says.

@@ -74,11 +74,16 @@ fn is_end(byte: u8) -> bool {
 /// white space as one blank, with none around.
 pub fn text_of(raw: &[u8]) -> String {
     let octets = entity::shown(raw, Within::Text);
-    let text = match std::str::from_utf8(&octets) {
+    let text = utf8_or_latin1(&octets);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Text whose charset nothing says.
+pub fn utf8_or_latin1(octets: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(octets) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(octets.iter().map(|&octet| char::from(octet)).collect()),
-    };
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
 }
 
 pub fn tokens<'d>(document: &'d [u8], mut see: impl FnMut(Token<'d>)) {

@@ -24,6 +24,7 @@ pub use self::separator::divided;
 use self::shape::Note;
 use super::unusable::{deleted, limit_notes};
 use super::{ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed};
+use crate::link::markup::utf8_or_latin1;
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::{Lines, Span};
@@ -154,7 +155,7 @@ fn described<'a>(
         scrap: note.scrap,
         stored_name,
         description: (name != description && !is_nothing(description))
-            .then(|| text_of(description).into_owned()),
+            .then(|| utf8_or_latin1(description).into_owned()),
         message_size: note.size.filter(|_| note.scrap == Scrap::Message),
         is_in_digest,
     });
@@ -241,7 +242,7 @@ const BETWEEN_BLOCKS: &[u8] = b"------------------------------";
 /// The name of a file that a note has, if it is one: Mailman writes that there is none in 38 languages. A name has an
 /// extension, or is one word of ASCII.
 fn file_name(name: &[u8]) -> Option<String> {
-    let text = text_of(name);
+    let text = utf8_or_latin1(name);
     let is_word = name.is_ascii() && !name.iter().any(u8::is_ascii_whitespace);
     let is_name = !is_nothing(name) && (is_word || extension_of(&text).is_some());
     file_name_in(&text).filter(|_| is_name)
@@ -267,7 +268,7 @@ pub(super) fn extension_of(name: &str) -> Option<&str> {
 }
 
 fn is_nothing(value: &[u8]) -> bool {
-    value.is_empty() || NOTHING.contains(&&*text_of(value))
+    value.is_empty() || NOTHING.contains(&&*utf8_or_latin1(value))
 }
 
 /// What Mailman writes where there is no name, or no description.
@@ -310,15 +311,3 @@ const NOTHING: [&str; 37] = [
     "無し",
     "이용할 수 없숩니다.",
 ];
-
-/// Text of a note: its charset is that of the list's language, mostly unsaid.
-fn text_of(value: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(value) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => value
-            .iter()
-            .map(|&byte| char::from(byte))
-            .collect::<String>()
-            .into(),
-    }
-}

@@ -13,6 +13,7 @@ use memchr::{memchr, memrchr};
 
 use super::separator;
 use crate::external_body::Scrap;
+use crate::external_body::reference::number;
 use crate::span::{Line, Lines, Span};
 
 const LONGEST_LINE: usize = 1 << 10;
@@ -106,9 +107,9 @@ fn note_at<'t>(
         [] => return Some(note),
         [name] => (Scrap::Text, name, b"", b"", None),
         // Name, type, size, description; or from, subject, date, size.
-        [name, second, third, fourth] => match number(third).filter(|_| is_type(second)) {
+        [name, second, third, fourth] => match number_of(third).filter(|_| is_type(second)) {
             Some(size) => (Scrap::File, name, second, fourth, Some(size)),
-            None => (Scrap::Message, b"", b"", b"", Some(number(fourth)?)),
+            None => (Scrap::Message, b"", b"", b"", Some(number_of(fourth)?)),
         },
         _ => return None,
     };
@@ -123,17 +124,12 @@ fn note_at<'t>(
 }
 
 /// A number, and at most one word behind it.
-fn number(value: &[u8]) -> Option<u64> {
-    let digits = value
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
-    let (digits, unit) = value.split_at_checked(digits)?;
+fn number_of(value: &[u8]) -> Option<u64> {
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
+    let (digits, unit) = value.split_at_checked(digits.count())?;
     let unit = unit.trim_ascii();
     let is_unit = unit.len() <= 40 && !unit.iter().any(|byte| matches!(byte, b' ' | b':' | b'/'));
-    let digits = std::str::from_utf8(digits).ok().filter(|_| is_unit)?;
-    // A larger number than can be held is above every limit.
-    (!digits.is_empty()).then(|| digits.parse().unwrap_or(u64::MAX))
+    number(digits).filter(|_| is_unit)
 }
 
 /// Whether this is a media type; one in a hundred has no subtype.
