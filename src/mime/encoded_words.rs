@@ -14,25 +14,22 @@ use super::transfer::TransferEncoding;
 
 /// Text with its encoded words undone. What cannot be undone stays.
 pub fn decoded_words(text: &[u8]) -> String {
-    let Some(first) = memmem::find(text, b"=?") else {
-        return String::from_utf8_lossy(text).into_owned();
-    };
     let mut decoded = Decoded::default();
-    decoded.take_text(text.get(..first).unwrap_or_default());
-    let mut at = first;
-    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        if let Some((charset, octets, length)) = word(rest) {
-            at += length;
+    let mut rest = text;
+    while !rest.is_empty() {
+        if let Some((charset, octets, behind)) = word(rest) {
             decoded.take_word(charset, &octets);
+            rest = behind;
             continue;
         }
-        // Behind what opens no word, up to what may.
-        let behind = rest.get(1..).unwrap_or_default();
-        let length = 1 + memmem::find(behind, b"=?").unwrap_or(behind.len());
-        decoded.take_text(rest.get(..length).unwrap_or_default());
-        at += length;
+        // Up to what may open a word.
+        let next = memmem::find(rest.get(1..).unwrap_or_default(), b"=?");
+        let (plain, behind) = rest.split_at(next.map_or(rest.len(), |at| at + 1));
+        decoded.take_text(plain);
+        rest = behind;
     }
-    decoded.finish()
+    decoded.end_word();
+    decoded.text + &String::from_utf8_lossy(decoded.blanks)
 }
 
 #[derive(Default)]
@@ -77,15 +74,10 @@ impl<'t> Decoded<'t> {
             _ => self.text.push_str(&String::from_utf8_lossy(&octets)),
         }
     }
-
-    fn finish(mut self) -> String {
-        self.end_word();
-        self.text.push_str(&String::from_utf8_lossy(self.blanks));
-        self.text
-    }
 }
 
-fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, usize)> {
+/// The charset and the octets of the word that `text` starts with, and what stands behind it.
+fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     /// Octets of a charset and a language.
     const LONGEST_LABEL: usize = 80;
     let label = text.strip_prefix(b"=?")?;
@@ -98,16 +90,13 @@ fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, usize)> {
     // No question mark stands in a word, so the search ends before the next one begins.
     let end = memchr(b'?', encoded)?;
     let (encoded, behind) = encoded.split_at(end);
-    if charset.is_empty() || !behind.starts_with(b"?=") {
-        return None;
-    }
+    let behind = behind.strip_prefix(b"?=").filter(|_| !charset.is_empty())?;
     let octets = match encoding {
         b'b' | b'B' => TransferEncoding::Base64.decode(encoded)?.into_owned(),
         b'q' | b'Q' => quoted(encoded),
         _ => return None,
     };
-    let length = b"=?".len() + label.len() + b"?q?".len() + end + b"?=".len();
-    Some((charset, octets, length))
+    Some((charset, octets, behind))
 }
 
 /// The "Q" encoding (§4.2); an escape that is none stays.

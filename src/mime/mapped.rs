@@ -12,7 +12,6 @@ use super::quoted_printable::{ENCODED_COLUMNS, escape, is_plain, places, push_so
 use super::transfer::{TransferEncoding, in_alphabet};
 use crate::span::{Lines, Newline, Span};
 
-#[derive(Clone, Debug)]
 pub struct MappedBody<'a> {
     original: &'a [u8],
     body: Span,

@@ -102,7 +102,7 @@ impl<'a> MediaType<'a> {
     pub fn look_up(&self, name: &str) -> Lookup<'a> {
         let mut written = Written::default();
         let mut parameters = self.parameters();
-        while let Some((at, parameter)) = parameters.next_at() {
+        for (at, parameter) in parameters.by_ref() {
             if parameter.name.eq_ignore_ascii_case(name.as_bytes()) {
                 written.add(at, parameter, self.is_open);
             }
@@ -111,25 +111,16 @@ impl<'a> MediaType<'a> {
     }
 
     /// The values of all parameters, decoded and unfolded, under their names in lower case, in the order
-    /// in which they first appear: of at most so many names. Two passes over the field, whatever is in it.
+    /// in which they first appear: of at most so many names. One pass over the field, whatever is in it.
     pub fn decoded_parameters(&self, at_most: usize) -> Vec<(String, String)> {
         let mut names: Vec<(&[u8], Written<'a>)> = Vec::new();
-        let place = |names: &[(&[u8], Written<'a>)], name: &[u8]| {
-            let is_known = |(known, _): &(&[u8], _)| name.eq_ignore_ascii_case(known);
-            names.iter().position(is_known)
-        };
-        for parameter in self.parameters() {
-            if names.len() >= at_most {
-                break;
-            }
-            if place(&names, parameter.name).is_none() {
+        let mut parameters = self.parameters();
+        for (at, parameter) in parameters.by_ref() {
+            let is_its = |name: &[u8]| name.eq_ignore_ascii_case(parameter.name);
+            if names.len() < at_most && !names.iter().any(|(name, _)| is_its(name)) {
                 names.push((parameter.name, Written::default()));
             }
-        }
-        let mut parameters = self.parameters();
-        while let Some((at, parameter)) = parameters.next_at() {
-            let known = place(&names, parameter.name).and_then(|known| names.get_mut(known));
-            if let Some((_, written)) = known {
+            if let Some((_, written)) = names.iter_mut().find(|(name, _)| is_its(name)) {
                 written.add(at, parameter, self.is_open);
             }
         }

@@ -75,7 +75,6 @@ impl<'a> Parameter<'a> {
     }
 }
 
-#[derive(Clone, Debug)]
 pub struct Parameters<'a> {
     bytes: &'a [u8],
     /// Whether more may have followed: a value at the end is cut off unless a quote closes it.
@@ -87,35 +86,19 @@ pub struct Parameters<'a> {
 }
 
 impl<'a> Iterator for Parameters<'a> {
-    type Item = Parameter<'a>;
+    /// A parameter, and where it can be read again from.
+    type Item = (usize, Parameter<'a>);
 
-    fn next(&mut self) -> Option<Parameter<'a>> {
-        self.next_at().map(|(_, parameter)| parameter)
-    }
-}
-
-impl<'a> Parameters<'a> {
-    pub(super) fn of(bytes: &'a [u8], is_open: bool) -> Self {
-        Self {
-            bytes,
-            is_open,
-            at: 0,
-            unclosed: None,
-        }
-    }
-
-    /// The next parameter, and where it can be read again from.
-    pub(super) fn next_at(&mut self) -> Option<(usize, Parameter<'a>)> {
+    fn next(&mut self) -> Option<(usize, Parameter<'a>)> {
         loop {
-            let mut at = skip_blanks_and_comments(self.bytes, self.at);
-            while self.bytes.get(at) == Some(&b';') {
-                at = skip_blanks_and_comments(self.bytes, at + 1);
+            let mut start = skip_blanks_and_comments(self.bytes, self.at);
+            while self.bytes.get(start) == Some(&b';') {
+                start = skip_blanks_and_comments(self.bytes, start + 1);
             }
-            if at >= self.bytes.len() {
-                self.at = at;
+            if start >= self.bytes.len() {
+                self.at = start;
                 return None;
             }
-            let start = at;
             let (name, behind) = self.name(start);
             if self.bytes.get(behind) != Some(&b'=') {
                 // A word without a value: `;base64`, a stray quote, a truncated field.
@@ -137,6 +120,17 @@ impl<'a> Parameters<'a> {
                 quoting,
             };
             return Some((start, parameter));
+        }
+    }
+}
+
+impl<'a> Parameters<'a> {
+    pub(super) fn of(bytes: &'a [u8], is_open: bool) -> Self {
+        Self {
+            bytes,
+            is_open,
+            at: 0,
+            unclosed: None,
         }
     }
 
@@ -183,7 +177,7 @@ impl<'a> Parameters<'a> {
                 at: at as usize,
                 ..*self
             };
-            let Some(parameter) = again.next() else {
+            let Some((_, parameter)) = again.next() else {
                 continue;
             };
             let value = parameter.unquoted();
@@ -301,13 +295,12 @@ fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
         return (stem, None, is_encoded);
     };
     let (name, digits) = stem.split_at(star);
-    let digits = digits.get(1..).unwrap_or_default();
-    let is_number = digits.iter().all(u8::is_ascii_digit);
-    match str::from_utf8(digits)
-        .ok()
-        .and_then(|digits| digits.parse().ok())
-    {
-        Some(section) if is_number => (name, Some(section), is_encoded),
+    let digits = digits
+        .get(1..)
+        .filter(|digits| digits.iter().all(u8::is_ascii_digit));
+    let digits = digits.and_then(|digits| str::from_utf8(digits).ok());
+    match digits.map(str::parse) {
+        Some(Ok(section)) => (name, Some(section), is_encoded),
         _ => (written, None, false),
     }
 }

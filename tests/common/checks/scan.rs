@@ -35,7 +35,7 @@ pub fn check(data: &[u8]) {
             assert!(field.whole.contains(field.name) && field.whole.contains(field.value));
             assert!(!field.name.of(message).contains(&b':'));
             let read = MediaType::parse(field.value.of(message));
-            for parameter in read.parameters() {
+            for (_, parameter) in read.parameters() {
                 let _ = parameter.unquoted();
             }
         }
