@@ -16,42 +16,36 @@ pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
     let mut at = 0;
     while let Some(&byte) = css.get(at) {
         at += 1;
-        if byte == 0 {
-            push_character('\u{FFFD}', &mut out);
-        }
-        if byte != b'\\' {
-            if byte != 0 {
-                out.push(byte);
-            }
-            continue;
-        }
         let rest = css.get(at..).unwrap_or_default();
-        let mut code_point = 0;
-        let mut digits = 0;
-        for digit in rest
-            .iter()
-            .take(6)
-            .map_while(|&byte| char::from(byte).to_digit(16))
-        {
-            code_point = code_point * 16 + digit;
-            digits += 1;
-        }
-        if digits > 0 {
-            push_character(character(code_point), &mut out);
-            at += digits + line_end(rest.get(digits..).unwrap_or_default(), is_blank);
-        } else if let Some(&next) = rest.first() {
-            let continuation = line_end(rest, |byte| matches!(byte, b'\n' | b'\r' | 0x0C));
-            if continuation == 0 && next != 0 {
-                out.push(next);
-            } else if next == 0 {
-                push_character('\u{FFFD}', &mut out);
-            }
-            at += continuation.max(1);
-        } else {
-            push_character('\u{FFFD}', &mut out);
+        match byte {
+            0 => push_character('\u{FFFD}', &mut out),
+            b'\\' => at += unescape_one(rest, &mut out),
+            _ => out.push(byte),
         }
     }
     Cow::Owned(out)
+}
+
+/// What stands behind a backslash; gives its length.
+fn unescape_one(rest: &[u8], out: &mut Vec<u8>) -> usize {
+    let digits = rest
+        .iter()
+        .take(6)
+        .map_while(|&byte| char::from(byte).to_digit(16));
+    let (digits, code_point) = digits.fold((0, 0), |(count, value), digit| {
+        (count + 1, value * 16 + digit)
+    });
+    if digits > 0 {
+        push_character(character(code_point), out);
+        return digits + line_end(rest.get(digits..).unwrap_or_default(), is_blank);
+    }
+    let continuation = line_end(rest, |byte| matches!(byte, b'\n' | b'\r' | 0x0C));
+    match rest.first() {
+        Some(_) if continuation > 0 => return continuation,
+        None | Some(0) => push_character('\u{FFFD}', out),
+        Some(&next) => out.push(next),
+    }
+    1
 }
 
 /// The length of one such byte at the front, where CR LF counts as one.

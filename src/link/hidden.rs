@@ -46,8 +46,8 @@ pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
 
 /// What a style attribute says of each of [`PROPERTIES`].
 fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
-    let mut declared = [None; PROPERTIES.len()];
-    let mut are_important = [false; PROPERTIES.len()];
+    // Of each its value, and whether that is `!important`.
+    let mut declared = [(None, false); PROPERTIES.len()];
     let mut rest = text;
     while !rest.is_empty() {
         let (declaration, behind) = first_declaration(rest);
@@ -59,19 +59,18 @@ fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
         let (name, value) = declaration.split_at(colon);
         let name = css_escape::unescape(name.trim_ascii());
         // Most declarations are about something else, and nothing is copied for them.
-        let places = PROPERTIES.iter().zip(&mut declared).zip(&mut are_important);
-        let mut known = places.filter(|((known, _), _)| known.eq_ignore_ascii_case(&name));
-        if let Some(((name, declared), is_important)) = known.next() {
+        let mut places = PROPERTIES.iter().zip(&mut declared);
+        if let Some((name, place)) = places.find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
             let value = value.get(1..).unwrap_or_default().trim_ascii();
             let value = css_escape::unescape(value).to_ascii_lowercase();
             let (value, important) = without_importance(&value);
-            let meaning = meaning(name, value).filter(|_| important || !*is_important);
+            let meaning = meaning(name, value).filter(|_| important || !place.1);
             if meaning.is_some() {
-                (*declared, *is_important) = (meaning, important);
+                *place = (meaning, important);
             }
         }
     }
-    declared
+    declared.map(|(meaning, _)| meaning)
 }
 
 /// What a property says in numbers: pixels, or how much is shown. None if the declaration is not valid.

@@ -128,15 +128,7 @@ impl Header {
 
 /// Whether other readers may see a line end where there is none.
 pub fn has_control_character(field: &[u8]) -> bool {
-    let mut rest = field;
-    while let Some(at) = memchr::memchr2(b'\r', 0, rest) {
-        let is_line_end = rest.get(at..at + 2) == Some(b"\r\n".as_slice());
-        if !is_line_end {
-            return true;
-        }
-        rest = rest.get(at + 2..).unwrap_or_default();
-    }
-    false
+    memchr::memchr2_iter(b'\r', 0, field).any(|at| field.get(at..at + 2) != Some(b"\r\n"))
 }
 
 fn is_envelope(line: &[u8]) -> bool {
@@ -158,10 +150,8 @@ pub fn unfold(value: &[u8]) -> Vec<u8> {
     if memchr::memchr2(b'\r', b'\n', trimmed).is_none() {
         return trimmed.to_vec();
     }
-    let mut unfolded = Vec::with_capacity(trimmed.len());
     let is_text = |byte: &u8| !matches!(byte, b'\r' | b'\n');
-    unfolded.extend(trimmed.iter().copied().filter(is_text));
-    unfolded
+    trimmed.iter().copied().filter(is_text).collect()
 }
 
 #[cfg(test)]

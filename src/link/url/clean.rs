@@ -95,40 +95,27 @@ pub fn without_fragment(url: &str) -> &str {
 /// password. An empty password and a user name alone are left. A text without `//` that does not
 /// begin with http:, https:, ftp: or the like has no authority, so `mailto:a:b@c` is left too.
 pub fn masked(url: &str) -> Cow<'_, str> {
-    let mut shown = String::new();
-    let mut from = 0;
-    for password in passwords(url) {
-        if password.is_empty() {
-            continue;
-        }
-        shown.push_str(&url[from..password.start]);
-        shown.push_str("***");
-        from = password.end;
-    }
-    if from == 0 {
-        return Cow::Borrowed(url);
-    }
-    shown.push_str(&url[from..]);
-    Cow::Owned(shown)
-}
-
-/// All passwords, ascending and disjoint; the byte before each is the colon.
-fn passwords(url: &str) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
     let Some(last_at) = url.rfind('@') else {
-        return found;
+        return Cow::Borrowed(url);
     };
-    let mut from = 0;
+    let mut shown = String::new();
+    let (mut from, mut copied) = (0, 0);
     while let Some(authority) = next_authority(url, from).filter(|start| *start < last_at) {
         let rest = &url[authority..];
         let end = authority + rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        from = end;
-        if let Some(text) = password_in(url, authority..end, last_at) {
-            from = text.end;
-            found.push(text);
+        let password = password_in(url, authority..end, last_at).unwrap_or(end..end);
+        from = password.end;
+        if !password.is_empty() {
+            shown.push_str(&url[copied..password.start]);
+            shown.push_str("***");
+            copied = password.end;
         }
     }
-    found
+    if copied == 0 {
+        return Cow::Borrowed(url);
+    }
+    shown.push_str(&url[copied..]);
+    Cow::Owned(shown)
 }
 
 /// From behind a colon to the last `@`.

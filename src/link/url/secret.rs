@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use super::masked;
 
-/// Octets from which on a run of letters and digits that has both is a token.
+/// Octets from which on a run is a token, if it has both letters and digits.
 const MIXED: usize = 16;
-/// Digits from which on a run is a token: more than a time has with its fractions.
+/// If it is of digits: more than a time has with its fractions.
 const DIGITS: usize = 20;
+/// If it is of letters.
 const LETTERS: usize = 40;
-/// Octets from which on a run with hyphens is a token, if most of it is not words, names or numbers.
+/// If it has hyphens, and most of it is not words, names or numbers.
 const HYPHENED: usize = 32;
 
 /// What names of parameters hold whose values are secrets.
