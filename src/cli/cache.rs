@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, PolicyArgs, RecordArgs, Volume};
+use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, PolicyArgs, Volume};
+use super::resume::Resume;
 use super::values::CacheMax;
 use super::{report_file, say};
 use crate::archive::{Archive, CaptureFiles, Replaying, Window};
 use crate::cache::{
-    CacheFolder, Ignoring, Kept, Offline, RunFolder, cannot_write, is_of_disk, the_cache, trust,
+    CacheFolder, Ignoring, Kept, Offline, cannot_write, is_of_disk, the_cache, trust,
 };
 use crate::error::Error;
 use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames};
@@ -44,17 +45,9 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    pub(super) fn of(args: &PolicyArgs, asking: Asking) -> Result<Self, Error> {
-        Self::open(&args.cache, &args.archive, &args.record, asking)
-    }
-
     /// With `--offline`, an empty folder would be of no use, so none is made; nor where nothing is asked for.
-    pub(super) fn open(
-        args: &CacheArgs,
-        archive: &ArchiveArgs,
-        record: &RecordArgs,
-        asking: Asking,
-    ) -> Result<Self, Error> {
+    pub(super) fn of(args: &PolicyArgs, asking: Asking) -> Result<Self, Error> {
+        let (args, archive, record) = (&args.cache, &args.archive, &args.record);
         let path = record.record.as_ref().filter(|_| asking != Asking::Nobody);
         let recorder = path.map(|path| {
             let place = RecordPlace::new(path, record.record_max).map_err(|why| {
@@ -106,7 +99,8 @@ impl Cache {
         Ok(cache)
     }
 
-    pub(super) fn behind(mut self, run: Option<&RunFolder>) -> Self {
+    pub(super) fn behind(mut self, resume: Option<&Resume>) -> Self {
+        let run = resume.and_then(|resume| resume.folder.as_ref());
         self.of_run = run.map(|run| Arc::clone(&run.cache));
         self
     }

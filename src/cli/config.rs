@@ -14,7 +14,7 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, CommandFactory as _};
 use toml::{Table, Value};
 
 use super::args::Cli;
-use super::exit::FILTERS;
+use super::exit::{FILTERS, WALKS};
 use crate::error::Error;
 
 /// The arguments with those of the configuration file put in front, and the file's name; the arguments alone where no
@@ -60,9 +60,9 @@ pub(super) fn merged<'a>(
     // As filters these commands need no option that says how mailboxes are read.
     let is_filter = FILTERS.contains(&command.get_name())
         && !WALKS.iter().any(|name| {
-            let is_given = given.value_source(name) == Some(ValueSource::CommandLine);
-            let value = table.get(&name.replace('_', "-"));
-            is_given || value.is_some_and(|value| value.as_bool() != Some(false))
+            let source = given.value_source(&name.replace('-', "_"));
+            let is_set = |value: &Value| value.as_bool() != Some(false);
+            source == Some(ValueSource::CommandLine) || table.get(*name).is_some_and(is_set)
         });
     let wrong = |what: String| Error::Usage(format!("{}: {what}", file.display()).into());
     for (key, value) in table {
@@ -91,9 +91,6 @@ pub(super) fn merged<'a>(
     merged.extend(arguments.iter().skip(2).cloned());
     Ok((Cow::Owned(merged), Some(file.clone())))
 }
-
-/// With one of these, a command that is a filter otherwise goes over mailboxes.
-const WALKS: [&str; 3] = ["output", "in_place", "dry_run"];
 
 /// Options that only a run over mailboxes needs.
 const OF_WALKS: [&str; 5] = ["format", "jobs", "backup", "progress", "max-expanded"];

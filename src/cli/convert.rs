@@ -67,8 +67,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     }
     let keeps = args.asking() == Asking::ForContent && !common.policy.cache.offline;
     let resume = walk.resume(&args.resume, keeps, common.mark)?;
-    let cache = Cache::of(&common.policy, args.asking())?
-        .behind(resume.as_ref().and_then(|resume| resume.folder.as_ref()));
+    let cache = Cache::of(&common.policy, args.asking())?.behind(resume.as_ref());
     cache.open_record(&args.sources, &walk.targets()?)?;
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &signals.stop))?

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{ArchiveArgs, Asking, DetachArgs, RecordArgs, RestoreArgs, WalkArgs};
+use super::args::{Asking, DetachArgs, PolicyArgs, RestoreArgs, WalkArgs};
 use super::cache::Cache;
 use super::convert::{Walk, shared_fetcher, user};
 use super::exit::Status;
@@ -168,9 +168,9 @@ fn restorer(
         let what = "--offline asks no server, and --store names one";
         return Err(Error::Usage(what.into()));
     }
-    let (archive, record) = (ArchiveArgs::default(), RecordArgs::default());
-    let cache = Cache::open(&args.cache, &archive, &record, asking)?
-        .behind(resume.and_then(|resume| resume.folder.as_ref()));
+    let mut policy = PolicyArgs::default();
+    policy.cache = args.cache.clone();
+    let cache = Cache::of(&policy, asking)?.behind(resume);
     let cache = opened.get_or_init(|| cache);
     let mut builder = Expander::builder(args.policy())
         .fetch_with(|policy| shared_fetcher(policy, cache, asking, stop))?

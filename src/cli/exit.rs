@@ -10,8 +10,9 @@ use super::args::Cli;
 use super::say;
 use crate::error::Error;
 
-/// Commands that are filters, unless an option says that they go over mailboxes.
+/// Commands that are filters, unless one of [`WALKS`] says that they go over mailboxes.
 pub(super) const FILTERS: [&str; 3] = ["detach", "restore", "embed"];
+pub(super) const WALKS: [&str; 3] = ["output", "in-place", "dry-run"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Status {
@@ -64,8 +65,11 @@ impl Status {
         };
         let walks = |argument: &OsString| {
             let argument = argument.to_string_lossy();
-            let name = argument.split('=').next().unwrap_or_default();
-            ["--in-place", "--output", "--dry-run"].contains(&name)
+            let name = argument
+                .split('=')
+                .next()
+                .and_then(|name| name.strip_prefix("--"));
+            name.is_some_and(|name| WALKS.contains(&name))
         };
         match name.to_str() {
             Some("filter") => Self::TryAgain,

@@ -147,7 +147,7 @@ impl<'j> Job<'j> {
             None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
         };
         let second = match &input {
-            Input::Message(message) | Input::Unspooled(message, _) => has_second_message(message),
+            Input::Message(message, _) => has_second_message(message),
             Input::Untouched(spooled) => starts_like_mbox(spooled)
                 .and_then(|starts| Ok(starts && holds_second_message(spooled)?))
                 .map_err(Error::cannot_read("the temporary file"))?,
@@ -165,9 +165,9 @@ impl<'j> Job<'j> {
             }
         }
         let message = match input {
-            Input::Message(message) => message,
-            Input::Unspooled(message, why) => {
-                if self.saying.volume() >= Volume::Normal {
+            Input::Message(message, trouble) => {
+                let trouble = trouble.filter(|_| self.saying.volume() >= Volume::Normal);
+                if let Some(why) = trouble {
                     say::tell(&format!("{why}; the message is held in memory instead"));
                 }
                 message

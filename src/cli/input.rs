@@ -60,10 +60,8 @@ const CHUNK: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(super) enum Input {
-    /// In memory: small, or something in it needs work.
-    Message(Vec<u8>),
-    /// In memory, because this kept it from a temporary file.
-    Unspooled(Vec<u8>, String),
+    /// In memory: small, or something in it needs work, or this kept it from a temporary file.
+    Message(Vec<u8>, Option<String>),
     /// In an unlinked temporary file: large, and nothing in it needs work.
     Untouched(File),
 }
@@ -80,7 +78,7 @@ impl Input {
                 let from = searched.saturating_sub(Prefilter::OVERLAP);
                 if prefilter.any(bytes.get(from..).unwrap_or_default()) {
                     reader.read_to_end(&mut bytes)?;
-                    return Ok(Self::Message(bytes));
+                    return Ok(Self::Message(bytes, None));
                 }
                 searched = bytes.len();
                 if read == CHUNK {
@@ -88,7 +86,7 @@ impl Input {
                 }
             }
             if bytes.len() == before {
-                return Ok(Self::Message(bytes));
+                return Ok(Self::Message(bytes, None));
             }
         }
     }
@@ -104,7 +102,7 @@ impl Input {
             Ok(file) => file,
             Err(error) => {
                 reader.read_to_end(&mut window)?;
-                return Ok(Self::Unspooled(window, no_spool(&error)));
+                return Ok(Self::Message(window, Some(no_spool(&error))));
             }
         };
         let (mut spooled, mut overlap) = (0, Prefilter::OVERLAP);
@@ -113,7 +111,7 @@ impl Input {
             let kept = window.len().saturating_sub(overlap);
             if let Err(error) = file.write_all(window.get(..kept).unwrap_or_default()) {
                 let bytes = unspooled(&file, spooled, window, reader)?;
-                return Ok(Self::Unspooled(bytes, no_spool(&error)));
+                return Ok(Self::Message(bytes, Some(no_spool(&error))));
             }
             if overlap == 0 {
                 file.seek(SeekFrom::Start(0))?;
@@ -124,7 +122,8 @@ impl Input {
             match (&mut reader).take(CHUNK as u64).read_to_end(&mut window)? {
                 0 => overlap = 0,
                 _ if prefilter.any(&window) => {
-                    return unspooled(&file, spooled, window, reader).map(Self::Message);
+                    let bytes = unspooled(&file, spooled, window, reader)?;
+                    return Ok(Self::Message(bytes, None));
                 }
                 _ => {}
             }
@@ -224,7 +223,7 @@ mod tests {
         ] {
             let mut bytes = vec![b'x'; SPOOL_FROM + 4 * CHUNK];
             bytes.splice(at..at, b"message/external-body".iter().copied());
-            let Input::Message(back) = read(&bytes) else {
+            let Input::Message(back, None) = read(&bytes) else {
                 panic!("a reference at {at} was overlooked");
             };
             assert!(back == bytes, "at {at}");
@@ -234,9 +233,9 @@ mod tests {
     #[test]
     fn a_small_message_stays_in_memory() {
         assert!(
-            matches!(read(b"Subject: x\n\n"), Input::Message(bytes) if bytes == b"Subject: x\n\n")
+            matches!(read(b"Subject: x\n\n"), Input::Message(bytes, None) if bytes == b"Subject: x\n\n")
         );
-        assert!(matches!(read(b""), Input::Message(bytes) if bytes.is_empty()));
+        assert!(matches!(read(b""), Input::Message(bytes, None) if bytes.is_empty()));
     }
 
     /// Gives a few octets at a time, is interrupted before each of them, and fails behind `good`.
@@ -279,7 +278,7 @@ mod tests {
             };
             let mut back = Vec::new();
             match Input::read(reader(usize::MAX), &prefilter).expect("it is whole") {
-                Input::Message(message) | Input::Unspooled(message, _) => back = message,
+                Input::Message(message, _) => back = message,
                 Input::Untouched(mut file) => {
                     file.read_to_end(&mut back).expect("a spooled file");
                 }

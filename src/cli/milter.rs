@@ -151,15 +151,13 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
     let mut listeners = Vec::new();
     let mut handed = ListenFd::from_env();
     for index in 0..handed.len() {
-        let listener = match handed.take_unix_listener(index) {
-            Ok(Some(listener)) => Listener::from(listener),
-            _ => match handed.take_tcp_listener(index) {
-                Ok(Some(listener)) => Listener::from(listener),
-                Ok(None) => continue,
-                Err(source) => return Err(cannot("take the sockets of LISTEN_FDS")(source)),
-            },
-        };
-        listeners.push(listener);
+        if let Ok(Some(listener)) = handed.take_unix_listener(index) {
+            listeners.push(listener.into());
+            continue;
+        }
+        let listener = handed.take_tcp_listener(index);
+        let listener = listener.map_err(cannot("take the sockets of LISTEN_FDS"))?;
+        listeners.extend(listener.map(Listener::from));
     }
     Ok(listeners)
 }

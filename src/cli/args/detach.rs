@@ -50,7 +50,7 @@ pub struct DetachArgs {
     #[arg(long)]
     inline: bool,
     /// What is left in their place [default: external-body]
-    #[arg(long, value_enum, value_name = "FORM")]
+    #[arg(long, value_name = "FORM")]
     pub form: Option<Stub>,
     /// Add a text to the mail that names what left [default: off]
     ///

@@ -27,7 +27,7 @@ pub(super) use self::imap::{ImapArgs, ReplacingArgs};
 pub(super) use self::milter::MilterArgs;
 pub(super) use self::policy::PolicyArgs;
 use self::policy::{Common, FailureArgs};
-pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs, RecordArgs};
+pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs};
 use self::walk::CompressedArgs;
 pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::input::is_standard;
@@ -330,7 +330,6 @@ pub(super) struct InspectArgs {
     #[arg(
         hide_short_help = true,
         long,
-        value_enum,
         value_delimiter = ',',
         hide_possible_values = true,
         value_name = "WHAT,..."
@@ -351,7 +350,6 @@ pub(super) struct InspectArgs {
     /// What the sources are
     #[arg(
         long,
-        value_enum,
         value_name = "WHAT",
         default_value = "auto",
         hide_short_help = true
@@ -387,7 +385,7 @@ pub(super) struct SplitArgs {
 pub(super) struct StoreArgs {
     /// check: is every object whole, has every reference its object?
     /// gc: which objects does nothing refer to?
-    #[arg(value_enum, value_name = "check|gc", hide_possible_values = true)]
+    #[arg(value_name = "check|gc", hide_possible_values = true)]
     pub(super) action: StoreAction,
     /// The store
     #[arg(value_name = "DIR")]

@@ -214,16 +214,13 @@ fn shortcuts(which: &str) -> Result<String, String> {
 }
 
 impl ContentArgs {
-    fn followed(&self) -> Followed {
-        let words = self.follow.iter();
-        // Each was a word when it was read.
-        words.fold(Followed::default(), |forms, word| {
-            forms.told(word).unwrap_or(forms)
-        })
-    }
-
     fn added_to(&self, policy: Policy) -> Policy {
         let embeds = |from: &str| self.embed.iter().any(|word| word == from);
+        // Each was a word when it was read.
+        let follow = self.follow.iter();
+        let follow = follow.fold(Followed::default(), |forms, word| {
+            forms.told(word).unwrap_or(forms)
+        });
         let is_kind = |kind: &str| self.embed_kinds.iter().any(|word| word == kind);
         Policy {
             allow_types: self.allow_type.clone(),
@@ -231,7 +228,7 @@ impl ContentArgs {
             accept_mismatch: self.accept_mismatch,
             protected: self.signed.unwrap_or_default(),
             links: self.links.unwrap_or_default(),
-            follow: self.followed(),
+            follow,
             provenance: self.provenance,
             embed: Embed {
                 data: embeds("data"),

@@ -27,7 +27,6 @@ pub struct WalkArgs {
     /// What the sources are
     #[arg(
         long,
-        value_enum,
         value_name = "WHAT",
         default_value = "auto",
         hide_short_help = true
@@ -52,7 +51,6 @@ pub struct WalkArgs {
     #[arg(
         hide_short_help = true,
         long,
-        value_enum,
         value_name = "all|first",
         num_args = 0..=1,
         require_equals = true,
@@ -80,7 +78,6 @@ pub struct WalkArgs {
     #[arg(
         hide_short_help = true,
         long,
-        value_enum,
         value_name = "WHEN",
         default_value = "auto"
     )]
