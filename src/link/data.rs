@@ -168,7 +168,7 @@ fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
 }
 
 /// The media type as the URL parser would show it: without white space, with controls and non-ASCII
-/// octets escaped, and behind a `?` what may not stand in a query. Borrowed if nothing is to do.
+/// octets escaped, and behind a `?` what may not stand in a query.
 fn header_text(header: &[u8]) -> Cow<'_, str> {
     if header
         .iter()

@@ -242,8 +242,7 @@ pub(super) fn character(code_point: u32) -> char {
 
 /// What the character reference means with which `bytes` begin, and its length.
 ///
-/// Looks at no more than one run of alphanumerics, so a value is read in linear time: the runs
-/// behind its ampersands are disjoint.
+/// Looks at no more than one run of alphanumerics: those behind the ampersands of a value are disjoint.
 fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
     if bytes.get(1) == Some(&b'#') {
         return numeric_reference(bytes);
@@ -284,9 +283,8 @@ fn characters_of(name: &[u8]) -> Option<Meaning> {
     Some((characters.next()?, characters.next()))
 }
 
-/// The names of the HTML standard without `&`, a blank, and what they stand for in UTF-8: a line
-/// each, sorted by name. One text without pointers: a table of slices is relocated by the loader
-/// each time the filter starts, whether a reference is met or not.
+/// The names of the HTML standard without `&`, a blank, and what they stand for in UTF-8, sorted by name. One text
+/// without pointers: a table of slices is relocated by the loader each time the filter starts.
 const ENTITIES: &[u8] = include_bytes!("entities.txt");
 
 fn named(written: &[u8]) -> Option<&'static [u8]> {

@@ -398,8 +398,7 @@ fn is_related(document: &[u8], all: &[Attribute], relations: &[&[u8]]) -> bool {
         .is_some_and(|value| value.split(|&byte| is_blank(byte)).any(is_known))
 }
 
-/// The span without outer white space, which is no part of a URL. White space that is written as
-/// character references stays in.
+/// White space that is written as character references stays in.
 fn trimmed(raw: &[u8], span: Span) -> Span {
     let blank = |byte: &&u8| is_blank(**byte);
     let leading = raw.iter().take_while(blank).count();

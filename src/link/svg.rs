@@ -36,7 +36,6 @@ const PICTURES: [&[u8]; 7] = [b"png", b"gif", b"jpeg", b"jpg", b"webp", b"bmp", 
 /// Document types outside of the document that stand in files all over.
 const DOCUMENT_TYPES: [&[u8]; 2] = [b"http://www.w3.org/", b"https://www.w3.org/"];
 
-/// Whether these octets are an SVG document that is a picture and nothing else. When in doubt it is not.
 pub fn is_harmless_svg(octets: &[u8]) -> bool {
     let document = Document {
         rest: octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets),
@@ -338,7 +337,7 @@ fn is_quiet(style: &[u8]) -> Option<()> {
     is_quiet.then_some(())
 }
 
-/// Whether a reference in lower case means something in the document itself.
+/// Of a reference in lower case.
 fn is_inside(url: &[u8]) -> bool {
     let url = url.trim_ascii();
     let is_picture = |rest: &[u8]| {

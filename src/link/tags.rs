@@ -110,7 +110,7 @@ impl<'a> Tags<'a> {
         Some(self.tag_start + distance as usize)
     }
 
-    /// Remembers white space of the current tag. Offsets that a number of 32 bits cannot hold are passed over.
+    /// Offsets that a number of 32 bits cannot hold are passed over.
     fn remember_blanks(&mut self, places: std::ops::Range<usize>) {
         let tag_start = self.tag_start;
         if let Some(blanks) = &mut self.blanks {
@@ -257,7 +257,7 @@ impl<'a> Tags<'a> {
         Some(())
     }
 
-    /// Behind `=`: the outer `None` is the end of the span, the inner one a missing value.
+    /// The outer `None` is the end of the span, the inner one a missing value.
     fn value(&mut self) -> Option<Option<(Span, Option<u8>)>> {
         self.skip_until(|byte| !is_blank(byte));
         let quote = match self.peek()? {

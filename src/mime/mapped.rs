@@ -33,12 +33,9 @@ impl<'a> MappedBody<'a> {
         &self.octets
     }
 
-    /// Turns changes into replacements of spans of the original. Those that stand close together are one,
-    /// and hold the bytes between them as they are.
-    ///
-    /// Identity bodies change only where the octets do. Of a quoted-printable body only the
-    /// changed octets are written anew, with soft line breaks where a line would become too long.
-    /// A base64 body is written anew from its first changed line on.
+    /// Turns changes into replacements of spans of the original. Identity bodies change only where the octets do. Of a
+    /// quoted-printable body only the changed octets are written anew, with soft line breaks where a line would become
+    /// too long. A base64 body is written anew from its first changed line on.
     pub fn replacements(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         if changes.is_empty() {
             return Vec::new();

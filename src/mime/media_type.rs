@@ -97,8 +97,6 @@ impl<'a> MediaType<'a> {
         self.look_up(name).value()
     }
 
-    /// Like [`MediaType::parameter`], but tells a value with a missing section from no value, and
-    /// one that was cut off from a whole one.
     pub fn look_up(&self, name: &str) -> Lookup<'a> {
         let mut written = Written::default();
         let mut parameters = self.parameters();
@@ -160,12 +158,9 @@ pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
     let mut written = Vec::new();
     for (name, text) in parameters {
         let whole = write("x/x", &[(name.clone(), text.clone())]);
-        let parameter = memchr::memchr(b';', &whole)
-            .and_then(|semicolon| whole.get(semicolon + 1..))
-            .unwrap_or_default()
-            .trim_ascii();
+        let parameter = whole.splitn(2, |&byte| byte == b';').nth(1);
         written.extend_from_slice(b";\r\n ");
-        written.extend_from_slice(parameter);
+        written.extend_from_slice(parameter.unwrap_or_default().trim_ascii());
     }
     written
 }

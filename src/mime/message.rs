@@ -120,7 +120,7 @@ impl<'a> Tree<'a> {
         &self.part(id).fields
     }
 
-    /// The value of the first field of that name: folded, with its blanks, as it came.
+    /// Folded, with its blanks, as it came.
     pub fn value(&self, id: PartId, name: &str) -> Option<&'a [u8]> {
         self.fields(id).value(self.original, name)
     }
@@ -137,7 +137,7 @@ impl<'a> Tree<'a> {
         self.disposition(id).eq_ignore_ascii_case(word.as_bytes())
     }
 
-    /// Whether the input ends in this field: more of it may have followed.
+    /// More of the field may have followed.
     pub fn ends_in(&self, field: &Field) -> bool {
         field.whole.end == self.root().span.end
     }

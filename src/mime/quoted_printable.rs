@@ -48,8 +48,7 @@ pub(super) fn decode(body: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// The bytes of a body that stand for octets, in order, each with the octet if they are an escape; other bytes are octets
-/// themselves. Soft line breaks and blanks before a line end stand for nothing.
+/// The bytes of a body that stand for octets, each with the octet if they are an escape; others are octets themselves.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     let mut lines = Lines::new(bytes, Span::new(0, bytes.len()));
     // The unread text of the current line, and the line end behind it, unless that is soft.
@@ -107,8 +106,8 @@ pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
     }
 }
 
-/// Text as quoted-printable. Bare CR, blanks before a line end, `From ` and `--` at the
-/// start of a line are escaped too: no transport and no boundary can mistake them.
+/// Bare CR, blanks before a line end, `From ` and `--` at the start of a line are escaped too: no transport and no
+/// boundary can mistake them.
 pub(super) fn encode(text: &[u8], newline: Newline) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
     for line in Lines::new(text, Span::new(0, text.len())) {
@@ -177,8 +176,7 @@ pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
     encoded
 }
 
-/// Columns of the octet that a rest of a line starts with, in this column. Bare CR, blanks before a line end, `From ` and
-/// `--` at the start of a line are escaped.
+/// Columns of the octet that a rest of a line starts with, in this column.
 fn width(rest: &[u8], column: usize) -> usize {
     match rest {
         [b' ' | b'\t'] | [b'=', ..] => 3,

@@ -58,8 +58,6 @@ impl TransferEncoding {
         matches!(self, Self::QuotedPrintable | Self::Base64 | Self::Unknown)
     }
 
-    /// The octets of a body; borrowed where body and octets are the same.
-    ///
     /// base64 skips what is not in its alphabet (RFC 2045 §6.8) and takes missing padding;
     /// quoted-printable keeps what is no escape (§6.7). None for an unknown encoding, and for
     /// base64 with an impossible length.
@@ -109,11 +107,9 @@ pub struct Encoded {
     pub body: Vec<u8>,
 }
 
-/// Encodes text in a charset in which ASCII bytes are ASCII characters.
-///
-/// 7bit if every line is ASCII, at most 998 octets, without bare CR or NUL, and no line is one of
-/// `boundaries` of the multiparts around; else quoted-printable or base64, whichever is shorter.
-/// Line ends become `newline` under 7bit and quoted-printable; base64 keeps the octets.
+/// Encodes text in a charset in which ASCII bytes are ASCII characters, under 7bit if it can stand so between the
+/// `boundaries` of the multiparts around. Line ends become `newline` under 7bit and quoted-printable; base64 keeps the
+/// octets.
 pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
     let (encoding, body) = if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
         (TransferEncoding::SevenBit, with_newlines(text, newline))

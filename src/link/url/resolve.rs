@@ -59,8 +59,7 @@ pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
     Ok(target.recompose())
 }
 
-/// RFC 3986 §5.2.4. `dots` says how many dots a dot segment has, 0 for others; the first `floor` bytes stay. Linear: every
-/// byte is put out once and taken back at most once.
+/// RFC 3986 §5.2.4. `dots` says how many dots a dot segment has, 0 for others; the first `floor` bytes stay.
 pub(super) fn remove_dot_segments(path: &str, floor: usize, dots: fn(&str) -> usize) -> String {
     let mut output = String::with_capacity(path.len());
     let mut rest = path;
