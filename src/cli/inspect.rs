@@ -185,10 +185,7 @@ fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Sta
             Ok(true) => {}
             Ok(false) => status = Status::Trouble,
             Err(Error::Interrupted) => return Ok(signals.status()),
-            Err(error) => {
-                say::tell(&say::error(&error));
-                status = Status::of_error(&error);
-            }
+            Err(error) => status = Status::told(&error),
         }
     }
     Ok(status)

@@ -115,13 +115,11 @@ impl Choice {
         if is_reference(tree, part, limits) {
             return None;
         }
-        if let Some(refusal) = protection(tree, part, policy) {
-            return Some(Err(refusal));
-        }
-        Some(match obstacle(tree, part) {
-            Some(detail) => Err(Refusal::lasting(Reason::NotRestorable, detail)),
-            None => Ok(()),
-        })
+        let refusal = protection(tree, part, policy).or_else(|| {
+            let obstacle = obstacle(tree, part)?;
+            Some(Refusal::lasting(Reason::NotRestorable, obstacle))
+        });
+        Some(refusal.map_or(Ok(()), Err))
     }
 }
 

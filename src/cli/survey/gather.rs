@@ -7,7 +7,7 @@ use mail_parser::parsers::MessageStream;
 
 use super::super::verb::{Expanding, Said, Work};
 use super::copies::Copies;
-use super::listed::Listed;
+use super::json::Listed;
 use super::sum::{Detach, SIZES, Survey};
 use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
@@ -164,9 +164,10 @@ impl Transform<Said> for Surveying {
         if !self.tells_embeds {
             // Pictures were only asked for.
             said.report.rows.retain(|row| {
+                let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
                 row.kind != Kind::Embed
                     || (!matches!(row.outcome, Outcome::WouldExpand | Outcome::WouldBlank)
-                        && host_of(row).is_some())
+                        && host_of(&reference()).is_some())
             });
         }
         let (edits, survey, listed) = self.survey(message.content, &said.report)?;
@@ -243,7 +244,7 @@ impl Survey {
     fn row(&mut self, row: &Row, is_probed: bool) {
         *self.outcomes.entry(row.outcome_and_reason()).or_default() += 1;
         let reference = Reference::split(row.url.as_deref().unwrap_or_default());
-        let host = host_of(row);
+        let host = host_of(&reference);
         if !matches!(row.kind, Kind::Link | Kind::Embed) {
             self.references += 1;
             let scheme = reference.scheme.unwrap_or("none");
@@ -347,8 +348,7 @@ fn plain_sender(value: &[u8]) -> Option<&str> {
     (is_name && is_word(local) && is_word(domain)).then_some(domain)
 }
 
-fn host_of(row: &Row) -> Option<String> {
-    let reference = Reference::split(row.url.as_deref()?);
+fn host_of(reference: &Reference<'_>) -> Option<String> {
     reference.scheme?;
     countable(reference.site()?.host)
 }
