@@ -14,10 +14,8 @@ pub(super) fn captures(index: &[u8]) -> Vec<(i64, Option<String>)> {
         return of_array(index);
     }
     let lines = index.split(|octet| *octet == b'\n');
-    lines
-        .filter_map(|line| std::str::from_utf8(line).ok())
-        .filter_map(|line| of_line(line.trim()))
-        .collect()
+    let lines = lines.filter_map(|line| std::str::from_utf8(line).ok());
+    lines.filter_map(|line| of_line(line.trim())).collect()
 }
 
 fn capture(stamp: &str, status: &str, media_type: &str) -> Option<(i64, Option<String>)> {
@@ -63,16 +61,12 @@ fn of_array(index: &[u8]) -> Vec<(i64, Option<String>)> {
         return Vec::new();
     };
     let media_type = column("mimetype");
-    rows.iter()
-        .filter_map(|row| {
-            let media_type = media_type.and_then(|at| row.get(at));
-            capture(
-                row.get(stamp)?,
-                row.get(status)?,
-                media_type.map_or("", String::as_str),
-            )
-        })
-        .collect()
+    let of_row = |row: &Vec<String>| {
+        let media_type = media_type.and_then(|at| row.get(at));
+        let media_type = media_type.map_or("", String::as_str);
+        capture(row.get(stamp)?, row.get(status)?, media_type)
+    };
+    rows.iter().filter_map(of_row).collect()
 }
 
 #[cfg(test)]

@@ -59,20 +59,16 @@ impl Template {
 
     /// The 14 digits and the URL of a URL of this form, whatever its scheme is, and with another flag than ours.
     pub(super) fn read<'u>(&self, url: &'u str) -> Option<(&'u str, &'u str)> {
-        let without_scheme = |url: &'u str| url.split_once("://").map(|(_, behind)| behind);
         let (_, front) = self.front.split_once("://")?;
-        let behind = without_scheme(url)?.strip_prefix(front)?;
+        let behind = url.split_once("://")?.1.strip_prefix(front)?;
         let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
         let (stamp, behind) = behind.split_at_checked(digits)?;
-        let url = match behind.strip_prefix(self.middle.as_str()) {
-            Some(url) => url,
-            None => {
-                let (flag, url) = behind.split_once('/')?;
-                let is_flag =
-                    |flag: &str| flag.bytes().all(|it| it.is_ascii_lowercase() || it == b'_');
-                is_flag(flag).then_some(url)?
-            }
+        let is_of_flag = |it: u8| it.is_ascii_lowercase() || it == b'_';
+        let flagged = || {
+            let (flag, url) = behind.split_once('/')?;
+            flag.bytes().all(is_of_flag).then_some(url)
         };
+        let url = behind.strip_prefix(&*self.middle).or_else(flagged)?;
         (stamp.len() == 14 && url.contains("://")).then_some((stamp, url))
     }
 }
@@ -101,12 +97,9 @@ impl FromStr for IndexTemplate {
 impl IndexTemplate {
     /// Where the captures of a URL near a time are listed. In a query the URL is escaped; elsewhere it is put in as it is.
     pub(super) fn expand(&self, stamp: &str, url: &str) -> String {
-        let is_query = self
-            .0
-            .split_once("{url}")
-            .is_some_and(|(front, _)| front.contains('?'));
+        let (front, _) = self.0.split_once("{url}").unwrap_or_default();
         let dated = self.0.replace("{date}", stamp);
-        match is_query {
+        match front.contains('?') {
             true => dated.replace("{url}", &utf8_percent_encode(url, QUERY).to_string()),
             false => dated.replace("{url}", url),
         }

@@ -138,13 +138,11 @@ pub(super) fn pause(
 ) {
     let what = format!("the server answered {status} with Retry-After");
     let refusal = Refusal::temporary(Reason::HttpStatus, what);
-    match url {
-        Some(_) => {
-            let pause = pause.min(LONGEST_OF_SOURCE);
-            silence(folder, server, url, &refusal.of_status(status), pause);
-        }
-        None => silence(folder, server, None, &refusal, pause.min(LONGEST_PAUSE)),
-    }
+    let (refusal, longest) = match url {
+        Some(_) => (refusal.of_status(status), LONGEST_OF_SOURCE),
+        None => (refusal, LONGEST_PAUSE),
+    };
+    silence(folder, server, url, &refusal, pause.min(longest));
 }
 
 fn silence(

@@ -2,7 +2,6 @@
 //! given says to which addresses it may connect.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ureq::Agent;
@@ -43,35 +42,39 @@ pub(super) fn agent(
         connector,
         without_proxy: config(None),
     };
-    // The maker of the policy has checked the proxy.
+    // `certificates` has checked the proxy.
     Agent::with_parts(config(proxy(policy).ok().flatten()), connector, resolver)
 }
 
-pub(super) fn system_roots() -> Vec<Certificate<'static>> {
+/// Those of the system, and these.
+pub(super) fn system_roots(more: &[Certificate<'static>]) -> Vec<Certificate<'static>> {
     let system = rustls_native_certs::load_native_certs().certs;
-    system
-        .iter()
-        .map(|certificate| Certificate::from_der(certificate).to_owned())
-        .collect()
+    let system = system.iter().map(|it| Certificate::from_der(it).to_owned());
+    system.chain(more.iter().cloned()).collect()
 }
 
-pub(super) fn certificates(path: &PathBuf) -> Result<Vec<Certificate<'static>>, Error> {
-    let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
-    let file = format!("the CA file {}", path.display());
-    let pem = std::fs::read(path).map_err(Error::cannot_read(file))?;
+/// The certificates of `--ca-file`. The proxy is checked besides, so that a mistake stops the run and not only the first
+/// retrieval.
+pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>, Error> {
     let mut found = Vec::new();
-    for item in ureq::tls::parse_pem(&pem) {
-        if let PemItem::Certificate(certificate) = item.map_err(|_| wrong())? {
-            found.push(certificate);
+    if let Some(path) = &policy.ca_file {
+        let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
+        let file = format!("the CA file {}", path.display());
+        let pem = std::fs::read(path).map_err(Error::cannot_read(file))?;
+        for item in ureq::tls::parse_pem(&pem) {
+            if let PemItem::Certificate(certificate) = item.map_err(|_| wrong())? {
+                found.push(certificate);
+            }
+        }
+        if found.is_empty() {
+            return Err(wrong());
         }
     }
-    if found.is_empty() {
-        return Err(wrong());
-    }
+    proxy(policy)?;
     Ok(found)
 }
 
-pub(super) fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
+fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
     policy
         .proxy
         .as_ref()

@@ -35,18 +35,10 @@ pub(crate) enum NoReply {
 impl Direct {
     /// The policy's time-out is for each time that nothing comes.
     pub(crate) fn new(policy: &Policy) -> Result<Self, Error> {
-        super::agent::proxy(policy)?;
-        let mut roots = system_roots();
-        if let Some(path) = &policy.ca_file {
-            roots.extend(certificates(path)?);
-        }
+        let roots = system_roots(&certificates(policy)?);
+        let (resolver, connector) = (DefaultResolver::default(), DefaultConnector::new());
         Ok(Self {
-            agent: agent(
-                policy,
-                &roots,
-                DefaultResolver::default(),
-                DefaultConnector::new(),
-            ),
+            agent: agent(policy, &roots, resolver, connector),
             patience: policy.limits.timeout,
         })
     }
@@ -63,8 +55,8 @@ impl Direct {
         loop {
             tries += 1;
             let mut request = Request::builder().method(method).uri(url);
-            for (name, value) in headers {
-                request = request.header(*name, *value);
+            for &(name, value) in headers {
+                request = request.header(name, value);
             }
             let answer = match body {
                 Some(body) => self.run(request.body(body)),

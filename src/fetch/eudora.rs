@@ -89,12 +89,11 @@ impl EudoraFiles {
         for holds_parts in [Some(note.is_embedded), None] {
             let numbered = self.folders.iter().enumerate();
             let of_kind = numbered.filter(|(_, listing)| listing.holds_parts == holds_parts);
-            let found: Vec<(usize, &OsString)> = of_kind
-                .flat_map(|(at, listing)| {
-                    let names = listing.names.get(&key).into_iter().flatten();
-                    names.map(move |name| (at, name))
-                })
-                .collect();
+            let meant = of_kind.flat_map(|(at, listing)| {
+                let names = listing.names.get(&key).into_iter().flatten();
+                names.map(move |name| (at, name))
+            });
+            let found: Vec<(usize, &OsString)> = meant.collect();
             let wanted = on_disk(&note.name);
             let is_exact = |(_, name): &&(usize, &OsString)| {
                 name.to_str().is_some_and(|name| on_disk(name) == wanted)
@@ -105,10 +104,9 @@ impl EudoraFiles {
                 ([only], ..) => only,
                 (_, Some(exact), None) => exact,
                 ([first, second, ..], ..) => {
-                    let path = |found: &(usize, &OsString)| {
-                        self.path(found.0, found.1).display().to_string()
-                    };
-                    let what = format!("it may be {} or {}", path(first), path(second));
+                    let [first, second] = [first, second].map(|it| self.path(it.0, it.1));
+                    let (first, second) = (first.display(), second.display());
+                    let what = format!("it may be {first} or {second}");
                     return Err(Refusal::lasting(Reason::AmbiguousFile, what));
                 }
             };
@@ -148,12 +146,10 @@ impl EudoraFiles {
         }
         let (message, _) = owner;
         let path = self.path(named.0, &named.1);
+        let path = path.display();
         let what = match message == by.0 {
-            true => format!("{} is named above in the same message", path.display()),
-            false => format!(
-                "{} belongs to message {message}, which names it before",
-                path.display()
-            ),
+            true => format!("{path} is named above in the same message"),
+            false => format!("{path} belongs to message {message}, which names it before"),
         };
         Err(Refusal::lasting(Reason::FileTaken, what))
     }

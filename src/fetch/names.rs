@@ -59,29 +59,23 @@ pub(super) fn judged(
     port: u16,
     allowance: Allowance,
 ) -> Result<Vec<SocketAddr>, Refusal> {
-    let addresses = match host.known_addresses() {
-        Some(known) => {
-            let (opened, mut refused): (Vec<_>, Vec<_>) = known
-                .into_iter()
-                .map(|address| policy.judge_address(address).map(|()| address))
-                .partition(Result::is_ok);
-            match refused.pop() {
-                Some(Err(refusal)) if opened.is_empty() => return Err(refusal),
-                _ => opened.into_iter().flatten().collect(),
-            }
+    let Some(known) = host.known_addresses() else {
+        let addresses = looked_up(names, host, allowance)?;
+        for address in &addresses {
+            policy.judge_address(*address).map_err(|refusal| Refusal {
+                detail: Detail::from(format!("{host} is {address}: ")).then(refusal.detail),
+                ..refusal
+            })?;
         }
-        None => {
-            let addresses = looked_up(names, host, allowance)?;
-            for address in &addresses {
-                policy.judge_address(*address).map_err(|refusal| Refusal {
-                    detail: Detail::from(format!("{host} is {address}: ")).then(refusal.detail),
-                    ..refusal
-                })?;
-            }
-            addresses
-        }
+        return at_port(addresses, host, port);
     };
-    at_port(addresses, host, port)
+    let judged = |address| policy.judge_address(address).map(|()| address);
+    let (opened, mut refused): (Vec<_>, Vec<_>) =
+        known.into_iter().map(judged).partition(Result::is_ok);
+    match refused.pop() {
+        Some(Err(refusal)) if opened.is_empty() => Err(refusal),
+        _ => at_port(opened.into_iter().flatten().collect(), host, port),
+    }
 }
 
 /// The same without judging, for the proxy, which the user named.

@@ -57,8 +57,7 @@ impl Http<'_> {
         })
     }
 
-    fn follow(&self, target: Target, how: How) -> Result<(Target, Answer), Refusal> {
-        let mut target = target;
+    fn follow(&self, mut target: Target, how: How) -> Result<(Target, Answer), Refusal> {
         let mut asked = vec![target.request_url()];
         let mut is_personal = false;
         loop {
@@ -72,10 +71,8 @@ impl Http<'_> {
                 is_personal,
                 allowance: self.allowance,
             };
-            let answer = self
-                .servers
-                .exchange(&request)
-                .map_err(Failed::into_refusal)?;
+            let answer = self.servers.exchange(&request);
+            let answer = answer.map_err(Failed::into_refusal)?;
             let status = answer.status;
             match status {
                 200 => return Ok((target, answer)),

@@ -143,6 +143,7 @@ impl System {
         self.recorded(retrieved, address)
     }
 
+    #[cfg_attr(not(feature = "http"), allow(unused))]
     fn recorded(&self, mut answer: Retrieved, address: Option<IpAddr>) -> Retrieved {
         #[cfg(feature = "http")]
         if let Some(recorder) = self.servers.recorder() {

@@ -34,12 +34,12 @@ pub(super) fn ask(
     let folder = tempfile::Builder::new()
         .prefix("embody-resolver-")
         .tempdir();
-    let folder =
-        folder.map_err(|error| failed(&format!("it has no folder to work in: {error}")))?;
-    let (program, arguments) = policy
-        .resolver
-        .split_first()
-        .ok_or_else(|| failed("it has no name"))?;
+    let no_folder = |error| failed(&format!("it has no folder to work in: {error}"));
+    let folder = folder.map_err(no_folder)?;
+    let (program, arguments) = match policy.resolver.as_slice() {
+        [program, arguments @ ..] => (program, arguments),
+        [] => return Err(failed("it has no name")),
+    };
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -50,20 +50,13 @@ pub(super) fn ask(
         .stderr(Stdio::piped());
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let child = command.spawn();
-    let child =
-        child.map_err(|error| failed(&format!("{program} could not be started: {error}")))?;
+    let not_started = |error| failed(&format!("{program} could not be started: {error}"));
     let mut running = Running {
-        child,
+        child: command.spawn().map_err(not_started)?,
         is_waited_for: false,
     };
-    let mut asked = serde_json::json!({
-        "url": url,
-        "name": name,
-        "provider": provider,
-    })
-    .to_string();
-    asked.push('\n');
+    let asked = serde_json::json!({"url": url, "name": name, "provider": provider});
+    let asked = format!("{asked}\n");
     if let Some(mut input) = running.child.stdin.take() {
         // One that does not read may have closed it.
         thread::spawn(move || input.write_all(asked.as_bytes()));
@@ -90,10 +83,12 @@ pub(super) fn ask(
     if body.is_empty() {
         return Err(failed("it gave no bytes"));
     }
-    let mut retrieved = Retrieved::new(url, None, body);
-    (retrieved.from, retrieved.at) = (Provenance::Resolver, Some(SystemTime::now()));
-    retrieved.elapsed = begun.elapsed();
-    Ok(retrieved)
+    Ok(Retrieved {
+        from: Provenance::Resolver,
+        at: Some(SystemTime::now()),
+        elapsed: begun.elapsed(),
+        ..Retrieved::new(url, None, body)
+    })
 }
 
 fn failed(why: &str) -> Refusal {

@@ -34,7 +34,7 @@ use ureq::{Agent, Body};
 
 use super::http_body::{read_to_end, whole_body};
 use crate::error::Error;
-use crate::fetch::agent::{agent, broke, certificates, proxy, system_roots};
+use crate::fetch::agent::{agent, broke, certificates, system_roots};
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{Answer, Asked, How, Source};
 use crate::fetch::failed::{Failed, Nobody, is_long};
@@ -74,12 +74,7 @@ impl Wire {
         names: Arc<dyn Names>,
         recorder: Option<Arc<dyn Recorder>>,
     ) -> Result<Self, Error> {
-        let extra_roots = match &policy.ca_file {
-            Some(path) => certificates(path)?,
-            None => Vec::new(),
-        };
-        // Checked now, so that a mistake stops the run and not only the first retrieval.
-        proxy(&policy)?;
+        let extra_roots = certificates(&policy)?;
         Ok(Self {
             resolver: JudgedAddresses {
                 policy: Arc::clone(&policy),
@@ -180,11 +175,8 @@ impl Wire {
             agent(&self.policy, roots, resolver, Watched::default())
         };
         if scheme == Scheme::Https || self.policy.proxy.is_some() {
-            self.secure.get_or_init(|| {
-                let mut roots = system_roots();
-                roots.extend_from_slice(&self.extra_roots);
-                made(&roots)
-            })
+            self.secure
+                .get_or_init(|| made(&system_roots(&self.extra_roots)))
         } else {
             self.plain.get_or_init(|| made(&[]))
         }
