@@ -262,15 +262,12 @@ impl Archive {
 
     fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
         self.servers.exchange(asked).map_err(|failed| {
-            let refusal = failed.refusal;
-            match refusal.reason {
-                // There was no answer: the cache knows of a pause.
-                Reason::HttpStatus => Refusal {
-                    reason: Reason::ArchiveBusy,
-                    ..refusal
-                },
-                _ => refusal,
+            let mut refusal = failed.refusal;
+            // There was no answer: the cache knows of a pause.
+            if refusal.reason == Reason::HttpStatus {
+                refusal.reason = Reason::ArchiveBusy;
             }
+            refusal
         })
     }
 }

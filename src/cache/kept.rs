@@ -236,9 +236,8 @@ impl Kept {
             return Ok(None);
         };
         let octets = self.folder.read(Area::Bodies, &key, body.octets);
-        Ok(octets
-            .filter(|octets| Key::of(octets) == key)
-            .map(Bytes::from))
+        let octets = octets.filter(|octets| Key::of(octets) == key);
+        Ok(octets.map(Bytes::from))
     }
 
     fn renew(&self, asked: &Asked<'_>, entry: &mut Entry, ask: Ask<'_>) -> Result<Answer, Failed> {
@@ -260,9 +259,8 @@ impl Kept {
             more: conditions,
             ..*asked
         };
-        let given = self.ask(&conditional, ask)?;
+        let given = self.renew(&conditional, entry, ask)?;
         if given.status != 304 {
-            self.keep(asked, entry, &given);
             return Ok(given);
         }
         let news = semantics::relevant(&given.headers, self.ignoring);

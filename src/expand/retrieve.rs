@@ -14,8 +14,7 @@ use crate::external_body::{Form, Referent};
 use crate::fetch::{Request, Sidecars, fetch_all};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
-use crate::policy::attachments::plain;
-use crate::policy::resolver::is_question;
+use crate::policy::marked::{is_question, plain};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal};
 

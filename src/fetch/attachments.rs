@@ -14,7 +14,7 @@ use super::request::{Fetch, Probed, Request, Retrieved};
 use super::system::file::Roots;
 use crate::error::Error;
 use crate::policy::Policy;
-use crate::policy::attachments::split;
+use crate::policy::marked::split;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Components of a path that are looked at: those at its end.

@@ -16,7 +16,6 @@ pub struct Canned {
 
 impl Canned {
     /// A fetcher that knows no URL.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -37,7 +36,6 @@ impl Canned {
     }
 
     /// The requests so far, in the order in which they came.
-    #[must_use]
     pub fn asked(&self) -> Vec<Request> {
         locked(&self.asked).clone()
     }

@@ -15,7 +15,7 @@ use super::system::Servers;
 use super::system::System;
 use crate::error::Error;
 use crate::policy::Policy;
-use crate::policy::resolver::is_question;
+use crate::policy::marked::is_question;
 use crate::report::{Reason, Refusal};
 
 /// Retrieves what a policy allows, for all messages of a run.

@@ -66,7 +66,6 @@ pub struct Retrieved {
 
 impl Retrieved {
     /// A body that this URL gave, from the network unless something else is said, in no time.
-    #[must_use]
     pub fn new(url: impl Into<String>, media_type: Option<String>, body: impl Into<Bytes>) -> Self {
         Self {
             url: url.into(),

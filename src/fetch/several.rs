@@ -15,7 +15,6 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 /// body that exceeds it is refused with [`Reason::GrowthLimit`], and behind it nothing more is asked for.
 /// No thread runs further ahead of the first missing answer than `in_flight`, so that no more bodies than
 /// that are held, or retrieved in vain, beyond the bound.
-#[must_use]
 pub fn fetch_all(
     fetch: &dyn Fetch,
     requests: &[Request],

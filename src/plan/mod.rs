@@ -16,8 +16,7 @@ pub use self::protection::{opaque_parts, protection};
 use crate::external_body::ExternalBody;
 use crate::link::url;
 use crate::mime::PartId;
-use crate::policy::attachments::plain;
-use crate::policy::resolver::is_question;
+use crate::policy::marked::{is_question, plain};
 use crate::report::{HostedFile, Kind, Outcome, Refusal, Row};
 
 #[derive(Clone, Debug)]

@@ -17,7 +17,6 @@ pub struct TypePattern {
 
 impl TypePattern {
     /// Whether `type/subtype` (any case, no parameters) falls under the pattern.
-    #[must_use]
     pub fn matches(&self, essence: &str) -> bool {
         let (main, sub) = essence.split_once('/').unwrap_or((essence, ""));
         (self.main == "*" || self.main.eq_ignore_ascii_case(main))
@@ -112,7 +111,6 @@ impl Default for Embed {
 
 impl Embed {
     /// Whether anything is to be embedded.
-    #[must_use]
     pub fn is_on(self) -> bool {
         self.data || self.remote
     }

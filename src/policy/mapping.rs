@@ -25,7 +25,6 @@ impl Mapping {
     }
 
     /// The rewritten URL, if FROM is a prefix of it.
-    #[must_use]
     pub fn apply(&self, url: &str) -> Option<String> {
         let head = url.get(..self.from.len())?;
         let rest = url.get(self.from.len()..)?;

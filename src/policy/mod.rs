@@ -14,11 +14,10 @@
 //! addresses of a name with [`Policy::judge_address`], at connect time.
 
 mod address;
-pub(crate) mod attachments;
 mod choice;
 mod host;
 mod mapping;
-pub(crate) mod resolver;
+pub(crate) mod marked;
 mod setters;
 mod target;
 
@@ -118,7 +117,6 @@ pub struct Policy {
 impl Policy {
     /// The reference after `--map`: the longest FROM that is a prefix is replaced by its TO,
     /// once; no FROM is looked for in the result.
-    #[must_use]
     pub fn map<'a>(&self, url: &'a str) -> Cow<'a, str> {
         self.maps
             .iter()

@@ -32,25 +32,21 @@ enum Location {
 
 impl Target {
     /// The scheme.
-    #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
     /// The server; none for files.
-    #[must_use]
     pub(crate) fn host(&self) -> Option<Host> {
         self.server()?.host().map(Host::from_url)
     }
 
     /// The server's port, the scheme's own included; none for files.
-    #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.server()?.port().or(self.scheme.default_port())
     }
 
     /// The file, absolute, percent-decoded once; none for servers.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
             Location::File { path, .. } => Some(path),
@@ -59,20 +55,17 @@ impl Target {
     }
 
     /// The URL's path as it is sent, percent-escapes untouched; empty for files.
-    #[must_use]
     pub fn server_path(&self) -> &str {
         self.server().map_or("", Url::path)
     }
 
     /// Whether there is a user name or a password.
-    #[must_use]
     pub fn has_userinfo(&self) -> bool {
         self.server()
             .is_some_and(|url| !url.username().is_empty() || url.password().is_some())
     }
 
     /// User name and password as octets, percent-decoded once; none where there is neither.
-    #[must_use]
     pub fn userinfo(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let url = self.server().filter(|_| self.has_userinfo())?;
         let decoded = |text| percent_decode_str(text).collect();
@@ -81,7 +74,6 @@ impl Target {
     }
 
     /// What goes to the server: no fragment, no user name, no password.
-    #[must_use]
     pub fn request_url(&self) -> String {
         let Some(mut url) = self.server().cloned() else {
             return self.public_url();
@@ -94,7 +86,6 @@ impl Target {
     }
 
     /// What may be written down: no fragment, no password.
-    #[must_use]
     pub fn public_url(&self) -> String {
         match &self.location {
             Location::File { url, .. } => url.clone(),
@@ -243,7 +234,6 @@ pub struct Proxy(Url);
 
 impl Proxy {
     /// The URL, user name and password included.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }

@@ -37,7 +37,7 @@ use super::names::{self, Names};
 use super::request::{Fetch, Probed, Request, Retrieved};
 use crate::error::Error;
 #[cfg(feature = "cli")]
-use crate::policy::resolver::question_of;
+use crate::policy::marked::question_of;
 use crate::policy::{Policy, Scheme, Target};
 #[cfg(any(feature = "file", feature = "ftp"))]
 use crate::report::Provenance;
@@ -128,12 +128,10 @@ impl System {
     fn retrieved(
         &self,
         target: &Target,
-        mut body: Vec<u8>,
+        body: Vec<u8>,
         address: Option<IpAddr>,
         begun: Instant,
     ) -> Retrieved {
-        // A cache counts the octets of a body, not what was allocated to read it.
-        body.shrink_to_fit();
         let mut retrieved = Retrieved::new(target.public_url(), None, body);
         retrieved.at = Some(SystemTime::now());
         retrieved.elapsed = begun.elapsed();

@@ -21,6 +21,8 @@ pub(super) fn read_whole(
             Err(why) => return Err(failed(why)),
         };
         if read == 0 {
+            // A cache counts the octets of a body, not what was allocated to read it.
+            body.shrink_to_fit();
             return Ok(body);
         }
         body.extend_from_slice(piece.get(..read).unwrap_or_default());

@@ -104,11 +104,7 @@ impl Wire {
         let body = match asked.how {
             How::Whole if status == 200 => {
                 match whole_body(&self.policy, response, asked.allowance) {
-                    Ok(mut body) => {
-                        // A cache counts the octets of a body, not what was allocated to read it.
-                        body.shrink_to_fit();
-                        Bytes::from(body)
-                    }
+                    Ok(body) => Bytes::from(body),
                     Err(refusal) => {
                         listening.finish(Some(refusal.reason));
                         return Err(refusal.into());

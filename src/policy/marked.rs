@@ -1,19 +1,36 @@
-//! The program that gets what needs a sign-in, and how a plan names a question to it.
+//! References that are looked for in folders of attachments before anybody is asked, or asked of the program that gets what
+//! needs a sign-in; and how a plan says so in a URL to what retrieves.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::Policy;
 use super::target::Target;
 use crate::error::Error;
-use crate::external_body::{ExternalBody, Form, Scheme};
+use crate::external_body::{Claim, ExternalBody, Form, Scheme};
+
+/// What a URL begins with that is looked for in the folders first. It stands in no mail: the plan makes it.
+const ATTACHMENT: &str = "embody-attachment:";
 
 /// What a URL begins with by which the resolver is asked. It stands in no mail: the plan makes it.
-const SCHEME: &str = "embody-resolver:";
+const QUESTION: &str = "embody-resolver:";
 
 impl Policy {
+    /// The URL as [`split`] undoes it, for a reference that may be in a folder of attachments; none for others.
+    pub(crate) fn in_attachments(&self, body: &ExternalBody<'_>, url: &str) -> Option<String> {
+        let least = match body.form {
+            _ if cfg!(not(feature = "file")) => return None,
+            _ if self.attachments.is_empty() || body.claim != Claim::None => return None,
+            // The names of all lists' attachments are alike: without the hash they tell nothing.
+            // So are those of Sympa's.
+            Form::Scrubbed | Form::Sympa => 2,
+            Form::Detached => 1,
+            _ => return None,
+        };
+        Some(format!("{ATTACHMENT}{least}:{url}"))
+    }
+
     /// The URL as [`question_of`] undoes it, for a file that a cloud keeps at a host that may be asked; none for others, and
     /// without a resolver.
-    #[must_use]
     pub(crate) fn question(&self, body: &ExternalBody<'_>) -> Option<String> {
         let hosted = body.hosted.as_deref();
         let hosted = hosted.filter(|_| matches!(body.form, Form::Hosted(_) | Form::Sympa))?;
@@ -25,15 +42,26 @@ impl Policy {
         self.judge_server(&Target::parse(scheme, url).ok()?).ok()?;
         let name = hosted.name.as_deref().unwrap_or_default();
         let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
-        Some(format!("{SCHEME}{provider}:{name}:{url}"))
+        Some(format!("{QUESTION}{provider}:{name}:{url}"))
     }
+}
+
+/// The URL that is looked for, and how many components at its end have to be there at least.
+pub(crate) fn split(url: &str) -> Option<(&str, usize)> {
+    let (least, url) = url.strip_prefix(ATTACHMENT)?.split_once(':')?;
+    Some((url, least.parse().ok()?))
+}
+
+/// The URL without what [`Policy::in_attachments`] or [`Policy::question`] put in front.
+pub(crate) fn plain(url: &str) -> &str {
+    let asked = || question_of(url).map_or(url, |(_, _, url)| url);
+    split(url).map_or_else(asked, |(url, _)| url)
 }
 
 /// The question that a URL is, none for others: the provider, the name of the file, and the URL that the mail shows: http or
 /// https, without control characters.
-#[must_use]
 pub(crate) fn question_of(url: &str) -> Option<(&str, Option<String>, &str)> {
-    let (provider, rest) = url.strip_prefix(SCHEME)?.split_once(':')?;
+    let (provider, rest) = url.strip_prefix(QUESTION)?.split_once(':')?;
     let (name, url) = rest.split_once(':')?;
     let name = percent_decode_str(name).decode_utf8_lossy().into_owned();
     Some((provider, Some(name).filter(|name| !name.is_empty()), url))
@@ -73,7 +101,6 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
     Ok(words)
 }
 
-#[must_use]
 pub(crate) fn is_question(url: &str) -> bool {
-    url.starts_with(SCHEME)
+    url.starts_with(QUESTION)
 }
