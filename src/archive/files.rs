@@ -54,7 +54,6 @@ impl CaptureFiles {
     }
 }
 
-/// Gives what was captured.
 pub(crate) struct Replaying {
     pub(crate) files: Arc<CaptureFiles>,
     /// None is no bound.
@@ -104,7 +103,6 @@ impl Fetch for Replaying {
     }
 }
 
-/// When the mail was on its way.
 fn date(request: &Request) -> i64 {
     request.date.map_or(0, time::seconds)
 }
@@ -155,7 +153,6 @@ impl Replaying {
         Err(why.unwrap_or_else(|| self.nothing(nearest)))
     }
 
-    /// What to say where no capture has content.
     fn nothing(&self, nearest: Option<Capture>) -> Refusal {
         let Some(nearest) = nearest else {
             return not_archived("the archive has no capture of it");

@@ -50,7 +50,6 @@ fn text<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
     object.get(name)?.as_str()
 }
 
-/// A first row with the names of the columns, and rows.
 fn of_array(index: &[u8]) -> Vec<(i64, Option<String>)> {
     let rows: Vec<Vec<String>> = serde_json::from_slice(index).unwrap_or_default();
     let Some((names, rows)) = rows.split_first() else {

@@ -55,7 +55,6 @@ struct Captured {
     answer: Answer,
 }
 
-/// What came of asking for the nearest capture.
 enum Nearest {
     Wanted(Captured),
     /// It is not what is wanted: why, and what it is, if it has content all the same.

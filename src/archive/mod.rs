@@ -1,8 +1,7 @@
 //! What a web archive saw near the date of a mail (docs/archive.md), by Memento (RFC 7089).
 //!
-//! [`Archive`] is what a [`Fetcher`](crate::fetch::Fetcher) asks before its source or after it: `lookup` follows what the
-//! archive answers, over the same [`Servers`](crate::fetch::Servers) as the source, so that answers are kept and judged
-//! alike. `files` gives captures that stand in files. `template`, `index`, `secret` and `time` know nothing of that.
+//! [`Archive`] is what a [`Fetcher`](crate::fetch::Fetcher) asks before its source or after it, over the same
+//! [`Servers`](crate::fetch::Servers) as the source, so that answers are kept and judged alike.
 
 mod files;
 mod index;

@@ -43,7 +43,9 @@ const PLAIN: [HeaderName; 8] = [
     header::LAST_MODIFIED,
 ];
 
-/// The field that says when an archive captured an answer.
+/// Values in which they do.
+const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
+
 pub(super) fn capture_time(headers: &HeaderMap) -> Option<(String, String)> {
     let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
     Some((MEMENTO_DATETIME.to_owned(), value.to_owned()))
@@ -53,10 +55,6 @@ pub(super) fn is_capture(headers: &[(String, String)]) -> bool {
     headers.iter().any(|(name, _)| name == MEMENTO_DATETIME)
 }
 
-/// Values in which they do.
-const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
-
-/// The header fields that count, each once.
 pub(super) fn relevant(headers: &HeaderMap, ignoring: Ignoring) -> Vec<(String, String)> {
     let mut kept = Vec::new();
     for name in PLAIN {

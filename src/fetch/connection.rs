@@ -149,7 +149,6 @@ struct Connection {
     absolute: Option<AbsoluteForm>,
 }
 
-/// What each request on a connection to a proxy gets.
 struct AbsoluteForm {
     origin: String,
     /// A header field, which stands behind the first line; or nothing.

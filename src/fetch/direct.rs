@@ -11,14 +11,12 @@ use super::agent::{agent, broke, certificates, system_roots};
 use crate::error::Error;
 use crate::policy::Policy;
 
-/// A client for one server.
 #[derive(Debug)]
 pub(crate) struct Direct {
     agent: Agent,
     patience: Duration,
 }
 
-/// An answer, of whatever status.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,

@@ -1,6 +1,4 @@
 //! The choices a user makes, each one a value that has no third meaning.
-//!
-//! Nothing here judges anything; [`super::Policy`] does.
 
 use std::str::FromStr;
 use std::time::Duration;

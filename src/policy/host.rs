@@ -20,7 +20,6 @@ pub(super) fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// A host as the URL parser understood it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Host {
     /// A name, lower case and in ASCII (IDNA).

@@ -238,7 +238,6 @@ impl Proxy {
         self.0.as_str()
     }
 
-    /// The URL without its password.
     #[cfg(feature = "cache")]
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) fn public_url(&self) -> String {
@@ -248,7 +247,6 @@ impl Proxy {
         url.into()
     }
 
-    /// Host and port.
     #[cfg(feature = "http")]
     pub(crate) fn place(&self) -> String {
         let host = self.0.host_str().unwrap_or_default();
