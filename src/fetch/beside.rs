@@ -142,16 +142,11 @@ impl Sidecars {
 
     fn own(&self) -> Result<Option<&Folder>, Refusal> {
         let open = || {
-            let folder = Folder::open(self.path.clone())?;
-            match folder.folder(OsStr::new("Attachments"))? {
-                Some(folder) => folder.folder(OsStr::new(&self.number)),
-                None => Ok(None),
-            }
+            let attachments = Folder::open(self.path.clone())?.folder(OsStr::new("Attachments"))?;
+            attachments.map_or(Ok(None), |it| it.folder(OsStr::new(&self.number)))
         };
-        match self.own.get_or_init(open) {
-            Ok(folder) => Ok(folder.as_ref()),
-            Err(refusal) => Err(refusal.clone()),
-        }
+        let own = self.own.get_or_init(open).as_ref();
+        own.map(Option::as_ref).map_err(Clone::clone)
     }
 
     fn find(&self, part: &str, name: Option<&str>) -> Result<(Folder, OsString), Refusal> {

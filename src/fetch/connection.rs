@@ -226,8 +226,7 @@ impl Transport for Connection {
         Ok(())
     }
 
-    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
-        let mut timeout = timeout;
+    fn await_input(&mut self, mut timeout: NextTimeout) -> Result<bool, ureq::Error> {
         self.if_heard(|current, _| timeout.per_read = current.patience().or(timeout.per_read));
         if let Some(form) = &mut self.absolute {
             form.is_answered = true;

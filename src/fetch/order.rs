@@ -29,10 +29,8 @@ pub(super) fn either<T>(
 }
 
 pub(crate) fn undated() -> Refusal {
-    Refusal::lasting(
-        Reason::NotArchived,
-        "no field of the mail says its date, so the archive was not asked",
-    )
+    let detail = "no field of the mail says its date, so the archive was not asked";
+    Refusal::lasting(Reason::NotArchived, detail)
 }
 
 fn may_be_archived(refusal: &Refusal) -> bool {
@@ -40,23 +38,20 @@ fn may_be_archived(refusal: &Refusal) -> bool {
 }
 
 fn both(source: Refusal, archive: Refusal) -> Refusal {
-    let is_later = [source.retry, archive.retry].contains(&Retry::Later);
-    let retry = match is_later {
+    let is_in_archive = archive.reason == Reason::InArchive;
+    let retry = match [source.retry, archive.retry].contains(&Retry::Later) && !is_in_archive {
         true => Retry::Later,
         false => Retry::Never,
     };
     match archive.reason {
-        Reason::InArchive => Refusal {
-            detail: source.detail.then("; ").then(archive.detail),
-            status: source.status,
-            ..archive
-        },
-        Reason::NotArchived | Reason::ArchiveBusy | Reason::SecretUrl => Refusal {
-            detail: source.detail.then("; ").then(archive.detail),
-            status: source.status,
-            retry,
-            ..archive
-        },
+        Reason::InArchive | Reason::NotArchived | Reason::ArchiveBusy | Reason::SecretUrl => {
+            Refusal {
+                detail: source.detail.then("; ").then(archive.detail),
+                status: source.status,
+                retry,
+                ..archive
+            }
+        }
         Reason::Offline if source.reason == Reason::Offline => source,
         // What keeps the source from being asked says nothing of it.
         _ if source.reason == Reason::Offline => archive,
