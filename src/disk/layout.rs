@@ -83,11 +83,6 @@ impl Area {
     }
 }
 
-/// Whether a name in a store is neither that of an object nor of a folder of them.
-pub fn is_beside_objects(name: &str) -> bool {
-    [STORE_LOCK, STORE_TEMPORARIES, STORE_USERS].contains(&name)
-}
-
 /// Whether that is the name of a folder in which objects, or folders of them, lie.
 pub fn is_of_keys(name: &[u8]) -> bool {
     let is_digit = |octet: &u8| matches!(octet, b'0'..=b'9' | b'a'..=b'f');

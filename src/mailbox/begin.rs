@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::mailbox::find::{self, Finds, Found, Kind};
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
-use crate::mailbox::place::replace;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
 use crate::mailbox::{Format, Observer, Options, Stop, Summary};
@@ -61,13 +59,6 @@ pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
     finds.skipped.sort();
 }
 
-pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (fs::metadata(one), fs::metadata(other)) {
-        (Ok(one), Ok(other)) => replace::is_same(&one, &other),
-        _ => false,
-    }
-}
-
 /// Tells what is no mail, and what could not be looked at.
 pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     let mut objects: BTreeMap<&Path, u64> = BTreeMap::new();
@@ -107,7 +98,8 @@ pub(crate) fn sweep(finds: &Finds) {
     for found in &finds.mailboxes {
         match found.kind {
             Kind::Maildir | Kind::Mh => {
-                folders.extend(MessageFolder::of(&found.path, found.kind).folders_of_ours());
+                let place = MessageFolder::of(&found.path, found.kind);
+                folders.extend([place.writing_in(&place.folder), place.folder]);
             }
             _ => {
                 let target = found.path.canonicalize();

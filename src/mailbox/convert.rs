@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
-use crate::mailbox::begin::{begun, is_same_file, look_at, pass_over_backups, sweep};
+use crate::mailbox::begin::{begun, look_at, pass_over_backups, sweep};
 use crate::mailbox::compressed::{Content, Damage, content_of};
 use crate::mailbox::failure::{cannot_write, in_full, unread, unreadable};
 use crate::mailbox::find::{self, Finds, Found, Kind};
@@ -52,7 +52,9 @@ pub fn convert_to<S: Send>(
     observer: &dyn Observer<S>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    if is_same_file(source, destination) {
+    if let (Ok(one), Ok(other)) = (fs::metadata(source), fs::metadata(destination))
+        && replace::is_same(&one, &other)
+    {
         let what = format!("{}: is the source as well; ", destination.display());
         let detail = Detail::from(what).naming(Setting::InPlace);
         return Err(Error::Usage(detail.then(" replaces it by the result")));

@@ -1,5 +1,6 @@
 //! The messages of mailboxes of any kind, one after the other, for programs that only read.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -8,6 +9,7 @@ use std::thread::JoinHandle;
 use crate::detail::Detail;
 use crate::edit::Edits;
 use crate::error::Error;
+use crate::mailbox::failure::unreadable;
 use crate::mailbox::{
     Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
 };
@@ -157,13 +159,6 @@ impl Telling<'_> {
             self.stop.request();
         }
     }
-
-    fn cannot_read(&self, path: &Path, why: String) {
-        self.send(Err(Error::Unreadable {
-            path: path.to_owned(),
-            source: std::io::Error::other(why),
-        }));
-    }
 }
 
 impl Observer<OwnedMessage> for Telling<'_> {
@@ -172,7 +167,8 @@ impl Observer<OwnedMessage> for Telling<'_> {
     }
 
     fn damaged(&self, path: &Path, why: &Detail) {
-        self.cannot_read(path, why.to_string());
+        let why = io::Error::other(why.to_string());
+        self.send(Err(unreadable(path)(why)));
     }
 
     fn begin(&self, mailbox: &Path) {
@@ -183,7 +179,7 @@ impl Observer<OwnedMessage> for Telling<'_> {
         if summary.oversized > 0 {
             let mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
             let why = format!("{} messages are too large", summary.oversized);
-            self.cannot_read(&mailbox, why);
+            self.send(Err(unreadable(&mailbox)(io::Error::other(why))));
         }
     }
 }

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Dir, FileType, RawMode};
 use super::batch::verified;
 use super::folder::Folder;
 use super::{Object, StoreError, User, users};
-use crate::disk::layout::{is_beside_objects, is_of_keys};
+use crate::disk::layout::{STORE_LOCK, STORE_TEMPORARIES, STORE_USERS, is_of_keys};
 use crate::disk::{Key, open_folder};
 
 impl Folder {
@@ -19,7 +19,7 @@ impl Folder {
     pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {
         let (mut objects, mut strangers) = (Vec::new(), Vec::new());
         for outer in self.names(&self.places.root, "")? {
-            if is_beside_objects(&outer) {
+            if [STORE_LOCK, STORE_TEMPORARIES, STORE_USERS].contains(&outer.as_str()) {
                 continue;
             }
             let Some(at) = self.inner(&self.places.root, &outer, &outer, &mut strangers)? else {

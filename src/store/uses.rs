@@ -22,12 +22,6 @@ fn hex(digit: u8) -> Option<u64> {
     char::from(digit).to_digit(16).map(u64::from)
 }
 
-/// What may stand in a use: digits, what may be between them, and what names a piece of a parameter.
-fn may_be_of_a_use(octet: u8) -> bool {
-    let is_of_piece = matches!(octet, b'*' | b'=' | b'u' | b'r' | b'l' | b'U' | b'R' | b'L');
-    octet.is_ascii_hexdigit() || is_between(octet) || is_of_piece
-}
-
 fn is_between(octet: u8) -> bool {
     matches!(
         octet,
@@ -39,7 +33,11 @@ fn is_between(octet: u8) -> bool {
 pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
     // No use is shorter than 64 octets, so every one lies over several of these.
     const STRIDE: usize = 16;
-    let may_be = |at: &usize| octets.get(*at).is_some_and(|&octet| may_be_of_a_use(octet));
+    // Digits, what may be between them, and what names a piece of a parameter.
+    let is_of_use = |&octet: &u8| {
+        octet.is_ascii_hexdigit() || is_between(octet) || b"*=urlURL".contains(&octet)
+    };
+    let may_be = |at: &usize| octets.get(*at).is_some_and(is_of_use);
     let (mut at, mut done) = (STRIDE, 0);
     while at < octets.len() {
         if !may_be(&at) {

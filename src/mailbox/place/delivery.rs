@@ -123,7 +123,10 @@ impl Delivery {
         delivery.place = match form == Format::Mbox && by_label.is_none() {
             true => match device(target)? {
                 Some(device) => NewMailbox::Directly(BufWriter::new(device)),
-                None => NewMailbox::File(Beside::start(target, Method::of_result(target, None))?),
+                None => {
+                    let method = Method::of_result(target, None);
+                    NewMailbox::File(Beside::start(folder_of(target), target, method)?)
+                }
             },
             false => NewMailbox::Folder(delivery.folder(target).map_err(cannot_write(target))?),
         };

@@ -60,10 +60,6 @@ impl MessageFolder {
         self.name.is_none()
     }
 
-    pub(crate) fn folders_of_ours(&self) -> [PathBuf; 2] {
-        [self.folder.clone(), self.writing_in(&self.folder)]
-    }
-
     /// Where messages that go to `folder` are written before.
     pub(crate) fn writing_in(&self, folder: &Path) -> PathBuf {
         match self.is_mh {

@@ -10,10 +10,8 @@
 //! 4. After some rounds the mail that is still coming is taken over as it is, for a later run; and
 //!    still under the lock the new file gets the name.
 //!
-//! Deliverers with fcntl locks only, who opened the file before it was replaced, append to the old
-//! one: `latecomers` carries that over.
-//!
-//! What remains: see docs/mailbox-internals.md, "What can still be lost".
+//! What deliverers append to the old file meanwhile `latecomers` carries over. What remains: see
+//! docs/mailbox-internals.md, "What can still be lost".
 
 use std::fs::File;
 use std::path::Path;

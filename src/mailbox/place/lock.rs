@@ -15,9 +15,6 @@
 //! other dotlock is stale once it is older than procmail's 1024 seconds. A stale one is taken away
 //! by a rename and looked at again, so that of two who judged it stale none removes the other's
 //! new one. Our own is removed only as long as it is the file that we made.
-//!
-//! What remains: a deliverer with fcntl locks only, that waits for ours while the file is
-//! replaced, gets its lock on the old file. `latecomers` carries its mail over.
 
 use std::cell::Cell;
 use std::fs::{self, File, Metadata, OpenOptions};

@@ -75,13 +75,8 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Starts a file that will be `target`, compressed so.
-    pub(crate) fn start(target: &Path, method: Option<Method>) -> Result<Self, Error> {
-        Self::start_in(folder_of(target), target, method)
-    }
-
-    /// The same, written in another folder of the same file system (a Maildir's tmp).
-    pub(crate) fn start_in(
+    /// Starts a file that will be `target`, compressed so, in a folder of the same file system.
+    pub(crate) fn start(
         folder: &Path,
         target: &Path,
         method: Option<Method>,
@@ -103,7 +98,7 @@ impl Beside {
         target: &Path,
         method: Option<Method>,
     ) -> Result<Self, Error> {
-        let mut beside = Self::start_in(folder, target, method)?;
+        let mut beside = Self::start(folder, target, method)?;
         beside.write(bytes)?;
         Ok(beside)
     }
@@ -121,7 +116,7 @@ impl Beside {
         folder: &Path,
         target: &Path,
     ) -> Result<Finished, Error> {
-        let mut copy = Self::start_in(folder, target, None)?;
+        let mut copy = Self::start(folder, target, None)?;
         start_of(source, length, name, &mut |bytes| copy.write(bytes))?;
         copy.finished(source)
     }

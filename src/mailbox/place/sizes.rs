@@ -21,20 +21,16 @@ pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
                 out.extend_from_slice(format!("S={}", content.len()).as_bytes());
             }
             Some((b"W=", value)) if index > 0 && number(value) => {
-                out.extend_from_slice(format!("W={}", wire_length(content)).as_bytes());
+                let bare = memchr::memchr_iter(b'\n', content)
+                    .filter(|&at| at == 0 || content.get(at - 1) != Some(&b'\r'))
+                    .count();
+                out.extend_from_slice(format!("W={}", content.len() + bare).as_bytes());
             }
             _ => out.extend_from_slice(field),
         }
     }
     out.extend_from_slice(flags);
     path.with_file_name(OsString::from_vec(out))
-}
-
-fn wire_length(content: &[u8]) -> usize {
-    let bare = memchr::memchr_iter(b'\n', content)
-        .filter(|&at| at == 0 || content.get(at - 1) != Some(&b'\r'))
-        .count();
-    content.len() + bare
 }
 
 /// What stays of a message's name whatever becomes of its sizes and flags.

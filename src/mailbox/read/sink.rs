@@ -13,6 +13,7 @@ use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::Kind;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{Beside, check_replaceable, device, start_of};
+use crate::mailbox::place::temporary::folder_of;
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
 pub(crate) enum Output<'a> {
@@ -67,7 +68,7 @@ impl<'a> Sink<'a> {
     pub(crate) fn to(target: &Path, method: Option<Method>) -> Result<Self, Error> {
         Ok(match device(target)? {
             Some(device) => Self::Directly(target.into(), BufWriter::new(device)),
-            None => Self::Beside(Beside::start(target, method)?),
+            None => Self::Beside(Beside::start(folder_of(target), target, method)?),
         })
     }
 
@@ -97,7 +98,7 @@ impl<'a> Sink<'a> {
         } = self
         {
             check_replaceable(target, *backup)?;
-            let mut beside = Beside::start(target, *method)?;
+            let mut beside = Beside::start(folder_of(target), target, *method)?;
             start_of(source, *unchanged, target, &mut |bytes| beside.write(bytes))?;
             *self = Self::Beside(beside);
         }
