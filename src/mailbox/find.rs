@@ -1,21 +1,14 @@
 //! What a path holds: found by looking, never by a name alone.
 //!
-//! * A folder with `cur` and `new` in it is a Maildir; the Maildirs within it (Maildir++'s
-//!   `.Folder`, or plain nested ones) are found as well.
-//! * A folder with what programs keep in MH folders is one.
-//! * A file that starts with `From `, perhaps behind empty lines or a byte order mark, or as MMDF does, is an mbox; so is an
-//!   empty file.
-//! * A plain file whose first line is Eudora's is a mailbox of Eudora.
-//! * A file that starts with header fields, one of which every mail has some of, is a message, also if some lines of them
-//!   are damaged; so is one that starts with what a form puts around messages (`.emlx`) and such a header, and whatever
-//!   starts as nothing else and is called a message (`.eml`) or what a browser saved (`.mht`).
-//! * What is compressed is what it holds (`compressed`); what is compressed in that is not looked into.
+//! * A folder with `cur` and `new` in it is a Maildir, one with what programs keep in MH folders one of these; the folders
+//!   within are looked into as well.
+//! * A file is what its start says (`start`); what is compressed is what it holds, looked into once. What shows nothing
+//!   else and is called a message (`.eml`), or what a browser saved (`.mht`), is one.
 //! * A zip or tar archive (`archive`) is read where it is named, not where it lies in a folder.
 //! * In a folder, everything else is skipped, and each named to who asks: also what Apple Mail and Eudora keep beside
 //!   messages, and stores and caches of ours. Given by name, it is an error that says what it is instead, and what to do.
 //!   Symbolic links are followed when given by name only.
-//! * What is neither a file nor a folder (a pipe, say) is not looked at: who reads it knows the
-//!   start and asks [`kind_of`].
+//! * What is neither a file nor a folder (a pipe, say) is not looked at: who reads it knows the start and asks [`kind_of`].
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};

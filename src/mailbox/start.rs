@@ -1,4 +1,4 @@
-//! What the first octets of a file say that it is.
+//! What the first octets of a file say that it is (docs/mailbox-internals.md, "What is mail").
 
 use crate::mailbox::archive;
 use crate::mailbox::forms::separator::name_length;

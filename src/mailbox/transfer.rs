@@ -3,9 +3,8 @@
 //!
 //! **A message keeps its octets**, but for what the form of an mbox asks for: `From ` lines in its body are quoted on the way
 //! in (mboxrd), and what was quoted is not any more on the way out; a last line gets an end, and a Content-Length becomes
-//! true. Its flags are what the fields of an mbox say, or the letters of a Maildir: these are put into the fields where they
-//! say otherwise, for programs read an mbox so. On the way out of an mbox the fields stay, and only the letters are made
-//! of them. In files of their own messages have no other flags than their fields.
+//! true. Its flags are what the fields of an mbox say, or the letters of a Maildir. On the way into an mbox the letters are
+//! put into the fields where they say otherwise; on the way out the fields stay, and letters are made of them.
 //!
 //! **Dates** of messages are those of their files, and of their separator lines; one without a zone is UTC (RFC 4155).
 //!

@@ -42,11 +42,18 @@ pub fn owner_of_results(like: Option<&Metadata>) -> Option<Owner> {
     Some((Uid::from_raw(like.uid()), Gid::from_raw(like.gid())))
 }
 
-pub fn own(file: impl AsFd, (user, group): Owner) -> io::Result<()> {
-    Ok(rustix::fs::fchown(file, Some(user), Some(group))?)
+pub fn own(file: impl AsFd, owner: Option<Owner>) -> io::Result<()> {
+    match owner {
+        Some((user, group)) => Ok(rustix::fs::fchown(file, Some(user), Some(group))?),
+        None => Ok(()),
+    }
 }
 
-pub fn own_folder(path: &Path, owner: Owner) -> io::Result<()> {
+/// Gives a folder to its owner, and never what a link leads to.
+pub fn own_folder(path: &Path, owner: Option<Owner>) -> io::Result<()> {
+    if owner.is_none() {
+        return Ok(());
+    }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     own(rustix::fs::open(path, flags, Mode::empty())?, owner)
 }

@@ -1,5 +1,4 @@
-//! New mailboxes, filled with messages that come from some other form: an mbox, a Maildir, a folder of messages, or a
-//! folder of these with one for each label.
+//! New mailboxes, filled with messages that come from some other form, or one for each label.
 //!
 //! A folder is filled beside its place under a name that no mail program looks at, synced, and then gets its name: it
 //! appears whole, and a run that ends before leaves nothing. So messages need no `tmp` on their way.
@@ -7,9 +6,8 @@
 //! What is made is private (0600, 0700): the source may have access lists that a new folder cannot have. It belongs to
 //! whom the source belongs to, if the super-user makes it.
 //!
-//! Names hold no clock and nothing random (P4). That of a Maildir's message starts with the time at which it came, and
-//! goes on with its number in the run; it says the size, as Dovecot's do. A file of the Maildir, and of a folder, has the
-//! time at which the message came.
+//! Names hold no clock and nothing random (P4): a Maildir's message is named by the time at which it came, its number in
+//! the run, and its size, as Dovecot's are. Its file has the time at which it came.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata};
@@ -224,7 +222,7 @@ impl Delivery {
             NewMailbox::Directly(mut writer) => writer.flush().map_err(cannot_write(&target)),
             NewMailbox::File(beside) => {
                 let finished = beside.finished_as_new()?;
-                let owned = self.own(finished.temporary.as_file());
+                let owned = platform::own(finished.temporary.as_file(), self.owner);
                 owned.map_err(cannot_write(&target))?;
                 finished.sync()?;
                 finished.appear()?;
@@ -235,7 +233,7 @@ impl Delivery {
                     .open
                     .drain(..)
                     .try_for_each(|(_, mut mbox)| mbox.flush());
-                let owned = flushed.and_then(|()| self.own_folder(made.path()));
+                let owned = flushed.and_then(|()| platform::own_folder(made.path(), self.owner));
                 let synced = owned.and_then(|()| {
                     platform::sync_tree(made.path())?;
                     // Over an empty folder, if there is one; over nothing else.
@@ -302,7 +300,7 @@ impl Delivery {
     /// Makes a mailbox for a label, unless something has its name: the file system says which names are the same.
     fn mailbox(&self, path: &Path) -> io::Result<bool> {
         let made = match self.form {
-            Format::Mbox => new_file(path).and_then(|file| self.own(&file)),
+            Format::Mbox => new_file(path).and_then(|file| platform::own(&file, self.owner)),
             _ => self.new_folder(path),
         };
         match made {
@@ -322,18 +320,7 @@ impl Delivery {
 
     fn new_folder(&self, path: &Path) -> io::Result<()> {
         platform::private_folder(path)?;
-        self.own_folder(path)
-    }
-
-    /// Gives a folder to whom everything belongs, and never what a link leads to.
-    fn own_folder(&self, path: &Path) -> io::Result<()> {
-        self.owner
-            .map_or(Ok(()), |owner| platform::own_folder(path, owner))
-    }
-
-    fn own(&self, file: &File) -> io::Result<()> {
-        self.owner
-            .map_or(Ok(()), |owner| platform::own(file, owner))
+        platform::own_folder(path, self.owner)
     }
 
     fn name(&self, flags: Flags, seconds: i64, octets: usize) -> String {
@@ -354,7 +341,7 @@ impl Delivery {
         file.write_all(content)?;
         let date = date.unwrap_or(UNIX_EPOCH);
         file.set_times(FileTimes::new().set_modified(date).set_accessed(date))?;
-        self.own(&file)
+        platform::own(&file, self.owner)
     }
 
     /// Writes to one of the mboxes. So many stay open; another one is opened again.

@@ -2,8 +2,7 @@
 //!
 //! In place: written to a temporary file in the same folder, given the old one's owner, mode,
 //! extended attributes and modification time, synced, renamed over it, the folder synced. Killed
-//! at any instant, the name shows the old file or the new one. What a killed run leaves behind
-//! (`.embody-HOST-PID-SYSTEM-*`) the next one takes away; a run that ends by itself leaves nothing.
+//! at any instant, the name shows the old file or the new one.
 //!
 //! Decisions: a symbolic link is followed and its target replaced. A file with several hard links
 //! is refused: the other names would keep the old mail. An owner, access list or `user.` attribute

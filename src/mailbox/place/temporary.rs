@@ -1,5 +1,5 @@
-//! Temporary files beside what they are to replace: what they are called, and how those of runs that were killed
-//! go away.
+//! Temporary files beside what they are to replace (`.embody-HOST-PID-SYSTEM-*`). A run that ends by itself leaves none; those
+//! of one that was killed the next run takes away.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
