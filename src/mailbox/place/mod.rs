@@ -9,7 +9,6 @@ mod in_place;
 mod latecomers;
 mod lock;
 mod maildir;
-pub(super) mod process;
 pub(super) mod replace;
 pub(super) mod sizes;
 mod supersede;

@@ -1,5 +1,5 @@
 //! Temporary files beside what they are to replace (`.embody-HOST-PID-SYSTEM-*`). A run that ends by itself leaves none; those
-//! of one that was killed the next run takes away.
+//! of one that was killed the next run takes away. Which processes of which machine are alive is known here.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::mailbox::place::process::system;
 use crate::platform::{self, OsStrExt as _, host, is_gone};
 
 pub(crate) fn folder_of(path: &Path) -> &Path {
@@ -64,6 +63,28 @@ pub(crate) fn temporary_folder_in(folder: &Path) -> io::Result<TempDir> {
 
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".embody-")
+}
+
+/// What tells this system from every other, also from those of the same name: within one boot and
+/// one pid namespace a number means one process. None where the system does not say.
+pub(crate) fn system() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.to_str()?))
+}
+
+/// When a process of this system started, in ticks since the boot: its number may be used again.
+pub(crate) fn started(pid: u32) -> Option<String> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    field_of_stat(&stat, 22).map(str::to_owned)
+}
+
+/// A field of what `/proc/PID/stat` says, by its number in proc_pid_stat(5): the third or one behind.
+pub(crate) fn field_of_stat(stat: &[u8], number: usize) -> Option<&str> {
+    // The second field is a name in parentheses and may hold anything.
+    let behind = stat.rsplit(|&b| b == b')').next()?;
+    let field = behind.split(|&b| b == b' ').nth(number.checked_sub(2)?)?;
+    std::str::from_utf8(field).ok()
 }
 
 /// Takes away what runs on this host left in `folder` when they were killed: what a process of
