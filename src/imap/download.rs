@@ -85,10 +85,7 @@ impl<S: Send> Download<'_, S> {
             };
             Ok((selected, uids))
         })?;
-        let mut summary = Summary {
-            mailboxes: 1,
-            ..Summary::default()
-        };
+        let mut summary = Summary::of(|sum| sum.mailboxes = 1);
         let mut backup = match self.options.effect {
             Effect::Write => Some(Backup::open(target.to_owned(), selected.uidvalidity)?),
             Effect::DryRun => None,

@@ -212,28 +212,26 @@ impl Delivery {
     }
 
     /// Everything was delivered: it appears. Of damaged data of which nothing was read there is no result.
-    pub(crate) fn finish_unless_damaged(mut self, summary: &Summary) -> Result<(), Error> {
+    pub(crate) fn finish_unless_damaged(self, summary: &Summary) -> Result<(), Error> {
         if summary.messages == 0 && summary.damaged > 0 {
             return Ok(());
         }
-        let target = std::mem::take(&mut self.target);
-        match std::mem::replace(&mut self.place, NewMailbox::Nowhere) {
+        let (target, owner) = (self.target, self.owner);
+        match self.place {
             NewMailbox::Nowhere => Ok(()),
             NewMailbox::Directly(mut writer) => writer.flush().map_err(cannot_write(&target)),
             NewMailbox::File(beside) => {
                 let finished = beside.finished_as_new()?;
-                let owned = platform::own(finished.temporary.as_file(), self.owner);
+                let owned = platform::own(finished.temporary.as_file(), owner);
                 owned.map_err(cannot_write(&target))?;
                 finished.sync()?;
                 finished.appear()?;
                 sync_folder(folder_of(&target))
             }
             NewMailbox::Folder(made) => {
-                let flushed = self
-                    .open
-                    .drain(..)
-                    .try_for_each(|(_, mut mbox)| mbox.flush());
-                let owned = flushed.and_then(|()| platform::own_folder(made.path(), self.owner));
+                let mut open = self.open.into_iter();
+                let flushed = open.try_for_each(|(_, mut mbox)| mbox.flush());
+                let owned = flushed.and_then(|()| platform::own_folder(made.path(), owner));
                 let synced = owned.and_then(|()| {
                     platform::sync_tree(made.path())?;
                     // Over an empty folder, if there is one; over nothing else.

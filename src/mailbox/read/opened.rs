@@ -167,10 +167,7 @@ impl<S: Send> Job<'_, S> {
     }
 
     pub(crate) fn all_damaged(&self, damage: &Damage) -> Summary {
-        let mut summary = Summary {
-            mailboxes: 1,
-            ..Summary::default()
-        };
+        let mut summary = Summary::of(|sum| sum.mailboxes = 1);
         self.damaged(damage, &mut summary);
         summary
     }
@@ -285,10 +282,7 @@ impl<S: Send> Job<'_, S> {
             let read = source.take(most as u64).read_to_end(content);
             read.map_err(in_full(self.path))
         };
-        let nothing = Summary {
-            mailboxes: 1,
-            ..Summary::default()
-        };
+        let nothing = Summary::of(|sum| sum.mailboxes = 1);
         fill(source, &mut content, most.saturating_add(1))?;
         if content.len() <= most {
             if source.damage().is_some_and(|damage| !damage.whole) {
