@@ -25,10 +25,11 @@ use crate::platform::FileExt as _;
 pub(super) const LOOKED_AT: usize = tar::BLOCK;
 
 pub(super) fn is_zip(start: &[u8]) -> bool {
+    let is_member = |start: &[u8]| start.starts_with(b"PK\x03\x04");
     start.starts_with(b"PK\x05\x06")
         || zip::MARKS
             .iter()
-            .any(|mark| start.strip_prefix(*mark).is_some_and(zip::is_member))
+            .any(|mark| start.strip_prefix(*mark).is_some_and(is_member))
 }
 
 pub(super) fn is_archive(start: &[u8]) -> bool {

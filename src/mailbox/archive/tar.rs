@@ -146,13 +146,6 @@ impl Extended {
             }
         }
     }
-
-    /// Of the headers that hold for all members: only what is said about a volume.
-    fn add_global(&mut self, records: &[u8]) {
-        let mut global = Self::default();
-        global.add_pax(records);
-        self.is_continued |= global.is_continued;
-    }
 }
 
 /// Links, devices, folders, pipes, GNU's lists of names and labels. A hard link may come with the content.
@@ -193,7 +186,10 @@ impl<R: Passing> Members for Tar<R> {
             } else if kind.is_pax_local_extensions() || kind.as_byte() == b'X' {
                 extended.add_pax(&self.extension()?);
             } else if kind.is_pax_global_extensions() && size <= EXTENSION {
-                extended.add_global(&self.extension()?);
+                // Of what holds for all members: only what is said about a volume.
+                let mut global = Extended::default();
+                global.add_pax(&self.extension()?);
+                extended.is_continued |= global.is_continued;
             } else if kind.is_gnu_longlink() || kind.is_pax_global_extensions() {
                 self.pass()?;
             } else if holds_no_content(kind.as_byte(), size) {

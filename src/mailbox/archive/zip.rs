@@ -28,10 +28,6 @@ pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
 /// Octets of a name that are read.
 const NAME: usize = 4096;
 
-pub(super) fn is_member(start: &[u8]) -> bool {
-    start.starts_with(b"PK\x03\x04")
-}
-
 /// An archive that is opened when it is read.
 pub(super) struct Zip {
     packed: Arc<PackedFile>,

@@ -76,9 +76,8 @@ impl<R: Read> Member<R> for Chunks {
                 return Ok(0);
             }
         }
-        let plain = self.plain.get(self.start..self.end).unwrap_or_default();
-        let length = plain.len().min(into.len());
-        into[..length].copy_from_slice(&plain[..length]);
+        let mut plain = self.plain.get(self.start..self.end).unwrap_or_default();
+        let length = plain.read(into)?;
         self.start += length;
         Ok(length)
     }

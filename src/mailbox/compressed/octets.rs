@@ -68,9 +68,7 @@ impl<R: Read> Octets<R> {
 
 impl<R: Read> Read for Octets<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let there = self.fill_buf()?;
-        let length = there.len().min(into.len());
-        into[..length].copy_from_slice(&there[..length]);
+        let length = self.fill_buf()?.read(into)?;
         self.consume(length);
         Ok(length)
     }

@@ -25,7 +25,7 @@ use memchr::memchr;
 
 use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::separator::{
-    self, LOOK_AHEAD, Next, from_line_length, is_separator, next_separator,
+    self, LOOK_AHEAD, from_line_length, is_separator, next_separator,
 };
 use crate::span::Span;
 
@@ -160,9 +160,9 @@ pub(crate) fn end_by_separator(
 ) -> Result<(Frame, bool), Option<u64>> {
     let (next, passed_plausible) = next_separator(bytes, from, whole);
     let end = match next {
-        Next::At(end) => end,
-        Next::NotHere if whole => bytes.len(),
-        Next::NotHere | Next::Unsure => return Err(None),
+        Some(end) => end,
+        None if whole => bytes.len(),
+        None => return Err(None),
     };
     let frame = Frame {
         start,

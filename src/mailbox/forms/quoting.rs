@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 
 use crate::mailbox::forms::mbox::{Counted, end_of_message};
 use crate::mailbox::forms::mmdf;
-use crate::mailbox::forms::separator::{Next, next_separator};
+use crate::mailbox::forms::separator::next_separator;
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
 
@@ -42,15 +42,6 @@ impl Quoting {
         }
     }
 
-    /// Whether a line of so many `>`s before a `From ` has to be quoted.
-    fn hides(self, marks: usize) -> bool {
-        match self {
-            Self::Rd => true,
-            Self::O => marks == 0,
-            Self::None => false,
-        }
-    }
-
     /// `body` with its lines quoted; borrowed if there is nothing to quote.
     #[must_use]
     pub fn quote(self, body: &[u8]) -> Cow<'_, [u8]> {
@@ -62,7 +53,12 @@ impl Quoting {
     /// nothing to quote.
     pub(crate) fn marked(self, bytes: &[u8], kept: &[usize]) -> Option<Vec<u8>> {
         let is_bare = |&(line, at): &(usize, usize)| {
-            self.hides(at - line) && kept.binary_search(&line).is_err()
+            let divides = match self {
+                Self::Rd => true,
+                Self::O => at == line,
+                Self::None => false,
+            };
+            divides && kept.binary_search(&line).is_err()
         };
         let places: Vec<usize> = from_lines(bytes).filter(is_bare).map(|it| it.0).collect();
         if places.is_empty() {
@@ -131,7 +127,7 @@ fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     {
         if frame.is_mboxcl2 {
             let message = &sample[frame.start..frame.content_end.unwrap_or(frame.end)];
-            if matches!(next_separator(message, 0, true).0, Next::At(_)) {
+            if next_separator(message, 0, true).0.is_some() {
                 return true;
             }
         }

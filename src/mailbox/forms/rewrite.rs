@@ -20,7 +20,7 @@ use crate::lengths::{Lengths, Measure};
 use crate::mailbox::forms::mbox::{self, Frame, Header};
 use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::quoting::{self, Quoting};
-use crate::mailbox::forms::separator::{self, Next, next_separator};
+use crate::mailbox::forms::separator::{self, next_separator};
 use crate::span::{Lines, Newline, Span};
 
 /// Octets of a changed message that there is room for besides: its `From ` line, and line ends.
@@ -83,7 +83,7 @@ pub(crate) fn rewritten(
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
     if is_lost(separator::is_separator)
         || is_lost(separator::is_separator_in_text)
-        || (!frame.is_mboxcl2 && next_separator(&new, 0, true).0 != Next::NotHere)
+        || (!frame.is_mboxcl2 && next_separator(&new, 0, true).0.is_some())
     {
         return Err(Refused::Separator);
     }

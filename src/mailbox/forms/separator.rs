@@ -105,36 +105,27 @@ fn empty_line_before(bytes: &[u8], newline: usize) -> bool {
     line.is_empty() || line.ends_with(b"\n")
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Next {
-    /// Its `F`.
-    At(usize),
-    /// One may start in the last bytes.
-    Unsure,
-    NotHere,
-}
-
-/// The first separator whose preceding `\n` is at `from` or later, and whether a plausible one
-/// that is none was passed on the way.
-pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Next, bool) {
+/// Where the first separator starts whose preceding `\n` is at `from` or later, and whether a plausible one that is none was
+/// passed on the way. Unless nothing follows, one may also start in the last bytes.
+pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Option<usize>, bool) {
     let searched = bytes.get(from..).unwrap_or_default();
     let mut passed_plausible = false;
     for hit in SEPARATOR.find_iter(searched) {
         let newline = from + hit;
         let rest = &bytes[newline + 1..];
         if rest.len() < LOOK_AHEAD && !whole {
-            return (Next::Unsure, passed_plausible);
+            break;
         }
         let divides = match empty_line_before(bytes, newline) {
             true => is_separator(rest),
             false => is_separator_in_text(rest),
         };
         if divides {
-            return (Next::At(newline + 1), passed_plausible);
+            return (Some(newline + 1), passed_plausible);
         }
         passed_plausible |= is_plausible(rest);
     }
-    (Next::NotHere, passed_plausible)
+    (None, passed_plausible)
 }
 
 /// The sender where nobody knows it: an address that needs no domain.

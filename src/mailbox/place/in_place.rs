@@ -21,6 +21,7 @@ use std::time::{Duration, SystemTime};
 use md5::{Digest as _, Md5};
 
 use crate::error::Error;
+use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::{changed, unreadable};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::mmdf;
@@ -62,7 +63,7 @@ impl<S: Send> Job<'_, S> {
             return self.between_locks(lock, &target);
         }
         let before = Identity::of_file(lock.file(), &target)?;
-        let mut sink = self.sink(&lock, &target);
+        let mut sink = self.sink(lock.file(), None, &target);
         let summary = self.whole_mbox(Source::file(lock.file()), &mut sink)?;
         self.put(&lock, &target, sink, &before, &summary)?;
         Ok(summary)
@@ -76,13 +77,20 @@ impl<S: Send> Job<'_, S> {
         Lock::acquire(target, self.path, &self.patience())
     }
 
-    fn sink<'s>(&'s self, lock: &Lock, target: &'s Path) -> Sink<'s> {
-        Sink::in_place(
-            Arc::clone(lock.file()),
-            None,
+    /// For what is to take the place of `target`, whose mail is in `source`, compressed so.
+    pub(crate) fn sink<'s>(
+        &'s self,
+        source: &Arc<File>,
+        method: Option<Method>,
+        target: &'s Path,
+    ) -> Sink<'s> {
+        Sink::InPlace {
+            source: Arc::clone(source),
+            method,
             target,
-            self.options.backup.as_deref(),
-        )
+            backup: self.options.backup.as_deref(),
+            unchanged: 0,
+        }
     }
 
     fn between_locks(&self, mut lock: Lock, target: &Path) -> Result<Summary, Error> {
@@ -101,7 +109,7 @@ impl<S: Send> Job<'_, S> {
     /// `None` if what was read is not what is there now.
     fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Option<Summary>, Error> {
         let quoting = self.quoting(&mut Source::file(lock.file()))?;
-        let mut sink = self.sink(&lock, target);
+        let mut sink = self.sink(lock.file(), None, target);
         let mut summary = Summary::default();
         let mut digest = Md5::new();
         let mut state = Moment::of(lock.file(), target)?;

@@ -248,13 +248,10 @@ fn counted(windows: &mut Windows) -> io::Result<u64> {
 
 /// The message that comes next, or the start of it, without its `From ` line.
 fn header(source: &mut Source) -> io::Result<Vec<u8>> {
-    let mut start = source.start(HEADER)?;
+    let start = source.start(HEADER)?;
     // Empty lines may stand before the first message of a file.
-    let blanks = start.iter().take_while(|byte| byte.is_ascii_whitespace());
-    start.drain(..blanks.count());
-    let content = mbox::content_start(&start);
-    start.drain(..content);
-    Ok(start)
+    let start = start.trim_ascii_start();
+    Ok(start[mbox::content_start(start)..].to_vec())
 }
 
 #[cfg(test)]

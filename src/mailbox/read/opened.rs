@@ -16,7 +16,7 @@ use crate::mailbox::compressed::{Damage, Decoder, Method, method_of};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
-use crate::mailbox::forms::separator::{Next, next_separator};
+use crate::mailbox::forms::separator::next_separator;
 use crate::mailbox::forms::{self, emlx};
 use crate::mailbox::job::Job;
 use crate::mailbox::place::delivery::Delivery;
@@ -136,8 +136,7 @@ impl<S: Send> Job<'_, S> {
                 return Ok(summary);
             }
         };
-        let backup = self.options.backup.as_deref();
-        let mut sink = Sink::in_place(Arc::clone(&plain), Some(method), &target, backup);
+        let mut sink = self.sink(&plain, Some(method), &target);
         let summary = self.whole_mbox(Source::file(&plain), &mut sink)?;
         self.put(&lock, &target, sink, &before, &summary)?;
         Ok(summary)
@@ -368,7 +367,7 @@ pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
         .and_then(|first| bytes.get(first..))
         .unwrap_or_default();
     let end = memchr(b'\n', first).filter(|_| first.starts_with(b"From "));
-    end.is_some_and(|end| matches!(next_separator(first, end, true).0, Next::At(_)))
+    end.is_some_and(|end| next_separator(first, end, true).0.is_some())
 }
 
 /// The same of a file.

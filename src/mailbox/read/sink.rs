@@ -49,22 +49,6 @@ pub(crate) enum Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// For what is to take the place of `target`, whose mail is in `source`, compressed so.
-    pub(crate) fn in_place(
-        source: Arc<File>,
-        method: Option<Method>,
-        target: &'a Path,
-        backup: Option<&'a OsStr>,
-    ) -> Self {
-        Self::InPlace {
-            source,
-            method,
-            target,
-            backup,
-            unchanged: 0,
-        }
-    }
-
     pub(crate) fn to(target: &Path, method: Option<Method>) -> Result<Self, Error> {
         Ok(match device(target)? {
             Some(device) => Self::Directly(target.into(), BufWriter::new(device)),

@@ -5,12 +5,12 @@
 //! it is passed on in windows that nobody looks into. If its header does not end within the bound either, its Content-Length is
 //! not known, and separators alone divide what follows.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::source::Source;
 use crate::mailbox::forms::mbox::{self, Counted, Frame};
-use crate::mailbox::forms::separator::{LOOK_AHEAD, Next, next_separator};
+use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
 use crate::mailbox::forms::{Division, eudora, mmdf};
 use crate::mailbox::start::{BYTE_ORDER_MARK, is_marked_mbox};
 
@@ -87,7 +87,6 @@ impl Drop for Chunk {
 pub(crate) struct Windows {
     pub(crate) source: Source,
     buffers: Arc<Buffers>,
-    window: usize,
     max_message: usize,
     /// The start of the next chunk: what of this buffer is read, but not yet in a chunk.
     carried: Vec<u8>,
@@ -115,7 +114,6 @@ impl Windows {
                 window,
                 spare: Mutex::default(),
             }),
-            window,
             max_message: max_message.max(window),
             carried: Vec::new(),
             filled: 0,
@@ -143,7 +141,7 @@ impl Windows {
             true => self.buffers.take(),
             false => std::mem::take(&mut self.carried),
         };
-        let mut full = self.window.max(buffer.len());
+        let mut full = self.buffers.window.max(buffer.len());
         let mut chunk = Chunk {
             buffer: Vec::new(),
             buffers: Arc::clone(&self.buffers),
@@ -193,7 +191,7 @@ impl Windows {
             }
             // Not one whole message: the window grows by a part of it, so that the time stays in proportion also where it is
             // looked at again from its start. What it is too long by is memory.
-            let least = filled + self.window.max(filled / 8) + 1;
+            let least = filled + self.buffers.window.max(filled / 8) + 1;
             let most = self.max_message.max(filled + 1);
             full = wanted.max(least).min(most);
             if full > buffer.len() {
@@ -253,9 +251,7 @@ impl Windows {
         let source = &mut self.source;
         let mut peek = |place: u64, there: &mut [u8]| -> Option<usize> {
             let place = usize::try_from(place).ok()?;
-            let here = bytes.get(place..).unwrap_or_default();
-            let known = here.len().min(there.len());
-            there[..known].copy_from_slice(&here[..known]);
+            let known = bytes.get(place..).unwrap_or_default().read(there).ok()?;
             if known == there.len() {
                 return Some(known);
             }
@@ -325,10 +321,10 @@ impl Windows {
                 // `\n` before it. An empty first line of the *file* counts, one of a window does not.
                 let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
                 match next_separator(bytes, from, whole).0 {
-                    Next::At(separator) => (separator, true),
-                    _ if whole => (bytes.len(), false),
+                    Some(separator) => (separator, true),
+                    None if whole => (bytes.len(), false),
                     // Two bytes more than a separator can need: the empty line before it.
-                    _ => (bytes.len().saturating_sub(LOOK_AHEAD + 8), false),
+                    None => (bytes.len().saturating_sub(LOOK_AHEAD + 8), false),
                 }
             }
         };
