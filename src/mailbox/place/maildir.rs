@@ -84,12 +84,12 @@ impl<S: Send> Job<'_, S> {
                         File::create(&mark).map_err(cannot_write(&mark))?;
                     }
                 }
-                temporary::sweep(&place.writing_in(to));
+                let within = match is_maildir {
+                    true => place.writing_in(to),
+                    false => to.to_owned(),
+                };
+                temporary::sweep(&within);
                 if !place.is_mh {
-                    let within = match is_maildir {
-                        true => place.writing_in(to),
-                        false => to.to_owned(),
-                    };
                     let found = platform::before_flags(&within);
                     before_flags = found.map_err(cannot_write(to))?;
                 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
 
 use crate::common::programs::{embody, program, skipped, stderr};
 
@@ -472,6 +473,17 @@ fn a_folder_of_a_maildir_and_a_message_in_one_are_converted_as_the_maildir_is() 
         assert_eq!(status(&output), 2, "{}", stderr(&output));
     }
     let folder = made();
+    // What a run on this host left long ago goes.
+    let host = rustix::system::uname();
+    let host = host.nodename().to_str().expect("a name");
+    let left = folder
+        .path()
+        .join(format!("out/.embody-{host}-999999-00000000-abcdefgh"));
+    fs::create_dir(folder.path().join("out")).expect("a folder");
+    fs::write(&left, "half").expect("a file");
+    let long_ago = SystemTime::now() - Duration::from_secs(3 * 24 * 60 * 60);
+    let file = fs::File::options().write(true).open(&left).expect("it");
+    file.set_modified(long_ago).expect("a time");
     let output = run(&["convert", "M/cur", "--output", "out"], folder.path());
     assert_eq!(status(&output), 0, "{}", stderr(&output));
     assert_eq!(only(&folder.path().join("out")), converted);
