@@ -108,10 +108,10 @@ impl<'a> Reader<'a, '_> {
                 content_id,
                 message_id: None,
             }),
-            None => Err(Refusal::lasting(
-                Reason::MissingParameter,
-                "access-type=CONTENT-ID, but the part has no Content-ID",
-            )),
+            None => {
+                let detail = "access-type=CONTENT-ID, but the part has no Content-ID";
+                Err(Refusal::lasting(Reason::MissingParameter, detail))
+            }
         }
     }
 }

@@ -51,14 +51,12 @@ pub struct Reading {
     pub beside: Option<Follow>,
 }
 
-#[derive(Clone, Copy)]
 pub(super) struct Reader<'a, 'r> {
     pub(super) tree: &'r Tree<'a>,
     pub(super) part: PartId,
     pub(super) reading: &'r Reading,
 }
 
-#[derive(Clone, Debug)]
 pub struct ExternalBody<'a> {
     pub part: PartId,
     pub form: Form,

@@ -11,29 +11,10 @@ use crate::mime::media_type::is_composite;
 use crate::mime::{PartId, Tree};
 use crate::report::{Reason, Refusal};
 
-#[derive(Clone, Copy, Default, Debug)]
-struct Bearers {
-    /// The first part that holds content, and how many there are.
-    content: Option<PartId>,
-    contents: usize,
-    /// The first two parts that refer elsewhere; RFC 1873 writes the id on the reference, too.
-    references: [Option<PartId>; 2],
-}
+/// The parts that bear an id: those that hold content, and those that refer elsewhere. RFC 1873 writes the id on the
+/// reference, too.
+type Bearers = (Vec<PartId>, Vec<PartId>);
 
-impl Bearers {
-    fn add(&mut self, part: PartId, is_reference: bool) {
-        if is_reference {
-            let [first, second] = &mut self.references;
-            let slot = if first.is_none() { first } else { second };
-            slot.get_or_insert(part);
-        } else {
-            self.content.get_or_insert(part);
-            self.contents += 1;
-        }
-    }
-}
-
-#[derive(Debug)]
 pub(super) struct ContentIds {
     bearers: HashMap<PartId, HashMap<String, Bearers>>,
     /// The Message-ID of each message; read when a reference first names one.
@@ -49,8 +30,11 @@ impl ContentIds {
         for part in tree.ids() {
             if let Some(value) = tree.value(part, "Content-ID") {
                 let bearers = read.bearers.entry(tree.message_of(part)).or_default();
-                let bearers = bearers.entry(identifier(value)).or_default();
-                bearers.add(part, is_reference(part));
+                let (contents, references) = bearers.entry(identifier(value)).or_default();
+                match is_reference(part) {
+                    true => references.push(part),
+                    false => contents.push(part),
+                }
             }
         }
         read
@@ -114,24 +98,27 @@ impl ContentIds {
         part: PartId,
         content_id: &str,
     ) -> Option<Result<PartId, Refusal>> {
-        let bearers = self.bearers.get(&message)?.get(content_id)?;
-        let other = bearers.references.iter().flatten();
-        match (bearers.contents, bearers.content) {
-            (0, _) => other.copied().find(|&other| other != part).map(Ok),
-            (1, Some(content)) => Some(Ok(content)),
-            (several, _) => Some(Err(Refusal::lasting(
-                Reason::ContentIdNotFound,
-                format!(
+        let (contents, references) = self.bearers.get(&message)?.get(content_id)?;
+        match contents.as_slice() {
+            [] => references
+                .iter()
+                .find(|&&other| other != part)
+                .map(|&other| Ok(other)),
+            [content] => Some(Ok(*content)),
+            several => {
+                let several = several.len();
+                let detail = format!(
                     "{several} parts have the Content-ID <{content_id}>; which one is meant is not known"
-                ),
-            ))),
+                );
+                Some(Err(Refusal::lasting(Reason::ContentIdNotFound, detail)))
+            }
         }
     }
 
     fn bears(&self, tree: &Tree<'_>, part: PartId, content_id: &str) -> bool {
         let of_message = self.bearers.get(&tree.message_of(part));
         let bearers = of_message.and_then(|ids| ids.get(content_id));
-        bearers.is_some_and(|bearers| bearers.references[0] == Some(part))
+        bearers.is_some_and(|(_, references)| references.first() == Some(&part))
     }
 }
 
@@ -145,8 +132,6 @@ fn message_ids(tree: &Tree<'_>) -> HashMap<PartId, String> {
 }
 
 fn leads_back(content_id: &str) -> Refusal {
-    Refusal::lasting(
-        Reason::ReferenceLoop,
-        format!("<{content_id}> is the part itself, or one that it stands in"),
-    )
+    let detail = format!("<{content_id}> is the part itself, or one that it stands in");
+    Refusal::lasting(Reason::ReferenceLoop, detail)
 }

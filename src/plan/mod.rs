@@ -19,7 +19,6 @@ use crate::mime::PartId;
 use crate::policy::marked::{is_question, plain};
 use crate::report::{HostedFile, Kind, Outcome, Refusal, Row};
 
-#[derive(Clone, Debug)]
 pub struct Plan<'a> {
     pub references: Vec<Item<'a>>,
     /// References (by their position in `references`) that offer the same object in one
@@ -29,7 +28,6 @@ pub struct Plan<'a> {
     pub held: usize,
 }
 
-#[derive(Clone, Debug)]
 pub struct Item<'a> {
     pub body: ExternalBody<'a>,
     pub number: String,
@@ -39,7 +37,6 @@ pub struct Item<'a> {
     pub step: Step,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {
     Decode,
     Copy(PartId),

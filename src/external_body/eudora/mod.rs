@@ -21,13 +21,12 @@ use crate::mime::Fields;
 use crate::mime::header::unfold;
 use crate::span::{Lines, Span};
 
-#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EudoraPiece {
     Text(EudoraText),
     Note(EudoraNote),
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone)]
 pub struct EudoraText {
     pub span: Span,
     pub wrapper: Option<Wrapper>,
@@ -59,7 +58,7 @@ impl Wrapper {
     }
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub struct EudoraNote {
     /// The line, with its end, and with the empty one in front of it that Windows writes; empty where it stands in a header
     /// field.
