@@ -118,7 +118,6 @@ fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
     all
 }
 
-/// A message of whose bodies something is counted.
 struct BodyCounts<'c> {
     tree: &'c Tree<'c>,
     /// How many line ends stand in front of where bodies start and end.
@@ -164,7 +163,6 @@ impl<'c> BodyCounts<'c> {
     }
 }
 
-/// Octets and line ends that come, or go.
 type Growth = [isize; 2];
 
 fn add(sum: &mut Growth, [octets, line_ends]: Growth) {
@@ -253,7 +251,6 @@ fn line_ends_of(bytes: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', bytes).count()
 }
 
-/// A value without the blanks around it.
 fn trimmed(original: &[u8], value: Span) -> Span {
     let bytes = value.of(original);
     let start = value.start + (bytes.len() - bytes.trim_ascii_start().len());

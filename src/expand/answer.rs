@@ -70,7 +70,6 @@ impl Octets {
             .into()
     }
 
-    /// MD5.
     pub(super) fn digest(&self) -> &[u8; 16] {
         self.digest.get_or_init(|| Md5::digest(&self.bytes).into())
     }
@@ -255,7 +254,6 @@ fn push_parameter(field: &mut String, name: &str, value: &str) {
     });
 }
 
-/// ASCII in pieces, each a line.
 fn push_pieces(field: &mut String, text: &str, room: usize, line: impl Fn(usize, &str) -> String) {
     for (number, piece) in text.as_bytes().chunks(room).enumerate() {
         field.push_str("\r\n ");

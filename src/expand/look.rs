@@ -4,7 +4,7 @@
 use super::expander::Expander;
 use crate::ledger::Ledger;
 use crate::link::url::Reference;
-use crate::mime::{PartId, Tree};
+use crate::mime::Tree;
 use crate::plan::documents::{Documents, Shown};
 use crate::policy::countable;
 
@@ -16,12 +16,7 @@ pub(crate) enum Target<'d> {
     /// A `data:` URL of so many octets.
     Data(usize),
     /// This host, by http or https.
-    Web {
-        /// `http` or `https`.
-        scheme: &'static str,
-        /// In lower case.
-        host: String,
-    },
+    Web { scheme: &'static str, host: String },
     /// Another scheme.
     Scheme(&'d str),
     /// A relative link without a base, or one without a host that could be asked.
@@ -39,15 +34,14 @@ impl Expander {
         let mut unread = 0;
         let mut ledger = Ledger::new(&self.policy().limits, tree.original.len());
         let mut documents = Documents::new(tree, self.policy());
-        let parts: Vec<PartId> = tree
-            .ids()
-            .filter(|&part| documents.is_document(part))
-            .collect();
-        for &part in &parts {
-            let shown = documents.shown(part, &mut ledger, |shown| see(&shown, target(&shown)));
-            unread += u64::from(shown.is_err());
+        let mut count = 0;
+        for part in tree.ids() {
+            if documents.is_document(part) {
+                let shown = documents.shown(part, &mut ledger, |shown| see(&shown, target(&shown)));
+                (count, unread) = (count + 1, unread + u64::from(shown.is_err()));
+            }
         }
-        (parts.len() as u64, unread)
+        (count, unread)
     }
 }
 

@@ -46,7 +46,6 @@ impl Transform<Report> for Expander {
 }
 
 impl Expander {
-    /// What lies beside the mailbox of a message.
     pub(crate) fn beside(&self, message: &Message<'_>) -> Option<Sidecars> {
         match message.beside? {
             Program::AppleMail => Sidecars::of_apple_mail(message.source),
@@ -80,10 +79,10 @@ impl Expander {
     #[cfg(feature = "file")]
     fn eudora_files(&self, message: &Message<'_>, is_new: bool) -> Arc<EudoraFiles> {
         let mut mailbox = self.eudora().lock().unwrap_or_else(PoisonError::into_inner);
-        let known = mailbox
-            .as_ref()
-            .filter(|(path, _)| path == message.source && !is_new);
-        if let Some((_, files)) = known {
+        if let Some((path, files)) = &*mailbox
+            && path == message.source
+            && !is_new
+        {
             return Arc::clone(files);
         }
         let files = Arc::new(EudoraFiles::beside(message.source, self.policy()));

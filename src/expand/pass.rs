@@ -37,7 +37,6 @@ pub(super) struct Place {
     limits: ScanLimits,
     level: usize,
     base: Option<Rc<Base>>,
-    /// URLs that led here, outermost first.
     trail: Vec<String>,
     /// Whether the entity stands for a note, so that nothing in the message will say where it came from.
     is_scrubbed: bool,
@@ -77,7 +76,6 @@ pub(super) struct Pass {
     pub(super) temporary: Option<Detail>,
 }
 
-/// Why content does not come in.
 pub(super) enum Stop {
     Left(Refusal),
     /// A reference leads back to this URL, and nothing in the message would tell a second run so: the reference that led into
@@ -101,7 +99,6 @@ impl Pass {
     }
 }
 
-/// A change, and what is told of it.
 type Put = (Change, Pass);
 
 enum Change {
@@ -124,10 +121,6 @@ impl Change {
 }
 
 impl Session<'_> {
-    /// Scans and plans one entity, and decides about each item.
-    ///
-    /// # Errors
-    /// [`Stop::Circle`] if a reference inside leads back to one of the URLs that led here.
     pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Stop> {
         let tree = mime::scan(entity, &place.limits);
         let room = self.ledger.room_for_urls();
@@ -219,7 +212,6 @@ struct Pending<'p> {
     edits: PartEdits<'p>,
     /// A restored part has the octets that it had, and so the lengths of the bodies around it are the old ones.
     lengths: Lengths,
-    /// Where the last part that was removed ends.
     removed_to: usize,
     texts: BTreeMap<PartId, Text>,
     /// What comes into each of these texts, and into messages as attachments.
@@ -400,7 +392,6 @@ impl Pending<'_> {
         self.pass.report.rows.push(row);
     }
 
-    /// Removes a rival of what was put in, or would be.
     fn remove(&mut self, session: &Session<'_>, index: usize, winner: usize) {
         let items = &self.plan.references;
         let (Some(item), Some(winner)) = (items.get(index), items.get(winner)) else {

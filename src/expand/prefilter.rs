@@ -26,7 +26,6 @@ pub struct Prefilter {
     links: Links,
     embed: Embed,
     references: &'static Words,
-    /// Whether notes of Mailman's matter.
     notes: bool,
     /// How files in clouds are looked for, if they are.
     hosted: Option<Reading>,
@@ -144,7 +143,6 @@ impl Prefilter {
         self.first_note(bytes).is_some() || self.hosted.as_ref().is_some_and(holds)
     }
 
-    /// Whether notes of Mailman's matter, which stand in texts.
     #[cfg(feature = "milter")]
     pub(super) fn looks_at_texts(&self) -> bool {
         self.notes
@@ -173,7 +171,6 @@ impl Prefilter {
         self.links == Links::Resolve || self.embed.is_on()
     }
 
-    /// Whether every document may show something to embed, not only one with a `data:` URL.
     fn embeds_any(&self) -> bool {
         self.embed.is_on() && !self.embed.is_only_data()
     }
@@ -237,7 +234,6 @@ impl Prefilter {
     }
 }
 
-/// Where the type of a document stands, at `from` or later.
 fn document(bytes: &[u8], from: usize) -> Option<usize> {
     DOCUMENTS.find_from(bytes, from).map(|(at, _)| at)
 }
@@ -260,12 +256,10 @@ static WORDS: [Word; 8] = [
 const OF_MARKS: usize = 1;
 const OF_REFERENCES: usize = 6;
 
-/// All but marks.
 const WORK: &[Word] = WORDS.split_at(OF_MARKS).1;
 
 static REFERENCES: Words = Words::new(WORK.split_at(OF_REFERENCES).0, b'-');
 
-/// What every attachment has.
 #[cfg(feature = "cli")]
 static ATTACHMENTS: Words = Words::new(
     &[word("content-type", 7), word("content-disposition", 7)],
@@ -275,15 +269,12 @@ static ATTACHMENTS: Words = Words::new(
 /// What every part has of which Apple's Mail keeps the content elsewhere.
 static APPLE: Words = Words::new(&[word("x-apple-content-length", 1)], b'-');
 
-/// What every part has that embody detached.
 static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], b'-');
 
 static DOCUMENTS: Words = Words::new(WORK.split_at(OF_REFERENCES).1, b'-');
 
-/// Both.
 static ALL: Words = Words::new(WORK, b'-');
 
-/// Both, and marks.
 static MARKED: Words = Words::new(&WORDS, b'-');
 
 static BASE: Words = Words::new(&[word("<base", 0)], b'<');

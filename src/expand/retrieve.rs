@@ -18,12 +18,10 @@ use crate::policy::marked::{is_question, plain};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal};
 
-/// Content of the items of one entity, got when it is asked for.
 pub(super) struct Contents<'g> {
     tree: &'g Tree<'g>,
     plan: &'g Plan<'g>,
     item_of: HashMap<PartId, usize>,
-    /// Parts whose content other references name.
     targets: HashSet<PartId>,
     /// Content of items that others refer to.
     settled: HashMap<usize, Found<Obtained>>,
@@ -50,7 +48,6 @@ impl<'g> Contents<'g> {
         }
     }
 
-    /// The reference that an item's Content-ID names, if it names one.
     fn through(&self, item: &Item<'_>) -> Option<usize> {
         match &item.step {
             Step::Copy(part) => self.item_of.get(part).copied(),

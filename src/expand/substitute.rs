@@ -31,7 +31,6 @@ use crate::mime::{MediaType, PartId, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
-/// Content on its way into the place of a reference.
 pub(super) struct Substitute<'p> {
     tree: &'p Tree<'p>,
     body: &'p ExternalBody<'p>,
@@ -39,16 +38,10 @@ pub(super) struct Substitute<'p> {
     /// What the part's names have behind the content's.
     suffix: Option<&'static str>,
     obtained: Obtained,
-    /// The Content-Type field of the new part, with its terminator.
     content_type: Vec<u8>,
 }
 
 impl<'p> Substitute<'p> {
-    /// Settles what the new part will be.
-    ///
-    /// # Errors
-    /// [`Reason::ControlCharacter`] for a phantom header that other readers see more fields in,
-    /// [`Reason::UnfitComposite`] for an external body as content.
     pub(super) fn prepare(
         tree: &'p Tree<'p>,
         body: &'p ExternalBody<'p>,
@@ -76,7 +69,6 @@ impl<'p> Substitute<'p> {
         Ok(substitute)
     }
 
-    /// Whether the content is `multipart/*` or `message/*`, which hold parts of their own.
     pub(super) fn is_composite(&self) -> bool {
         is_composite(&self.obtained.essence)
     }
@@ -104,7 +96,6 @@ impl<'p> Substitute<'p> {
         own.map(Rc::new).or(around)
     }
 
-    /// The value of a field that the new part will have: the phantom header's, else the outer one's.
     fn new_value(&self, name: &str) -> Option<&'p [u8]> {
         let phantom = self.body.phantom.fields.value(self.tree.original, name);
         phantom.or_else(|| self.tree.value(self.body.part, name))
@@ -146,11 +137,7 @@ impl<'p> Substitute<'p> {
         }
     }
 
-    /// Makes the edits. `body` is what has become of composite content.
-    ///
-    /// # Errors
-    /// [`Reason::BoundaryCollision`], [`Reason::UnfitComposite`] and [`Reason::ControlCharacter`] if
-    /// composite content cannot stand where the part stands.
+    /// `body` is what has become of composite content.
     pub(super) fn finish(mut self, body: Option<Vec<u8>>) -> Result<Group, Refusal> {
         let location = self.obtained.location.take();
         let encoded = match body {
@@ -201,7 +188,6 @@ impl<'p> Substitute<'p> {
         TransferEncoding::of(fields.value(self.tree.original, "Content-Transfer-Encoding"))
     }
 
-    /// The fields of the phantom header that the new part takes over.
     fn taken(&self) -> impl Iterator<Item = Field> + use<'p> {
         let original = self.tree.original;
         let is_message = self.tree.is_message(self.body.part);

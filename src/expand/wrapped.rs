@@ -93,7 +93,6 @@ pub(super) fn before_close(original: &[u8], close: Span) -> usize {
     close.end - close.of(original).trim_ascii_start().len()
 }
 
-/// The line that closes a multipart. It has an end of its own where none follows.
 pub(super) fn close(boundary: &str, ends_line: bool, newline: Newline) -> Vec<u8> {
     let newline = newline.bytes();
     let mut close = [newline, b"--", boundary.as_bytes(), b"--"].concat();

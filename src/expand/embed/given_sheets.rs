@@ -18,7 +18,6 @@ use crate::mime::transfer::base64_length_with;
 use crate::plan::documents::{Fallbacks, cid_escaped, sheet};
 use crate::report::{Reason, Refusal};
 
-/// Bytes of a `cid:` URL of ours, at most.
 const OUR_URL: usize = 64;
 
 /// Bytes of the fields of a style sheet's part besides its source, at most.
@@ -218,7 +217,6 @@ impl Pending<'_> {
         Ok(url)
     }
 
-    /// Bytes of a style sheet's part, at most.
     fn most(&self, container: Container, number: usize) -> Result<usize, Refusal> {
         let found = self.shown_by(container, number)?;
         let gained = found

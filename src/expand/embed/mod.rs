@@ -96,7 +96,6 @@ const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 enum Given {
     Url(String),
     Nothing,
-    /// A server would have to be asked.
     Unasked,
     Refused(Refusal),
 }
@@ -119,10 +118,9 @@ impl Given {
 struct Pending<'p> {
     tree: &'p Tree<'p>,
     documents: Documents<'p>,
-    /// New parts of the document that is decided about, with what each costs.
+    /// Each with its cost.
     new: Vec<(New, usize)>,
     held: HashSet<(Container, usize)>,
-    /// Documents around which a multipart is made.
     wrapped: Vec<PartId>,
     /// How many parts the message has, with those that were made.
     present: usize,
@@ -134,7 +132,6 @@ struct Pending<'p> {
     sheets: HashMap<(Container, usize), Result<Vec<Place>, Refusal>>,
     /// Rows of what style sheets show, which follow the rows of the sheets.
     inner_rows: Vec<Row>,
-    /// Parts that the style sheets of a document mean.
     inner_named: Vec<PartId>,
     edits: PartEdits<'p>,
     embedding: Embedding,
@@ -240,7 +237,6 @@ impl Pending<'_> {
         self.pictures.width(picture)
     }
 
-    /// Changes a document, and keeps its new parts.
     fn keep<'f>(
         &mut self,
         container: Option<Container>,

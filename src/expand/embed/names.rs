@@ -12,7 +12,6 @@ pub(super) const DIGITS: usize = 32;
 
 const DOMAIN: &str = "@embody";
 
-/// The Content-IDs of a message with messages in it.
 pub(super) struct Names {
     /// How many parts of each message bear one.
     bearers: HashMap<(PartId, String), usize>,
@@ -65,7 +64,6 @@ impl Names {
             .map(|(part, content_id)| (*part, content_id.as_str()))
     }
 
-    /// A new one that no part of the message has.
     pub(super) fn new_id(&mut self, message: PartId, digits: &str) -> String {
         let made = self.made.entry((message, digits.to_owned())).or_default();
         loop {

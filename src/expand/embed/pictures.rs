@@ -23,12 +23,10 @@ use crate::policy::{Policy, Target, Trackers};
 use crate::report::{Reason, Refusal, Row};
 use crate::span::Newline;
 
-/// A transparent GIF of one pixel.
 const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
 pub(super) const SVG: &str = "image/svg+xml";
 
-/// Bytes of the name of a charset, at most.
 const LABEL: usize = 40;
 
 /// Where this answer to this URL came from, which documents call `source`; and the field that says more, with CRLF, if parts
@@ -222,9 +220,8 @@ impl<'p> Pictures<'p> {
         picture.map_or(&[], |picture| picture.octets.bytes())
     }
 
-    /// The Content-ID of a content in a container, and whether a part there already holds the content. One of our form proves nothing: a part that bears it is taken only if its
-    /// octets and its type are equal, and else another id is made. So it is where a new part of another type, or
-    /// one that stands elsewhere, has it.
+    /// The Content-ID of a content in a container, and whether a part there already holds the content. One of our form proves
+    /// nothing: a part that bears it is taken only if its octets and its type are equal, and else another id is made.
     pub(super) fn identity(&mut self, container: Container, number: usize) -> (String, bool) {
         let (tree, policy) = (self.tree, self.policy);
         let Some(picture) = self.pictures.get_mut(number) else {
@@ -347,7 +344,6 @@ fn charset(
     }
 }
 
-/// The name of a charset, if it can be one.
 pub(super) fn label(named: Option<&str>) -> Option<String> {
     let named = named?.trim();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+".contains(&byte);

@@ -17,7 +17,6 @@ use crate::plan::protection;
 use crate::policy::{Embed, Policy, Trackers};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Characters of a `data:` URL in a report.
 const SHOWN_DATA: usize = 48;
 
 /// Bytes that a place takes until it is written, its new URL and the edits included; and that a picture or the like
@@ -28,7 +27,6 @@ const THING: usize = 1_900;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Meaning {
     Nothing,
-    /// Another part of the mail, by this `cid:` URL.
     Part(PartId, String),
     /// Content that is here: a number in [`Pictures`].
     Picture(usize),
@@ -57,7 +55,6 @@ pub(super) struct Place {
     /// Whether it is the `src` that candidates of its tag stand beside.
     pub(super) is_source: bool,
     pub(super) is_candidate: bool,
-    /// The `image-set()` of which it is an option.
     pub(super) image_set: Option<usize>,
     pub(super) has_fragment: bool,
     pub(super) shown: Option<String>,
@@ -67,7 +64,6 @@ pub(super) struct Place {
 pub(super) struct Places {
     /// In the order of the message; or why a document is left.
     pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
-    /// What is to be retrieved; each once.
     pub(super) urls: Vec<Wanted>,
     numbers: HashMap<Key, usize>,
     /// Style sheets to be looked into, once they are here; each beside a document, and so many steps away from it.
@@ -80,7 +76,6 @@ pub(super) struct Places {
     /// Bytes of `data:` URLs in style sheets so far, and at most.
     nested: usize,
     pub(super) most_nested: usize,
-    /// Bytes that further places may take.
     room: usize,
     /// Places that are not looked at, because those before them take as much memory as there may be, and the number of the
     /// first one.
@@ -388,7 +383,6 @@ pub(super) fn point<'f>(
     }
 }
 
-/// Whether a document may show something from a `data:` URL, by its octets.
 fn may_hold_data(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
     let octets = entity.encoding.decode(entity.body.of(tree.original));

@@ -13,17 +13,17 @@ use crate::mime::{Content, PartId, Tree};
 use crate::plan::documents::RELATED;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Bytes of a boundary line of ours and its line ends, at most.
 const BOUNDARY_LINE: usize = 80;
 
-/// Bytes of the fields and lines around a document, at most.
 const WRAPPING: usize = 300;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Container {
     /// This multipart/related, in front of its last boundary line, which begins at `end`.
-    Extended { related: PartId, end: usize },
-    /// One around this document.
+    Extended {
+        related: PartId,
+        end: usize,
+    },
     Wrapped(PartId),
 }
 
@@ -83,7 +83,6 @@ impl Pending<'_> {
         Err(Refusal::lasting(Reason::TooManyParts, detail))
     }
 
-    /// Bytes that the message gains at most by one more part.
     pub(super) fn cost(&self, container: Container, octets: usize) -> usize {
         let around = match container {
             Container::Wrapped(_) if self.new.is_empty() => WRAPPING + BOUNDARY_LINE,

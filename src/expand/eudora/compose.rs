@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::flattened::Flattened;
-use super::token::token;
+use super::flattened::{Flattened, token};
 use crate::edit::{Edit, Edits, Overlap};
 use crate::expand::scrubbed::NewPart;
 use crate::external_body::{EudoraPiece, EudoraText, Wrapper};
@@ -12,14 +11,12 @@ use crate::mime::transfer::{encode_text, has_long_line, with_newlines};
 use crate::mime::{MediaType, TransferEncoding, entity, media_type};
 use crate::span::{Newline, Span};
 
-/// A part that comes in: its fields, and its body.
 pub(super) struct File {
     pub(super) new: NewPart,
     /// The text with which it is shown, by its number among the pieces.
     pub(super) shown_in: Option<usize>,
 }
 
-/// What the message consists of.
 enum Slot<'f> {
     /// A text, and what is shown with it.
     Text(EudoraText, Vec<&'f File>),
@@ -69,7 +66,13 @@ impl Flattened<'_> {
                 let octets = self.encoded(text);
                 let fields = self.fields(text, octets.as_ref().map(|it| it.0));
                 group.extend(self.header(fields, text, true));
-                group.extend(self.around(text.span, body, octets.map(|it| it.1)));
+                match octets {
+                    Some((_, encoded)) => group.push(Edit::replace(body, encoded)),
+                    None => group.extend([
+                        Edit::remove(Span::new(body.start, text.span.start)),
+                        Edit::remove(Span::new(text.span.end, body.end)),
+                    ]),
+                }
                 match text.wrapper {
                     Some(Wrapper::Html) => "what Eudora marked as HTML is text/html",
                     Some(Wrapper::Rich) => "what Eudora marked as rich text is text/enriched",
@@ -129,27 +132,14 @@ impl Flattened<'_> {
                     _ => note.whole,
                 },
             };
-            plain = Some(Span::new(
-                plain.map_or(span.start, |plain| plain.start),
-                span.end,
-            ));
+            let start = plain.map_or(span.start, |plain| plain.start);
+            plain = Some(Span::new(start, span.end));
         }
         flush(&mut slots, &mut plain);
         for file in files.flatten() {
             push_file(&mut slots, file);
         }
         slots
-    }
-
-    /// The edits of everything around a text, which stays.
-    fn around(&self, text: Span, body: Span, encoded: Option<Vec<u8>>) -> Vec<Edit> {
-        match encoded {
-            Some(encoded) => vec![Edit::replace(body, encoded)],
-            None => vec![
-                Edit::remove(Span::new(body.start, text.start)),
-                Edit::remove(Span::new(text.end, body.end)),
-            ],
-        }
     }
 
     /// Text that cannot stand as it is: its lines are too long.
@@ -167,7 +157,6 @@ impl Flattened<'_> {
         Some((encoded.encoding, encoded.body))
     }
 
-    /// The fields of a text.
     fn fields(&self, text: &EudoraText, encoding: Option<TransferEncoding>) -> Vec<u8> {
         let Flattened {
             message,
@@ -208,19 +197,12 @@ impl Flattened<'_> {
             let name = "Content-Transfer-Encoding";
             entity::push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);
         }
-        let has_base = self
-            .header
-            .fields
-            .first(message, "Content-Location")
-            .is_some();
+        let own = self.header.fields.first(message, "Content-Location");
         let base = text.base.and_then(|span| token(span.of(message), b"<>\""));
-        let base = base.filter(|_| !has_base);
+        let base = base.filter(|_| own.is_none());
         if let Some(base) = base {
-            fields.extend_from_slice(&entity::folded_url(
-                "Content-Location",
-                &base,
-                Newline::CrLf,
-            ));
+            let field = entity::folded_url("Content-Location", &base, Newline::CrLf);
+            fields.extend_from_slice(&field);
         }
         with_newlines(fields, newline)
     }
@@ -246,15 +228,13 @@ impl Flattened<'_> {
             let is = |name: &str| field.is(message, name);
             let is_type = is("Content-Type") && is_new;
             let is_inline = || {
-                let value = unfold(field.value.of(message))
-                    .trim_ascii()
-                    .to_ascii_lowercase();
+                let value = unfold(field.value.of(message));
+                let value = value.trim_ascii().to_ascii_lowercase();
                 value.starts_with(b"inline")
             };
-            let is_stale = ["Content-MD5", "Content-Length", "Lines"]
-                .iter()
-                .any(|name| is(name))
-                || is("Content-Disposition") && is_new && !is_inline();
+            let mut stale = ["Content-MD5", "Content-Length", "Lines"].iter();
+            let is_stale =
+                stale.any(|name| is(name)) || is("Content-Disposition") && is_new && !is_inline();
             if is("MIME-Version") {
                 if std::mem::replace(&mut is_versioned, true) {
                     group.push(Edit::remove(field.whole));
@@ -284,7 +264,6 @@ impl Flattened<'_> {
         group
     }
 
-    /// The edits of a message that becomes a multipart.
     fn multipart(&self, slots: &[Slot<'_>], group: &mut Vec<Edit>) {
         let Flattened {
             message,
@@ -331,11 +310,8 @@ impl Flattened<'_> {
                     has_eight_bit |= !is_ascii(text);
                     if !files.is_empty() {
                         if !is_related {
-                            new.extend_from_slice(&multipart(
-                                "multipart/related",
-                                boundary,
-                                text.wrapper,
-                            ));
+                            let field = multipart("multipart/related", boundary, text.wrapper);
+                            new.extend_from_slice(&field);
                             if !is_ascii(text) {
                                 new.extend_from_slice(&eight_bit);
                             }
@@ -353,10 +329,8 @@ impl Flattened<'_> {
                         }
                         None => text.span.start,
                     };
-                    edits.push(Edit::replace(
-                        Span::new(at, until),
-                        std::mem::take(&mut new),
-                    ));
+                    let before = Span::new(at, until);
+                    edits.push(Edit::replace(before, std::mem::take(&mut new)));
                     at = text.span.end;
                     for file in files {
                         new.extend_from_slice(end);

@@ -1,24 +1,20 @@
 //! A message as Eudora keeps it, and what its header says that is not so any more.
 
-use super::token::token;
 use crate::external_body::{EudoraNote, EudoraPiece, EudoraText, eudora_pieces};
 use crate::mime::MediaType;
 use crate::mime::header::{Header, SectionEnd, unfold};
 use crate::policy::Policy;
 use crate::span::{Lines, Newline, Span};
 
-/// A message as Eudora keeps it.
 pub(in crate::expand) struct Flattened<'m> {
     pub(super) message: &'m [u8],
     pub(super) header: Header,
     pub(super) body: Span,
     pub(super) newline: Newline,
-    /// The Content-Type field.
     pub(super) media_type: Option<&'m [u8]>,
     pub(super) pieces: Vec<EudoraPiece>,
     /// Whether there may be more that is no text.
     pub(super) is_cut: bool,
-    /// The files that its header names.
     pub(super) named: Vec<EudoraNote>,
     /// What its parts will be divided by, and those of a multipart/related in it.
     pub(super) boundary: String,
@@ -68,22 +64,14 @@ impl<'m> Flattened<'m> {
             EudoraPiece::Note(_) => None,
         })
     }
-
-    fn value(&self, name: &str) -> Option<Vec<u8>> {
-        let value = self.header.fields.value(self.message, name)?;
-        Some(unfold(value).trim_ascii().to_ascii_lowercase())
-    }
 }
 
 /// Whether the boundary of the multipart that a message says to be begins a line of it.
 fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool {
-    let Some(value) = media_type else {
-        return false;
-    };
-    let media_type = MediaType::parse(value);
-    let boundary = media_type.parameter("boundary");
-    let Some(boundary) = boundary.filter(|it| media_type.main() == "multipart" && !it.is_empty())
-    else {
+    let media_type = media_type.map(MediaType::parse);
+    let media_type = media_type.filter(|it| it.main() == "multipart");
+    let boundary = media_type.as_ref().and_then(|it| it.parameter("boundary"));
+    let Some(boundary) = boundary.filter(|it| !it.is_empty()) else {
         return false;
     };
     Lines::new(message, body).any(|line| {
@@ -93,7 +81,6 @@ fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool
 }
 
 impl Flattened<'_> {
-    /// Whether text is marked.
     pub(super) fn is_marked(&self) -> bool {
         self.texts().any(|(_, text)| text.wrapper.is_some())
     }
@@ -104,21 +91,18 @@ impl Flattened<'_> {
         let is_utf8 = std::str::from_utf8(octets).is_ok();
         let header = self.media_type.map(MediaType::parse);
         let header = header.and_then(|it| token(&it.parameter("charset")?, b"()<>@,;:\\\"/[]?="));
-        let is_false = |charset: &str| {
-            let is_ascii = charset.eq_ignore_ascii_case("us-ascii");
-            let is_utf8_named = ["utf-8", "utf8"]
-                .iter()
-                .any(|it| charset.eq_ignore_ascii_case(it));
-            !octets.is_ascii() && (is_ascii || is_utf8_named && !is_utf8)
+        let is_false = |charset: &str| match &*charset.to_ascii_lowercase() {
+            "us-ascii" => !octets.is_ascii(),
+            "utf-8" | "utf8" => !is_utf8,
+            _ => false,
         };
         let header = header.filter(|charset| !is_false(charset));
         if octets.is_ascii() {
             return header;
         }
         // `X/macintosh`: it came in X.
-        let comment = text
-            .charset
-            .and_then(|span| token(span.of(self.message), b"()<>@,;:\\\"[]?="));
+        let comment = text.charset.map(|span| span.of(self.message));
+        let comment = comment.and_then(|octets| token(octets, b"()<>@,;:\\\"[]?="));
         let (is_made, comment) = match comment.as_deref().map(|it| it.rsplit_once('/')) {
             Some(Some((_, made))) => (true, Some(made.to_owned())),
             _ => (false, comment),
@@ -140,7 +124,12 @@ impl Flattened<'_> {
     /// Whether Content-Transfer-Encoding says something that is not so any more.
     pub(super) fn is_decoded(&self) -> bool {
         let octets = self.body.of(self.message);
-        match self.value("Content-Transfer-Encoding").as_deref() {
+        let encoding = self
+            .header
+            .fields
+            .value(self.message, "Content-Transfer-Encoding");
+        let encoding = encoding.map(|value| unfold(value).trim_ascii().to_ascii_lowercase());
+        match encoding.as_deref() {
             // Every = is one of the encoding's.
             Some(b"quoted-printable") => !memchr::memchr_iter(b'=', octets).all(|at| {
                 let hexadecimal = |octet: Option<&u8>| octet.is_some_and(u8::is_ascii_hexdigit);
@@ -156,4 +145,12 @@ impl Flattened<'_> {
             _ => false,
         }
     }
+}
+
+/// Text that may stand in a field.
+pub(super) fn token(text: &[u8], without: &[u8]) -> Option<String> {
+    const LONGEST: usize = 900;
+    let is_fit = |octet: &u8| octet.is_ascii_graphic() && !without.contains(octet);
+    let is_one = !text.is_empty() && text.len() <= LONGEST && text.iter().all(is_fit);
+    String::from_utf8(text.to_vec()).ok().filter(|_| is_one)
 }

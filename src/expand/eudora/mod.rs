@@ -10,14 +10,16 @@
 
 mod compose;
 mod flattened;
-mod shown;
-mod token;
 
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::sync::PoisonError;
+
+use percent_encoding::percent_decode;
 
 use self::compose::File;
 pub(super) use self::flattened::Flattened;
-use self::shown::Referred;
+use self::flattened::token;
 use super::answer::{Answer, Came, Octets};
 use super::content::{self, OCTETS, Obtained};
 use super::part_edits::overlapping;
@@ -25,18 +27,21 @@ use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
 use crate::edit::Edit;
-use crate::external_body::{EudoraNote, Follow};
+use crate::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
 use crate::fetch::{EudoraFiles, Named, Sidecars};
+use crate::link::html::{Syntax, locate_in};
 use crate::mime::transfer::{encode_base64, encode_text};
 use crate::mime::{entity, picture};
 use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Row, Setting};
 use crate::span::Newline;
 
-/// Octets of the lines around a part, at most.
 const AROUND: usize = 200;
 
+/// Referred to parts, by their hashes: the text in which each stands; and a Content-ID, or the URL of a Content-Location.
+type Referred = HashMap<u32, Link>;
+type Link = (usize, Result<String, String>);
+
 impl Session<'_> {
-    /// Makes the message MIME again.
     pub(super) fn unflatten(&mut self, message: &[u8]) -> Pass {
         let mut done = Pass::default();
         let policy = self.policy();
@@ -82,7 +87,7 @@ impl Session<'_> {
         for (index, note) in flattened.notes().enumerate() {
             let mut row = of_note(note);
             if note.is_embedded {
-                shown.get_or_insert_with(|| shown::links(flattened));
+                shown.get_or_insert_with(|| links(flattened));
             }
             let claimed = files.claim(note, (number, index));
             let file = claimed.and_then(|named| {
@@ -111,11 +116,9 @@ impl Session<'_> {
         }
         if flattened.is_cut {
             let mut row = row(Outcome::Left);
+            let most = policy.limits.parts;
             let detail = Detail::from("more texts and files than half of ").naming(Setting::Parts);
-            let detail = detail.then(format!(
-                ", {}; what is behind them is text",
-                policy.limits.parts
-            ));
+            let detail = detail.then(format!(", {most}; what is behind them is text"));
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
             done.report.rows.push(row);
         }
@@ -123,12 +126,8 @@ impl Session<'_> {
             Ok(made) => made,
             Err(overlap) => {
                 let refusal = overlapping(overlap);
-                for row in done
-                    .report
-                    .rows
-                    .iter_mut()
-                    .filter(|row| row.outcome != Outcome::Left)
-                {
+                let rows = done.report.rows.iter_mut();
+                for row in rows.filter(|row| row.outcome != Outcome::Left) {
                     (row.outcome, row.bytes, row.proved) = (Outcome::Left, None, false);
                     row.tell_refusal(refusal.clone());
                 }
@@ -148,7 +147,6 @@ impl Session<'_> {
         done
     }
 
-    /// The part that a file becomes.
     fn file(
         &mut self,
         files: &EudoraFiles,
@@ -184,7 +182,7 @@ impl Session<'_> {
         };
         row.media_type = Some(obtained.essence.clone());
         policy.judge_type(&obtained.essence)?;
-        let link = shown.and_then(|links| shown::take(links, note.hashes));
+        let link = shown.and_then(|links| take(links, note.hashes));
         let is_text = obtained.essence.starts_with("text/");
         let octets = obtained.octets.bytes();
         let encoded = match is_text.then(|| lines_of(octets)).flatten() {
@@ -216,7 +214,6 @@ fn essence_of(note: &EudoraNote, octets: &[u8]) -> &'static str {
         .unwrap_or(OCTETS)
 }
 
-/// Whether a line starts as the separators of an mbox do.
 fn holds_from(text: &[u8]) -> bool {
     text.starts_with(b"From ") || memchr::memmem::find(text, b"\nFrom ").is_some()
 }
@@ -230,13 +227,57 @@ fn lines_of(octets: &[u8]) -> Option<Vec<u8>> {
     match (cr, lf) {
         _ if !is_text => None,
         (0, _) => Some(octets.to_vec()),
-        (_, 0) => Some(
-            octets
-                .iter()
-                .map(|&it| if it == b'\r' { b'\n' } else { it })
-                .collect(),
-        ),
+        (_, 0) => {
+            let to_lf = |&it| if it == b'\r' { b'\n' } else { it };
+            Some(octets.iter().map(to_lf).collect())
+        }
         _ if cr == both && lf == both => Some(octets.to_vec()),
         _ => None,
     }
+}
+
+/// What the HTML of a message refers to, by the hashes that Eudora notes.
+fn links(flattened: &Flattened<'_>) -> Referred {
+    let notes = flattened.notes();
+    let hashes = notes.flat_map(|note| [note.hashes.0, note.hashes.1]);
+    let wanted: HashSet<u32> = hashes.collect();
+    let mut links = HashMap::new();
+    let is_html = |(_, text): &(usize, &EudoraText)| text.wrapper == Some(Wrapper::Html);
+    for (text, html) in flattened.texts().filter(is_html) {
+        let document = html.span.of(flattened.message);
+        for link in locate_in(document, Syntax::Html).links.iter() {
+            let url = link.decoded(document);
+            let start = url.get(..4).unwrap_or_default();
+            let is_id = start.eq_ignore_ascii_case(b"cid:");
+            let text_of: Cow<'_, [u8]> = match is_id {
+                true => percent_decode(url.get(4..).unwrap_or_default()).into(),
+                false => url,
+            };
+            let hash = hash(&text_of);
+            if !wanted.contains(&hash) {
+                continue;
+            }
+            let content_id = match is_id {
+                true => token(&text_of, b"<>()\"\\,;:").map(Ok),
+                false => token(&text_of, b"<>\"").map(Err),
+            };
+            if let Some(content_id) = content_id {
+                links.entry(hash).or_insert((text, content_id));
+            }
+        }
+    }
+    links
+}
+
+/// The link that has one of the hashes. It means one part.
+fn take(links: &mut Referred, (content_id, location): (u32, u32)) -> Option<Link> {
+    let is = |hash: u32, by_id: bool| {
+        let link = links.get(&hash).filter(|_| hash > 1);
+        link.is_some_and(|(_, content_id)| content_id.is_ok() == by_id)
+    };
+    let hash = match is(content_id, true) {
+        true => content_id,
+        false => Some(location).filter(|&hash| is(hash, false))?,
+    };
+    links.remove(&hash)
 }

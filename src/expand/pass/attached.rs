@@ -75,7 +75,6 @@ impl Pending<'_> {
         Ok(None)
     }
 
-    /// The edits of a message that gets attachments.
     pub(super) fn extended(&self, message: PartId, parts: &Filled) -> Group {
         let (newline, entity) = (self.tree.newline.bytes(), self.tree.part(message));
         let new = parts.iter().map(|(new, _)| {

@@ -16,7 +16,6 @@ use crate::report::Refusal;
 use crate::span::{Newline, Span};
 
 impl Pending<'_> {
-    /// The part with the content of its file.
     pub(super) fn refilled(
         &self,
         session: &mut Session<'_>,
@@ -90,7 +89,6 @@ impl Pending<'_> {
         Ok(fitted(encoded, noted, newline))
     }
 
-    /// The edits that put a body into a part without one.
     fn with_body(&self, id: PartId, encoded: Encoded) -> Group {
         let newline = self.tree.newline.bytes();
         let part = self.tree.part(id);

@@ -12,7 +12,6 @@ use crate::plan::Item;
 use crate::report::{Reason, Refusal};
 
 impl Pending<'_> {
-    /// The part that was detached, as it was.
     pub(super) fn exactly(
         &self,
         session: &mut Session<'_>,

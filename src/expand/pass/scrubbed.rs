@@ -155,7 +155,6 @@ impl Pending<'_> {
         Ok(())
     }
 
-    /// Makes the edits of all messages that get attachments, and of all texts.
     pub(super) fn put_filled(&mut self, session: &mut Session<'_>) {
         let texts = std::mem::take(&mut self.texts);
         // The last first: what is taken out of the rows stands behind what is looked at later, and a message in a message
@@ -328,7 +327,6 @@ impl Pending<'_> {
         (group, in_body)
     }
 
-    /// The edits of a header whose fields about the body give way to others.
     fn header_edits(&self, part: PartId, fields: Vec<u8>) -> Group {
         let newline = self.tree.newline.bytes();
         let own = self.tree.fields(part);

@@ -8,9 +8,7 @@ use crate::policy::Follow;
 /// Which kinds of the words stand in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Kinds {
-    /// Words of external bodies and other forms of references.
     pub(in crate::expand) references: bool,
-    /// Words of HTML or CSS whose links are to be resolved.
     pub(in crate::expand) documents: bool,
 }
 
@@ -20,7 +18,6 @@ impl Prefilter {
         kinds.references || (kinds.documents && (self.embeds_any() || self.has_document(message)))
     }
 
-    /// Which kinds of words stand in a message, from one search for all of them.
     pub(crate) fn kinds(&self, bytes: &[u8]) -> Kinds {
         self.further(bytes, Kinds::default())
     }

@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 use aho_corasick::packed;
 use memchr::{memchr, memchr_iter};
 
-/// A word in lower case.
 #[derive(Debug)]
 pub(super) struct Word {
+    /// In lower case.
     pub(super) text: &'static [u8],
     /// Where in it the octet stands that all words of a search have: one that is no letter.
     anchor: usize,
@@ -21,7 +21,6 @@ pub(super) struct Word {
     behind: fn(&[u8]) -> bool,
 }
 
-/// A word with its anchor.
 pub(super) const fn word(text: &'static str, anchor: usize) -> Word {
     Word {
         text: text.as_bytes(),
@@ -36,7 +35,6 @@ impl Word {
         Self { behind, ..self }
     }
 
-    /// Where in its fragment the anchor stands.
     const fn lead(&self) -> usize {
         if self.anchor < LEAD {
             self.anchor
@@ -45,7 +43,6 @@ impl Word {
         }
     }
 
-    /// The octets around its anchor.
     fn fragment(&self) -> &'static [u8] {
         let start = self.anchor - self.lead();
         let fragment = self.text.get(start..start + FRAGMENT);
@@ -55,7 +52,6 @@ impl Word {
 
 const FRAGMENT: usize = 3;
 
-/// Octets of a fragment before its anchor, at most.
 const LEAD: usize = 1;
 
 /// So many octets behind an anchor are searched for fragments, before the next anchor is searched for.
@@ -109,11 +105,9 @@ impl Packed {
     }
 }
 
-/// Words to look for, together.
 #[derive(Debug)]
 pub(super) struct Words {
     pub(super) words: &'static [Word],
-    /// The anchor of all of them.
     anchor: u8,
     packed: Packed,
 }
@@ -127,7 +121,6 @@ impl Words {
         }
     }
 
-    /// Where the first of the words stands.
     pub(super) fn first(&self, bytes: &[u8]) -> Option<usize> {
         self.find_from(bytes, 0).map(|(at, _)| at)
     }
