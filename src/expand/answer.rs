@@ -19,6 +19,7 @@ use crate::link::url::{without_fragment, without_secrets};
 use crate::mime::MediaType;
 use crate::mime::entity::{sha256, uri};
 use crate::mime::transfer::{base64_length, canonical_text};
+use crate::policy::Policy;
 use crate::report::{Provenance, Row, rfc3339};
 
 /// Content that many references may share: thousands of them to one part must cost neither its
@@ -110,6 +111,12 @@ impl Answer {
 
     pub(super) fn sha256(&self) -> Option<String> {
         self.came.sha256(&self.octets)
+    }
+
+    /// Whether it came from this URL, without a redirect.
+    pub(super) fn is_direct(&self, policy: &Policy, url: &str) -> bool {
+        let target = policy.judge_url(url);
+        target.is_ok_and(|target| target.public_url() == *self.url)
     }
 
     /// The octets of what is said about the content: its URL and its type.

@@ -168,13 +168,9 @@ pub(super) fn take(
     let octets = if is_decoded(body, encoding) {
         // RFC 2046 §5.2.3: the phantom header describes the body as it is to be had there.
         let decoded = encoding.decode(retrieved.octets.bytes()).ok_or_else(|| {
-            Refusal::lasting(
-                Reason::UndecodableBody,
-                format!(
-                    "what was retrieved is not the declared {}",
-                    encoding.as_str()
-                ),
-            )
+            let encoding = encoding.as_str();
+            let detail = format!("what was retrieved is not the declared {encoding}");
+            Refusal::lasting(Reason::UndecodableBody, detail)
         })?;
         Octets::shared(decoded.into_owned())
     } else {
@@ -186,18 +182,14 @@ pub(super) fn take(
         }
         Rc::clone(&retrieved.octets)
     };
-    let media_type = retrieved.media_type.as_deref().map(str::as_bytes);
-    let media_type = media_type
-        .map(MediaType::parse)
-        .filter(|_| names_a_type(retrieved.media_type.as_deref()));
+    let named = retrieved.media_type.as_deref();
+    let named = named.filter(|value| names_a_type(value));
+    let media_type = named.map(|value| MediaType::parse(value.as_bytes()));
     let has_server = |url: &str| Scheme::of_url(url).is_some_and(Scheme::has_server);
     let essence = media_type.as_ref().map(|named| named.essence.to_string());
     let parameters = media_type.as_ref().map(all_parameters);
-    let obtained = Obtained::of(
-        essence.as_deref().unwrap_or(OCTETS),
-        octets,
-        retrieved.came.clone(),
-    );
+    let named = essence.as_deref().unwrap_or(OCTETS);
+    let obtained = Obtained::of(named, octets, retrieved.came.clone());
     Ok(Obtained {
         source_type: essence,
         parameters: parameters.unwrap_or_default().into(),
@@ -213,13 +205,10 @@ pub(super) fn read(answer: &Answer) -> Obtained {
 }
 
 /// An empty or broken Content-Type from a server names nothing, and is not text/plain.
-fn names_a_type(value: Option<&str>) -> bool {
-    value.is_some_and(|value| {
-        let essence = value.split(';').next().unwrap_or_default().trim();
-        essence
-            .split_once('/')
-            .is_some_and(|(main, sub)| !main.trim().is_empty() && !sub.trim().is_empty())
-    })
+fn names_a_type(value: &str) -> bool {
+    let essence = value.split(';').next().unwrap_or_default();
+    let is_whole = |(main, sub): (&str, &str)| !main.trim().is_empty() && !sub.trim().is_empty();
+    essence.split_once('/').is_some_and(is_whole)
 }
 
 fn all_parameters(media_type: &MediaType<'_>) -> Vec<(String, String)> {
@@ -241,10 +230,8 @@ pub(super) fn admit(
         policy.judge_type(source_type)?;
     }
     if !policy.accept_mismatch && is_page_instead(&obtained, body) {
-        return Err(Refusal::lasting(
-            Reason::TypeMismatch,
-            "the answer is a web page, not the file",
-        ));
+        let detail = "the answer is a web page, not the file";
+        return Err(Refusal::lasting(Reason::TypeMismatch, detail));
     }
     if let Some(declared) = &body.declared {
         if let Some(source_type) = &obtained.source_type {
@@ -252,13 +239,9 @@ pub(super) fn admit(
                 || source_type == OCTETS
                 || declared.essence == OCTETS;
             if !agree && !policy.accept_mismatch {
-                return Err(Refusal::lasting(
-                    Reason::TypeMismatch,
-                    format!(
-                        "{} is declared, the content is {source_type}",
-                        declared.essence
-                    ),
-                ));
+                let declared = &declared.essence;
+                let detail = format!("{declared} is declared, the content is {source_type}");
+                return Err(Refusal::lasting(Reason::TypeMismatch, detail));
             }
         }
         obtained.essence = declared.essence.to_string();
@@ -301,15 +284,10 @@ fn admit_noted(
     body: &ExternalBody<'_>,
     note: &Note,
 ) -> Result<Obtained, Refusal> {
-    if obtained.octets.key() != note.sha256 {
-        return Err(Refusal::lasting(
-            Reason::DigestMismatch,
-            format!(
-                "the SHA-256 of the attachment is {}, the content has {}",
-                note.sha256,
-                obtained.octets.key()
-            ),
-        ));
+    let (wanted, found) = (&note.sha256, obtained.octets.key());
+    if found != wanted {
+        let detail = format!("the SHA-256 of the attachment is {wanted}, the content has {found}");
+        return Err(Refusal::lasting(Reason::DigestMismatch, detail));
     }
     let declared = body.declared.as_ref().map(|declared| &declared.essence);
     obtained.essence = declared.map_or_else(|| DEFAULT_TYPE.to_owned(), ToString::to_string);

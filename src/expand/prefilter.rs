@@ -1,7 +1,6 @@
 //! Whether bytes can hold anything that embody works on, told without parsing.
 
 mod data;
-mod document_type;
 mod hidden;
 pub(super) mod kinds;
 mod notes;
@@ -13,7 +12,6 @@ use crate::plan::documents::subtypes;
 use crate::plan::opaque_parts;
 use crate::policy::{Embed, Follow, Followed, Links, Policy};
 pub(super) use data::may_show_data;
-use document_type::{LOOKED_AT, is_document_type};
 use hidden::may_spell_base;
 use words::{Word, Words, word};
 
@@ -236,6 +234,45 @@ impl Prefilter {
 
 fn document(bytes: &[u8], from: usize) -> Option<usize> {
     DOCUMENTS.find_from(bytes, from).map(|(at, _)| at)
+}
+
+/// So many octets behind the name are looked at.
+const LOOKED_AT: usize = 32;
+
+/// Whether what stands behind the name of a Content-Type field may be the type of a document.
+///
+/// Blanks, folds and comments may stand in front of the type and around the slash (RFC 822 §3.1.4), and
+/// [`MediaType::parse`](crate::mime::MediaType::parse) passes over them. Where there are some, it may be one. The lists of
+/// fields that DKIM signs are none.
+fn is_document_type(behind: &[u8]) -> bool {
+    let unblanked = |bytes: &mut &[u8]| *bytes = bytes.trim_ascii_start();
+    let mut rest = behind.get(..LOOKED_AT).unwrap_or(behind);
+    unblanked(&mut rest);
+    match rest.split_first() {
+        Some((b':', value)) => rest = value,
+        // Talk about such a field; or the window ends here.
+        Some(_) => return false,
+        None => return true,
+    }
+    unblanked(&mut rest);
+    let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.+_".contains(byte);
+    let main = rest.iter().take_while(|byte| is_symbol(byte)).count();
+    let mut slash = rest.get(main..).unwrap_or_default();
+    let is_apart = slash.first().is_some_and(u8::is_ascii_whitespace);
+    unblanked(&mut slash);
+    let subtype = match slash.split_first() {
+        None | Some((b'(', _)) => return true,
+        Some((b'/', _)) if is_apart => return true,
+        Some((b'/', subtype)) if subtype.first().is_some_and(is_symbol) => subtype,
+        Some((b'/', _)) => return true,
+        Some(_) => return false,
+    };
+    subtypes().any(|wanted| {
+        // Of what the window cuts off, the start must do.
+        let length = wanted.len().min(subtype.len());
+        let start = |bytes: &[u8]| bytes.get(..length).map(<[u8]>::to_ascii_lowercase);
+        start(subtype) == start(wanted)
+    })
 }
 
 /// Marks, the first [`OF_MARKS`]; what references need, [`OF_REFERENCES`]; and what the type of a document begins with.

@@ -15,7 +15,7 @@ use crate::fetch::{Request, Sidecars, fetch_all};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
 use crate::policy::marked::{is_question, plain};
-use crate::policy::{Policy, Scheme, Target};
+use crate::policy::{Policy, Scheme};
 use crate::report::{Detail, Reason, Refusal};
 
 pub(super) struct Contents<'g> {
@@ -149,8 +149,7 @@ impl<'g> Contents<'g> {
 fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer) -> Cow<'a, str> {
     let own = item.shown_url.as_deref().unwrap_or_default();
     let is_mapped = matches!(policy.map(own), Cow::Owned(_));
-    let is_direct = |target: Target| target.public_url() == *answer.url;
-    if !is_mapped || !policy.judge_url(plain(url)).is_ok_and(is_direct) {
+    if !is_mapped || !answer.is_direct(policy, plain(url)) {
         return Cow::Borrowed(&answer.url);
     }
     let Ok(mut own) = Url::parse(own) else {
@@ -179,11 +178,9 @@ fn source_field(
         Ok(Referent::Url(whole)) if whole.len() > shown.len() => whole,
         _ => shown,
     };
-    let is_direct = |target: Target| target.public_url() == *answer.url;
-    let is_direct = policy.judge_url(plain(url)).is_ok_and(is_direct);
     // Of a file, only the mail's own name is everybody's.
     let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
-    let last = match has_server && !is_direct {
+    let last = match has_server && !answer.is_direct(policy, plain(url)) {
         true => location,
         false => named,
     };

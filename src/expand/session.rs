@@ -91,10 +91,9 @@ impl<'s> Session<'s> {
             asking,
             beside,
             deadline,
-            date: match asking != Asking::Nobody && fetch.heeds_date() {
-                true => date::of(message, SystemTime::now()),
-                false => None,
-            },
+            date: (asking != Asking::Nobody && fetch.heeds_date())
+                .then(|| date::of(message, SystemTime::now()))
+                .flatten(),
             retrieved: HashMap::new(),
             ledger: Ledger::new(limits, message.len()).until(end),
         }

@@ -2,17 +2,18 @@
 
 use crate::edit::{Edit, Group};
 use crate::lengths::is_length;
-use crate::mime::{Field, PartId, TransferEncoding, Tree};
+use crate::mime::{Field, PartId, TransferEncoding, Tree, entity};
 use crate::span::{Newline, Span};
 
 /// The edits that make a message the first part of a multipart with these fields. `own` are those of the message: what
-/// moves is what it was changed to.
-pub(super) fn message(
+/// moves is what it was changed to. The `parts` come behind it.
+pub(super) fn message<W: FnOnce(&mut Vec<u8>)>(
     tree: &Tree<'_>,
     message: PartId,
     own: Group,
     mut fields: Vec<u8>,
     boundary: &str,
+    parts: impl Iterator<Item = (usize, W)>,
 ) -> Group {
     let newline = tree.newline.bytes();
     let entity = tree.part(message);
@@ -48,6 +49,13 @@ pub(super) fn message(
     group.extend(of_header);
     inner.extend_from_slice(newline);
     group.push(Edit::insert(entity.body.start, inner));
+    group.extend(behind(
+        tree,
+        message,
+        boundary,
+        ends_line(tree, message),
+        parts,
+    ));
     group
 }
 
@@ -93,13 +101,33 @@ pub(super) fn before_close(original: &[u8], close: Span) -> usize {
     close.end - close.of(original).trim_ascii_start().len()
 }
 
-pub(super) fn close(boundary: &str, ends_line: bool, newline: Newline) -> Vec<u8> {
-    let newline = newline.bytes();
-    let mut close = [newline, b"--", boundary.as_bytes(), b"--"].concat();
-    if ends_line {
-        close.extend_from_slice(newline);
-    }
-    close
+/// The edits by which parts come behind the one that their multipart is made around, and the line that closes it. That has
+/// an end of its own where none follows.
+pub(super) fn behind<W: FnOnce(&mut Vec<u8>)>(
+    tree: &Tree<'_>,
+    part: PartId,
+    boundary: &str,
+    ends_line: bool,
+    new: impl Iterator<Item = (usize, W)>,
+) -> Group {
+    let (end, newline) = (tree.part(part).span.end, tree.newline.bytes());
+    let mut group = parts(end, boundary.as_bytes(), tree.newline, true, new);
+    let after: &[u8] = if ends_line { newline } else { b"" };
+    let close = [newline, b"--", boundary.as_bytes(), b"--", after].concat();
+    group.push(Edit::insert(end, close));
+    group
+}
+
+/// The boundary of a multipart that is made around a part, for new parts that these octets tell apart.
+pub(super) fn boundary<'s>(
+    tree: &Tree<'_>,
+    part: PartId,
+    new: impl Iterator<Item = &'s [u8]>,
+) -> String {
+    let mut seed = tree.number(part).into_bytes();
+    new.for_each(|octets| seed.extend_from_slice(octets));
+    let octets = tree.part(part).span.of(tree.original);
+    entity::boundary(&seed, octets, &tree.boundaries_around(part))
 }
 
 /// Whether the last line of a message has to end itself.

@@ -19,7 +19,7 @@ use crate::mime::picture::{self, FileType};
 use crate::mime::transfer::{append_base64, with_newlines};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::protection;
-use crate::policy::{Policy, Target, Trackers};
+use crate::policy::{Policy, Trackers};
 use crate::report::{Reason, Refusal, Row};
 use crate::span::Newline;
 
@@ -37,8 +37,7 @@ pub(super) fn source(
     policy: &Policy,
 ) -> (String, Vec<u8>) {
     // What --map made of it is nobody's business.
-    let is_direct = |it: Target| it.public_url() == *answer.url;
-    let last = match policy.judge_url(url).is_ok_and(is_direct) {
+    let last = match answer.is_direct(policy, url) {
         true => source,
         false => &answer.url,
     };

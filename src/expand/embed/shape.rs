@@ -7,7 +7,6 @@ use super::super::wrapped;
 use super::Pending;
 use super::pictures::New;
 use crate::edit::{Edit, Group};
-use crate::mime::entity::boundary;
 use crate::mime::transfer::with_newlines;
 use crate::mime::{Content, PartId, Tree};
 use crate::plan::documents::RELATED;
@@ -114,78 +113,54 @@ impl Pending<'_> {
     }
 
     /// The edits of the document and of its new parts. Fields move in their changed form.
-    pub(super) fn with_parts(&self, container: Container, own: Group) -> Group {
+    pub(super) fn with_parts(&self, container: Container, mut own: Group) -> Group {
         match container {
             _ if self.new.is_empty() => own,
             Container::Extended { related, end } => {
                 let boundary = self.tree.part(related).content.boundary();
-                let new = self.new_parts(end, boundary.unwrap_or_default(), false);
-                own.into_iter().chain(new).collect()
+                let boundary = boundary.unwrap_or_default();
+                let newline = self.tree.newline;
+                own.extend(wrapped::parts(
+                    end,
+                    boundary,
+                    newline,
+                    false,
+                    self.new_parts(),
+                ));
+                own
             }
-            Container::Wrapped(document) if self.tree.is_message(document) => {
-                self.wrapped_message(document, own)
-            }
-            Container::Wrapped(document) => self.wrapped_part(document, own),
+            Container::Wrapped(document) => self.wrapped(document, own),
         }
     }
 
-    fn new_parts(&self, at: usize, boundary: &[u8], is_made: bool) -> Group {
+    fn new_parts(&self) -> impl Iterator<Item = (usize, impl FnOnce(&mut Vec<u8>))> {
         let newline = self.tree.newline;
-        let new = self.new.iter().map(|(part, _)| {
-            let write = |bytes: &mut Vec<u8>| part.append_to(bytes, &self.pictures, newline);
+        self.new.iter().map(move |(part, _)| {
+            let write = move |bytes: &mut Vec<u8>| part.append_to(bytes, &self.pictures, newline);
             (part.len(), write)
-        });
-        wrapped::parts(at, boundary, newline, is_made, new)
+        })
     }
 
-    fn wrapped_part(&self, document: PartId, mut group: Group) -> Group {
-        let newline = self.tree.newline.bytes();
+    fn wrapped(&self, document: PartId, mut own: Group) -> Group {
         let entity = self.tree.part(document);
-        let boundary = self.boundary(document);
-        let mut front = self.related_fields(document, &boundary);
-        front.extend([newline, b"--", boundary.as_bytes(), newline].concat());
-        let abuts = self.tree.abuts_boundary(document);
-        group.push(Edit::insert(entity.span.start, front));
-        self.put_behind(document, &boundary, abuts, &mut group);
-        group
-    }
-
-    /// A message that is only HTML: its Content-* fields, as they are to be, move into the new part.
-    fn wrapped_message(&self, document: PartId, own: Group) -> Group {
-        let boundary = self.boundary(document);
-        let fields = self.related_fields(document, &boundary);
-        let mut group = wrapped::message(self.tree, document, own, fields, &boundary);
-        let ends_line = wrapped::ends_line(self.tree, document);
-        self.put_behind(document, &boundary, ends_line, &mut group);
-        group
-    }
-
-    fn related_fields(&self, document: PartId, boundary: &str) -> Vec<u8> {
-        let essence = &self.tree.part(document).essence;
+        // It is the hash of what is in the part.
+        let seeds = self.new.iter().map(|(part, _)| part.content_id.as_bytes());
+        let boundary = wrapped::boundary(self.tree, document, seeds);
         let field = format!(
-            "Content-Type: multipart/related; type=\"{essence}\";\r\n boundary=\"{boundary}\"\r\n"
+            "Content-Type: multipart/related; type=\"{}\";\r\n boundary=\"{boundary}\"\r\n",
+            entity.essence
         );
         let mut fields = with_newlines(field.into_bytes(), self.tree.newline);
         fields.extend(wrapped::encoding_field(self.tree, document));
-        fields
-    }
-
-    /// Puts the new parts behind a document, and the line that closes its multipart. That line has an end of its own
-    /// where none follows.
-    fn put_behind(&self, document: PartId, boundary: &str, ends_line: bool, group: &mut Group) {
-        let end = self.tree.part(document).span.end;
-        group.extend(self.new_parts(end, boundary.as_bytes(), true));
-        let close = wrapped::close(boundary, ends_line, self.tree.newline);
-        group.push(Edit::insert(end, close));
-    }
-
-    fn boundary(&self, document: PartId) -> String {
-        let mut seed = self.tree.number(document).into_bytes();
-        for (part, _) in &self.new {
-            // It is the hash of what is in the part.
-            seed.extend_from_slice(part.content_id.as_bytes());
+        let new = self.new_parts();
+        if self.tree.is_message(document) {
+            return wrapped::message(self.tree, document, own, fields, &boundary, new);
         }
-        let octets = self.tree.part(document).span.of(self.tree.original);
-        boundary(&seed, octets, &self.tree.boundaries_around(document))
+        let newline = self.tree.newline.bytes();
+        fields.extend([newline, b"--", boundary.as_bytes(), newline].concat());
+        own.push(Edit::insert(entity.span.start, fields));
+        let abuts = self.tree.abuts_boundary(document);
+        own.extend(wrapped::behind(self.tree, document, &boundary, abuts, new));
+        own
     }
 }

@@ -2,12 +2,11 @@
 //! was. The document that showed a link to them stays, octet for octet.
 
 use super::{Change, Filled, Pending, Put};
-use crate::edit::{Edit, Group};
+use crate::edit::Group;
 use crate::expand::content::Obtained;
 use crate::expand::scrubbed::Stored;
 use crate::expand::session::Session;
 use crate::expand::wrapped;
-use crate::mime::entity::boundary;
 use crate::mime::transfer::{base64_length_with, encode_base64, with_newlines};
 use crate::mime::{Content, PartId, media_type};
 use crate::plan::Item;
@@ -92,23 +91,12 @@ impl Pending<'_> {
             let at = wrapped::before_close(self.tree.original, close);
             return wrapped::parts(at, &multipart.boundary, self.tree.newline, false, new);
         }
-        let mut seed = self.tree.number(message).into_bytes();
-        for (part, _) in parts {
-            seed.extend_from_slice(&part.fields);
-        }
-        let around = self.tree.boundaries_around(message);
-        let boundary = boundary(&seed, entity.span.of(self.tree.original), &around);
+        let seeds = parts.iter().map(|(part, _)| part.fields.as_slice());
+        let boundary = wrapped::boundary(self.tree, message, seeds);
         let value = [("boundary".to_owned(), boundary.clone())];
         let field = media_type::write("multipart/mixed", &value);
         let mut fields = with_newlines(field, self.tree.newline);
         fields.extend(wrapped::encoding_field(self.tree, message));
-        let mut group = wrapped::message(self.tree, message, Group::new(), fields, &boundary);
-        let end = entity.span.end;
-        let made = boundary.as_bytes();
-        group.extend(wrapped::parts(end, made, self.tree.newline, true, new));
-        let ends_line = wrapped::ends_line(self.tree, message);
-        let close = wrapped::close(&boundary, ends_line, self.tree.newline);
-        group.push(Edit::insert(end, close));
-        group
+        wrapped::message(self.tree, message, Group::new(), fields, &boundary, new)
     }
 }

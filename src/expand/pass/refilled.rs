@@ -61,11 +61,8 @@ impl Pending<'_> {
             return Ok(in_base64().map_or_else(plainly, again));
         }
         let boundaries = self.tree.boundaries_around(id);
-        let charset = item
-            .body
-            .declared
-            .as_ref()
-            .and_then(|it| it.parameter("charset"));
+        let named = item.body.declared.as_ref();
+        let charset = named.and_then(|it| it.parameter("charset"));
         let is_compatible = |charset: &[u8]| is_ascii_compatible(&String::from_utf8_lossy(charset));
         let is_text =
             obtained.essence.starts_with("text/") && charset.as_deref().is_none_or(is_compatible);
@@ -138,11 +135,11 @@ impl Pending<'_> {
             body.push(b'-');
             body.extend_from_slice(Span::new(torn.end, part.body.end).of(self.tree.original));
         }
-        group.push(Edit::insert(part.header.end, front));
-        group.push(Edit::replace(
-            Span::new(part.header.end, part.body.end),
-            body,
-        ));
+        let place = Span::new(part.header.end, part.body.end);
+        group.extend([
+            Edit::insert(part.header.end, front),
+            Edit::replace(place, body),
+        ]);
         group
     }
 }

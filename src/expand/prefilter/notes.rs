@@ -84,13 +84,8 @@ fn is_path(bytes: &[u8], at: usize) -> bool {
     // Lines end, softly as well (RFC 2045 §6.7).
     let is_text = |byte: &&u8| !matches!(byte, b'\r' | b'\n' | b'=');
     let text = around.unwrap_or_default().iter().filter(is_text);
-    let (mut near, mut length) = ([0; AROUND.0 + AROUND.1], 0);
-    for (place, byte) in near.iter_mut().zip(text) {
-        *place = *byte;
-        length += 1;
-    }
-    let near = near.get(..length).unwrap_or_default();
-    (0..length).any(|at| {
+    let near: Vec<u8> = text.copied().collect();
+    (0..near.len()).any(|at| {
         let path = near.get(at..).and_then(|near| near.strip_prefix(NAME));
         // A date, a slash, and a hash.
         path.is_some_and(|path| {
