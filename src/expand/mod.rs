@@ -1,10 +1,7 @@
 //! The verb: scan → plan → retrieve → edits → splice.
 //!
-//! [`Expander::expand`] puts the content of external bodies where the references were. It stops
-//! with an [`Error`] only if the policy asks for that ([`OnFailure::Defer`]); any trouble with one
-//! reference leaves its part byte for byte and is a row of the report.
-//!
-//! [`OnFailure::Defer`]: crate::policy::OnFailure::Defer
+//! Any trouble with one reference leaves its part byte for byte, and is a row of the report; the policy may ask to stop
+//! with an [`Error`](crate::Error) instead where it may be over later.
 //!
 //! Content that is itself a message or a multipart is looked at before it is put in. Bounds are met
 //! in the order of the document: what fits is done, what does not is left with its reason, and a

@@ -30,11 +30,12 @@ use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
 use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row, Setting};
 
-#[derive(Clone, Debug)]
+#[derive(Default)]
 pub(super) struct Place {
     /// The number of the part that it is put into; empty for the message.
     prefix: String,
     limits: ScanLimits,
+    /// How many contents are around it, or passes were in front.
     level: usize,
     base: Option<Rc<Base>>,
     trail: Vec<String>,
@@ -45,16 +46,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The message itself, in a pass behind `level` others.
+    /// The message itself.
     pub(super) fn message(limits: ScanLimits, level: usize) -> Self {
         Self {
-            prefix: String::new(),
             limits,
             level,
-            base: None,
-            trail: Vec::new(),
-            is_scrubbed: false,
-            held: 0,
+            ..Self::default()
         }
     }
 

@@ -11,7 +11,7 @@ use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, Tree};
 use crate::plan::documents::Documents;
 use crate::policy::{Links, OnFailure, Policy};
-use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Row};
+use crate::report::{Detail, Kind, Outcome, Reason, Row};
 
 impl Session<'_> {
     pub(super) fn run(&mut self, message: &[u8]) -> Pass {
@@ -99,8 +99,14 @@ impl Session<'_> {
         outcomes
     }
 
-    /// The message with the edits made, if it may hold documents. The edits are slices of it then.
-    fn with_documents<'m>(&self, outcomes: &mut Pass, message: &'m [u8]) -> Option<Output<'m>> {
+    /// Has the documents of the message changed, as it is with the edits that are made, if it may hold some.
+    fn documents(
+        &mut self,
+        message: &[u8],
+        outcomes: &mut Pass,
+        (kind, not_done): (Kind, &str),
+        change: impl FnOnce(&mut Self, &Tree<'_>, &mut Pass) -> Edits,
+    ) {
         let may_hold = match outcomes.edits.is_empty() {
             true => self.kinds.documents,
             false => {
@@ -111,65 +117,57 @@ impl Session<'_> {
             }
         };
         if !may_hold {
-            return None;
+            return;
         }
+        // The edits are slices of the output then.
         let (output, edits) = outcomes.take_edits().put_together(message);
         outcomes.edits = edits;
-        Some(output)
-    }
-
-    fn not_looked_at(&self, outcomes: &mut Pass, kind: Kind, detail: &str, refusal: &Refusal) {
-        let mut row = Row::new(self.name, String::new(), kind, Outcome::Left);
-        row.reason = Some(refusal.reason);
-        row.detail = Detail::from(format!("{detail}: ")).then(refusal.detail.clone());
-        outcomes.report.rows.push(row);
-    }
-
-    fn embed(&mut self, message: &[u8], outcomes: &mut Pass) -> Embedding {
-        if !self.policy().embed.is_on() {
-            return Embedding::default();
-        }
-        let Some(output) = self.with_documents(outcomes, message) else {
-            return Embedding::default();
-        };
         if let Err(refusal) = self.ledger.work(output.len()) {
-            let detail = "nothing was embedded";
-            self.not_looked_at(outcomes, Kind::Embed, detail, &refusal);
-            return Embedding::default();
+            let mut row = Row::new(self.name, String::new(), kind, Outcome::Left);
+            row.reason = Some(refusal.reason);
+            row.detail = Detail::from(format!("{not_done}: ")).then(refusal.detail);
+            outcomes.report.rows.push(row);
+            return;
         }
         let limits = self.policy().limits.scan();
         let tree = mime::scan(&output, &limits);
-        let mut made = embed::embed(self, &tree);
-        outcomes.report.rows.append(&mut made.rows);
-        let temporary = outcomes.temporary.take();
-        outcomes.temporary = temporary.or(made.temporary.take());
-        let edits = std::mem::take(&mut made.edits);
+        let edits = change(self, &tree, outcomes);
         let edits = corrected(&tree, edits, Lengths::Corrected, &limits).0;
         outcomes.edits = outcomes.take_edits().then(message.len(), edits);
+    }
+
+    fn embed(&mut self, message: &[u8], outcomes: &mut Pass) -> Embedding {
+        let mut made = Embedding::default();
+        if self.policy().embed.is_on() {
+            let of_embedding = (Kind::Embed, "nothing was embedded");
+            self.documents(
+                message,
+                outcomes,
+                of_embedding,
+                |session, tree, outcomes| {
+                    made = embed::embed(session, tree);
+                    outcomes.report.rows.append(&mut made.rows);
+                    outcomes.temporary = outcomes.temporary.take().or(made.temporary.take());
+                    std::mem::take(&mut made.edits)
+                },
+            );
+        }
         made
     }
 
     /// Resolves the links of all documents, which are told of by the numbers that they had before the embedding.
     fn links(&mut self, message: &[u8], outcomes: &mut Pass, embedding: &Embedding) {
-        if self.policy().links != Links::Resolve {
-            return;
+        if self.policy().links == Links::Resolve {
+            let of_links = (Kind::Link, "no link was resolved");
+            self.documents(message, outcomes, of_links, |session, tree, outcomes| {
+                let (links, rows) = resolved(session, tree);
+                outcomes.report.rows.extend(rows.into_iter().map(|row| Row {
+                    part: embedding.number_before(&row.part).to_owned(),
+                    ..row
+                }));
+                links
+            });
         }
-        let Some(output) = self.with_documents(outcomes, message) else {
-            return;
-        };
-        if let Err(refusal) = self.ledger.work(output.len()) {
-            self.not_looked_at(outcomes, Kind::Link, "no link was resolved", &refusal);
-            return;
-        }
-        let limits = self.policy().limits.scan();
-        let tree = mime::scan(&output, &limits);
-        let (links, mut rows) = resolved(self, &tree);
-        for row in &mut rows {
-            row.part = embedding.number_before(&row.part).to_owned();
-        }
-        outcomes.report.rows.append(&mut rows);
-        let links = corrected(&tree, links, Lengths::Corrected, &limits).0;
-        outcomes.edits = outcomes.take_edits().then(message.len(), links);
     }
 }
 

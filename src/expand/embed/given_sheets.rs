@@ -5,9 +5,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::pictures::New;
+use super::pictures::{Container, New};
 use super::places::{self, Meaning, Place, Places};
-use super::shape::Container;
 use super::style;
 use super::wanted::{SHEET, Wanted};
 use super::{Given, Pending};

@@ -5,8 +5,8 @@
 //! octets are one part; ids and boundaries are hashes. Everything happens in the order of the
 //! documents: what fits is done, a failed one keeps its URL and has a row.
 //!
-//! [`places`] finds what is shown, [`pictures`] holds the contents, [`style`] and [`given_sheets`] those that show
-//! others, and [`shape`] says where the parts of a document go, and puts them there.
+//! [`places`] finds what is shown, [`pictures`] holds the contents and says where the parts of a document go, [`style`] and [`given_sheets`] those that show
+//! others, and [`shape`] puts them there.
 
 mod given_sheets;
 mod names;
@@ -18,10 +18,9 @@ mod wanted;
 
 use std::collections::{HashMap, HashSet};
 
-use self::pictures::{New, Pictures};
+use self::pictures::{Container, New, Pictures};
 use self::places::{Meaning, Place, Places};
-use self::shape::Container;
-use self::wanted::{SHEET, shown_as_well};
+use self::wanted::SHEET;
 use super::part_edits::PartEdits;
 use super::session::Session;
 use crate::edit::{Edits, Group};
@@ -55,11 +54,6 @@ pub(super) fn embed(session: &mut Session<'_>, tree: &Tree<'_>) -> Embedding {
     let mut pictures = Pictures::new(tree, session.policy());
     let mut documents = Documents::new(tree, session.policy());
     let mut places = Places::find(&mut session.ledger, &mut documents, &mut pictures);
-    for (_, found) in &mut places.documents {
-        if let Ok(found) = found {
-            shown_as_well(found, &places.urls);
-        }
-    }
     let mut pending = Pending {
         tree,
         documents,

@@ -12,6 +12,7 @@ pub(super) const DIGITS: usize = 32;
 
 const DOMAIN: &str = "@embody";
 
+#[derive(Default)]
 pub(super) struct Names {
     /// How many parts of each message bear one.
     bearers: HashMap<(PartId, String), usize>,
@@ -23,11 +24,7 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn of(tree: &Tree<'_>) -> Self {
-        let mut names = Self {
-            bearers: HashMap::new(),
-            ours: HashMap::new(),
-            made: HashMap::new(),
-        };
+        let mut names = Self::default();
         for part in tree.ids() {
             let Some(value) = tree.value(part, "Content-ID") else {
                 continue;

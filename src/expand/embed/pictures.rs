@@ -1,4 +1,4 @@
-//! The contents that are embedded, each once, and the parts that hold them.
+//! The contents that are embedded, each once, the parts that hold them, and what these are put into.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use super::super::answer::{Answer, Octets};
 use super::names::{DIGITS, Names};
-use super::shape::Container;
 use crate::expand::content::not_decoded;
+use crate::expand::wrapped;
 use crate::external_body::ExternalBody;
 use crate::link::data::DataUrl;
 use crate::link::label as link_label;
@@ -17,7 +17,8 @@ use crate::mime::charset::Charset;
 use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::{self, FileType};
 use crate::mime::transfer::{append_base64, with_newlines};
-use crate::mime::{PartId, TransferEncoding, Tree};
+use crate::mime::{Content, PartId, TransferEncoding, Tree};
+use crate::plan::documents::RELATED;
 use crate::plan::protection;
 use crate::policy::{Policy, Trackers};
 use crate::report::{Reason, Refusal, Row};
@@ -28,6 +29,54 @@ const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xf
 pub(super) const SVG: &str = "image/svg+xml";
 
 const LABEL: usize = 40;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Container {
+    /// This multipart/related, in front of its last boundary line, which begins at `end`.
+    Extended {
+        related: PartId,
+        end: usize,
+    },
+    Wrapped(PartId),
+}
+
+impl Container {
+    /// Where the parts of a document go: into the nearest multipart/related around it that is not outside
+    /// of the alternative, or the message, that the document is a branch of.
+    pub(super) fn of(tree: &Tree<'_>, document: PartId) -> Result<Self, Refusal> {
+        let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
+        for above in tree.ancestors(document) {
+            let entity = tree.part(above);
+            let Content::Multipart(multipart) = &entity.content else {
+                break;
+            };
+            if entity.essence == RELATED {
+                let Some(close) = multipart.close else {
+                    let detail = "no boundary line ends its multipart";
+                    return refuse(Reason::IncompleteBody, detail);
+                };
+                return Ok(Self::Extended {
+                    related: above,
+                    end: wrapped::before_close(tree.original, close),
+                });
+            }
+            if entity.essence == "multipart/alternative" {
+                break;
+            }
+        }
+        let entity = tree.part(document);
+        if !entity.essence.ends_with("html") && !entity.essence.ends_with("xhtml+xml") {
+            return refuse(
+                Reason::NoBase,
+                "the style sheet is in no multipart/related that could hold its pictures",
+            );
+        }
+        if entity.separator.is_empty() || tree.is_cut_off(document) {
+            return refuse(Reason::IncompleteBody, "its header or its end is missing");
+        }
+        Ok(Self::Wrapped(document))
+    }
+}
 
 /// Where this answer to this URL came from, which documents call `source`; and the field that says more, with CRLF, if parts
 /// bear one.

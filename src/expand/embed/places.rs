@@ -4,8 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::super::prefilter::may_show_data;
 use super::names::is_ours;
-use super::pictures::{self, Pictures, SVG};
-use super::shape::Container;
+use super::pictures::{self, Container, Pictures, SVG};
 use super::style;
 use super::wanted::{Key, Wanted};
 use crate::ledger::Ledger;
@@ -139,6 +138,10 @@ impl Places {
         }
         places.refused = None;
         places.is_protected = false;
+        let found = places.documents.iter_mut();
+        for found in found.filter_map(|(_, found)| found.as_mut().ok()) {
+            show_trackers(found, &places.urls);
+        }
         places
     }
 
@@ -349,6 +352,32 @@ impl Places {
             self.urls.push(wanted);
         }
         number
+    }
+}
+
+/// Has those trackers of a document retrieved whose URL the document shows as well: it is asked for anyway, and a second
+/// run would find it in the mail.
+fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
+    let is_tracker = |place: &Place| match &place.meaning {
+        Meaning::Refused(refusal) => refusal.reason == Reason::Tracker,
+        _ => false,
+    };
+    if !found.iter().any(is_tracker) {
+        return;
+    }
+    let asked = found.iter().filter_map(|place| match place.meaning {
+        Meaning::Url(number) => Some((urls.get(number)?, number)),
+        _ => None,
+    });
+    let asked: HashMap<String, usize> = asked
+        .filter(|(wanted, _)| !wanted.is_sheet)
+        .map(|(wanted, number)| (equivalence_key(&wanted.source), number))
+        .collect();
+    for place in found.iter_mut().filter(|place| is_tracker(place)) {
+        let url = place.shown.as_deref().unwrap_or_default();
+        if let Some(&number) = asked.get(&equivalence_key(without_fragment(url))) {
+            place.meaning = Meaning::Url(number);
+        }
     }
 }
 
