@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use mail_builder::headers::{Header as _, content_type::ContentType, text::Text};
 
 use super::header;
-pub use super::parameters::{Lookup, Parameter, Parameters};
+pub use super::parameters::{Lookup, Parameters};
 use super::parameters::{Written, skip_blanks_and_comments};
 
 use super::charset::Charset;
