@@ -13,8 +13,7 @@ use crate::mailbox::read::cut;
 use crate::mailbox::{Format, Observer, Options, Stop, Summary};
 use crate::platform::OsStrExt as _;
 
-/// What there is to convert: what [`find::find`] sees, and a Maildir also where only a folder or a
-/// message of one was named.
+/// Looks also where only a folder or a message of a Maildir was named.
 pub(crate) fn look_at(
     source: &Path,
     options: &Options,
@@ -27,7 +26,6 @@ pub(crate) fn look_at(
         Some(place) if place.is_folder() || is_in_place => {
             Finds::of_source(source, Kind::Maildir, None)
         }
-        // One message beside another is a file like any other.
         Some(_) => find::find(source, Format::Eml, stop)?,
         None => find::find(source, options.format, stop)?,
     };
@@ -37,7 +35,7 @@ pub(crate) fn look_at(
     Ok(finds)
 }
 
-/// What an earlier run kept beside a file of a folder is no mailbox of its own: it may be the only original.
+/// What an earlier run kept beside a file may be the only original: it is no mailbox of its own.
 pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
     let paths: HashSet<PathBuf> = finds
         .mailboxes
@@ -59,7 +57,6 @@ pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
     finds.skipped.sort();
 }
 
-/// Tells what is no mail, and what could not be looked at.
 pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     let mut objects: BTreeMap<&Path, u64> = BTreeMap::new();
     for (path, other) in &finds.skipped {
@@ -84,7 +81,7 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     }
 }
 
-/// The store of an object, or its folder if the run does not begin further up.
+/// The run may begin below the store: then it is the folder.
 fn store_of(object: &Path) -> &Path {
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let mut above = object.ancestors().skip(1).filter(named);
@@ -92,7 +89,6 @@ fn store_of(object: &Path) -> &Path {
     above.nth(1).unwrap_or(folder)
 }
 
-/// Takes away what killed runs left where we are to work.
 pub(crate) fn sweep(finds: &Finds) {
     let mut folders = BTreeSet::new();
     for found in &finds.mailboxes {

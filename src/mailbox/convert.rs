@@ -1,8 +1,7 @@
 //! The driver: from a source to a destination, or in place.
 //!
-//! Every mailbox is whole or as it was: output appears under its name when it is finished, and in
-//! place is [`replace`](crate::mailbox::place::replace)'s business. Of several mailboxes in a folder those done
-//! before an error or a stop stay done.
+//! Every mailbox is whole or as it was: output appears under its name when it is finished, and `place::replace` writes
+//! in place. The mailboxes of a folder that were done before an error or a stop stay done.
 
 use std::fs::{self, File};
 use std::io;
@@ -36,9 +35,9 @@ use crate::platform;
 
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
 ///
-/// A file becomes a file, a folder a folder with the same names in it. Nothing that exists is
-/// overwritten, a device or pipe excepted, which is written to directly. Files get the source's
-/// owner, mode and time. They are not synced: the source is still there.
+/// A file becomes a file, a folder a folder with the same names in it. Nothing that exists is overwritten, but devices
+/// and pipes are written to. Files get the source's owner, mode and time. They are not synced: the source is still
+/// there.
 ///
 /// # Errors
 /// [`Error::NotAMailbox`]; [`Error::Changed`] if an mbox changed while it was read;
@@ -75,7 +74,6 @@ pub fn convert_to<S: Send>(
     job.transfer(&finds, destination, None)
 }
 
-/// Converts a folder to one mbox in an open file.
 #[cfg(feature = "cli")]
 pub(crate) fn convert_folder_open<S: Send>(
     source: &Path,
@@ -91,14 +89,14 @@ pub(crate) fn convert_folder_open<S: Send>(
     job.transfer(&finds, Path::new(""), Some(output))
 }
 
-/// Converts `source` in place. What does not change is not written.
+/// Converts `source` in place. What does not change is not written, and with [`Effect::DryRun`] nothing is locked
+/// either.
 ///
-/// An mbox is locked (dotlock and fcntl) from before it is read until it is replaced. With
-/// [`Effect::DryRun`] nothing is locked or written.
+/// An mbox is locked (dotlock and fcntl) from before it is read until it is replaced.
 ///
 /// # Errors
-/// As [`convert_to`], and [`Error::Locked`] if the lock was not to be had in time. The mailbox an
-/// error is about is as it was; for a Maildir: each message is.
+/// As [`convert_to`], and [`Error::Locked`] if the lock was not to be had in time. The mailbox or the message of a
+/// Maildir that an error is about is as it was.
 pub fn convert_in_place<S: Send>(
     source: &Path,
     options: &Options,
@@ -173,14 +171,12 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
 }
 
 impl<S: Send> Job<'_, S> {
-    /// A file in a folder that cannot be read is named, and the others go on.
     pub(crate) fn or_named(
         &self,
         done: Result<Summary, Error>,
         found: &Found,
     ) -> Result<Summary, Error> {
         match done {
-            // Of a folder of messages one was not read, and others may be done.
             Err(Error::Unreadable { source, .. })
                 if !found.relative.as_os_str().is_empty() && !found.kind.is_folder() =>
             {
@@ -236,7 +232,6 @@ impl<S: Send> Job<'_, S> {
         }
     }
 
-    /// What is said of a single message that is too large.
     pub(crate) fn oversized(&self, octets: u64) -> Result<Summary, Error> {
         Ok(Summary {
             oversized: 1,
@@ -244,7 +239,6 @@ impl<S: Send> Job<'_, S> {
         })
     }
 
-    /// What is said of a single message of so many octets, if nothing becomes of it.
     fn one_message(&self, octets: u64) -> Result<Summary, Error> {
         self.check_uncut()?;
         self.observer.advance(octets, 1);
@@ -257,7 +251,6 @@ impl<S: Send> Job<'_, S> {
         })
     }
 
-    /// The same of its content, or of a file with something around it; and what becomes of it.
     #[allow(clippy::type_complexity)] // three values that are used apart
     pub(crate) fn message_of(
         &self,
@@ -324,9 +317,8 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// The messages of an mbox, or of a section that starts with one behind those that were `counted`, through the
-    /// pipeline into `sink`. Adds to `summary`, whose messages are those before; `seen` is shown what was read.
-    /// Gives what the messages up to its end say about the Content-Lengths behind, and what is left of the source.
+    /// Begins at the start of an mbox, or at a message behind those that were `counted`. `seen` is shown what was read.
+    /// The result tells what the messages say about the Content-Lengths behind, and what is left of the source.
     pub(crate) fn mbox(
         &self,
         mut source: Source,

@@ -9,7 +9,6 @@ pub(crate) fn cannot_read(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     Error::cannot_read(path.display())
 }
 
-/// [`Error::Unreadable`], of a mailbox of which nothing was replaced.
 pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     move |source| Error::Unreadable {
         path: path.into(),
@@ -17,7 +16,7 @@ pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     }
 }
 
-/// The same, but a stream says in full what went wrong.
+/// A stream says in full what went wrong.
 pub(crate) fn in_full(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     move |error| error.downcast::<Error>().unwrap_or_else(unreadable(path))
 }
@@ -30,7 +29,6 @@ pub(crate) fn changed(path: &Path) -> Error {
     Error::Changed { path: path.into() }
 }
 
-/// Why something was passed over that could not be read.
 pub(crate) fn unread(error: &io::Error) -> String {
     format!("cannot be read: {error}")
 }

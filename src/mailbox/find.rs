@@ -1,14 +1,13 @@
 //! What a path holds: found by looking, never by a name alone.
 //!
-//! * A folder with `cur` and `new` in it is a Maildir, one with what programs keep in MH folders one of these; the folders
-//!   within are looked into as well.
-//! * A file is what its start says (`start`); what is compressed is what it holds, looked into once. What shows nothing
-//!   else and is called a message (`.eml`), or what a browser saved (`.mht`), is one.
-//! * A zip or tar archive (`archive`) is read where it is named, not where it lies in a folder.
-//! * In a folder, everything else is skipped, and each named to who asks: also what Apple Mail and Eudora keep beside
-//!   messages, and stores and caches of ours. Given by name, it is an error that says what it is instead, and what to do.
-//!   Symbolic links are followed when given by name only.
-//! * What is neither a file nor a folder (a pipe, say) is not looked at: who reads it knows the start and asks [`kind_of`].
+//! * A folder with `cur` and `new` in it is a Maildir, one with what programs keep in MH folders one of these; the
+//!   folders within are looked into as well.
+//! * A file is what its start says (`start`), and a compressed one is what it holds, looked into once. A name in
+//!   `.eml`, or in `.mht`, which browsers save, counts only where the start shows nothing else.
+//! * An archive (`archive`) is read where it is named, not where it lies in a folder.
+//! * Everything else is skipped and named in a folder: also what Apple Mail and Eudora keep beside messages, stores and
+//!   caches of ours, and symbolic links. Given by name, it is an error that says what it is instead, and what to do.
+//! * A pipe is not looked at: its reader knows the start and asks [`kind_of`].
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -30,26 +29,23 @@ pub(crate) use crate::mailbox::start::Kind;
 use crate::mailbox::start::{BYTE_ORDER_MARK, kind_of_start};
 use crate::mailbox::stop::Stop;
 
-/// Bytes looked at to tell what a file is.
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
     pub path: PathBuf,
-    /// The same, seen from the source; empty for the source itself.
+    /// Seen from the source; empty for the source itself.
     pub relative: PathBuf,
     pub kind: Kind,
-    /// How it is compressed; a folder never is, its messages may be.
+    /// A folder never is compressed, its messages may be.
     pub method: Option<Method>,
 }
 
-/// Everything found in a source, each sorted by path.
+/// Each list is sorted by path.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Finds {
     pub mailboxes: Vec<Found>,
-    /// Files that hold no mail, and what they are.
     pub skipped: Vec<(PathBuf, NotMail)>,
-    /// Files and folders in a folder that could not be looked at, and why.
     pub unread: Vec<(PathBuf, String)>,
 }
 
@@ -168,7 +164,6 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 finds.skipped.push((path, other));
                 continue;
             }
-            // Beside cur and new there are only indexes, whatever they look like.
             let kind = if is_maildir || format == Format::Maildir {
                 Err(NotMail::BesideMaildir)
             } else if is_mh || format == Format::Mh {
@@ -241,7 +236,6 @@ pub(crate) fn is_maildir(folder: &Path) -> bool {
     folder.join("cur").is_dir() && folder.join("new").is_dir()
 }
 
-/// Whether `folder` is an MH folder: it shows it, or holds a message if it is said to be one.
 fn is_mh(folder: &Path, format: Format) -> io::Result<bool> {
     match format {
         Format::Auto => Ok(mh::is_marked(folder)),
@@ -257,7 +251,6 @@ fn is_mh(folder: &Path, format: Format) -> io::Result<bool> {
     }
 }
 
-/// What a file is, seen from its start, and how it is compressed; or what it is instead.
 #[allow(clippy::type_complexity)] // looked at, and what came of it
 pub(crate) fn look_at(
     path: &Path,
@@ -285,14 +278,13 @@ pub(crate) fn look_at(
         Err(error) => return Err(cannot_read(path)(error)),
     };
     Ok(match kind_of(&plain, format) {
-        // It may have been mail: the reader of the whole file names the damage.
         Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
         kind => as_named(kind, path, format).map(|kind| (kind, Some(method))),
     })
 }
 
-/// A file that is named as a message, or that a browser saved, is one, whatever it starts with, if that shows nothing
-/// else: no mail in a folder goes missing for an octet of its header.
+/// A name that ends in `.eml` or `.mht` decides where the start shows nothing else: no mail in a folder goes missing
+/// for an octet of its header.
 pub(crate) fn as_named(
     kind: Result<Kind, NotMail>,
     path: &Path,
@@ -311,7 +303,6 @@ pub(crate) fn as_named(
     }
 }
 
-/// What a file is that starts so, of those that are asked for.
 pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     let kind = kind_of_start(start);
     let is_mmdf = mmdf::starts(start);
@@ -341,13 +332,12 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     }
 }
 
-/// What becomes of a member of an archive that starts so: mboxes are read as one.
 pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
         return Judged::Left("compressed once more");
     }
     match kind_of_start(start) {
-        // Behind another mbox it would go on with the last message of that.
+        // Behind another mbox it would continue the last message of that one.
         Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
             Judged::Left("an mbox behind a byte order mark")
         }

@@ -1,4 +1,4 @@
-//! Messages that somebody hands over one by one, and takes back: they lie in no file.
+//! Messages that lie in no file: the caller hands them over one by one, and takes them back.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,18 @@ use crate::mailbox::{Message, Observer, Options, Quoting, Stop, Summary, Transfo
 /// A message that is handed over.
 #[derive(Clone, Debug)]
 pub struct Handed<T> {
-    /// What is known of it besides.
+    /// What the caller knows of it besides.
     pub about: T,
     /// Its place, from 1.
     pub number: u64,
-    /// What it is called, as a mailbox is by its path.
+    /// Its name, as a mailbox's path is.
     pub source: PathBuf,
     /// Header and body.
     pub content: Vec<u8>,
 }
 
 /// Transforms all messages that `next` gives, several at a time; `put` takes each in its turn, with its new content if it
-/// changes. Counts messages and their bytes, as they came and as they went.
+/// changes. Counts messages and their bytes, before and after.
 ///
 /// # Errors
 /// Those of `next`, `put` and `transform`; [`Error::Interrupted`].

@@ -1,5 +1,5 @@
-//! What there is to know of a mailbox at work. What is done to it stands where it belongs: `convert` for single messages and
-//! mboxes, `read::opened` for open files, `place::in_place` and `place::maildir`.
+//! What is known of a mailbox at work. What is done to it stands in `convert` for single messages and mboxes, in
+//! `read::opened` for open files, and in `place::in_place` and `place::maildir`.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) struct Job<'a, S> {
     pub(crate) path: &'a Path,
     pub(crate) options: &'a Options,
     pub(crate) method: Option<Method>,
-    /// The index of a mailbox of Eudora, which is empty if there is none; None for other mailboxes.
+    /// Empty where a mailbox of Eudora has no index; None for other mailboxes.
     pub(crate) eudora: Option<&'a Index>,
     /// None: every message stays as it is.
     pub(crate) transform: Option<&'a dyn Transform<S>>,
@@ -23,7 +23,6 @@ pub(crate) struct Job<'a, S> {
 }
 
 impl<'a, S> Job<'a, S> {
-    /// A source that is not looked at yet: it counts as not compressed.
     pub(crate) fn new(
         path: &'a Path,
         options: &'a Options,
@@ -42,7 +41,6 @@ impl<'a, S> Job<'a, S> {
         }
     }
 
-    /// The index beside a mailbox of Eudora; none for other kinds.
     pub(crate) fn index(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<Index> {
         let file = file.filter(|_| kind == Kind::Eudora)?;
         Some(index_beside(self.path, file).unwrap_or_else(|path| {

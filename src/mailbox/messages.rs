@@ -1,4 +1,4 @@
-//! The messages of mailboxes of any kind, one after the other, for programs that only read.
+//! The messages of mailboxes of any kind, for programs that only read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,6 @@ use crate::mailbox::{
     Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
 };
 
-/// Messages that wait for the program that reads them.
 const AHEAD: usize = 16;
 
 /// The messages of an mbox, a Maildir, an MH folder, a single message, an archive or a folder of these, compressed or
@@ -22,9 +21,7 @@ const AHEAD: usize = 16;
 ///
 /// A mailbox that is damaged or cannot be read is an error among the messages, and the next one follows; so is one with
 /// messages above [`Options::max_message`], behind those of it that were read. Files that hold no mail are passed over.
-/// Of the options only those count that say how to read.
-///
-/// Another thread reads ahead; it ends when this is dropped.
+/// Only the options that say how to read count. Another thread reads ahead; it ends when this is dropped.
 ///
 /// ```
 /// use embody::mailbox::{Messages, Options};
@@ -40,13 +37,12 @@ const AHEAD: usize = 16;
 /// ```
 #[derive(Debug)]
 pub struct Messages {
-    /// None once the reader has ended.
     next: Option<Receiver<Result<OwnedMessage, Error>>>,
     stop: Stop,
     reader: Option<JoinHandle<()>>,
 }
 
-/// One message, as [`Message`] has it, which outlives its mailbox.
+/// A [`Message`] that outlives its mailbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct OwnedMessage {
@@ -95,10 +91,10 @@ impl Iterator for Messages {
 impl Drop for Messages {
     fn drop(&mut self) {
         self.stop.request();
-        // A reader that waits for room is told that nobody takes its message.
+        // The reader may wait for room in the channel.
         self.next = None;
         if let Some(reader) = self.reader.take() {
-            // Its panic is nothing to those who want no more messages.
+            // Its panic does not matter to those who want no more messages.
             reader.join().ok();
         }
     }
@@ -149,7 +145,6 @@ impl Transform<OwnedMessage> for Telling<'_> {
 struct Telling<'t> {
     sender: SyncSender<Result<OwnedMessage, Error>>,
     stop: &'t Stop,
-    /// The one that began last.
     mailbox: Mutex<PathBuf>,
 }
 

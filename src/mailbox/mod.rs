@@ -1,15 +1,14 @@
 //! Many messages: mbox files, Maildirs, MH folders, single `.eml` files and folders of them (docs/mailboxes.md).
 //!
-//! What lives here: where a message starts and ends, how a changed one is put back, and how the
-//! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
-//! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
+//! What lives here: where a message starts and ends, how a changed one is put back, and how its file is replaced so
+//! that neither a kill nor a full disk loses mail. A [`Transform`] decides what becomes of a message: MIME and the
+//! network are not known here.
 //!
-//! The rooms: `read` walks a mailbox and writes what becomes of it; `forms` has what is to know of each format; `compressed`
-//! the ways of compressing; `archive` the mboxes in zip and tar archives; `place` locks and replaces. Beside them `find` says
-//! what a path holds, `begin` what there is to do, `result` what becomes of it, and `convert` and `transfer` do it.
+//! `find` says what a path holds, `begin` what there is to do, `result` what becomes of it; `convert` and `transfer` do
+//! it.
 //!
-//! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
-//! inode number of a changed message.
+//! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the inode number of a
+//! changed message.
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod archive;
@@ -74,19 +73,19 @@ pub(crate) use {
 
 /// What is done to each message. `S` is what is said of one, for the [`Observer`] of the run.
 ///
-/// All methods are called from several threads at once. The first two are asked about every byte of
-/// every mailbox and must run at memory speed; the third only about messages they pointed at.
+/// Several threads call all methods at once. The first two are asked about every byte of every mailbox and must run at
+/// memory speed; the third only about messages they pointed at.
 pub trait Transform<S = ()>: Sync {
     /// The offset of the first byte in `bytes`, a run of whole messages with their `From ` lines, that
     /// [`transform`](Self::transform) might care about. A hit in the wrong place costs time, a miss leaves a message untouched.
     ///
-    /// It is called again behind each message that was hit; the bytes given grow and shrink so that the sum of the work
-    /// stays linear even if one of several needles is far away each time.
+    /// It is called again behind each message that was hit, with more bytes or fewer, so that the sum of the work stays
+    /// linear even if one of several needles is far away each time.
     fn next_touch(&self, bytes: &[u8]) -> Option<usize>;
 
-    /// Which of the messages in `bytes` [`transform`](Self::transform) might care about, numbered from 0 and in
-    /// order. The first starts where the bytes do, each ends at its place in `ends`, where the next one starts. A transform
-    /// that can tell by more than one word's place does so here.
+    /// Which of the messages in `bytes` [`transform`](Self::transform) might care about, numbered from 0 and in order.
+    /// Each ends at its place in `ends`, where the next one starts. A transform that can tell by more than one word's
+    /// place does so here.
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
     }
@@ -98,12 +97,11 @@ pub trait Transform<S = ()>: Sync {
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, S), Error>;
 
-    /// Shows each message of a mailbox beside which files lie that several of its messages may mean
-    /// ([`Program::Eudora`]): one after the other, in their order, and before it is asked what becomes of it.
+    /// Shows each message of a mailbox with files beside it that several messages may mean ([`Program::Eudora`]): in
+    /// their order, and before any of them is transformed.
     fn ahead(&self, _message: &Message<'_>) {}
 
-    /// What only MIME tells of a message that goes to a mailbox of another form; `separator` is what stood behind the
-    /// `From ` of its separator line, if it had one.
+    /// What only MIME tells of a message that goes to a mailbox of another form; `separator` is what stood behind `From `.
     fn envelope(&self, _separator: &[u8], _content: &[u8]) -> Envelope {
         Envelope::default()
     }
@@ -124,11 +122,11 @@ pub struct Message<'a> {
     pub source: &'a Path,
     /// Header and body as they stand in the file, without the `From ` line and the empty line that separates messages.
     pub content: &'a [u8],
-    /// How lines of `content` that start with `From ` are quoted ([`Quoting::unquote`] undoes it). Of new text the mailbox
-    /// quotes them.
+    /// How lines of `content` that start with `From ` are quoted ([`Quoting::unquote`] undoes it); the mailbox quotes new
+    /// text.
     pub quoting: Quoting,
-    /// Which program keeps files beside `source`, where some belong to the message and may be read without being asked for;
-    /// none where it came in a stream.
+    /// The program whose files beside `source` may belong to the message and be read without being asked for; none in a
+    /// stream.
     pub beside: Option<Program>,
 }
 
@@ -139,7 +137,7 @@ pub struct Envelope {
     pub sender: String,
     /// When it came.
     pub date: Option<SystemTime>,
-    /// What it is filed under, as a person reads it, each once. They may be anybody's words.
+    /// Labels as a person reads them, each once. They may be anybody's words.
     pub labels: Vec<String>,
 }
 
@@ -153,43 +151,40 @@ pub enum ByLabel {
     First,
 }
 
-/// Hears how far a run has come and what is said of its messages: from one thread at a time, in the order of the
-/// mailbox.
+/// Hears of progress and of messages: from one thread at a time, in the order of the mailbox.
 pub trait Observer<S = ()>: Sync {
     /// A mailbox begins: an mbox file, one Maildir, one message. Message numbers start again.
     fn begin(&self, _mailbox: &Path) {}
 
-    /// What the [`Transform`] said of a message that was read to its end. The change was refused, and the message passed
-    /// on as it is, if a line would have gone that some mailbox reader takes for a separator, and a message of others
-    /// with it.
+    /// What the [`Transform`] said of a message that was read to its end. A change is refused, and the message passed on as
+    /// it is, if a line would have gone that some mailbox reader takes for a separator, and a message of others with it.
     fn message(&self, _said: S, _is_refused: bool) {}
 
-    /// That many more bytes of the source, holding that many messages, are done: of an archive, or of an mbox that is
+    /// That many more bytes of the source, with that many messages, are done: of an archive, or of an mbox that is
     /// compressed, bytes as they lie on the disk.
     fn advance(&self, _bytes: u64, _messages: u64) {}
 
-    /// That many more bytes are to come, which were not known before.
+    /// That many more bytes are to come than were known before.
     fn expects(&self, _bytes: u64) {}
 
-    /// What was done to the mailbox that began last, as it stands now. Of one that an error or a stop ended it is told only
-    /// if something of it was written (a Maildir's messages).
+    /// What was done to the mailbox that began last. An error or a stop leaves it out, unless some of it was written (a
+    /// Maildir's messages).
     fn done(&self, _summary: &Summary) {}
 
-    /// A file in a folder holds no mail, but that.
+    /// A file in a folder holds no mail, but `_what`.
     fn skipped(&self, _path: &Path, _what: &'static str) {}
 
-    /// A store or a cache of embody among the mail was skipped, or what lies in one.
+    /// A store or a cache of embody among the mail was skipped, or something in it.
     fn passed_over(&self, _path: &Path, _what: &str) {}
 
-    /// So many more in an archive, whose names are not told.
+    /// `_count` more in an archive, whose names are not told.
     fn skipped_others(&self, _archive: &Path, _what: &'static str, _count: u64) {}
 
-    /// What is compressed in `_path` is damaged, or too much when it is expanded: what was read before went on, and
-    /// the source stays as it is. Or it could not be read at all, and the others go on.
+    /// What is compressed in `_path` is damaged, or expands to too much: what was read before went on, and the source
+    /// stays as it is. Or it could not be read at all, and the others go on.
     fn damaged(&self, _path: &Path, _why: &Detail) {}
 
-    /// Whether an earlier run that was to do the same made a file of `_source` that is there: it stays, and `_source` is
-    /// not read.
+    /// Whether an earlier run with the same task made a file of `_source` that is still there: then `_source` is not read.
     fn is_made(&self, _source: &Path) -> bool {
         false
     }
@@ -197,11 +192,11 @@ pub trait Observer<S = ()>: Sync {
     /// A file that was made of `_source` gets the name `_target` now.
     fn makes(&self, _source: &Path, _target: &Path, _file: &File) {}
 
-    /// Another program holds the lock of `_mailbox` for long; `_lock` is the file that says so.
+    /// Another program has held the lock of `_mailbox` for long; `_lock` is the file that says so.
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
 
-/// For those who do not want to know.
+/// Hears nothing.
 impl<S> Observer<S> for () {}
 
 /// Whether a run writes.
@@ -220,7 +215,7 @@ pub struct Options {
     /// What the sources are.
     pub format: Format,
     /// What the result is to be: mbox, Maildir, or messages in files of their own; `Auto`: as the source. In place, and
-    /// with a range, it is nothing else.
+    /// with a range, always as the source.
     pub output_format: Format,
     /// Whether the result is a folder with a mailbox for each label. Not in place, and not with a range.
     pub by_label: Option<ByLabel>,
@@ -228,20 +223,19 @@ pub struct Options {
     pub jobs: usize,
     /// Messages being transformed at the same time; more than `jobs` pays when that waits for a network.
     pub max_in_flight: usize,
-    /// In place: keep the old file under its name with this behind it, neither empty nor with a
-    /// slash in it. Not for Maildirs and MH folders.
+    /// In place: keep the old file under its name with this behind it, neither empty nor with a slash in it. Not for
+    /// Maildirs and MH folders.
     pub backup: Option<OsString>,
     /// Whether to write.
     pub effect: Effect,
-    /// Whether the [`Transform`] waits for others. An mbox in place is then locked only for a moment before it is read, and
-    /// while it is replaced, so that nobody's mail is delayed, but the work may have to be done again. Else it is locked
-    /// from before it is read until it is replaced.
+    /// Whether the [`Transform`] waits for others. An mbox in place is then locked only for moments, before it is read
+    /// and while it is replaced, so that nobody's mail is delayed, but the work may have to be done again.
     pub waits: bool,
     /// How long to wait for another program's lock.
     pub lock_timeout: Duration,
     /// A message of more bytes is passed on without being looked at, so that memory has a bound.
     pub max_message: usize,
-    /// Compressed data that expand to more bytes are read that far only, each file counted for itself.
+    /// Compressed data that expand to more bytes are read that far only, file by file.
     pub max_expanded: u64,
     /// Bytes read at a time.
     pub window: usize,
@@ -280,7 +274,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Threads that transform, and the bytes that may be between reader and writer: what bounds memory, whatever the mailbox.
+    /// Threads that transform, and the bytes that may be between reader and writer: they bound memory.
     fn threads(&self) -> (usize, usize) {
         let workers = self.jobs.max(self.max_in_flight).max(1);
         (workers, self.window.saturating_mul(workers + 1))
@@ -323,7 +317,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Nothing, but for what `count` counts.
     pub(crate) fn of(count: impl FnOnce(&mut Self)) -> Self {
         let mut summary = Self::default();
         count(&mut summary);
@@ -352,8 +345,7 @@ impl Summary {
 /// Whether this can stand behind a file's name to make the name of its backup.
 ///
 /// # Errors
-/// [`Error::Usage`]: with nothing behind it the backup would be the file itself, and a slash leads
-/// out of the folder.
+/// [`Error::Usage`] if it is empty, or holds a slash or a NUL.
 pub fn check_backup_suffix(suffix: &OsStr) -> Result<(), Error> {
     let wrong = match suffix.as_bytes() {
         [] => "is empty: the backup would have the name of the mailbox itself",

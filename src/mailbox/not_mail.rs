@@ -1,8 +1,8 @@
 //! What holds no mail that embody can read: its names, and what to do about it.
 //!
-//! Stores and caches of ours may lie among mail. What is in them may look like mail, and changed it would not be what its
-//! name says any more. What only looks like one is walked through, and in it each file that is mail and bears the name of
-//! an object is hashed.
+//! Stores and caches of ours may lie among mail, and what is in them may look like mail; once changed, it would not be
+//! what its name says. A folder that only resembles a store is walked through, and each mail in it with the name of an
+//! object is hashed.
 
 use std::path::Path;
 
@@ -12,32 +12,27 @@ use crate::error::Error;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum NotMail {
-    /// A format that is known: its name, and what to do with it.
+    /// Its name, and what to do with it.
     Format(&'static str, &'static str),
-    /// No header field and no separator in the first lines, and not text either.
     Binary,
-    /// Text without a mail header in front.
     Text,
-    /// A file beside the `cur` and `new` of a Maildir.
+    /// Beside `cur` and `new`.
     BesideMaildir,
-    /// What programs keep beside the messages of other folders, and how it is called.
+    /// What programs keep beside messages, and its name.
     Beside(&'static str),
-    /// A folder of ours that holds no mail, and how it is called.
+    /// A store or a cache, and its name.
     Ours(&'static str),
-    /// A file that looks like mail and lies in a store under its hash.
+    /// It looks like mail and lies in a store under its hash.
     Object,
-    /// A symbolic link in a folder: what it leads to may be anybody's.
+    /// It lies in a folder: what it leads to may be anybody's.
     Link,
-    /// A pipe, a socket, a device.
     Special,
-    /// Mail, but not of the format that is asked for.
     OtherFormat(&'static str),
-    /// The same, with the formats that read it.
+    /// Mail of another format, and the formats that read it.
     ReadAs(&'static str, &'static str),
 }
 
 impl NotMail {
-    /// In a folder of others' files.
     pub(crate) const ARCHIVE: Self = Self::Format(
         "an archive",
         "its mboxes are read if it is named as a source",
@@ -56,7 +51,7 @@ impl NotMail {
     pub(crate) const DATABASE: Self =
         Self::Format("an SQLite database", "embody reads no databases");
 
-    /// What a folder is, if it is one of ours: no walk goes into it.
+    /// No walk goes into a store or a cache.
     pub(crate) fn of_folder(path: &Path) -> Option<Self> {
         match path {
             _ if layout::is_store(path) => Some(Self::Ours("a store of detached attachments")),
@@ -65,13 +60,11 @@ impl NotMail {
         }
     }
 
-    /// What a file is, if it is of a store in which other things lie as well, and no object.
     pub(crate) fn of_file(path: &Path) -> Option<Self> {
         let what = "the lock of a store, its list of users, or what is being written there";
         layout::is_of_store(path).then_some(Self::Beside(what))
     }
 
-    /// Whether it is mail of a format that is not read, or what could hold mail.
     pub(crate) fn may_be_mail(self) -> bool {
         matches!(self, Self::Format(..)) && self != Self::DATABASE
     }
@@ -90,7 +83,6 @@ impl NotMail {
         }
     }
 
-    /// The error about a source that was given by name.
     pub(crate) fn error(self, path: &Path) -> Error {
         let why = match self {
             Self::Format(name, advice) => format!("{name}; {advice}").into(),
@@ -110,8 +102,8 @@ impl NotMail {
     }
 }
 
-/// Whether a zip archive is a document of an office program, or a package of a program: its first member tells. A
-/// Takeout of mail and documents has thousands.
+/// The first member of a zip archive tells documents of office programs and packages from others. A Takeout of mail and
+/// documents has thousands.
 pub(crate) fn is_document(start: &[u8]) -> bool {
     let first = start.get(30..).unwrap_or_default();
     let known: [&[u8]; 8] = [

@@ -1,5 +1,5 @@
 //! What a source becomes, and under which name: of the same form or of another, one mailbox or a folder of them. A name
-//! that says something else is refused before anything is made.
+//! that promises something else is refused before anything is made.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -28,7 +28,6 @@ fn own_form(kind: Kind) -> Format {
     }
 }
 
-/// Whether mail of this kind goes to a mailbox of another form, or to several.
 pub(crate) fn is_moved(kind: Kind, options: &Options) -> bool {
     let wanted = options.output_format;
     let is_other = wanted != Format::Auto && wanted != own_form(kind);
@@ -44,7 +43,7 @@ pub(crate) fn form(kind: Kind, options: &Options) -> Format {
     }
 }
 
-/// What was found, by the mailbox that it goes to, seen from the source: messages of one folder go to one.
+/// Messages of one folder go to one mailbox. Keys are seen from the source.
 pub(crate) fn groups<'f>(
     finds: &'f Finds,
     options: &Options,
@@ -64,7 +63,7 @@ pub(crate) fn groups<'f>(
     groups
 }
 
-/// What the result is: one mailbox, or a folder of them, or of messages.
+/// None is a folder of mailboxes or of messages.
 pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Kind> {
     let groups = groups(finds, options);
     let (key, found) = groups.first_key_value()?;
@@ -90,8 +89,8 @@ fn named(path: &Path) -> Option<Kind> {
     }
 }
 
-/// Refuses mailboxes that would be one file, or one folder, where names that differ only in case are the same. `folds` says
-/// whether they are; it is asked only if there are such.
+/// Refuses mailboxes that would be one file where names that differ only in case are the same. `folds` may touch the
+/// disk; it is called only if there are such names.
 pub(crate) fn check_case(
     finds: &Finds,
     destination: &Path,
@@ -100,7 +99,6 @@ pub(crate) fn check_case(
 ) -> Result<(), Error> {
     let mut known: HashMap<String, &Path> = HashMap::new();
     for key in groups(finds, options).keys() {
-        // Each folder on the way is one of a name, too.
         for part in key.ancestors().filter(|it| !it.as_os_str().is_empty()) {
             let other = known.insert(folded(part.as_os_str()), part);
             if let Some(other) = other.filter(|other| *other != part) {
@@ -115,14 +113,13 @@ pub(crate) fn check_case(
     Ok(())
 }
 
-/// What a source becomes: nothing if it is a folder, or nobody knows.
 #[cfg(feature = "cli")]
 pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option<Kind> {
     result(&look_at(source, options, false, stop).ok()?, options)
 }
 
-/// As [`check`], before anything is made; for an open file without a name as [`check_open`]. Where no name or form could be
-/// refused, the source is not looked at; what else is wrong with it is said when it is converted.
+/// Checks before anything is made. The source is not looked at where no name or form could be refused, and the
+/// conversion tells what else is wrong with it.
 #[cfg(feature = "cli")]
 pub(crate) fn check_early(
     source: &Path,
@@ -152,8 +149,7 @@ fn is_folder(destination: &Path) -> bool {
     destination.is_dir() || destination.as_os_str().as_bytes().ends_with(b"/")
 }
 
-/// Refuses a name of a result that says something else than what it would be, and a form that cannot be had: with both ways
-/// out.
+/// Refuses a name that promises something else, and a form that cannot be had: with both ways out.
 pub(crate) fn check(
     source: &Path,
     finds: &Finds,
@@ -190,7 +186,7 @@ pub(crate) fn check(
         (Some(Kind::Mbox), _) if result == Some(Kind::Eml) => {
             ("the name of an mbox", "name it otherwise")
         }
-        // A folder may be called as another is: Apple's Mail has some that end in .mbox.
+        // Apple's Mail has folders whose names end in .mbox.
         (Some(said), false) if !source.is_dir() || named(source) != Some(said) => match said {
             Kind::Mbox => ("the name of an mbox", "name a folder"),
             _ => ("the name of a message", "name a folder"),
@@ -216,7 +212,6 @@ pub(crate) fn check(
     Err(Error::Usage(detail.then(wanted.1)))
 }
 
-/// Refuses what is no mbox, for an open file.
 pub(crate) fn check_open(source: &Path, result: Option<Kind>) -> Result<(), Error> {
     if matches!(result, Some(Kind::Mbox | Kind::Archive | Kind::Eml)) {
         return Ok(());

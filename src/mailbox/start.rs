@@ -7,25 +7,23 @@ use crate::mailbox::not_mail::NotMail;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A file of messages: an mbox, or MMDF. The walk over it sees which.
+    /// An mbox or MMDF: the walk over it sees which.
     Mbox,
-    /// A mailbox of Eudora, which is not changed in place.
+    /// Never changed in place.
     Eudora,
     Maildir,
     Mh,
-    /// An archive, whose mboxes are read as one.
+    /// Its mboxes are read as one.
     Archive,
     Eml,
 }
 
 impl Kind {
-    /// Whether each of its messages is a file.
     pub(crate) fn is_folder(self) -> bool {
         matches!(self, Self::Maildir | Self::Mh)
     }
 }
 
-/// What a file is that starts so, whatever it is said to be.
 pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if start.is_empty() {
         return Ok(Kind::Mbox);
@@ -58,8 +56,7 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     })
 }
 
-/// Whether no header field and no separator is in the first lines, and there are NULs or more than
-/// three control characters in ten octets.
+/// No header field and no separator in the first lines, and NULs, or more than three control characters in ten octets.
 fn is_binary(start: &[u8]) -> bool {
     const LINES: usize = 32;
     let is_field = |line: &[u8]| {
@@ -70,23 +67,23 @@ fn is_binary(start: &[u8]) -> bool {
     if lines.any(|line| line.starts_with(b"From ") || is_field(line)) {
         return false;
     }
-    // Line ends, tabs, form feeds, and the escapes of ISO-2022 stand in text.
+    // The escapes of ISO-2022 stand in text.
     let is_control = |&&byte: &&u8| {
         byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b')
     };
     start.contains(&0) || start.iter().filter(is_control).count() * 10 > start.len() * 3
 }
 
-/// What editors on some systems put in front of text.
+/// Editors put it in front of text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Whether a file is an mbox behind a byte order mark: its first separator is not where others look for it.
+/// Its first separator is not where other programs look for it.
 pub(crate) fn is_marked_mbox(start: &[u8]) -> bool {
     let behind = start.strip_prefix(BYTE_ORDER_MARK);
     behind.is_some_and(|behind| behind.starts_with(b"From "))
 }
 
-/// Fields of which every mail has at least one, and files that are no mail seldom any.
+/// Every mail has at least one of them; other files seldom have any.
 const MAIL_FIELDS: [&[u8]; 13] = [
     b"received",
     b"return-path",
@@ -98,7 +95,7 @@ const MAIL_FIELDS: [&[u8]; 13] = [
     b"message-id",
     b"x-mozilla-status",
     b"x-envelope-from",
-    // Of these what a web server answered has some, too.
+    // A web server's answers have some of these, too.
     b"date",
     b"mime-version",
     b"content-type",
@@ -106,8 +103,8 @@ const MAIL_FIELDS: [&[u8]; 13] = [
 
 const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
 
-/// Whether a header of mail is there: one of its fields, among fields only. If a line is none, or `is_damaged`, two of
-/// them, one of which is of mail alone, among more fields than other lines.
+/// One mail field is enough among fields only. If a line is no field, or `is_damaged`, it takes two, one of them of
+/// mail alone, and more fields than other lines.
 fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     let (mut known, mut fields, mut others) = (0_u16, 0_usize, 0_usize);
     let mut is_first = true;
@@ -122,7 +119,7 @@ fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
         let is_escaped = line.starts_with(b">From ");
         let (name, value) = line.split_at(name_length(line));
         if is_escaped || is_folded && !is_first {
-            // Programs put the one in front of headers; the other goes on with a field.
+            // `>From ` stands in front of headers; a folded line belongs to the field above.
         } else if !name.is_empty() && value.trim_ascii_start().starts_with(b":") {
             fields += 1;
             let same = |field: &&[u8]| name.eq_ignore_ascii_case(field);
@@ -130,7 +127,7 @@ fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
                 known |= 1 << at;
             }
         } else if is_first && line.iter().filter(|octet| octet.is_ascii_control()).count() > 1 {
-            // A file that holds mail without being any, such as a damaged archive.
+            // A damaged archive, say, holds mail without being any.
             return false;
         } else if !is_cut {
             others += 1;

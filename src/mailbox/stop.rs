@@ -1,5 +1,3 @@
-//! How a run is asked to stop.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +7,7 @@ use crate::error::Error;
 #[derive(Clone, Default, Debug)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
-    /// Of the run that this one is a part of.
+    /// The flag of the run that this one is a part of.
     outer: Option<Arc<AtomicBool>>,
 }
 
@@ -20,7 +18,7 @@ impl Stop {
         Self { flag, outer: None }
     }
 
-    /// For a part of the run: it stops with this one or alone.
+    /// A part stops with its run, or alone.
     pub(crate) fn of_part(&self) -> Self {
         Self {
             flag: Arc::default(),

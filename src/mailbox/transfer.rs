@@ -1,10 +1,10 @@
-//! Mail that goes to a mailbox of another form, or to one for each of its labels. What has the form already that is asked
-//! for is copied as everywhere: not an octet of it changes.
+//! Mail that goes to a mailbox of another form, or to one for each of its labels. Mail that has the wanted form already
+//! is copied without a change.
 //!
-//! **A message keeps its octets**, but for what the form of an mbox asks for: `From ` lines in its body are quoted on the way
-//! in (mboxrd), and what was quoted is not any more on the way out; a last line gets an end, and a Content-Length becomes
-//! true. Its flags are what the fields of an mbox say, or the letters of a Maildir. On the way into an mbox the letters are
-//! put into the fields where they say otherwise; on the way out the fields stay, and letters are made of them.
+//! **A message keeps its octets**, but for what the form of an mbox asks for: `From ` lines in its body are quoted on
+//! the way in (mboxrd) and unquoted on the way out; a last line gets an end, and a Content-Length becomes true. Into an
+//! mbox, the letters of a Maildir are put into the fields where these say otherwise; on the way out the fields stay,
+//! and letters are made of them.
 //!
 //! **Dates** of messages are those of their files, and of their separator lines; one without a zone is UTC (RFC 4155).
 //!
@@ -41,8 +41,7 @@ use crate::mailbox::{Effect, Envelope, Message, Options, Quoting, Summary};
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 impl<S: Send> Job<'_, S> {
-    /// Each mailbox that was found becomes one of the form that is asked for: all together `destination`, or one mbox in an
-    /// `open` file.
+    /// The mailboxes become `destination` together, or one mbox in an `open` file.
     pub(crate) fn transfer(
         &self,
         finds: &Finds,
@@ -136,7 +135,7 @@ impl<S: Send> Job<'_, S> {
         known.unwrap_or_default()
     }
 
-    /// The messages of a chunk; what was made of some has no `From ` line and is not quoted.
+    /// A message that the transform made has no `From ` line and is not quoted.
     pub(crate) fn deliver_chunk(
         &self,
         chunk: &Chunk,
@@ -162,7 +161,6 @@ impl<S: Send> Job<'_, S> {
                 None => plain,
             };
             let separator = mmdf::from_line(from_line).trim_ascii();
-            // What was read before is what stands in front.
             let start = summary.bytes_in + frame.start as u64;
             let letter = Letter {
                 content: &plain,
@@ -201,8 +199,7 @@ impl<S: Send> Job<'_, S> {
         delivery.deliver(letter, summary)
     }
 
-    /// A Maildir (not those within it), or what is named of one, or an MH folder. The messages of a Maildir come in the
-    /// order of the times in their names, whichever are read.
+    /// Does not read the Maildirs within a Maildir. The messages of a Maildir come in the order of the times in their names.
     fn folder_to(&self, kind: Kind, delivery: &mut Delivery) -> Result<Summary, Error> {
         let place = MessageFolder::of(self.path, kind);
         let (names, others) = place.messages();
@@ -314,7 +311,7 @@ pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
     format!("{which}more than {most} bytes, too large for another form{LEFT_OUT}").into()
 }
 
-/// By when it came: the number that the name of a Maildir's message starts with, and the rest.
+/// The name of a Maildir's message starts with the time when it came.
 fn arrival(name: &Path) -> (u64, Vec<u8>) {
     let name = name.file_name().unwrap_or_default().as_bytes();
     let end = name.iter().position(|octet| !octet.is_ascii_digit());
@@ -324,7 +321,7 @@ fn arrival(name: &Path) -> (u64, Vec<u8>) {
     (number.unwrap_or(u64::MAX), name.to_owned())
 }
 
-/// Whether a line of an mbox starts with `>>From `, wherever: then it is mboxrd.
+/// `>>From ` is written by mboxrd only.
 pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
     const LINE: &[u8] = b"\n>>From ";
     let finder = memmem::Finder::new(LINE);

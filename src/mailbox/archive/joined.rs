@@ -1,7 +1,7 @@
-//! The members of an archive that are wanted, one behind the other.
+//! The wanted members of an archive, one behind the other.
 //!
-//! Where a member is damaged, what comes of it ends there, with a [`Damage`] that says so: the last message before it is
-//! cut, and nothing may be joined to that. Reading on gives what is behind the member.
+//! A damaged member ends with a [`Damage`]: the last message before it is cut, and nothing may be joined to that.
+//! Reading on gives what is behind the member.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -11,29 +11,26 @@ use crate::mailbox::Stop;
 use crate::mailbox::compressed::Damage;
 
 const LOOKED_AT: usize = 64 << 10;
-/// Members that are named, when they are skipped.
+/// Skipped members beyond these are counted only.
 const NAMED: usize = 10_000;
-/// Octets that are told.
 const NAME: usize = 200;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judged {
     Taken,
-    /// It is mail that is not read, or may be: what it is.
+    /// Mail that is not read, or what may be: its name.
     Left(&'static str),
-    /// It is no mail: what it is.
     Skipped(&'static str),
 }
 
-/// What is to become of a member of this name that starts so.
+/// Takes the name of a member, and its start.
 pub(crate) type Judge = fn(&[u8], &[u8]) -> Judged;
 
-/// So that who passes over what he does not want sees a stop.
+/// Skipping over members sees a stop, too.
 pub(super) fn check(stop: &Stop) -> io::Result<()> {
     stop.check().map_err(io::Error::other)
 }
 
-/// Members that are no mail: their names, and what each is; and how many more there are of what.
 #[derive(Default, Debug)]
 pub(crate) struct Skipped {
     pub(crate) named: Vec<(String, &'static str)>,
@@ -49,15 +46,14 @@ impl Skipped {
     }
 }
 
-/// A member that is a file.
 pub(super) struct Member {
-    /// As the archive has it, or the start of that.
+    /// It may be cut: a name may be long.
     pub(super) name: Vec<u8>,
     /// Why it cannot be read.
     pub(super) closed: Option<&'static str>,
 }
 
-/// Why there is no more of a member, if the members behind it know nothing of that.
+/// Damage that does not touch the members behind it.
 fn spoiled(error: io::Error) -> Result<Damage, io::Error> {
     match error.downcast::<Damage>()? {
         damage if damage.goes_on => Ok(damage),
@@ -65,12 +61,11 @@ fn spoiled(error: io::Error) -> Result<Damage, io::Error> {
     }
 }
 
-/// What an archive is read as. Errors are the system's, or hold a [`Damage`], [of a member](Damage::of_member) if there is more.
+/// Errors are the system's, or hold a [`Damage`], [of a member](Damage::of_member) if there is more.
 pub(super) trait Members {
-    /// The next file; what was not read of the one before is passed over.
+    /// Passes over what was not read of the file before.
     fn next(&mut self) -> io::Result<Option<Member>>;
 
-    /// What comes next of it; nothing at its end.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -78,13 +73,10 @@ pub(crate) struct Joined<M> {
     members: M,
     judge: Judge,
     skipped: Arc<Mutex<Skipped>>,
-    /// Octets that are given before the member goes on.
     ready: io::Cursor<Vec<u8>>,
-    /// The name of the member that is read.
     within: Option<String>,
     /// What comes behind `ready` instead of the rest of the member.
     failed: Option<io::Error>,
-    /// Whether one was read; how many were left, and the first of these.
     has_taken: bool,
     left: u64,
     first_left: Option<(String, String)>,
@@ -109,7 +101,7 @@ impl<M: Members> Joined<M> {
         }
     }
 
-    /// What lies between two mboxes: each starts behind an empty line.
+    /// Each mbox starts behind an empty line.
     fn between(&self) -> &'static [u8] {
         match self.last {
             [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n'] => b"",
@@ -132,7 +124,7 @@ impl<M: Members> Joined<M> {
         }
         let mut ready = self.between().to_vec();
         let start = ready.len();
-        // Without what a reader may have given before it failed nobody would know what was there.
+        // What a reader gave before it failed tells what was there.
         let failed = start_of(&mut self.members, &mut ready).err();
         let judged = match ready.get(start..).unwrap_or_default() {
             [] => None,
@@ -165,7 +157,6 @@ impl<M: Members> Joined<M> {
         self.first_left.get_or_insert((name, why));
     }
 
-    /// The members that were left, in words.
     fn all_left(&mut self) -> Option<String> {
         let (name, what) = self.first_left.take()?;
         Some(match self.left {
@@ -174,7 +165,6 @@ impl<M: Members> Joined<M> {
         })
     }
 
-    /// What is to be told once all is read.
     fn trouble(&mut self) -> Option<Damage> {
         let is_empty = !self.has_taken;
         let nothing = || is_empty.then(|| "an archive without an mbox in it".to_owned());
@@ -182,7 +172,6 @@ impl<M: Members> Joined<M> {
         Some(Damage::of_archive(why, true))
     }
 
-    /// What an error within the members means.
     fn failure(&mut self, error: io::Error) -> io::Error {
         let within = self.within.take();
         let damage = match error.downcast::<Damage>() {
@@ -194,7 +183,7 @@ impl<M: Members> Joined<M> {
                 let why = format!("{damage}; its whole messages before that are read");
                 let damage = Damage::of_member(format!("{name} ({damage})"));
                 self.leave(name, why);
-                // The next member stands behind nothing.
+                // A damaged member is not joined: the next one needs no empty line.
                 self.last = *b"\n\n\n";
                 damage.into()
             }
@@ -247,7 +236,7 @@ fn start_of(members: &mut impl Members, ready: &mut Vec<u8>) -> io::Result<()> {
     ready.resize(filled + LOOKED_AT, 0);
     let done = loop {
         match members.read(ready.get_mut(filled..).unwrap_or_default()) {
-            // Or there is no room.
+            // The member ended, or `ready` is full.
             Ok(0) => break Ok(()),
             Ok(read) => filled += read,
             Err(error) => break Err(error),

@@ -1,9 +1,8 @@
-//! Archives as sources: zip, and tar, compressed or not (docs/mailbox-internals.md, "Archives"). Their mboxes come out one behind
-//! the other, as one.
+//! Archives as sources: zip, and tar, compressed or not (docs/mailbox-internals.md, "Archives"). Their mboxes come out
+//! one behind the other, as one.
 //!
-//! Nothing is unpacked: no path is ever made of the name of a member, and no more of one is in memory than what is read
-//! at a time. `zip` and `tar` find the members, `joined` puts those together that are wanted. What could not be read is
-//! [`Damage`] once all else was.
+//! Nothing is unpacked: a member's name never becomes a path, and no more of a member is in memory than is read at a
+//! time. What could not be read is [`Damage`] once all else was read.
 
 mod joined;
 mod tar;
@@ -21,7 +20,6 @@ use crate::mailbox::compressed::{Damage, Method, decompressed};
 use crate::mailbox::read::file::{PackedFile, octets_at};
 use crate::platform::FileExt as _;
 
-/// So many octets tell whether something is an archive.
 pub(super) const LOOKED_AT: usize = tar::BLOCK;
 
 pub(super) fn is_zip(start: &[u8]) -> bool {
@@ -36,7 +34,6 @@ pub(super) fn is_archive(start: &[u8]) -> bool {
     is_zip(start) || tar::is_header(start)
 }
 
-/// A file read from its start, whatever others read of it, until it is not wanted any more.
 pub(super) struct FromStart {
     packed: Arc<PackedFile>,
     at: u64,
@@ -73,8 +70,7 @@ impl Passing for FromStart {
     }
 }
 
-/// What is in a file: of an archive the members that `judge` takes, which names the others to `skipped`. `None` if it is neither
-/// compressed nor an archive. `most` octets may come of compressed data. Once `stop` is requested, reading ends with an error.
+/// None: neither compressed nor an archive. `most` octets may come of compressed data.
 pub(crate) fn unpacked(
     packed: &Arc<PackedFile>,
     most: u64,
@@ -96,7 +92,6 @@ pub(crate) fn unpacked(
     })
 }
 
-/// What `reader` gives, decompressed if it is compressed, or the members of the tar archive that this is.
 pub(crate) fn untarred<R: Read + Send + 'static>(
     reader: R,
     most: u64,
@@ -106,7 +101,7 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
     let mut reader = decompressed(reader, most)?;
     let mut start = Vec::with_capacity(LOOKED_AT);
     let read = (&mut reader).take(LOOKED_AT as u64).read_to_end(&mut start);
-    // Data that are damaged there give what came before, and tell it again.
+    // Damaged data give what came before the damage, and tell it again.
     if let Err(error) = read
         && !error.get_ref().is_some_and(|inner| inner.is::<Damage>())
     {
@@ -120,7 +115,6 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
     })
 }
 
-/// What was looked at, and the rest.
 impl<R: Read> Passing for io::Chain<io::Cursor<Vec<u8>>, R> {}
 
 #[cfg(test)]

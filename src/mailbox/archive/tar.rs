@@ -1,7 +1,7 @@
-//! tar archives (POSIX.1-2024 pax, ustar, and GNU's), read from their start to their end.
+//! tar archives (POSIX.1-2024 pax, ustar, and GNU's), read from start to end.
 //!
-//! The crate reads the headers; it would also take the extensions in front of them into memory whatever their length,
-//! so they are read here. Sparse files are not put together. A member of a type that nobody knows is a file (POSIX).
+//! The crate reads the headers; it would read extensions of any length into memory, so they are read here. Sparse files
+//! are not put together. A member of an unknown type is a file (POSIX).
 
 use std::io::{self, Read};
 
@@ -12,10 +12,9 @@ use crate::mailbox::compressed::Damage;
 use crate::mailbox::read::file::filled_by;
 
 pub(super) const BLOCK: usize = 512;
-/// Octets of an extension: names and the like.
 const EXTENSION: u64 = 1 << 20;
 
-/// Whether `start` is a header. Its checksum tells, as the first formats have no mark.
+/// The checksum tells: the first formats have no mark.
 pub(super) fn is_header(start: &[u8]) -> bool {
     start.first().is_some_and(|&octet| octet != 0)
         && start.first_chunk::<BLOCK>().is_some_and(is_right)
@@ -30,7 +29,6 @@ fn is_right(block: &[u8; BLOCK]) -> bool {
 }
 
 pub(super) trait Passing: Read {
-    /// Passes over so many octets; fewer at the end only.
     fn pass(&mut self, length: u64) -> io::Result<u64>
     where
         Self: Sized,
@@ -41,19 +39,16 @@ pub(super) trait Passing: Read {
 
 pub(super) struct Tar<R> {
     reader: R,
-    /// What is left of the member, and of its last block behind it.
     left: u64,
     padding: u64,
     is_over: bool,
 }
 
-/// What extensions say about the member behind them.
 #[derive(Default)]
 struct Extended {
     name: Option<Vec<u8>>,
     size: Option<u64>,
     is_sparse: bool,
-    /// It began in the volume before.
     is_continued: bool,
 }
 
@@ -90,7 +85,6 @@ impl<R: Passing> Tar<R> {
         self.padding = size.wrapping_neg() % BLOCK as u64;
     }
 
-    /// The rest of the member.
     fn pass(&mut self) -> io::Result<()> {
         let rest = self.left.saturating_add(self.padding);
         let passed = self.reader.pass(rest)?;
@@ -114,7 +108,7 @@ impl<R: Passing> Tar<R> {
         Ok(extension)
     }
 
-    /// Where the pieces of a sparse file lie, if the header of GNU's old format has no room for it.
+    /// The map of a sparse file may need more blocks behind the header of GNU's old format.
     fn pass_map(&mut self, header: &[u8; BLOCK]) -> io::Result<()> {
         let mut goes_on = header[482] != 0;
         while goes_on {
@@ -123,7 +117,7 @@ impl<R: Passing> Tar<R> {
         Ok(())
     }
 
-    /// Behind the last member there are zeros, to the end of the data.
+    /// Zeros fill the data behind the last member.
     fn finish(&mut self) -> io::Result<()> {
         self.is_over = true;
         while let Some(block) = self.block()? {
@@ -186,7 +180,7 @@ impl<R: Passing> Members for Tar<R> {
             } else if kind.is_pax_local_extensions() || kind.as_byte() == b'X' {
                 extended.add_pax(&self.extension()?);
             } else if kind.is_pax_global_extensions() && size <= EXTENSION {
-                // Of what holds for all members: only what is said about a volume.
+                // A global extension tells no member's name or size.
                 let mut global = Extended::default();
                 global.add_pax(&self.extension()?);
                 extended.is_continued |= global.is_continued;

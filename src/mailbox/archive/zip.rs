@@ -1,6 +1,5 @@
 //! zip archives (APPNOTE.TXT, PKWARE 6.3), zip64 too: stored or deflated members, in the order of the directory at the
-//! archive's end. The crate reads the structure. A member that is damaged says nothing about the others. A symbolic link
-//! is a file with a path in it.
+//! archive's end. A damaged member says nothing about the others. A symbolic link is a file with a path in it.
 //!
 //! Members that overlap are refused: a small archive could hold the same data without end.
 
@@ -21,21 +20,17 @@ use crate::mailbox::compressed::{Damage, exceeded};
 use crate::mailbox::read::file::PackedFile;
 use crate::platform::FileExt as _;
 
-/// Members at most: each is kept in memory, without its name.
+/// Each is kept in memory, without its name.
 const MEMBERS: u64 = 1 << 18;
-/// What may stand before the first: nothing, or the mark of an archive that might have been split.
+/// An archive that might have been split starts with a mark.
 pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
-/// Octets of a name that are read.
 const NAME: usize = 4096;
 
-/// An archive that is opened when it is read.
 pub(super) struct Zip {
     packed: Arc<PackedFile>,
-    /// Octets that may come of its members.
     most: u64,
     opened: Option<Directory>,
     body: Option<ZipVerifier<Box<dyn Read + Send>>>,
-    /// Octets of members that were read.
     expanded: u64,
     stop: Stop,
 }
@@ -43,17 +38,16 @@ pub(super) struct Zip {
 struct Directory {
     archive: ZipArchive<Shared>,
     members: VecDeque<ZipEntry>,
-    /// Where members start, sorted, and the directory behind them.
+    /// Sorted; the last one is the directory's.
     starts: Vec<u64>,
     length: u64,
-    /// What is wrong around the members.
     around: Option<&'static str>,
 }
 
 struct ZipEntry {
     place: ZipArchiveEntryWayfinder,
     start: u64,
-    /// Where the directory names it.
+    /// In the directory.
     at: u64,
     closed: Option<&'static str>,
     is_stored: bool,
@@ -94,7 +88,7 @@ impl Directory {
     fn read(file: &Arc<File>) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-        // What is read of the directory is not told.
+        // The directory does not count as progress.
         let shared = Shared(PackedFile::new(file));
         let archive = ZipLocator::new()
             .locate_in_reader(shared, &mut buffer, length)
@@ -130,7 +124,7 @@ impl Directory {
                 is_stored,
             });
         }
-        // Some writers count only so far.
+        // Some writers count only 16 bits.
         if (count ^ archive.entries_hint()) & 0xffff != 0 {
             return Err(damaged("its directory holds other files than it counts"));
         }
@@ -160,7 +154,7 @@ fn name_at(file: &File, at: u64) -> io::Result<Vec<u8>> {
     let mut header = [0; 46];
     file.read_exact_at(&mut header, at)?;
     let length = usize::from(u16::from_le_bytes([header[28], header[29]]));
-    // The end tells what it is.
+    // A name's end tells its kind.
     let from = length.saturating_sub(NAME);
     let mut name = vec![0; length - from];
     file.read_exact_at(&mut name, at + (header.len() + from) as u64)?;
@@ -218,7 +212,7 @@ impl Members for Zip {
             match body.read(into) {
                 Ok(read) => break read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The system's own have numbers.
+                // The system's own errors have numbers.
                 Err(error) if error.raw_os_error().is_some() => return Err(error),
                 Err(error) => return Err(Damage::of_member(format!("damaged: {error}")).into()),
             }

@@ -10,15 +10,14 @@ use super::octets::{Member, Octets};
 
 /// Dovecot refuses larger chunks, compressed or not.
 const MOST: usize = 1 << 20;
-/// An octet of lz4 becomes no more than so many.
+/// An octet of lz4 expands to no more.
 const GROWTH: usize = 256;
 /// What Dovecot puts into a chunk.
 const CHUNK: usize = 64 << 10;
 
-/// The chunks of one header.
 #[derive(Default)]
 pub(super) struct Chunks {
-    /// The size of the largest chunk, which the header says.
+    /// From the header.
     most: Option<usize>,
     compressed: Vec<u8>,
     plain: Vec<u8>,
@@ -44,10 +43,8 @@ impl Chunks {
         Ok(most)
     }
 
-    /// False at the end.
     fn next(&mut self, octets: &mut Octets<impl Read>, most: usize) -> io::Result<bool> {
         let prefix = octets.peek(4)?;
-        // Or padding, or another header.
         if matches!(prefix, [] | [0, 0, 0, 0] | b"Dove") {
             return Ok(false);
         }
@@ -55,7 +52,7 @@ impl Chunks {
         octets.consume(4);
         self.compressed.resize(length, 0);
         octets.read_exact(&mut self.compressed)?;
-        // No more than it can become: of many headers each may say that a mebibyte follows.
+        // Each of many headers may say that a mebibyte follows.
         let room = most.min(length.saturating_mul(GROWTH));
         self.plain.resize(room.max(self.plain.len()), 0);
         let decompressed = lz4_flex::block::decompress_into(&self.compressed, &mut self.plain);

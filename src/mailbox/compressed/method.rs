@@ -1,16 +1,11 @@
-//! The ways mail is compressed.
-
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// So many octets tell how something is compressed.
 pub(crate) const MAGIC: usize = 15;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Method {
-    /// RFC 1952.
     Gzip,
-    /// RFC 8878.
     Zstd,
     Bzip2,
     Xz,
@@ -18,7 +13,7 @@ pub(crate) enum Method {
     DovecotLz4,
 }
 
-/// What stands in a bzip2 stream behind its level if it holds nothing; then its checksum, of nothing.
+/// An empty bzip2 stream has this behind its level; then the checksum of nothing.
 pub(super) const EMPTY_BZIP2: &[u8; 6] = b"\x17\x72\x45\x38\x50\x90";
 
 pub(super) const DOVECOT_LZ4: &[u8] = b"Dovecot-LZ4\x0d\x2a\x9b\xc5";
@@ -32,8 +27,8 @@ impl Method {
         Self::DovecotLz4,
     ];
 
-    /// How data that starts with this is compressed. `start` has [`MAGIC`] octets, or is all there is: then the start
-    /// of a magic will do, as data that was cut off is not to be taken for something else.
+    /// A shorter `start` than [`MAGIC`] is all there is: the start of a magic is enough then, or cut data would be
+    /// taken for something else.
     pub(crate) fn of_start(start: &[u8]) -> Option<Self> {
         let is = |method: &Self| {
             let magic = method.magic();
@@ -49,7 +44,7 @@ impl Method {
         if method != Self::Bzip2 {
             return Some(method);
         }
-        // "BZh" alone could be text: a block, or the end of an empty stream, follows.
+        // "BZh" alone could be text.
         let level = start.get(3);
         let level = level.is_none_or(|level| (b'1'..=b'9').contains(level));
         let behind = start.get(4..10.min(start.len())).unwrap_or_default();
@@ -58,7 +53,7 @@ impl Method {
         (level && block).then_some(method)
     }
 
-    /// Its name; what data start with; and the suffix of names that ask for it.
+    /// Name, first octets, and the suffix that asks for it.
     fn row(self) -> (&'static str, &'static [u8], Option<&'static str>) {
         match self {
             Self::Gzip => ("gzip", b"\x1f\x8b", Some("gz")),
@@ -77,7 +72,7 @@ impl Method {
         self.row().1
     }
 
-    /// What a file's name asks for. The name of a mailbox is no suffix: `.gz` is a hidden file.
+    /// `.gz` alone is a hidden file.
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
         let suffix = path.extension().and_then(OsStr::to_str)?;
         let asks = |method: &Self| {
@@ -87,15 +82,13 @@ impl Method {
         Self::ALL.into_iter().find(asks)
     }
 
-    /// How the result of this name is written, of a source that was compressed so: as the name says; Dovecot's lz4
-    /// has no suffix of its own and stays what it is under `.lz4`.
+    /// Dovecot's lz4 has no suffix of its own: under `.lz4` it stays what it is.
     pub(crate) fn of_result(path: &Path, source: Option<Self>) -> Option<Self> {
         let is_lz4 = path.extension().is_some_and(|suffix| suffix == "lz4");
         Self::of_name(path).or(source.filter(|&method| method == Self::DovecotLz4 && is_lz4))
     }
 }
 
-/// The suffix of a file's name, seen without one that asks for a method.
 pub(crate) fn plain_suffix(path: &Path) -> Option<&OsStr> {
     let name = match Method::of_name(path) {
         Some(_) => Path::new(path.file_stem()?),

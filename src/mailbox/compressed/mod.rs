@@ -1,8 +1,7 @@
-//! Mail as it is kept: compressed, by magic and not by name (docs/mailbox-internals.md, "Compressed mail").
+//! Compressed mail, known by magic and not by name (docs/mailbox-internals.md, "Compressed mail").
 //!
-//! `method` knows the formats by their first octets, `read` takes members apart until the data ends, and keeps the
-//! limits; `write` makes one member. `streams` (gzip, bzip2, xz, zstd) and `dovecot_lz4` read a member each;
-//! `octets` is what they read from, and counts. The content of a file that holds one message is read here.
+//! `read` takes members apart until the data ends, and keeps the limits; `write` makes one member. `streams` (gzip,
+//! bzip2, xz, zstd) and `dovecot_lz4` read a member each.
 
 mod dovecot_lz4;
 mod method;
@@ -23,15 +22,13 @@ use crate::mailbox::Options;
 use crate::mailbox::read::file::octets_at;
 use crate::mailbox::read::source::Source;
 
-/// What came of reading one message.
 pub(crate) enum Content {
     Whole(Vec<u8>),
     TooLarge,
     Damaged(Damage),
 }
 
-/// What is in `file`, which has so many bytes and is compressed so, unless it is more than `most` bytes. Errors are the
-/// system's.
+/// Errors are the system's.
 pub(crate) fn content_of(
     file: &Arc<File>,
     length: u64,

@@ -1,22 +1,18 @@
-//! Compressed octets, buffered and counted.
-
 use std::io::{self, BufRead, Read};
 
 const BUFFER: usize = 64 << 10;
 
 pub(super) trait Member<R> {
-    /// What comes next of it, made of `octets`; nothing at its end.
     fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize>;
 }
 
-/// A reader that knows how many octets were taken from it, and whether it failed.
 pub(crate) struct Octets<R> {
     inner: R,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     pub(super) taken: u64,
-    /// Whether reading failed: then what the decoder says is the reader's error, not about its data.
+    /// Then the decoder's error is the reader's, not one of its data.
     pub(super) failed: bool,
 }
 
@@ -32,7 +28,7 @@ impl<R: Read> Octets<R> {
         }
     }
 
-    /// The octets that come next, fewer than `length` at the end only.
+    /// Fewer than `length` at the end only.
     pub(super) fn peek(&mut self, length: usize) -> io::Result<&[u8]> {
         while self.end - self.start < length {
             if self.start > 0 {

@@ -1,8 +1,7 @@
 //! Reading what is compressed, to its very end.
 //!
 //! Data may be several members (streams, frames) one behind the other, and then padded with zeros. Anything else behind
-//! them, and data that end too early, are not valid, or expand beyond the limits, are [`Damage`]: what was read before
-//! is there, and the end is none.
+//! them, an early end, and data beyond the limits are [`Damage`], behind what was read before.
 
 use std::fmt;
 use std::io::{self, BufRead as _, Read};
@@ -13,7 +12,6 @@ use super::octets::{Member, Octets};
 use super::streams::{Frames, bzip2, gzip, xz};
 use crate::detail::{Detail, Setting};
 
-/// Why no more than `expanded` octets may come of so many, where `most` are allowed.
 pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Detail> {
     if expanded > most {
         let detail = Detail::from(format!("they expand to more than {most} bytes ("));
@@ -24,29 +22,25 @@ pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Deta
         .then(|| format!("they expand to more than {RATIO} times what they are").into())
 }
 
-/// Octets for each compressed one, beyond [`UNJUDGED`].
 const RATIO: u64 = 1000;
-/// So many octets may come from few: one mail of blanks or zeros is no bomb.
+/// One mail of blanks or zeros is no bomb.
 const UNJUDGED: u64 = 64 << 20;
 
-/// The length of the bzip2 stream that `start` begins with, if it holds nothing.
 fn empty_bzip2(start: &[u8]) -> Option<usize> {
     let behind = start.get(4..)?.strip_prefix(EMPTY_BZIP2)?;
     let is_one = matches!(start, [b'B', b'Z', b'h', b'1'..=b'9', ..]);
     (is_one && behind.starts_with(&[0; 4])).then_some(4 + EMPTY_BZIP2.len() + 4)
 }
 
-/// Why there is no more of compressed data, though they did not end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Damage {
     why: Detail,
-    /// Where in the compressed data; of archives this tells nothing.
+    /// In the compressed data; of archives this tells nothing.
     at: Option<u64>,
-    /// Whether what was read is whole in itself: what is wrong stands behind it.
+    /// What was read is whole in itself: what is wrong stands behind it.
     pub(crate) whole: bool,
-    /// Whether the data end too early.
     is_cut: bool,
-    /// Whether reading on gives what stands behind the damage and does not depend on it.
+    /// Reading on gives what stands behind the damage and does not depend on it.
     pub(crate) goes_on: bool,
 }
 
@@ -97,7 +91,6 @@ impl Damage {
         }
     }
 
-    /// What of the data was not read, besides so many messages, and what to do about it.
     pub(crate) fn left(&self, messages: u64) -> String {
         let left = match (self.whole, self.at, messages) {
             (false, _, 0) | (true, None, _) => "",
@@ -129,7 +122,7 @@ pub(crate) struct Decoder<R> {
 }
 
 enum Decoding<R> {
-    /// Before the first member, or behind one.
+    /// Whether a member was read before.
     Between(bool),
     /// And how many octets stood before it.
     Within(Box<dyn Member<R> + Send>, u64),
@@ -162,12 +155,11 @@ impl<R: Read> Decoder<R> {
         })
     }
 
-    /// Behind a member: another one, the end, or something else.
     fn next(&mut self, mut is_behind: bool) -> io::Result<Decoding<R>> {
         while self.method == Method::Bzip2
             && let Some(length) = empty_bzip2(self.octets.peek(MAGIC)?)
         {
-            // A decoder for each would zero megabytes of memory to find that out.
+            // A decoder for each would zero megabytes of memory to see that it is empty.
             self.octets.consume(length);
             is_behind = true;
         }
@@ -186,7 +178,6 @@ impl<R: Read> Decoder<R> {
         if may_follow && Method::of_start(start) == Some(self.method) {
             return Ok(Decoding::Within(self.member()?, self.octets.taken));
         }
-        // Of data that were cut within the next magic.
         let is_cut = !is_behind
             || may_follow && start.len() < MAGIC && self.method.magic().starts_with(start);
         let name = self.method.name();
@@ -244,7 +235,6 @@ impl<R: Read> Decoder<R> {
 impl<R: Read> Read for Decoder<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while !into.is_empty() {
-            // Where the reader fails nothing comes any more.
             match std::mem::replace(&mut self.state, Decoding::Ended) {
                 Decoding::Ended => return Ok(0),
                 Decoding::Damaged(damage) => {
@@ -253,7 +243,7 @@ impl<R: Read> Read for Decoder<R> {
                 }
                 Decoding::Between(is_behind) => self.state = self.next(is_behind)?,
                 Decoding::Within(mut member, before) => match member.read(&mut self.octets, into) {
-                    // Not even its magic is whole. Without this there would be members without end.
+                    // Without this, a magic that is cut would be members without end.
                     Ok(0) if self.octets.taken == before => {
                         let error = io::ErrorKind::UnexpectedEof.into();
                         self.state = Decoding::Damaged(self.broken(&error));
@@ -278,7 +268,6 @@ impl<R: Read> Read for Decoder<R> {
     }
 }
 
-/// What `reader` gives, decompressed if its first octets say that it is compressed.
 pub(crate) fn decompressed<R: Read + Send + 'static>(
     reader: R,
     most: u64,

@@ -1,7 +1,7 @@
 //! The streams of gzip, bzip2, xz and zstd, decompressed step by step.
 //!
-//! The readers of the crates forget what a call gave when it ended with an error, or take the end of data that were cut
-//! off for the end of the stream. Here what was there comes before the trouble.
+//! The readers of the crates forget what a call gave when it ended with an error, or take the end of cut data for the
+//! end of the stream. Here what was there comes before the error.
 
 use std::io::{self, BufRead as _, Read};
 
@@ -12,13 +12,12 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer
 use super::method::{Method, is_skippable};
 use super::octets::{Member, Octets};
 
-/// What decoding xz may take: a dictionary of 128 MiB, and what is around it.
+/// A dictionary of 128 MiB, and what is around it.
 const MEMORY: u64 = (128 << 20) + (16 << 20);
 
 /// The largest window of deflate, which a member of gzip (RFC 1952) does not name.
 const WINDOW_BITS: u8 = 15;
 
-/// With its header, and its checksum and length behind the data.
 pub(super) fn gzip() -> Stepwise {
     let mut stream = flate2::Decompress::new_gzip(WINDOW_BITS);
     Stepwise::new(move |input, output| {
@@ -53,14 +52,14 @@ pub(super) fn xz() -> io::Result<Stepwise> {
     }))
 }
 
-/// Decompresses from input, which is empty at the end, to output: how many octets it took and wrote so far, and whether the
+/// Takes input, which is empty at the end, and output. Gives the octets that it took and wrote so far, and whether the
 /// stream ended, or why it cannot go on.
 type Step = dyn FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send;
 
 pub(super) struct Stepwise {
     step: Box<Step>,
     totals: (u64, u64),
-    /// Whether the stream ended, or why it cannot go on: behind what the last step wrote.
+    /// Holds behind what the last step wrote.
     ended: io::Result<bool>,
 }
 
@@ -98,15 +97,13 @@ impl<R: Read> Member<R> for Stepwise {
     }
 }
 
-/// The largest window that is decoded: 128 MiB, which is what zstd(1) takes without being asked.
+/// 128 MiB: zstd(1) takes that without being asked.
 const WINDOW_LOG: u32 = 27;
 
-/// The frames of zstd (RFC 8878), one behind the other, up to something else.
-///
-/// The crate's own reader goes on behind a frame as if nothing but a frame could follow.
+/// Frames of zstd (RFC 8878). The crate's own reader expects that only a frame can follow a frame.
 pub(super) struct Frames {
     decoder: Decoder<'static>,
-    /// Octets that the decoder still expects of the frame, as far as it tells; 0 between two frames.
+    /// Octets that the decoder expects of the frame; 0 between two frames.
     left: usize,
 }
 

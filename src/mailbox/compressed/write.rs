@@ -1,4 +1,4 @@
-//! Writing what is compressed: one member, the same octets for the same mail.
+//! One member, the same octets for the same mail.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,6 @@ const LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 const BZIP2_LEVEL: u32 = 9;
 
-/// Compresses what is written to it, if a method is asked for.
 pub(crate) enum Encoder<W: Write> {
     Plain(W),
     Gzip(GzEncoder<W>),
@@ -55,7 +54,7 @@ impl<W: Write> Encoder<W> {
         }
     }
 
-    /// Ends the member; gives the writer back, which is not flushed.
+    /// Does not flush the writer.
     pub(crate) fn finish(self) -> io::Result<W> {
         match self {
             Self::Plain(writer) => Ok(writer),

@@ -1,10 +1,10 @@
-//! Messages as Apple's Mail keeps them, `.emlx`: a line with the number of the message's octets, the message, a property
-//! list with its flags. Pure.
+//! Messages as Apple's Mail keeps them, `.emlx`: a line with the number of the message's octets, the message, a
+//! property list with its flags. Pure.
 //!
-//! A change keeps the property list octet for octet, and the length of the first line where the new number fits into it:
-//! Mail pads it with blanks. A number that cannot be right (the message would be cut short, or take in what is behind
-//! it) is that of an older state of the file: then the message ends at the last line that starts with `<?xml`, if all
-//! from there on is a list as Mail writes it.
+//! A change keeps the property list, and the length of the first line where the new number fits: Mail pads it with
+//! blanks. A number that cannot be right, because the message would be cut short or take in what is behind it, is that
+//! of an older state of the file: then the message ends at the last line that starts with `<?xml`, if all from there on
+//! is a list as Mail writes it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -45,12 +45,11 @@ fn count(bytes: &[u8]) -> Option<Count> {
     })
 }
 
-/// What stands behind the first line, if `bytes` start as such a file.
 pub(crate) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(count(bytes)?.start..)
 }
 
-/// Where the message stands in a whole file, or why the number is not right; `None` if it is no such file.
+/// The error says why the number is not right; None is a file of another form.
 pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
     let Count { octets, start, .. } = count(file)?;
     Some(counted(file, start, octets).or_else(|why| {
@@ -59,7 +58,7 @@ pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>>
     }))
 }
 
-/// Where Mail's property list starts, behind a message of which nobody knows where it ends.
+/// Stands behind a message whose end nobody knows.
 fn list(text: &[u8]) -> Option<usize> {
     let at = memmem::rfind(text, b"\n<?xml")? + 1;
     let list = text.get(at..)?;
@@ -82,7 +81,7 @@ fn value<'l>(list: &'l [u8], key: &[u8]) -> Option<&'l str> {
     std::str::from_utf8(number.get(..end)?.trim_ascii()).ok()
 }
 
-/// What Mail notes of a message behind it: flags, and when it came. Of a list that is not XML nothing is known.
+/// Flags, and when it came. A list that is not XML tells nothing.
 pub(crate) fn noted(file: &[u8]) -> (Option<Flags>, Option<SystemTime>) {
     let Some(Ok(range)) = message(file) else {
         return (None, None);
@@ -95,7 +94,6 @@ pub(crate) fn noted(file: &[u8]) -> (Option<Flags>, Option<SystemTime>) {
     (flags.map(Flags::of_apple_mail), came)
 }
 
-/// Where the number of the first line says that the message stands.
 fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'static str> {
     let end = usize::try_from(octets)
         .ok()
@@ -131,14 +129,13 @@ pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
     [count.as_bytes(), line_end, new, ending, behind].concat()
 }
 
-/// The name of a whole message in the place of a partial one of this name.
 pub(crate) fn whole_name(partial: &Path) -> Option<PathBuf> {
     let name = partial.file_name()?.to_str()?;
     let name = name.strip_suffix(".partial.emlx")?;
     Some(partial.with_file_name(format!("{name}.emlx")))
 }
 
-/// Whether some of a message may still be in files of its own.
+/// Some of the message may still be in files of its own.
 pub(crate) fn is_partial(message: &[u8]) -> bool {
     const FIELD: &[u8] = b"x-apple-content-length";
     let behind = |at: usize| message.get(at + 1..at + 1 + FIELD.len());
@@ -150,7 +147,7 @@ pub(crate) fn is_named(result: &Path) -> bool {
     plain_suffix(result).is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
 }
 
-/// The program whose files may lie beside a message of this name: it lies in a folder `Messages`, under its number.
+/// Mail keeps a message in a folder `Messages`, under its number.
 pub(crate) fn beside(path: &Path) -> Option<Program> {
     let name = path.file_name()?.to_str()?;
     let stem = name.strip_suffix(".emlx")?;
@@ -159,7 +156,7 @@ pub(crate) fn beside(path: &Path) -> Option<Program> {
     let folder = path.parent().filter(|_| is_number)?;
     let is_messages = match folder.file_name() {
         Some(name) => name == "Messages",
-        // From within, `.` does not tell.
+        // `.` has no name to look at.
         None => folder_of(path).canonicalize().ok()?.ends_with("Messages"),
     };
     is_messages.then_some(Program::AppleMail)
@@ -169,9 +166,8 @@ fn is_mbox(folder: &Path) -> bool {
     folder.extension().is_some_and(|suffix| suffix == "mbox")
 }
 
-/// Whether a folder of Apple's Mail holds messages, and what it keeps of their attachments.
 fn is_of_apple_mail(folder: &Path) -> bool {
-    // From within, `.` does not tell.
+    // `.` has no name to look at.
     let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
     let messages = folder.join("Messages");
     let is_message = |entry: &fs::DirEntry| beside(&entry.path()).is_some();
@@ -182,8 +178,8 @@ fn is_of_apple_mail(folder: &Path) -> bool {
     messages.is_dir() && (folder.canonicalize().is_ok_and(is_beneath) || holds_some())
 }
 
-/// The mailbox of a message, seen from the source: the folder `NAME.mbox` around it, or that which holds `Messages`, with
-/// the folders of one digit into which Mail divides many. `None` if Mail does not keep it.
+/// Seen from the source: the folder `NAME.mbox` around it, or the one with `Messages`. Mail divides many messages into
+/// folders of one digit.
 pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path> {
     beside(path)?;
     let above = || relative.ancestors().skip(1).zip(path.ancestors().skip(1));
@@ -204,7 +200,6 @@ pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path
         .or(relative.parent())
 }
 
-/// What a folder of this name in `folder` holds, if Apple's Mail keeps it there.
 pub(crate) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
     let is_aside = name == "Attachments" && is_of_apple_mail(folder);
     is_aside.then_some("attachments that Apple's Mail keeps beside the messages")

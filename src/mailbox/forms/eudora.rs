@@ -1,11 +1,11 @@
-//! Eudora's mailboxes, of Windows (`In.mbx`, CRLF) and of the Mac (`In`, CR only), and what lies beside them. No document
-//! describes them; this is what the programs write.
+//! Eudora's mailboxes, of Windows (`In.mbx`, CRLF) and of the Mac (`In`, CR only), and what lies beside them. No
+//! document describes them; this is what the programs write.
 //!
-//! * A line `From ???@??? ` and the date as asctime(3) has it opens each message, whatever stands in front of it. Any other
-//!   line that starts with `From ` is text: Eudora divides nowhere else, and nothing is quoted or counted.
-//! * On the Mac a bare CR ends a line, and is read as LF. So offsets are those of the file.
-//! * `In.toc` is the index of `In.mbx`: 104 octets, then 218 for each message, in any order; numbers are little-endian. It is
-//!   taken only if each of its messages begins and ends where one does in the mailbox.
+//! * A line `From ???@??? ` with the date of asctime(3) opens each message, whatever stands in front of it. Any other
+//!   line that starts with `From ` is text, and nothing is quoted or counted.
+//! * On the Mac a bare CR ends a line. It is read as LF, so that offsets are those of the file.
+//! * `In.toc` is the index of `In.mbx`: 104 octets, then 218 for each message, in any order; numbers are little-endian.
+//!   It counts only if each of its messages begins and ends where one does in the mailbox.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ use crate::platform::{FileExt as _, OsStrExt as _};
 const OPENING: &[u8] = b"From ???@??? ";
 static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom ???@??? "));
 
-/// Octets from the start of an opening line that are looked at: all of it.
+/// From the start of an opening line.
 pub(crate) const LOOK_AHEAD: usize = 64;
 
 pub(crate) fn starts(bytes: &[u8]) -> bool {
@@ -37,7 +37,7 @@ pub(crate) fn ends_lines_with_cr(start: &[u8]) -> bool {
     end.is_some_and(|end| end.starts_with(b"\r") && !end.starts_with(b"\r\n"))
 }
 
-/// Makes each bare CR an LF. `next` is the octet behind these, if there is one.
+/// `next` is the octet behind: a CR before its LF is not bare.
 pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
     let ends: Vec<usize> = memchr::memchr_iter(b'\r', bytes).collect();
     for at in ends {
@@ -50,8 +50,8 @@ pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
     }
 }
 
-/// Where the next message starts whose preceding `\n` is at `from` or later; the error says from where on there may be one
-/// that is not wholly in sight. `whole`: nothing follows `bytes`.
+/// The next message whose preceding `\n` is at `from` or later; the error says from where on there may be one that is
+/// not wholly in sight. `whole`: nothing follows `bytes`.
 pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Result<Option<usize>, usize> {
     let searched = bytes.get(from..).unwrap_or_default();
     for hit in SEPARATOR.find_iter(searched) {
@@ -70,15 +70,15 @@ pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Result<Opt
     }
 }
 
-/// The index of a mailbox: what is noted about the message that begins there.
+/// By where a message begins.
 pub(crate) type Index = HashMap<u64, Flags>;
 
-/// Octets of an index: a million messages.
+/// A million messages.
 const LONGEST: u64 = 256 << 20;
 const HEAD: usize = 104;
 const ENTRY: usize = 218;
 
-/// The index that lies beside a mailbox, empty if none could be read. The error names one that does not fit.
+/// Empty if no index could be read; the error names one that does not fit.
 pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf> {
     let Some((path, octets)) = toc_of(mailbox) else {
         return Ok(Index::default());
@@ -117,7 +117,7 @@ fn number(entry: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(octets.try_into().ok()?))
 }
 
-/// The file `In.toc` beside `In.mbx`, if there is one: no link, no pipe.
+/// Neither a link nor a pipe.
 fn toc_of(mailbox: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let names = ["toc", "TOC", "Toc"].map(|suffix| mailbox.with_extension(suffix));
     let is_index = |path: &&PathBuf| {
@@ -128,7 +128,7 @@ fn toc_of(mailbox: &Path) -> Option<(PathBuf, Vec<u8>)> {
     Some((path.clone(), fs::read(path).ok()?))
 }
 
-/// What Eudora keeps beside its mailboxes, in folders: attachments look like mailboxes where they are.
+/// Attachments in these folders look like mailboxes.
 const FOLDERS: [&str; 16] = [
     "attach",
     "attachments folder",
@@ -148,7 +148,6 @@ const FOLDERS: [&str; 16] = [
     "stationery folder",
 ];
 
-/// A folder of Eudora's, as far as its names tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct EudoraFolder {
     has_suffix: bool,
@@ -178,7 +177,7 @@ impl EudoraFolder {
         })
     }
 
-    /// What lies in it that is no mailbox, and may look like one: how that is called.
+    /// What lies in it that may look like a mailbox and is none.
     pub(crate) fn aside(
         self,
         name: &OsStr,

@@ -1,15 +1,15 @@
 //! What mail programs note about a message: in an mbox in fields of its header, in a Maildir in letters of its name.
 //! Pure, and one pass over the header.
 //!
-//! Mutt and Dovecot unite what several Status fields say, and so do we. Where Thunderbird noted something, that counts.
-//! It writes its fields in front of those of the mail; further down a stranger may have written them, and they are text.
+//! Mutt and Dovecot unite what several Status fields say, and so do we. What Thunderbird noted counts more; it writes
+//! its fields in front of those of the mail: further down a stranger may have written them.
 
 use std::borrow::Cow;
 
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::span::{Lines, Newline, Span};
 
-/// One that has any is not new.
+/// A message with any flag is not new.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Flags(u8);
 
@@ -21,7 +21,7 @@ const SEEN: u8 = 1 << 4;
 const TRASHED: u8 = 1 << 5;
 const OLD: u8 = 1 << 6;
 
-/// Of a Maildir, in the order in which they are written.
+/// In the order in which a Maildir has them.
 const LETTERS: [(u8, u8); 6] = [
     (b'D', DRAFT),
     (b'F', FLAGGED),
@@ -45,11 +45,10 @@ const MOZILLA: [(u32, u8); 5] = [
     (0x0008, TRASHED),
     (0x1000, PASSED),
 ];
-/// Of an X-Mozilla-Status2 field.
+/// Bits of X-Mozilla-Status2.
 const MOZILLA_NEW: u32 = 0x0001_0000;
 const MOZILLA_DELETED: u32 = 0x0020_0000;
 
-/// Of Apple's Mail.
 const APPLE: [(u32, u8); 6] = [
     (1, SEEN),
     (1 << 1, TRASHED),
@@ -59,7 +58,6 @@ const APPLE: [(u32, u8); 6] = [
     (1 << 8, PASSED),
 ];
 
-/// Fields in which flags are noted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Noted {
     Status,
@@ -80,19 +78,19 @@ impl Flags {
         Self(if bits == 0 { 0 } else { bits | OLD })
     }
 
-    /// What the letters say of a message in `cur`, or in `new`. Other letters mean nothing here.
+    /// Other letters mean nothing here.
     pub(crate) fn of_letters(letters: &[u8], is_in_cur: bool) -> Self {
         let old = if is_in_cur { OLD } else { 0 };
         Self::of_bits(old | lettered(&LETTERS, letters))
     }
 
-    /// The marks that Apple's Mail keeps. A message that it keeps is not new.
+    /// A message that Apple's Mail keeps is not new.
     pub(crate) fn of_apple_mail(noted: u64) -> Self {
         // All of them are among the lower ones.
         Self(OLD | masked(&APPLE, noted as u32))
     }
 
-    /// What an index of Eudora for Windows says: what was done with a message, and its priority, of which 1 and 2 are high.
+    /// From an index of Eudora for Windows; priorities 1 and 2 are high.
     pub(crate) fn of_eudora(state: u8, priority: u8) -> Self {
         let bits = match state {
             1 | 8 => SEEN,
@@ -131,7 +129,7 @@ impl Flags {
         }
         if let Some(mozilla) = mozilla {
             let more = more_mozilla.unwrap_or(0);
-            // Of drafts it notes nothing.
+            // Thunderbird notes nothing of drafts.
             bits = bits & DRAFT | masked(&MOZILLA, mozilla);
             if more & MOZILLA_DELETED != 0 {
                 bits |= TRASHED;
@@ -143,8 +141,8 @@ impl Flags {
         Self::of_bits(bits)
     }
 
-    /// The message with fields that say so. Where they do not yet, the first Status and X-Status get the value, or are put
-    /// behind the other fields, and further ones go, which would be united with them.
+    /// Where the fields do not say so yet, the first Status and X-Status get the value, or are put behind the other
+    /// fields; further ones go, because readers unite them.
     pub(crate) fn put_into(self, content: &[u8]) -> Cow<'_, [u8]> {
         if Self::of_fields(content) == self {
             return Cow::Borrowed(content);
@@ -208,7 +206,7 @@ impl Flags {
         Cow::Owned(out)
     }
 
-    /// An X-Mozilla-Status with these flags, and its other bits.
+    /// Keeps the field's other bits.
     fn mozilla(self, before: u32) -> String {
         let noted = MOZILLA
             .iter()
@@ -219,7 +217,6 @@ impl Flags {
         format!("{noted:04x}")
     }
 
-    /// The same of an X-Mozilla-Status2.
     fn more_mozilla(self, before: u32) -> String {
         let deleted = if self.0 & TRASHED == 0 {
             MOZILLA_DELETED
@@ -254,7 +251,6 @@ fn is_folded(line: &[u8]) -> bool {
     line.starts_with(b" ") || line.starts_with(b"\t")
 }
 
-/// Where the fields end: in front of the empty line, if there is one.
 fn header_end(content: &[u8]) -> usize {
     match Header::of(content).body {
         None => content.len(),
@@ -263,7 +259,7 @@ fn header_end(content: &[u8]) -> usize {
     }
 }
 
-/// The fields in which flags are noted, in their order, and where their values stand, but for the folded rest.
+/// In their order, with the places of their values, but for folded lines.
 fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span)> {
     let mut is_in_front = true;
     Lines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {

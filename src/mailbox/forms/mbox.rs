@@ -1,23 +1,20 @@
 //! The mbox format: what separates messages, how body text is quoted, where one message ends.
 //!
-//! RFC 4155 and its appendix A describe the family; mboxo, mboxrd, mboxcl and mboxcl2 are the
-//! names of qmail's mbox(5). Pure: bytes in, spans out; any bytes give a division that tiles
-//! them.
+//! RFC 4155 and its appendix A describe the family; mboxo, mboxrd, mboxcl and mboxcl2 are the names of qmail's mbox(5).
+//! Pure: bytes in, spans out; any bytes give a division that tiles them.
 //!
-//! **Content-Length** is a stranger's word. It is *right* if at its end there is the end of the
-//! file or a separator, with at most two line ends between. A right one is *believed* in two cases:
+//! **Content-Length** is a stranger's word. It is *right* if the end of the file or a separator stands at its end, with
+//! at most two line ends between. A right one is *believed* in two cases:
 //!
-//! * no plausible separator stands inside what it covers: the next separator says the same, and nothing depends on it but a
-//!   count that is kept true;
-//! * the mailbox is mboxcl2 as far as it was read: each message before has a right one, and so has
-//!   the one that follows; the last message needs at least one before it. Then `From ` lines
-//!   inside are text.
+//! * no plausible separator stands inside what it covers: the next separator says the same, and nothing depends on it
+//!   but a count that is kept true;
+//! * the mailbox is mboxcl2 as far as it was read: each message before has a right one, and so has the one that
+//!   follows; the last message needs at least one before it. Then `From ` lines inside are text.
 //!
-//! Everywhere else it is ignored: one that was guessed so that it ends at a later separator would
-//! take in the mails of others.
+//! Everywhere else it is ignored: a stranger who guesses a later separator could take in the mails of others.
 //!
-//! Mboxo and mboxrd are not kept apart: they differ only in what they do to `>From `, and a file
-//! seldom tells; see [`Quoting::of_sample`](crate::mailbox::forms::quoting::Quoting::of_sample).
+//! Mboxo and mboxrd differ only in `>From ` lines, and a file seldom tells which it is
+//! ([`Quoting::of_sample`](crate::mailbox::forms::quoting::Quoting::of_sample)).
 
 use std::borrow::Cow;
 
@@ -29,20 +26,19 @@ use crate::mailbox::forms::separator::{
 };
 use crate::span::Span;
 
-/// Line ends accepted between a right Content-Length's last byte and what follows.
+/// Between a right Content-Length's last byte and what follows.
 const MAX_TRAILING_LINE_ENDS: usize = 2;
 
-/// Bytes of the following message's header that are looked at for its Content-Length.
+/// Bytes that are searched for the following message's Content-Length.
 const FOLLOWING_HEADER: usize = 64 << 10;
 
-/// What is known of the messages before one, and of itself because one before was believed.
+/// What the messages before one tell, and what a believed one told of the next.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counted {
     any: bool,
-    /// One had no right Content-Length: messages are told by separators alone from here on.
+    /// One had no right Content-Length: separators alone tell messages from here on.
     pub(crate) is_settled: bool,
-    /// What was found of the message that starts at the first number: so no header of an mboxcl2
-    /// mailbox is read twice. Offsets are into the window.
+    /// What was found of the message that starts at the number, so that no header is read twice. Offsets are into the window.
     following: Option<(u64, Right)>,
 }
 
@@ -54,7 +50,7 @@ impl Counted {
         following: None,
     };
 
-    /// The same for another window.
+    /// For another window.
     pub(crate) fn elsewhere(self) -> Self {
         Self {
             following: None,
@@ -62,29 +58,28 @@ impl Counted {
         }
     }
 
-    /// One more message, and whether its Content-Length was believed.
     pub(crate) fn count(&mut self, believed: bool) {
         self.any = true;
         self.is_settled |= !believed;
     }
 }
 
-/// One message: `start..end` tiles the mailbox.
+/// `start..end` tiles the mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Frame {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Whether the header was read: nobody asks for its Content-Length, once the mailbox cannot be mboxcl2 any
-    /// more, before the message is worked on. See [`looked_at`](Self::looked_at).
+    /// False once the mailbox cannot be mboxcl2: then nobody reads the header before the message is worked on. See
+    /// [`looked_at`](Self::looked_at).
     pub(crate) is_looked_at: bool,
-    /// Where a Content-Length that is believed says that the body ends; or the closing line of MMDF.
+    /// Where a believed Content-Length ends the body; or the closing line of MMDF.
     pub(crate) content_end: Option<usize>,
-    /// Whether it is believed because the mailbox is mboxcl2: then nothing in the body is quoted.
+    /// Nothing in the body is quoted then.
     pub(crate) is_mboxcl2: bool,
 }
 
 impl Frame {
-    /// A message that ends where something else than its text says, so that nothing in it divides or is quoted.
+    /// Nothing in the message divides or is quoted: something else than its text says where it ends.
     pub(crate) fn counted(start: usize, content_end: usize, end: usize) -> Self {
         Self {
             start,
@@ -95,8 +90,8 @@ impl Frame {
         }
     }
 
-    /// The same with what the header says, if it was not read: `bytes` are those of the window up to the frame's
-    /// end or further. A Content-Length that ends there, but for line ends, is right.
+    /// Reads the header, if that was not done. `bytes` are those of the window up to the frame's end or further. A
+    /// Content-Length that ends there, but for line ends, is right.
     pub(crate) fn looked_at(self, bytes: &[u8]) -> Self {
         if self.is_looked_at {
             return self;
@@ -117,7 +112,7 @@ impl Frame {
         }
     }
 
-    /// As `From ` line, content, and the line ends behind.
+    /// `From ` line, content, and the line ends behind.
     pub(crate) fn parts<'a>(&self, bytes: &'a [u8]) -> (&'a [u8], &'a [u8], &'a [u8]) {
         let raw = &bytes[self.start..self.end];
         let content_start = content_start(raw);
@@ -134,24 +129,23 @@ impl Frame {
     }
 }
 
-/// Behind the `From ` line, or what else opens a message.
 pub(crate) fn content_start(raw: &[u8]) -> usize {
     let from_line = from_line_length(raw);
     from_line.unwrap_or_else(|| mmdf::content_start(raw).unwrap_or(0))
 }
 
-/// A message, as far as its end can be seen. Else more bytes are needed: up to its end, if a Content-Length is believed.
+/// The error asks for more bytes: up to an offset, if a Content-Length is believed.
 pub(crate) type End = Result<Frame, Option<u64>>;
 
-/// Reads from an offset into (or behind) the window, fewer bytes than asked for only at the end of the file; `None` if it
-/// cannot be known.
+/// Reads from an offset into (or behind) the window, fewer bytes than asked for only at the end of the file; None cannot
+/// tell.
 pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 
 /// From a Content-Length's end on.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
-/// The end of the message that starts at `start` where only separators count, of which there is none before `from`;
-/// `whole`: nothing follows `bytes`. And whether a plausible separator was passed.
+/// Only separators count, and there is none before `from`. `whole`: nothing follows `bytes`. Also tells whether a
+/// plausible separator was passed.
 pub(crate) fn end_by_separator(
     bytes: &[u8],
     start: usize,
@@ -172,7 +166,6 @@ pub(crate) fn end_by_separator(
     Ok((frame, passed_plausible))
 }
 
-/// The same behind messages that were `counted`.
 pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
@@ -198,8 +191,8 @@ pub(crate) fn end_of_message(
         };
     }
     let header = header();
-    // The empty line that ends the header also serves the next separator: a body may be empty. In a
-    // header that has an end there is none; in others even the first line may be one.
+    // The empty line that ends the header also serves the next separator: a body may be empty. A header that has an end
+    // holds no separator; in others even the first line may be one.
     let from = header.body.map_or(start, |body| body.saturating_sub(1));
     let (frame, passed_plausible) = end_by_separator(bytes, start, from, whole)?;
     let end = frame.end as u64;
@@ -215,7 +208,6 @@ pub(crate) fn end_of_message(
     })
 }
 
-/// Whether `bytes` are line ends only, no more than may stand behind a right Content-Length.
 fn is_few_line_ends(bytes: &[u8]) -> bool {
     let behind = |bytes| behind_line_end(bytes).unwrap_or(bytes);
     (0..MAX_TRAILING_LINE_ENDS).fold(bytes, |bytes, _| behind(bytes)) == b""
@@ -230,7 +222,7 @@ fn behind_line_end(bytes: &[u8]) -> Option<&[u8]> {
 struct Right {
     content: u64,
     end: u64,
-    /// Whether the file ends there, too.
+    /// The file ends there, too.
     is_last: bool,
 }
 
@@ -241,7 +233,7 @@ struct Window<'a, 'p> {
 }
 
 impl Window<'_, '_> {
-    /// Up to `length` bytes from `at` on, fewer only at the end of the file.
+    /// Fewer than `length` only at the end of the file.
     fn look(&mut self, at: u64, length: usize) -> Option<Cow<'_, [u8]>> {
         let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
         if let Some(rest) = here.filter(|rest| self.whole || rest.len() >= length) {
@@ -260,10 +252,9 @@ impl Window<'_, '_> {
         self.right(header.body? as u64, header.content_length?)
     }
 
-    /// Where a Content-Length puts the ends, if it is right.
     fn right(&mut self, body: u64, length: u64) -> Option<Right> {
         let content = body.checked_add(length)?;
-        // With the byte before it; so no end behind the end of the file is one at it.
+        // The byte before is read, too: so no end behind the end of the file passes for one at it.
         let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
         let (&before, rest) = there.split_first()?;
         let line_ends = boundary_behind(before, rest)?;
@@ -274,7 +265,6 @@ impl Window<'_, '_> {
         })
     }
 
-    /// The same of the message that starts at `at`.
     fn following(&mut self, at: u64) -> Option<Right> {
         let of = |bytes: &[u8]| {
             let first = content_start(bytes);
@@ -292,7 +282,6 @@ impl Window<'_, '_> {
         self.right(body, length?)
     }
 
-    /// Whether what is behind a message, and before it, shows that the mailbox is mboxcl2.
     fn is_right_behind(&mut self, right: &Right, counted: &mut Counted) -> bool {
         if right.is_last {
             return counted.any;
@@ -303,8 +292,7 @@ impl Window<'_, '_> {
     }
 }
 
-/// How many bytes of line ends are between a body's last byte and the end of the file or the
-/// next separator; `None` if neither follows.
+/// The bytes of line ends before the end of the file or the next separator; None if neither follows.
 fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
     let all = rest.len();
     for line_ends in 0..=MAX_TRAILING_LINE_ENDS {
@@ -317,12 +305,10 @@ fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
     None
 }
 
-/// What the top header says about where the message ends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Header {
-    /// Where the body starts, behind the empty line.
     pub(crate) body: Option<usize>,
-    /// The first Content-Length that is a number.
+    /// The first one that is a number.
     pub(crate) content_length: Option<u64>,
 }
 
@@ -331,7 +317,7 @@ impl Header {
         (self.body? as u64).checked_add(self.content_length?)
     }
 
-    /// Reads the header of the message that starts at `start` in `bytes`; offsets are into them.
+    /// Offsets are into `bytes`.
     pub(crate) fn of_message(bytes: &[u8], start: usize) -> Self {
         let first = start + content_start(&bytes[start..]);
         let header = Self::of(&bytes[first..]);
@@ -371,7 +357,7 @@ impl Header {
     }
 }
 
-/// The value of the field `name` (lower case), without outer blanks, if `line` is one.
+/// `name` is in lower case.
 pub(crate) fn field(line: &[u8], name: &[u8]) -> Option<Span> {
     let (start, rest) = line.split_at_checked(name.len())?;
     if !start.eq_ignore_ascii_case(name) {
@@ -383,7 +369,6 @@ pub(crate) fn field(line: &[u8], name: &[u8]) -> Option<Span> {
     Some(Span::new(start, start + value.trim_ascii().len()))
 }
 
-/// A field value of digits only.
 pub(crate) fn number(value: &[u8]) -> Option<u64> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;

@@ -1,7 +1,7 @@
 //! MH folders: a message a file, named by its number (mh-profile(5), mh-sequence(5)). `maildir` does the work.
 //!
-//! A folder that holds one of the files which programs keep beside the messages is one. Other names than numbers are
-//! none of its messages: `,12` and `#12` are removed ones.
+//! A file that programs keep beside the messages marks such a folder. Names that are no numbers are no messages: `,12`
+//! and `#12` are removed ones.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::platform::OsStrExt as _;
 /// The flags of the messages, by number: nmh's, Python's.
 pub(crate) const SEQUENCES: &str = ".mh_sequences";
 
-/// What programs keep in such folders: nmh, exmh, Mew, Sylpheed, Claws Mail, Gnus.
+/// Of nmh, exmh, Mew, Sylpheed, Claws Mail, Gnus.
 const MARKS: [&str; 7] = [
     SEQUENCES,
     ".xmhcache",
@@ -22,7 +22,6 @@ const MARKS: [&str; 7] = [
     ".overview",
 ];
 
-/// Whether `folder` shows that it is one.
 pub(crate) fn is_marked(folder: &Path) -> bool {
     MARKS.iter().any(|name| folder.join(name).is_file())
 }

@@ -3,10 +3,10 @@
 //!
 //! Behind the opening line there may be a `From ` line. Nothing in a message is quoted, and nothing is counted.
 //!
-//! **A closing line** is followed by an opening one or by the end of the file (two line ends may stand there). Any other
-//! line of four Control-A is text of its message: programs that write MMDF do not agree on what to do about such lines
-//! in mail, and one of them must not put all messages behind it out of step. Who reads it otherwise finds a message
-//! there, so a message that holds such a line is never changed, and none gets one.
+//! **A closing line** is followed by an opening one or by the end of the file (two line ends may stand there). Any
+//! other line of four Control-A is text: programs disagree about such lines in mail, and one of them must not put all
+//! messages behind it out of step. Other readers find a message there, so a message with such a line is never changed,
+//! and none gets one.
 
 use std::sync::LazyLock;
 
@@ -16,12 +16,11 @@ use crate::mailbox::forms::separator::from_line_length;
 
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
-/// Bytes from a separating line on that tell whether it closes a message: two lines, or one and two line ends.
+/// Two separating lines, or one and two line ends.
 pub(crate) const LOOK_AHEAD: usize = 16;
 
 static LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n\x01\x01\x01\x01"));
 
-/// The length of the separating line that `bytes` start with.
 fn line(bytes: &[u8]) -> Option<usize> {
     let behind = bytes.strip_prefix(MARK)?;
     match behind {
@@ -41,7 +40,7 @@ pub(crate) fn content_start(message: &[u8]) -> Option<usize> {
     Some(opening + from_line_length(behind).unwrap_or(0))
 }
 
-/// The `From ` line in what opens a message, of this form or of an mbox: what stands behind its first word.
+/// What stands behind the first word of a `From ` line, of this form or of an mbox.
 pub(crate) fn from_line(opening: &[u8]) -> &[u8] {
     let behind = opening
         .get(line(opening).unwrap_or(0)..)
@@ -49,13 +48,11 @@ pub(crate) fn from_line(opening: &[u8]) -> &[u8] {
     behind.strip_prefix(b"From ").unwrap_or_default()
 }
 
-/// Whether some line starts as a separating one does.
 pub(crate) fn holds_line(content: &[u8]) -> bool {
     content.starts_with(MARK) || LINE.find(content).is_some()
 }
 
-/// Where the content and the whole of the message end that starts with the opening line at `start`; `None` if that is
-/// not in sight. `whole`: nothing follows `bytes`.
+/// The ends of the content and of the message; None if they are not in sight. `whole`: nothing follows `bytes`.
 pub(crate) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usize)> {
     let opening = line(bytes.get(start..).unwrap_or_default()).unwrap_or_default();
     // An empty message is closed by the next line.
@@ -64,7 +61,7 @@ pub(crate) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<
     closing(bytes, from, whole).or(cut_off)
 }
 
-/// How far a message that is passed on unread can be passed on, and whether that is its end.
+/// How far a message is passed on unread, and whether it ends there.
 pub(crate) fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
     match closing(bytes, 0, whole) {
         Some((_, end)) => (end, true),
@@ -73,8 +70,7 @@ pub(crate) fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
     }
 }
 
-/// The first closing line whose preceding `\n` is at `from` or later: where it starts, and where it ends. `None` also
-/// if one may start in the last bytes.
+/// The first closing line whose preceding `\n` is at `from` or later. None also if one may start in the last bytes.
 fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
     let searched = bytes.get(from..).unwrap_or_default();
     for hit in LINE.find_iter(searched) {
@@ -104,7 +100,6 @@ mod tests {
 
     const LINE: &str = "\x01\x01\x01\x01\n";
 
-    /// Contents of the messages, as far as each is told.
     fn contents(text: &str) -> Vec<String> {
         let (mut at, mut found) = (0, Vec::new());
         while at < text.len() {

@@ -1,7 +1,6 @@
-//! The forms of mailboxes. mbox: `mbox`, `separator` and `quoting` say where a message ends and what is hidden in it, `rewrite`
-//! puts a changed one back. `mmdf` and `eudora` are files of messages that other lines divide, `emlx` a message with something around it,
-//! and `mh` a folder with a message a file. For mail that goes to a mailbox of another form, `flags` is what programs note about
-//! it, and `names` are those of folders. What is known but not read has a row in [`OTHERS`].
+//! The forms of mailboxes. `mbox`, `separator` and `quoting` say where a message of an mbox ends and what is hidden in
+//! it, and `rewrite` puts a changed one back. For mail that goes to a mailbox of another form, `flags` is what programs
+//! note about it, and `names` are those of folders. A form that is known but not read has a row in [`OTHERS`].
 
 pub(super) mod emlx;
 pub(super) mod eudora;
@@ -39,22 +38,21 @@ pub enum Format {
     Eml,
 }
 
-/// What divides a file of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Division {
     /// `From ` lines, or what Content-Lengths say.
     Mbox,
-    /// Lines of four Control-A. Nothing in its messages is quoted, and their Content-Length is a field like any other.
+    /// Lines of four Control-A. Nothing is quoted, and Content-Length is a field like any other.
     Mmdf,
-    /// The lines of Eudora; whether a bare CR ends a line. Nothing in its messages is quoted or counted.
+    /// `has_cr`: a bare CR ends a line. Nothing is quoted or counted.
     Eudora { has_cr: bool },
 }
 
-/// Formats that are recognised by their first octets and not read, and what to do with them.
+/// Known by their first octets, and not read.
 pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     use NotMail::Format;
     const UNPACK: &str = "decompress it first";
-    // Data that are compressed once are looked into before anybody asks here.
+    // Data that are compressed once were looked into before this is asked.
     &[
         (
             b"BABYL OPTIONS",
@@ -97,8 +95,8 @@ pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     ]
 };
 
-/// What is written of a file to a result of this name, if it has one: the message alone, unless it is named as a file of
-/// the same form. One of which nobody knows where the message stands is passed on whole.
+/// The message alone, unless the result is named as a file of the same form. A file in which nobody knows where the
+/// message stands is passed on whole.
 pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
     match emlx::message(file) {
         Some(Ok(range)) if !result.is_some_and(emlx::is_named) => file.get(range).unwrap_or(file),
@@ -106,8 +104,7 @@ pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
     }
 }
 
-/// The message of a file, or all of it if it is a plain one: to look at. And why nobody knows where it stands, and
-/// whose files lie beside it.
+/// The message, or all of a plain file; why nobody knows where it stands; and whose files lie beside it.
 #[cfg(feature = "cli")]
 pub(crate) fn shown<'f>(
     file: &'f [u8],

@@ -1,18 +1,18 @@
 //! Names of files and folders from the labels of mails, which strangers may have written. Pure.
 //!
-//! A name has no part in where a file goes: it is one component, never `.` or `..`, without `/` and NUL, hidden nowhere,
-//! and one that other systems know as well: no device of Windows, none of the characters that it refuses, no blank or
-//! dot at the end, nothing that turns the text around. Gmail nests labels with `/`; here that is a dot, as in Maildir++.
+//! A name decides nothing about where a file goes: it is one component, never `.` or `..`, without `/` and NUL, hidden
+//! nowhere. Other systems take it as well: no device of Windows, none of the characters that it refuses, no blank or
+//! dot at the end, nothing that turns the text around. Gmail nests labels with `/`; here that is a dot, as in
+//! Maildir++.
 //!
-//! Two labels never have one name: what differs only by case (or in what the file system does not tell apart, which it
-//! says when the name is made) gets a number.
+//! Two labels never have one name: what differs only by case, or not at all to the file system, gets a number.
 
 use std::collections::{HashMap, HashSet};
 
-/// Octets of a name, but for a number and a suffix: what file systems take is 255.
+/// Octets, but for a number and a suffix: file systems take 255.
 const LONGEST: usize = 200;
 
-/// What means something else where it lies: the parts of a Maildir.
+/// The parts of a Maildir.
 const PARTS: [&str; 3] = ["cur", "new", "tmp"];
 
 /// Devices of Windows, with whatever suffix; and those with a digit behind them.
@@ -23,13 +23,12 @@ const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 pub(crate) struct FolderNames {
     /// In lower case.
     given: HashSet<String>,
-    /// The number that is tried next for such a name.
+    /// The number that is tried next.
     next: HashMap<String, u64>,
 }
 
 impl FolderNames {
-    /// A name for a label, with this behind it. `make` makes what has it, and says whether it could: if there is one of
-    /// that name, the next is tried.
+    /// `make` says whether it could make what has the name; if not, the next number is tried.
     pub(crate) fn give<E>(
         &mut self,
         label: &str,
@@ -88,7 +87,7 @@ fn is_device(stem: &str) -> bool {
     DEVICES.contains(&stem) || NUMBERED_DEVICES.iter().any(is_numbered)
 }
 
-/// What has no width or turns text around, but for the joiners that some scripts and emoji need.
+/// Has no width or turns text around; but some scripts and emoji need the joiners.
 fn is_unseen(symbol: char) -> bool {
     matches!(
         symbol,
@@ -157,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_the_file_system_does_not_tell_apart_gets_a_number() {
-        // As one does that takes both forms of a letter for the same.
+        // Such a file system takes both forms of a letter for the same.
         let mut there = HashSet::new();
         let mut names = FolderNames::default();
         let mut make = |label: &str| {
@@ -174,7 +173,7 @@ mod tests {
     fn thousands_of_labels_of_one_name_cost_one_look_each() {
         let (mut names, mut looks) = (FolderNames::default(), 0_u64);
         for number in 0..20_000 {
-            // Some take the numbers that others will want.
+            // Some labels take the numbers that others will want.
             let label = match number % 2 {
                 0 => format!("a ({})", number + 2),
                 _ => "a".repeat(1 + number % 4 / 3),

@@ -23,12 +23,13 @@ pub enum Quoting {
 }
 
 impl Quoting {
-    /// How the mailbox that starts with `sample` quotes its messages; `whole`: nothing follows.
+    /// `whole`: nothing follows `sample`.
     ///
     /// * MMDF quotes nothing;
-    /// * a `From ` line that only a Content-Length which is believed keeps from being a separator:
-    ///   mboxcl2, whatever `>From ` lines there are, which are then text;
-    /// * else, a body line that starts with `>>From `, or public-inbox's sender in front: mboxrd (and mboxcl of that kind);
+    /// * a `From ` line that only a believed Content-Length keeps from being a separator: mboxcl2, and its `>From `
+    ///   lines are text;
+    /// * else, a body line that starts with `>>From `, or public-inbox's sender in front: mboxrd (and mboxcl of that
+    ///   kind);
     /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
     pub(crate) fn of_sample(sample: &[u8], whole: bool) -> Self {
         if mmdf::starts(sample) || holds_unquoted(sample, whole) {
@@ -49,8 +50,7 @@ impl Quoting {
             .map_or(Cow::Borrowed(body), Cow::Owned)
     }
 
-    /// `bytes` with their lines quoted but those that start at one of `kept`, which are sorted; `None` if there is
-    /// nothing to quote.
+    /// Does not quote lines that start at one of `kept`, which are sorted. None: there is nothing to quote.
     pub(crate) fn marked(self, bytes: &[u8], kept: &[usize]) -> Option<Vec<u8>> {
         let is_bare = |&(line, at): &(usize, usize)| {
             let divides = match self {
@@ -75,15 +75,15 @@ impl Quoting {
         Some(out)
     }
 
-    /// What [`quote`](Self::quote) did, undone: one `>` off each line of `>`s and `From `. For
-    /// mboxo that also takes one from lines that had it before: the format does not tell.
+    /// Undoes [`quote`](Self::quote): takes one `>` off each line of `>`s and `From `. For mboxo that also takes one
+    /// from lines that had it before: the format does not tell.
     #[must_use]
     pub fn unquote(self, body: &[u8]) -> Cow<'_, [u8]> {
         self.unmarked(body, |_| true)
             .map_or(Cow::Borrowed(body), Cow::Owned)
     }
 
-    /// `bytes` with the quoting undone of the lines that start where `is_quoted` says so; `None` if there are none.
+    /// None: there are no such lines.
     pub(crate) fn unmarked(
         self,
         bytes: &[u8],
@@ -109,7 +109,7 @@ impl Quoting {
     }
 }
 
-/// Every line of `>`s and `From `: where it starts, and where its `From ` does.
+/// Where each line of `>`s and `From ` starts, and where its `From ` does.
 pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     FROM.find_iter(bytes).filter_map(|at| {
         let marks = bytes[..at].iter().rev().take_while(|&&b| b == b'>').count();
@@ -118,7 +118,7 @@ pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Whether a Content-Length that is believed covers a line that would be a separator.
+/// A believed Content-Length covers a line that would be a separator.
 fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     let mut at = 0;
     let mut counted = Counted::default();

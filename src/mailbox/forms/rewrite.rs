@@ -1,14 +1,13 @@
 //! A changed message, put back into its mbox.
 //!
-//! New body text is quoted the way the mailbox quotes, Content-Length and Lines in the top header are true again (only their
-//! digits change), and the message still ends so that the next separator is one. Bytes outside the change stay. In a file that
-//! is no mbox nothing is quoted, and no line may look like one of those that divide it.
+//! New body text is quoted the way the mailbox quotes, the digits of Content-Length and Lines in the top header become
+//! true, and the message still ends so that the next separator is one. Bytes outside the change stay. In a file that is
+//! no mbox nothing is quoted, and no line may look like one of those that divide it.
 //!
-//! A change that would take away a line which starts with `From ` is refused: somebody's mailbox
-//! reader starts a message there. So is one that would make a separator of a line that was none.
+//! A change that would take away a line which starts with `From ` is refused: somebody's mailbox reader starts a
+//! message there. So is one that would make a separator of a line that was none.
 //!
-//! Lines: a value that was off by one (some writers count the empty line behind) stays off by
-//! that; any other becomes the count of line ends.
+//! Some writers count the empty line behind: Lines that were off by one stay so; others become the count of line ends.
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -23,7 +22,7 @@ use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_separator};
 use crate::span::{Lines, Newline, Span};
 
-/// Octets of a changed message that there is room for besides: its `From ` line, and line ends.
+/// For the `From ` line, and line ends.
 const ROOM: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,10 +33,9 @@ pub(crate) enum Refused {
     Misfit,
 }
 
-/// New bytes; none if they would be the old ones.
+/// None: the bytes would be the old ones.
 pub(crate) type Rewritten = Result<Option<Vec<u8>>, Refused>;
 
-/// The whole frame after a change.
 pub(crate) fn rewritten(
     bytes: &[u8],
     frame: &Frame,
@@ -77,8 +75,8 @@ pub(crate) fn rewritten(
     // In its place: another copy of a large message would take memory.
     new.splice(..0, from_line.iter().copied());
     new.extend_from_slice(behind);
-    // New text is quoted, but a line that was no separator may have become one by its new neighbours,
-    // and one of the message's own may have been one because of the field behind it.
+    // New text is quoted, but a line that was no separator may have become one by its new neighbours, and one of the
+    // message's own may have been one because of the field behind it.
     let old = bytes.get(frame.start..).unwrap_or_default();
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
     if is_lost(separator::is_separator)
@@ -90,7 +88,6 @@ pub(crate) fn rewritten(
     Ok(Some(new))
 }
 
-/// How a message is quoted, in a mailbox that quotes so.
 pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Quoting {
     match quoting {
         // `From ` divides nothing there.
@@ -101,8 +98,7 @@ pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Q
     }
 }
 
-/// The content of a message of an mbox after a change, for a mailbox of another form: what was quoted in its body is not
-/// any more, and new text never was.
+/// For a mailbox of another form: what was quoted in the body is not any more, and new text never was.
 pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewritten {
     let Some(new) = changed(content, edits)? else {
         return Ok(None);
@@ -114,8 +110,8 @@ pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewri
     Ok(Some(unquoted.unwrap_or(new.bytes)))
 }
 
-/// The content of a message of an mbox that did not change, likewise; and of how many lines nobody knows whether they
-/// were quoted: mboxo does not tell a quoted line from one that was written so.
+/// For a message that did not change; also counts the lines of which nobody knows whether they were quoted: mboxo does
+/// not tell a quoted line from one that was written so.
 pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
     let body = body_of(content);
     let marked = |&(line, at): &(usize, usize)| line >= body && at > line;
@@ -130,11 +126,10 @@ pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
     )
 }
 
-/// A message for an mbox, mboxrd: quoted, ending with a line end, with a Content-Length that is true if there is one, or
-/// readers could take in the messages behind it.
+/// As mboxrd, with a line end at its end. A wrong Content-Length could make readers take in the messages behind it.
 pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
     let body = body_of(content);
-    // In a header there is nothing to undo: no line but one that would divide may stand otherwise.
+    // In a header only a line that divides is quoted, so other lines with `>` stay.
     let kept: Vec<usize> = quoting::from_lines(content.get(..body).unwrap_or_default())
         .filter(|(line, at)| at > line)
         .map(|(line, _)| line)
@@ -154,9 +149,9 @@ pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
     with_numbers(&new, wrong).map_or(new, Cow::Owned)
 }
 
-/// `content` with other numbers at these places; `None` if there are none.
+/// None: there are no numbers.
 fn with_numbers(content: &[u8], numbers: impl Iterator<Item = (Span, u64)>) -> Option<Vec<u8>> {
-    // Written as it is read: a header may be nothing but such fields.
+    // A header may consist of such fields, so this is one pass.
     let mut out = Vec::new();
     let mut copied = 0;
     for (value, number) in numbers {
@@ -174,25 +169,23 @@ fn with_numbers(content: &[u8], numbers: impl Iterator<Item = (Span, u64)>) -> O
     Some(out)
 }
 
-/// Where the body starts; the end of what has none.
 fn body_of(content: &[u8]) -> usize {
     Header::of(content).body.unwrap_or(content.len())
 }
 
-/// Whether a change would take away a line of `content` that some reader takes for a separator.
 #[cfg(feature = "cli")]
 pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
     let taken = |new: New| kept_lines(content, &new, |_| true).is_err();
     changed(content, edits).is_ok_and(|new| new.is_some_and(taken))
 }
 
-/// A single message after a change: nothing is quoted or counted.
+/// Nothing is quoted or counted.
 pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
     Ok(changed(content, edits)?.map(|new| new.bytes))
 }
 
-/// The same of a file that was taken for one message by its first octets: it may be an mbox whose first separator is
-/// damaged. No line is taken away behind which another message starts.
+/// A file that was taken for one message by its first octets may be an mbox whose first separator is damaged: no line
+/// is taken away behind which another message starts.
 pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
     let new = changed(content, edits)?;
     if let Some(new) = &new {
@@ -203,7 +196,7 @@ pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
 
 struct New {
     bytes: Vec<u8>,
-    /// What went, and what came in its place: spans of the old and of the new bytes.
+    /// Spans of the old and of the new bytes.
     replaced: Vec<(Span, Span)>,
 }
 
@@ -227,9 +220,9 @@ fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Refused> {
     Ok((bytes != content).then_some(New { bytes, replaced }))
 }
 
-/// Where in the new bytes the old lines are that start with `>`s or none and `From `, sorted;
-/// an error if one without a `>` is not there any more that `divides`. Python divides a mailbox at each of those,
-/// Dovecot and mutt at those with a date, so another message may start there.
+/// Where the old lines of `>`s or none and `From ` are in the new bytes, sorted. It is an error if one without a `>` is
+/// gone that `divides`: another message may start there. Python divides a mailbox at each of those, Dovecot and mutt at
+/// those with a date.
 fn kept_lines(
     content: &[u8],
     new: &New,
@@ -237,7 +230,7 @@ fn kept_lines(
 ) -> Result<Vec<usize>, Refused> {
     let mut kept = Vec::new();
     let mut replaced = new.replaced.iter().peekable();
-    // Where the bytes behind the last replacement before a line start, in the old and the new.
+    // Behind the last replacement before a line, in the old and the new bytes.
     let (mut old_start, mut new_start) = (0, 0);
     for (line, at) in quoting::from_lines(content) {
         let quoted = at > line;
@@ -246,7 +239,7 @@ fn kept_lines(
         } else {
             at + b"From ".len()
         };
-        // Changes that end before the line, insertions right in front of it included.
+        // An insertion right in front of the line ends before it, too.
         while let Some((went, came)) = replaced.next_if(|(went, _)| went.end <= line) {
             (old_start, new_start) = (went.end, came.end);
         }
@@ -273,7 +266,6 @@ fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
     tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
 }
 
-/// `new` with Content-Length and Lines in its header true. `old` is what it was made of.
 fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
     let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count();
     let (old_body, new_body) = (body_of(old), body_of(&new));
@@ -304,7 +296,6 @@ fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
     with_numbers(&new, numbers).unwrap_or(new)
 }
 
-/// Content-Length and Lines in the header in front of a body, and where their values stand.
 fn length_fields(content: &[u8], body: usize) -> impl Iterator<Item = (Measure, Span)> {
     Lines::new(content, Span::new(0, body)).filter_map(|line| {
         let text = line.content.of(content);

@@ -1,54 +1,51 @@
-//! What separates the messages of an mbox. docs/mailbox-internals.md compares this with what other
-//! programs do. Pure, and linear: no line is looked at beyond [`LOOK_AHEAD`].
+//! What separates the messages of an mbox. docs/mailbox-internals.md compares this with what other programs do. Pure,
+//! and linear: no line is looked at beyond [`LOOK_AHEAD`].
 //!
 //! **A separator** is a line that starts with `From `, at the start of the file or
 //!
-//! * after an empty line, if it holds a time of day (`12:34`, which every dialect of the date has)
-//!   or is followed by a header field or a `>From ` line. Body text like "From here on, walk", which lax writers leave
-//!   unquoted, stays in its message; a home-made separator without a date works;
-//! * after any other line, if it holds a date as asctime(3) writes it *and* is followed by a header
-//!   field or a `>From ` line: some writers leave the empty line out, and Python, Dovecot and mutt
-//!   do not ask for it.
+//! * after an empty line, if it holds a time of day (`12:34`, which every dialect of the date has) or is followed by a
+//!   header field or a `>From ` line. Body text like "From here on, walk", which lax writers leave unquoted, stays in
+//!   its message; a home-made separator without a date works;
+//! * after any other line, if it holds a date as asctime(3) writes it *and* is followed by a header field or a `>From `
+//!   line: some writers leave the empty line out, and Python, Dovecot and mutt do not ask for it.
 //!
-//! **A plausible separator** is a separator, or any other line that starts with `From ` and holds
-//! such a date: Dovecot and mutt divide there. Python divides at every `From `. Where we do not,
-//! nothing may be changed that would take such a line away: [`rewrite`](crate::mailbox::forms::rewrite) sees to it.
+//! **A plausible separator** is a separator, or any other line that starts with `From ` and holds such a date: Dovecot and
+//! mutt divide there, Python at every `From `. [`rewrite`](crate::mailbox::forms::rewrite) takes none of these lines away.
 
 use mail_parser::DateTime;
 use memchr::memchr;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
-/// Bytes from `From ` on that are looked at: more cannot change an answer.
+/// From `From ` on: more bytes cannot change an answer.
 pub(crate) const LOOK_AHEAD: usize = 512;
 
 static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom "));
 
-/// Whether `bytes`, which start at the start of a line behind an empty one, start with a
-/// separator. Looks at [`LOOK_AHEAD`] bytes, so whoever has fewer and could have more must wait.
+/// `bytes` start a line behind an empty one. Whoever has fewer than [`LOOK_AHEAD`] bytes and could have more must wait.
 pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     line_of(bytes)
         .is_some_and(|(line, behind)| holds_time(line) || behind.is_some_and(starts_header))
 }
 
-/// The same for `bytes` behind a line that is not empty.
+/// `bytes` start behind a line that is not empty.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
     line_of(bytes)
         .is_some_and(|(line, behind)| behind.is_some_and(starts_header) && holds_date(line))
 }
 
-/// Whether Dovecot or mutt would take the line for a separator that `bytes` start with.
+/// Dovecot or mutt would take the line for a separator.
 pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
     line_of(bytes).is_some_and(|(line, _)| holds_date(line))
 }
 
-/// The length of the `From ` line that `bytes` start with, its end included.
+/// The line's end is counted.
 pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
     let is_one = bytes.starts_with(b"From ");
     is_one.then(|| memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1))
 }
 
-/// The `From ` line that `bytes` start with, and what is behind it if it has an end.
+/// The line, and what is behind it if it has an end.
 fn line_of(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     if !bytes.starts_with(b"From ") {
         return None;
@@ -64,8 +61,7 @@ fn holds_time(line: &[u8]) -> bool {
     })
 }
 
-/// Whether there are the name of a month and a time of day in `line`: whatever the rest looks
-/// like, Dovecot and mutt accept no date without them. Dovecot also takes `???` for a month.
+/// The name of a month and a time of day: Dovecot and mutt accept no date without them. Dovecot also takes `???` for a month.
 fn holds_date(line: &[u8]) -> bool {
     const MONTHS: [[u8; 3]; 13] = [
         *b"jan", *b"feb", *b"mar", *b"apr", *b"may", *b"jun", *b"jul", *b"aug", *b"sep", *b"oct",
@@ -80,13 +76,12 @@ fn holds_date(line: &[u8]) -> bool {
     line.windows(3).any(is_time) && words.any(is_month)
 }
 
-/// How many octets may be the name of a header field.
 pub(crate) fn name_length(bytes: &[u8]) -> usize {
     let is_of_name = |octet: &&u8| octet.is_ascii_graphic() && **octet != b':';
     bytes.iter().take_while(is_of_name).count()
 }
 
-/// Whether the next line is a header field or a further `From ` line. `http://...` is neither.
+/// The next line is a header field or a further `From ` line. `http://...` is neither.
 fn starts_header(bytes: &[u8]) -> bool {
     if bytes.starts_with(b">From ") {
         return true;
@@ -98,15 +93,14 @@ fn starts_header(bytes: &[u8]) -> bool {
     name > 0 && rest.starts_with(b":") && !rest.starts_with(b"://")
 }
 
-/// Whether the line that the `\n` at `newline` ends is empty.
 fn empty_line_before(bytes: &[u8], newline: usize) -> bool {
     let line = &bytes[..newline];
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     line.is_empty() || line.ends_with(b"\n")
 }
 
-/// Where the first separator starts whose preceding `\n` is at `from` or later, and whether a plausible one that is none was
-/// passed on the way. Unless nothing follows, one may also start in the last bytes.
+/// The first separator whose preceding `\n` is at `from` or later, and whether a merely plausible one was passed on the
+/// way. Unless nothing follows, one may also start in the last bytes.
 pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Option<usize>, bool) {
     let searched = bytes.get(from..).unwrap_or_default();
     let mut passed_plausible = false;
@@ -128,18 +122,16 @@ pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Option<
     (None, passed_plausible)
 }
 
-/// The sender where nobody knows it: an address that needs no domain.
+/// An address that needs no domain.
 const NOBODY: &str = "MAILER-DAEMON";
 
-/// Octets of a sender (RFC 5321 §4.5.3.1: 64 and 255, and what is between them), so that no reader looks for the date in
-/// vain.
+/// RFC 5321 §4.5.3.1: 64 octets, 255, and the `@` between them; a longer sender would hide the date from readers.
 const LONGEST: usize = 320;
 
 /// The last second that has a year of four digits.
 const LATEST: i64 = 253_402_300_799;
 
-/// The line as we write it, without its end, for a mail that came so many seconds after 1970: `From `, the envelope sender,
-/// and the date as asctime(3) has it, in UTC (RFC 4155, appendix A).
+/// RFC 4155, appendix A: `From `, the envelope sender, and the date of asctime(3) in UTC; without the line's end.
 pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
     let is_word =
         !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
