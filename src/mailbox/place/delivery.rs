@@ -1,13 +1,13 @@
-//! New mailboxes, filled with messages that come from some other form, or one for each label.
+//! New mailboxes, filled with messages of some other form, or one for each label.
 //!
 //! A folder is filled beside its place under a name that no mail program looks at, synced, and then gets its name: it
-//! appears whole, and a run that ends before leaves nothing. So messages need no `tmp` on their way.
+//! appears whole, and a run that ends before leaves nothing. So messages need no `tmp`.
 //!
-//! What is made is private (0600, 0700): the source may have access lists that a new folder cannot have. It belongs to
-//! whom the source belongs to, if the super-user makes it.
+//! What is made is private (0600, 0700): the source may have access lists that a new folder cannot have. The super-user
+//! gives it to the source's owner.
 //!
-//! Names hold no clock and nothing random (P4): a Maildir's message is named by the time at which it came, its number in
-//! the run, and its size, as Dovecot's are. Its file has the time at which it came.
+//! Names hold no clock and nothing random (P4): a Maildir's message is named by the time at which it came, which is
+//! also its file's, by its number in the run, and by its size, as Dovecot's are.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata};
@@ -31,13 +31,12 @@ use crate::mailbox::{ByLabel, Envelope, Format, Summary};
 use crate::platform;
 use crate::span::Newline;
 
-/// Folders that one mail goes to: what it gains is that many times its size. Gmail users have a handful.
+/// One mail grows by that many times its size. Gmail users have a handful.
 const MOST_LABELS: usize = 100;
-/// Folders that are made in all; Gmail allows as many labels.
+/// Gmail allows as many labels.
 const MOST_FOLDERS: usize = 10_000;
-/// Octets of a label; Gmail's have at most 225 characters.
+/// Octets; Gmail's labels have at most 225 characters.
 const LONGEST_LABEL: usize = 1000;
-/// mboxes that are open at the same time.
 const MOST_OPEN: usize = 32;
 
 const UNLABELLED: &str = "No label";
@@ -45,28 +44,25 @@ const UNLABELLED: &str = "No label";
 pub(crate) struct Letter<'m> {
     /// Nothing in it is quoted.
     pub(crate) content: &'m [u8],
-    /// What its name said, if it had one; else its fields do.
+    /// None: its fields tell.
     pub(crate) flags: Option<Flags>,
     pub(crate) envelope: Envelope,
 }
 
 pub(crate) struct Delivery {
     form: Format,
-    /// What people know it as.
     target: PathBuf,
     place: NewMailbox,
     by_label: Option<ByLabel>,
-    /// Where each label goes; none: what has none.
+    /// None is mail without a label.
     labels: HashMap<Option<String>, usize>,
     names: FolderNames,
-    /// The mailboxes: one, or one for each label.
     mailboxes: Vec<PathBuf>,
-    /// Those of the mboxes that are open, the one that was written to last behind the others.
+    /// The mbox that was written to last is at the end.
     open: Vec<(usize, BufWriter<File>)>,
-    /// The mails so far, by what they are: archives hold a mail once for each of its labels. 16 bytes a mail.
+    /// Archives hold a mail once for each of its labels. 16 bytes a mail.
     known: HashSet<[u8; 16]>,
     delivered: u64,
-    /// What stands before flags in names.
     before_flags: char,
     owner: Option<platform::Owner>,
 }
@@ -106,7 +102,7 @@ impl Delivery {
         }
     }
 
-    /// To new mailboxes of this form and name, which belong to whom `like` does.
+    /// They belong to the owner of `like`.
     pub(crate) fn to(
         target: &Path,
         form: Format,
@@ -148,7 +144,7 @@ impl Delivery {
         Ok(made)
     }
 
-    /// A message goes to where it belongs. Its octets are counted in `summary` as often as they are written.
+    /// Counts octets in `summary` as often as they are written.
     pub(crate) fn deliver(
         &mut self,
         letter: Letter<'_>,
@@ -211,7 +207,7 @@ impl Delivery {
         Ok(())
     }
 
-    /// Everything was delivered: it appears. Of damaged data of which nothing was read there is no result.
+    /// Damaged data of which nothing was read have no result.
     pub(crate) fn finish_unless_damaged(self, summary: &Summary) -> Result<(), Error> {
         if summary.messages == 0 && summary.damaged > 0 {
             return Ok(());
@@ -234,18 +230,17 @@ impl Delivery {
                 let owned = flushed.and_then(|()| platform::own_folder(made.path(), owner));
                 let synced = owned.and_then(|()| {
                     platform::sync_tree(made.path())?;
-                    // Over an empty folder, if there is one; over nothing else.
+                    // Replaces nothing but an empty folder.
                     platform::rename_folder(made.path(), &target)
                 });
                 synced.map_err(cannot_write(&target))?;
-                // What had this name has another one.
+                // The folder has another name now: there is nothing to remove.
                 let _ = made.keep();
                 sync_folder(folder_of(&target))
             }
         }
     }
 
-    /// The mailboxes of a mail with these labels, made if they are not there.
     fn numbers(
         &mut self,
         labels: Vec<Option<String>>,
@@ -268,7 +263,7 @@ impl Delivery {
         Ok(numbers)
     }
 
-    /// The mailbox of a label; none if there are too many.
+    /// None: there are too many.
     fn number(&mut self, label: Option<String>) -> io::Result<Option<usize>> {
         if let Some(number) = self.labels.get(&label) {
             return Ok(Some(*number));
@@ -295,7 +290,7 @@ impl Delivery {
         Ok(Some(number))
     }
 
-    /// Makes a mailbox for a label, unless something has its name: the file system says which names are the same.
+    /// The file system says which names are the same.
     fn mailbox(&self, path: &Path) -> io::Result<bool> {
         let made = match self.form {
             Format::Mbox => new_file(path).and_then(|file| platform::own(&file, self.owner)),
@@ -342,7 +337,6 @@ impl Delivery {
         platform::own(&file, self.owner)
     }
 
-    /// Writes to one of the mboxes. So many stay open; another one is opened again.
     fn append(&mut self, number: usize, bytes: &[u8]) -> io::Result<()> {
         let open = self.open.iter().position(|(open, _)| *open == number);
         let mbox = match open {
@@ -364,8 +358,7 @@ impl Delivery {
     }
 }
 
-/// What tells a mail from others: every octet of it, who sent it, and when it came. Half of a SHA-256 will do, for nobody
-/// finds two mails of one.
+/// Every octet of a mail, its sender, and when it came. Half of a SHA-256 is enough: nobody finds two mails with the same.
 fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
     let sender = letter.envelope.sender.as_bytes();
     let mut hash = Sha256::new();
@@ -377,7 +370,7 @@ fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
     whole.first_chunk().copied().unwrap_or_default()
 }
 
-/// The labels that count; none is that it has none.
+/// A label that is None stands for mail without one.
 fn labels(envelope: &Envelope, by_label: ByLabel, summary: &mut Summary) -> Vec<Option<String>> {
     let most = match by_label {
         ByLabel::First => 1,
@@ -395,7 +388,6 @@ fn labels(envelope: &Envelope, by_label: ByLabel, summary: &mut Summary) -> Vec<
     }
 }
 
-/// Whether nothing is there, or an empty folder.
 fn check_free(target: &Path) -> io::Result<()> {
     match platform::absent(fs::symlink_metadata(target))? {
         Some(found) if !found.is_dir() || fs::read_dir(target)?.next().is_some() => {
@@ -409,7 +401,7 @@ fn new_file(path: &Path) -> io::Result<File> {
     platform::private(File::options().write(true).create_new(true)).open(path)
 }
 
-/// Seconds after 1970; what is before, or unknown, is its start.
+/// An unknown date, or one before 1970, is 0.
 fn seconds(date: Option<SystemTime>) -> i64 {
     let since = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok());
     i64::try_from(since.unwrap_or(Duration::ZERO).as_secs()).unwrap_or(i64::MAX)

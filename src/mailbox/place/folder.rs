@@ -1,5 +1,4 @@
-//! What a Maildir, or another folder with a message a file, consists of: its messages, where they are written before, and
-//! what is synced.
+//! A Maildir, or another folder with a message a file: its messages, where they are written first, and what is synced.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,19 +10,17 @@ use crate::mailbox::find::{self, Kind};
 use crate::mailbox::forms::mh;
 use crate::platform::OsStrExt as _;
 
-/// A Maildir, or what was named of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
     pub(crate) is_mh: bool,
-    /// Its `cur` or `new`, if only that was named.
+    /// `cur` or `new`, if only that was named.
     pub(crate) part: Option<OsString>,
-    /// The one message in there that was named.
+    /// The one message that was named.
     name: Option<OsString>,
 }
 
 impl MessageFolder {
-    /// A Maildir's `cur` or `new`, or a message in one of them, as `path` names it.
     pub(crate) fn within(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let last = path.file_name()?.to_owned();
@@ -44,7 +41,6 @@ impl MessageFolder {
         })
     }
 
-    /// What is found at `path`: an MH folder, or a Maildir, or what is named of one.
     pub(crate) fn of(path: &Path, kind: Kind) -> Self {
         let is_mh = kind == Kind::Mh;
         let part = (!is_mh).then(|| Self::within(path)).flatten();
@@ -60,7 +56,7 @@ impl MessageFolder {
         self.name.is_none()
     }
 
-    /// Where messages that go to `folder` are written before.
+    /// Messages are written there before they go to `folder`.
     pub(crate) fn writing_in(&self, folder: &Path) -> PathBuf {
         match self.is_mh {
             true => folder.to_owned(),
@@ -68,8 +64,8 @@ impl MessageFolder {
         }
     }
 
-    /// Where in the folder `to` a message goes, and where it is written before: a Maildir becomes a
-    /// Maildir, its `cur` alone a folder of the messages.
+    /// Where a message goes, and where it is written first: a Maildir becomes a Maildir, its `cur` alone a folder of the
+    /// messages.
     pub(crate) fn target(&self, to: &Path, name: &Path) -> (PathBuf, PathBuf) {
         match (&self.part, name.file_name()) {
             (Some(_), Some(name)) => (to.join(name), to.to_owned()),
@@ -84,9 +80,9 @@ impl MessageFolder {
         }
     }
 
-    /// The messages' names, `cur/...` and `new/...`, sorted; those of an MH folder in the order of their numbers. And the
-    /// paths of what has such a name and is no file, and of what cannot be read, each with what is said of it.
-    /// The names are the one thing here that grows with the mailbox: some hundred bytes a message.
+    /// Names, `cur/...` and `new/...`, sorted; those of an MH folder by number. Then paths with such a name that are no
+    /// files or cannot be read, and why. The names are the one thing here that grows with the mailbox: some hundred
+    /// bytes a message.
     pub(crate) fn messages(&self) -> (Vec<PathBuf>, Vec<(PathBuf, Detail)>) {
         let (mut names, mut others) = (Vec::new(), Vec::new());
         if self.is_mh {
@@ -131,7 +127,7 @@ fn listed(
     for entry in entries {
         let entry = match entry {
             Ok(entry) => entry,
-            // What else is in it nobody knows.
+            // Nobody knows what else is in the folder.
             Err(error) => return others.push((path, unread(&error).into())),
         };
         let name = entry.file_name();

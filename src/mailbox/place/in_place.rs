@@ -1,17 +1,17 @@
 //! An mbox in place: read, locked and replaced so that no deliverer's mail is lost.
 //!
-//! Usually the lock is held from before the first byte is read until the new file has the name.
-//! A transform that waits for a network ([`waits`](crate::mailbox::Options::waits)) would let strangers' servers hold
-//! up the deliverers; for it the work is done in rounds between locks:
+//! Usually the lock is held from before the first byte is read until the new file has the name. A transform that waits
+//! for a network ([`waits`](crate::mailbox::Options::waits)) would let strangers' servers hold up the deliverers; its
+//! work is done in rounds between locks:
 //! 1. Lock, see how long the file is, unlock: up to there all messages are whole.
 //! 2. Read and transform that much, and write the result beside it. Nobody is kept out.
-//! 3. Lock again. If what was read is not there any more, start again; what was fetched the first
-//!    time is in the run's cache. If mail was appended, do another round over that alone.
-//! 4. After some rounds the mail that is still coming is taken over as it is, for a later run; and
-//!    still under the lock the new file gets the name.
+//! 3. Lock again. If what was read is not there any more, start again, with what was fetched in the run's cache. If
+//!    mail was appended, do another round over that alone.
+//! 4. After some rounds take over the mail that is still coming as it is, for a later run, and give the new file the
+//!    name, still under the lock.
 //!
-//! What deliverers append to the old file meanwhile `latecomers` carries over. What remains: see
-//! docs/mailbox-internals.md, "What can still be lost".
+//! `latecomers` carries over what deliverers append to the old file meanwhile. docs/mailbox-internals.md, "What can
+//! still be lost", has the rest.
 
 use std::fs::File;
 use std::path::Path;
@@ -35,14 +35,14 @@ use crate::mailbox::read::source::Source;
 use crate::mailbox::{Effect, Stop, Summary};
 use crate::platform::MetadataExt as _;
 
-/// How often a mailbox is read from its start because another program changed it meanwhile.
+/// Readings of a mailbox that another program changes meanwhile.
 const ATTEMPTS: usize = 3;
-/// How often mail that was appended meanwhile is worked on before the rest is left.
+/// Rounds over mail that was appended meanwhile, before the rest is left.
 const ROUNDS: usize = 4;
-/// A file whose change is older cannot have changed again with the same time: file systems count
-/// in steps of some milliseconds, old ones in seconds.
+/// A file whose change is older cannot have changed again with the same time: file systems count in steps of some
+/// milliseconds, old ones in seconds.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Octets in which the `From ` line of mail that was appended starts, behind empty lines.
+/// Empty lines in front of the `From ` line of mail that was appended, and its start.
 const BLANKS: usize = 16;
 
 impl<S: Send> Job<'_, S> {
@@ -77,7 +77,6 @@ impl<S: Send> Job<'_, S> {
         Lock::acquire(target, self.path, &self.patience())
     }
 
-    /// For what is to take the place of `target`, whose mail is in `source`, compressed so.
     pub(crate) fn sink<'s>(
         &'s self,
         source: &Arc<File>,
@@ -106,7 +105,7 @@ impl<S: Send> Job<'_, S> {
         Err(changed(target))
     }
 
-    /// `None` if what was read is not what is there now.
+    /// None: what was read is not what is there now.
     fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Option<Summary>, Error> {
         let quoting = self.quoting(&mut Source::file(lock.file()))?;
         let mut sink = self.sink(lock.file(), None, target);
@@ -203,7 +202,7 @@ impl Moment {
         })
     }
 
-    /// Whether nothing can have been written since `earlier`.
+    /// Nothing can have been written since `earlier`.
     fn is_surely(&self, earlier: &Self) -> bool {
         let seconds = u64::try_from(earlier.changed.0).unwrap_or(u64::MAX);
         let changed = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
@@ -214,7 +213,6 @@ impl Moment {
     }
 }
 
-/// Of the first `length` bytes.
 fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
     let mut digest = Md5::new();
     let read = start_of(file, length, path, &mut |bytes| {
@@ -222,13 +220,13 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
         Ok(())
     });
     match read {
-        // That of what is there is another one then.
+        // A shorter file has another digest.
         Ok(()) | Err(Error::Changed { .. }) => Ok(digest.finalize().to_vec()),
         Err(error) => Err(error),
     }
 }
 
-/// Whether what stands at `at`, if anything, starts a message and does not go on with the last one.
+/// Mail that was appended may continue the last message.
 fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
     let start = octets_at(file, at, BLANKS.max(mmdf::LOOK_AHEAD)).map_err(unreadable(path))?;
     let text = start.get(..BLANKS).unwrap_or(&start).trim_ascii_start();

@@ -1,10 +1,10 @@
-//! Deliverers with fcntl locks only, who opened an mbox before it was replaced: they get their lock
-//! on the old file, and append their mail there.
+//! Deliverers with fcntl locks only, who opened an mbox before it was replaced: they get their lock on the old file,
+//! and append their mail there.
 //!
-//! So the old file's lock is kept, but for moments in which those get it who wait, until what they
-//! appended has been carried over; and that goes on until nobody has the old file open for writing
-//! any more, as far as /proc tells, and nothing came for a while, as it does not tell everybody
-//! everything. Where there is no /proc, as on macOS, that while is longer. The dotlock is ours all the time.
+//! So the old file's lock is kept, but for moments in which those who wait get it, until what they appended has been
+//! carried over. That goes on until nobody has the old file open for writing, as far as /proc tells, and nothing came
+//! for a while, as /proc does not tell everybody everything; without /proc, as on macOS, for longer. The dotlock is
+//! ours all the time.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -19,17 +19,14 @@ use crate::mailbox::place::lock::{Lock, Patience, wait_for_file};
 use crate::mailbox::place::replace;
 use crate::platform::{self, FileExt as _, OsStrExt as _};
 
-/// For so long nobody may have appended to the old file.
 const QUIET: Duration = Duration::from_millis(100);
 /// Whoever has the old file open and writes nothing for so long is no deliverer.
 const LONGEST: Duration = Duration::from_secs(2);
-/// What Linux tells of processes; of flags: how a file is open, and that it is only to be read.
 const PROCESSES: &str = "/proc";
 const ACCESS_MODE: u32 = 3;
 const READ_ONLY: u32 = 0;
 
-/// Appends to the new file what is appended to the old one, of which it has `known` bytes. On an error the old file holds
-/// mail that the new one does not.
+/// On an error the old file holds mail that the new one does not. `known` bytes of it are in both.
 pub(crate) fn carry_over(
     lock: &Lock,
     target: &Path,
@@ -54,8 +51,7 @@ pub(crate) fn carry_over(
     }
 }
 
-/// Whether another process may have the file open for writing, as far as `processes` tells: some may where that is no
-/// /proc of Linux, and nothing is known of other people's processes unless we are the super-user.
+/// True where `processes` is no /proc of Linux. It tells nothing of other people's processes unless we are the super-user.
 fn is_being_written(file: &File, processes: &Path) -> bool {
     let tells = processes.join("self/fdinfo").exists();
     let (true, Ok(wanted), Ok(processes)) = (tells, file.metadata(), fs::read_dir(processes))
@@ -80,7 +76,7 @@ fn is_being_written(file: &File, processes: &Path) -> bool {
         })
 }
 
-/// What /proc tells of a descriptor; what it does not tell may be.
+/// What /proc does not tell may be writable.
 fn is_writable(information: &Path) -> bool {
     let text = fs::read_to_string(information).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -88,7 +84,7 @@ fn is_writable(information: &Path) -> bool {
     flags.is_none_or(|flags| flags & ACCESS_MODE != READ_ONLY)
 }
 
-/// Bytes of the old file to the end of the new one, under its own fcntl lock; all of them or none.
+/// All of the bytes or none, under the new file's own fcntl lock.
 fn append(
     target: &Path,
     old: &File,
@@ -116,7 +112,7 @@ fn append(
     })
 }
 
-/// The old file for keeps, as mail that came late is only in there.
+/// Mail that came late is only in the old file.
 pub(crate) fn keep(old: Option<NamedTempFile>, target: &Path, error: Error) -> Error {
     let Some(old) = old else { return error };
     let kept = replace::keep_before(old, target);
@@ -142,7 +138,6 @@ mod tests {
         let file = NamedTempFile::new().unwrap();
         let is_being_written = |folder| super::is_being_written(file.as_file(), Path::new(folder));
         assert!(!is_being_written(PROCESSES));
-        // No /proc, or one of another system.
         assert!(is_being_written("/nonexistent") && is_being_written("/dev"));
         for (writes, redirection) in [(false, "<"), (true, ">>")] {
             let script = format!("exec 3{redirection}\"$0\"; echo; cat");
@@ -153,7 +148,7 @@ mod tests {
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();
-            // It has opened the file once it says something.
+            // The shell says something once it has opened the file.
             io::Read::read(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
             assert_eq!(is_being_written(PROCESSES), writes, "{redirection}");
             drop(shell.stdin.take());

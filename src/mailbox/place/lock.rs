@@ -1,20 +1,17 @@
 //! The lock on an mbox: dotlock *and* fcntl, as the deliverers of such files use both.
 //!
-//! * **Dotlock**: `FILE.lock`, made by linking a finished file to that name, so that it is never
-//!   seen half written. Its first line is `pid:host` as Dovecot's is, its second says which system
-//!   that process is of: the machine's boot, the pid namespace, when the process started. Its time
-//!   is renewed while it is held: others take a lock that nobody touched for minutes for a dead
-//!   one. If the path given is a symbolic link, the name beside the link is locked too: deliverers
-//!   may know either.
-//! * **fcntl**: the whole file, exclusively, through the handle it is read with. Such a lock
-//!   belongs to the process and goes when *any* handle of the file is closed, so the rest of this
-//!   module reads through that one and opens no other (no Linux OFD lock: nothing safe offers it).
+//! * **Dotlock**: `FILE.lock`, made by linking a finished file to that name, so that it is never seen half written. Its first
+//!   line is `pid:host` as Dovecot's is, its second tells that process's system: the machine's boot, the pid namespace, when
+//!   the process started. Its time is renewed while it is held: others take a lock that nobody touched for minutes for a dead
+//!   one. If the path is a symbolic link, the name beside the link is locked too: deliverers may know either.
+//! * **fcntl**: the whole file, exclusively, through the handle it is read with. Such a lock belongs to the process and
+//!   goes when *any* handle of the file is closed, so the rest of this module opens no other (no Linux OFD lock:
+//!   nothing safe offers it).
 //!
-//! A dotlock is stale if its process is gone, as far as the second line says that it was one of
-//! this very system: several machines or containers may have one name and share a folder. Every
-//! other dotlock is stale once it is older than procmail's 1024 seconds. A stale one is taken away
-//! by a rename and looked at again, so that of two who judged it stale none removes the other's
-//! new one. Our own is removed only as long as it is the file that we made.
+//! A dotlock is stale if its process is gone and the second line names this very system: several machines or containers
+//! may have one name and share a folder. Every other dotlock is stale once it is older than procmail's 1024 seconds. A
+//! stale one is renamed and looked at again, so that of two who judged it stale none removes the other's new one. Our
+//! own is removed only as long as it is the file that we made.
 
 use std::cell::Cell;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -32,22 +29,19 @@ use crate::mailbox::place::temporary::{folder_of, started, system, temporary_in}
 use crate::mailbox::{Observer, Stop};
 use crate::platform::{self, OsStrExt as _, host, is_gone};
 
-/// A dotlock that names no process of this system is stale when untouched for so long.
+/// For a dotlock that names no process of this system.
 const STALE_AFTER: Duration = Duration::from_secs(1024);
-/// How often a held dotlock's time is renewed; Dovecot waits 120 seconds.
+/// Dovecot takes a dotlock for dead after 120 seconds.
 const RENEW_EVERY: Duration = Duration::from_secs(15);
-/// For ever, as far as anybody waits for a lock; any instant can be that much later.
+/// An instant can be that much later without an overflow.
 const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 const RETRY_EVERY: Duration = Duration::from_millis(20);
-/// How long the fcntl lock is let go for those who wait for it.
+/// The fcntl lock is free for so long, for those who wait for it.
 const MOMENT: Duration = Duration::from_millis(4);
-/// Who waits longer is told what for.
 const NAMED_AFTER: Duration = Duration::from_secs(2);
 
-/// Hears of a mailbox and its lock, which another program holds.
 type Tell<'a> = dyn Fn(&Path, &Path) + 'a;
 
-/// How long a lock is waited for, who is told, and who may end the waiting.
 pub(crate) struct Patience<'a> {
     began: Instant,
     until: Instant,
@@ -68,7 +62,6 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Some time passes, if there is any; `path` is what somebody holds the lock `lock` of.
     fn pause(&self, path: &Path, lock: &Path) -> Result<(), Error> {
         self.stop.check()?;
         if Instant::now() >= self.until {
@@ -85,7 +78,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// An mbox, open and locked. Dropping it unlocks.
+/// Dropping it unlocks.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: Arc<File>,
@@ -93,7 +86,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Waits for both locks of the file at `target`; `given` is the name the user knows it by.
+    /// `given` is the name the user knows `target` by.
     pub(crate) fn acquire(
         target: &Path,
         given: &Path,
@@ -122,7 +115,7 @@ impl Lock {
         Ok(self.file)
     }
 
-    /// Locks the file again that [`let_go`](Self::let_go) gave; [`Error::Changed`] if the name shows another one now.
+    /// [`Error::Changed`] if the name shows another file than the one that [`let_go`](Self::let_go) gave.
     pub(crate) fn again(
         file: Arc<File>,
         target: &Path,
@@ -137,8 +130,8 @@ impl Lock {
         }
     }
 
-    /// [`Error::Changed`] if somebody took our dotlock for a stale one, as after a long sleep of
-    /// the machine: what we know of the file may be old then.
+    /// [`Error::Changed`] if somebody took our dotlock for a stale one, as after a long sleep of the machine: what we
+    /// know of the file may be old then.
     pub(crate) fn check(&self, target: &Path) -> Result<(), Error> {
         match self.dotlocks.iter().all(Dotlock::is_held) {
             true => Ok(()),
@@ -146,7 +139,7 @@ impl Lock {
         }
     }
 
-    /// Lets those in, for a moment, who wait for the fcntl lock, and takes it again.
+    /// Lets those in who wait for the fcntl lock.
     pub(crate) fn let_in(&self, target: &Path, patience: &Patience<'_>) -> Result<(), Error> {
         unlock(&self.file, target)?;
         std::thread::sleep(MOMENT);
@@ -193,18 +186,16 @@ fn unlock(file: &File, path: &Path) -> Result<(), Error> {
     platform::unlock(file).map_err(cannot_write(path))
 }
 
-/// `FILE.lock`, held.
 #[derive(Debug)]
 pub(crate) struct Dotlock {
     path: PathBuf,
-    /// Of the file that we made: somebody else's lock may stand under that name by now.
+    /// Somebody else's lock may stand under that name by now.
     made: Metadata,
     /// Ends the renewing when dropped.
     renewing: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Dotlock {
-    /// Waits for the dotlock of `locked`; `mailbox` is what it is held for.
     pub(crate) fn acquire(
         locked: &Path,
         mailbox: &Path,
@@ -247,8 +238,8 @@ impl Dotlock {
 
 impl Drop for Dotlock {
     fn drop(&mut self) {
-        // Nobody to tell, and the next run finds out that this process is gone. The file is
-        // open until the thread ends, so that its number belongs to no other.
+        // An error has no reader, and the next run sees that this process is gone. The file is open until the thread
+        // ends, so that its number belongs to no other.
         if self.is_held() {
             let _ = fs::remove_file(&self.path);
         }
@@ -259,7 +250,7 @@ impl Drop for Dotlock {
     }
 }
 
-/// The lock, if it is ours now.
+/// None: another process has it.
 fn make(path: &Path) -> io::Result<Option<File>> {
     let mut contents = format!("{}:", std::process::id()).into_bytes();
     contents.extend_from_slice(host().as_bytes());
@@ -294,7 +285,7 @@ fn is_stale(path: &Path) -> bool {
     })
 }
 
-/// Whether the process that made a lock is gone; none if it was not one of this system.
+/// None: the process was not one of this system.
 fn is_dead(contents: &[u8]) -> Option<bool> {
     let (holder, mark) = std::str::from_utf8(contents).ok()?.split_once('\n')?;
     let (pid, _) = holder.split_once(':')?;
@@ -306,9 +297,9 @@ fn is_dead(contents: &[u8]) -> Option<bool> {
     Some(is_gone(pid.as_bytes()) || started(number).is_some_and(|found| found != start))
 }
 
-/// False if it may not be taken away, as that of another user in a folder with the sticky bit.
+/// False: it may not be taken away, as another user's in a folder with the sticky bit.
 fn remove_stale(path: &Path) -> bool {
-    // Under a name that is swept, should we be killed before it is gone.
+    // A kill leaves it under a name that is swept.
     let Ok(aside) = temporary_in(folder_of(path)) else {
         return false;
     };
@@ -349,7 +340,6 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    /// A lock as we make them, of a process with this number that started then.
     fn lock_of(pid: u32, system: &str, start: &str) -> String {
         format!("{pid}:{}\n{system} {start}\n", host().to_str().unwrap())
     }

@@ -1,30 +1,23 @@
-//! Maildirs: a message a file, in `cur` and `new`; and MH folders, where all this holds too but for `tmp`
-//! and the sizes: a changed message is written beside the old one, under a name that is no message's.
+//! Maildirs: a message a file, in `cur` and `new`; and MH folders, which have neither `tmp` nor sizes: there a changed
+//! message is written beside the old one, under a name that is no message's.
 //!
-//! A changed message is written to `tmp`, synced, and takes the place of the old one; name (so
-//! flags), owner, mode and time are kept. Where the name carries the size (`,S=` the bytes, `,W=`
-//! the bytes with CRLF line ends; Dovecot, Courier), it is corrected.
+//! A changed message is written to `tmp`, synced, and takes the place of the old one; name (so flags), owner, mode and
+//! time are kept. Where the name carries the size (`,S=` the bytes, `,W=` the bytes with CRLF line ends; Dovecot,
+//! Courier), it is corrected. A compressed message (Dovecot's zlib plugin) is looked at decompressed, and compressed
+//! alike when it changes; the sizes in its name are those of the plain message.
 //!
-//! A message that is compressed (Dovecot's zlib plugin) is looked at decompressed, and compressed alike when it
-//! changes; the sizes in its name are those of the plain message.
+//! Two runs of embody keep each other out (`embody.lock`). Other programs move and rename messages at any time. So
+//! * **same name**: the two files are *exchanged*, which fails if the old name is gone; if what came out is not what
+//!   was read, they are exchanged back;
+//! * **new name**: the new file is linked to its name, the folder synced, the old name removed; if that had gone
+//!   meanwhile, the new one is taken away again, wherever readers moved it. A kill in between leaves both; the next run
+//!   makes the same message again, finds it there under whatever flags, and removes the old.
 //!
-//! Where `cur`, `new` or one message in them is named, the same holds for that part.
+//! `supersede` does both. To Dovecot the sizes are part of a message's identity: a message whose name changes gets a
+//! new UID, and clients fetch it anew. Names without sizes keep their UID.
 //!
-//! Two runs of embody keep each other out (`embody.lock`). Against others there is no lock: programs
-//! that read the Maildir move and rename messages at any time. So
-//! * **same name**: the two files are *exchanged*, which fails if the old name is gone; then it is
-//!   checked that what came out is what was read, or they are exchanged back;
-//! * **new name**: the new file is linked to its name, the folder synced, the old name removed; if
-//!   that had gone meanwhile, the new one is taken away again, wherever readers moved it. A kill in between leaves both;
-//!   the next run makes the same message again, finds it there under whatever flags, and removes the old.
-//!
-//! `supersede` does both.
-//!
-//! To Dovecot the sizes are part of a message's identity: a message whose name changes gets a new
-//! UID, and clients fetch it anew. Names without sizes keep their UID.
-//!
-//! A message that moved meanwhile is left, and counted. What is not kept up to date: the quota
-//! sums in `maildirsize` (they are computed anew when a server finds them in doubt).
+//! A message that moved meanwhile is left, and counted. The quota sums in `maildirsize` are not kept up to date:
+//! servers compute them anew when they find them in doubt.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -50,12 +43,12 @@ use crate::mailbox::read::pipeline;
 use crate::mailbox::{Effect, Message, Quoting, Summary};
 use crate::platform::{self, OsStrExt as _, absent};
 
-/// Octets up to which compressed messages expand side by side.
+/// Compressed messages up to so many octets expand side by side.
 const SMALL: usize = 64 << 20;
 
 impl<S: Send> Job<'_, S> {
-    /// Converts a Maildir (not those within it), or what is named of one, or an MH folder: into a folder of its own, or in
-    /// place if `destination` is none. Messages done before an error stay done.
+    /// Converts in place if `destination` is none, but not the Maildirs within a Maildir. Messages done before an error stay
+    /// done.
     pub(crate) fn folder(&self, kind: Kind, destination: Option<&Path>) -> Result<Summary, Error> {
         let (options, observer) = (self.options, self.observer);
         let place = MessageFolder::of(self.path, kind);
@@ -163,7 +156,7 @@ impl<S: Send> Job<'_, S> {
         outcome.map(|()| summary)
     }
 
-    /// The flags of messages go with them, which have the same names.
+    /// The flags of messages go along: messages keep their names.
     fn copy_beside(&self, to: &Path, name: &str) -> Result<(), Error> {
         let path = self.path.join(name);
         let Some(file) = absent(File::open(&path)).map_err(cannot_read(&path))? else {
@@ -182,7 +175,7 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(cannot_write(folder))
 }
 
-/// Messages whose names have one base, where these are two: what a run that was killed left.
+/// Names with one base where a killed run left two.
 fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
     let base = |name: &&PathBuf| {
         let name = name.file_name().unwrap_or_default().as_bytes();
@@ -204,14 +197,12 @@ fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
 struct Files<'a, S> {
     job: &'a Job<'a, S>,
     place: &'a MessageFolder,
-    /// The other copy of a message that has two.
     twins: HashMap<PathBuf, PathBuf>,
     destination: Option<&'a Path>,
-    /// What stands before flags in names there.
     before_flags: char,
-    /// Held while a message that expands to much is worked on: nobody knows before how much it will be.
+    /// Held while a message that expands to much is worked on: its size is not known before.
     large: Mutex<()>,
-    /// What stands on the disk, in whatever order it got there, and what is not told yet of messages by their number.
+    /// What stands on the disk, and what is not told yet of messages by their number.
     done: Mutex<(Summary, BTreeMap<u64, Transformed<S>>)>,
 }
 
@@ -220,7 +211,6 @@ impl<S> Files<'_, S> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Converts one message; `transformed` is what came of it, if anything did.
     fn convert(
         &self,
         number: u64,
@@ -229,7 +219,7 @@ impl<S> Files<'_, S> {
     ) -> Result<(Summary, Option<Detail>), Error> {
         let writes = self.job.options.effect == Effect::Write;
         let path = self.place.folder.join(name);
-        // Where it goes, and where it is written before.
+        // Where it goes, and where it is written first.
         let target = self.destination.filter(|_| writes).map(|to| {
             let name = with_separator(name, self.before_flags);
             self.place.target(to, &name)
@@ -237,7 +227,6 @@ impl<S> Files<'_, S> {
         if target.is_some() && self.job.observer.is_made(&path) {
             return Ok((Summary::of(|sum| sum.made = 1), None));
         }
-        // Held as long as there is much of it.
         let mut _alone = None;
         let mut read = || -> io::Result<_> {
             let file = Arc::new(File::open(&path)?);
@@ -258,7 +247,6 @@ impl<S> Files<'_, S> {
         let (file, before, method, content) = match absent(read()) {
             Ok(Some(read)) => read,
             Ok(None) => return Ok((Summary::of(|sum| sum.moved = 1), None)),
-            // The others go on.
             Err(error) => {
                 let damaged = Summary::of(|sum| sum.damaged = 1);
                 return Ok((damaged, Some(unread(&error).into())));

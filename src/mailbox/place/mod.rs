@@ -1,7 +1,6 @@
 //! Lock and replace: mail in place, so that neither a kill, a full disk nor another program loses any.
 //!
-//! `in_place` is for an mbox, `maildir` for a Maildir and other folders with a message a file, `delivery` for new mailboxes,
-//! filled with messages of another form. The others are what these need.
+//! `in_place` is for an mbox, `maildir` for folders with a message a file, `delivery` for new mailboxes of another form.
 
 pub(super) mod delivery;
 pub(super) mod folder;

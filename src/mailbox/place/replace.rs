@@ -1,14 +1,13 @@
 //! A file written beside another, and put in its place whole.
 //!
-//! In place: written to a temporary file in the same folder, given the old one's owner, mode,
-//! extended attributes and modification time, synced, renamed over it, the folder synced. Killed
-//! at any instant, the name shows the old file or the new one.
+//! In place: written to a temporary file in the same folder, given the old one's owner, mode, extended attributes and
+//! modification time, synced, renamed over it, the folder synced. Killed at any instant, the name shows the old file or the
+//! new one.
 //!
-//! Decisions: a symbolic link is followed and its target replaced. A file with several hard links
-//! is refused: the other names would keep the old mail. An owner, access list or `user.` attribute
-//! that cannot be given to the new file is an error, as mail must not become readable to others;
-//! attributes of other kinds are kept where the system lets us. A backup that exists already is
-//! never overwritten: it may be the only original.
+//! The target of a symbolic link is replaced. A file with several hard links is refused: the other names would keep the
+//! old mail. An owner, access list or `user.` attribute that cannot be given to the new file is an error, as mail must
+//! not become readable to others; other attributes are kept where the system lets us. A backup is never overwritten: it
+//! may be the only original.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata};
@@ -25,10 +24,9 @@ use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::mailbox::read::file::filled_by;
 use crate::platform::{self, FileExt as _, MetadataExt as _, absent, exchange};
 
-/// Small writes are put together up to this; larger ones go through.
+/// Larger writes go through.
 const BUFFER: usize = 128 << 10;
 
-/// What tells that a file is still the one that was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Identity {
     device: u64,
@@ -74,7 +72,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Starts a file that will be `target`, compressed so, in a folder of the same file system.
+    /// `folder` is on the file system of `target`.
     pub(crate) fn start(
         folder: &Path,
         target: &Path,
@@ -107,7 +105,7 @@ impl Beside {
         written.map_err(cannot_write(&self.target))
     }
 
-    /// A copy, written in `folder`, of the first `length` bytes of `source`, which is called `name`.
+    /// `name` stands for `source` in errors.
     pub(crate) fn copy(
         source: &File,
         length: u64,
@@ -120,15 +118,13 @@ impl Beside {
         copy.finished(source)
     }
 
-    /// Everything written, and what any new file gets here.
     pub(crate) fn finished_as_new(self) -> Result<Finished, Error> {
         let new = tempfile::tempfile_in(folder_of(&self.target));
         let new = new.map_err(cannot_write(&self.target))?;
         self.finished_now(&new)
     }
 
-    /// Everything written, and what `like` has besides bytes given to the file: it is to be that, or a message of that
-    /// date.
+    /// Gives the file what `like` has besides bytes: it replaces that, or is a message of that date.
     pub(crate) fn finished(self, like: &File) -> Result<Finished, Error> {
         let finished = self.finished_now(like)?;
         let dated = date(finished.temporary.as_file(), like);
@@ -136,7 +132,7 @@ impl Beside {
         Ok(finished)
     }
 
-    /// The same without the time: it is another file, made now.
+    /// Without the time: it is another file, made now.
     pub(crate) fn finished_now(self, like: &File) -> Result<Finished, Error> {
         let Self {
             target,
@@ -150,8 +146,8 @@ impl Beside {
     }
 }
 
-/// Hands over the first `length` bytes of `source`, which is called `name`, through the handle that has its lock;
-/// [`Error::Changed`] if there are not so many.
+/// Reads through the handle that has the lock; [`Error::Changed`] if `source` is shorter than `length`. Errors call it
+/// `name`.
 pub(crate) fn start_of(
     source: &File,
     length: u64,
@@ -176,7 +172,6 @@ pub(crate) fn start_of(
     Ok(())
 }
 
-/// Written, and ready to be put in place.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) target: PathBuf,
@@ -184,14 +179,13 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// On the disk, as far as the system can tell.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let synced = platform::sync_file(self.temporary.as_file());
         synced.map_err(cannot_write(&self.target))
     }
 
-    /// Takes the old file's place, if that is still the file that was read. The old file is given
-    /// back under its temporary name where the file system can exchange two names.
+    /// Takes the old file's place, if that is still the file that was read. The old file is given back under its
+    /// temporary name where the file system can exchange two names.
     pub(crate) fn replace(
         self,
         before: &Identity,
@@ -241,7 +235,7 @@ impl Finished {
         )))
     }
 
-    /// The same of what was made of `source`, for a run that may be gone on with.
+    /// A run that is continued later must know `source`.
     pub(crate) fn appear_of<S>(
         self,
         source: &Path,
@@ -251,7 +245,6 @@ impl Finished {
         self.appear()
     }
 
-    /// Appears under a name that nothing has yet.
     pub(crate) fn appear(self) -> Result<(), Error> {
         let Self { target, temporary } = self;
         let Err(failed) = temporary.persist_noclobber(&target) else {
@@ -266,7 +259,6 @@ impl Finished {
     }
 }
 
-/// Keeps what was under the name `target` before, or could be: its name now.
 pub(crate) fn keep_before(old: NamedTempFile, target: &Path) -> PathBuf {
     let name = with_suffix(target, ".before".as_ref());
     match old.persist_noclobber(&name) {
@@ -278,7 +270,7 @@ pub(crate) fn keep_before(old: NamedTempFile, target: &Path) -> PathBuf {
     }
 }
 
-/// A device or pipe that is there under the name of a result, which is written to directly. A file or folder is an error.
+/// A file or folder under the name of a result is an error; a device or pipe is written to.
 pub(crate) fn device(target: &Path) -> Result<Option<File>, Error> {
     match fs::metadata(target) {
         Ok(found) if !found.is_file() && !found.is_dir() => {
@@ -295,7 +287,6 @@ pub(crate) fn device(target: &Path) -> Result<Option<File>, Error> {
 
 pub(crate) const EXISTS: &str = "it exists already; remove it or name another";
 
-/// Said of a result whose name the file system takes for another one.
 pub(crate) fn differs_in_case(other: &OsStr) -> io::Error {
     let what = format!(
         "the file system there takes it for {}, which it does not tell from it; convert into another folder, or rename one of the sources",
@@ -310,8 +301,7 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
     if let Some(suffix) = backup {
         let backup = with_suffix(target, suffix);
         match absent(fs::symlink_metadata(&backup)).map_err(cannot_read(&backup))? {
-            // A run was killed between backup and rename, or somebody made this name: either way
-            // it keeps the old file.
+            // A run was killed between backup and rename, or somebody made this name: either way it keeps the old file.
             Some(found) if is_same(&found, &metadata) => names -= 1,
             Some(_) => {
                 let why = "the backup exists already and may be the only original";
@@ -321,7 +311,7 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
             None => {}
         }
     }
-    // Renaming needs no leave of the file, but who took that from everybody meant it.
+    // Renaming asks for no permission to write, but whoever took that from everybody meant it.
     platform::check_writable(target).map_err(cannot_write(target))?;
     if names > 1 {
         return Err(cannot_write(target)(io::Error::other(format!(
@@ -335,7 +325,7 @@ pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// The name of the backup, if it was not there before.
+/// None: it was there before.
 fn back_up(target: &Path, suffix: &OsStr) -> Result<Option<PathBuf>, Error> {
     let backup = with_suffix(target, suffix);
     let Err(error) = fs::hard_link(target, &backup) else {
@@ -348,8 +338,8 @@ fn back_up(target: &Path, suffix: &OsStr) -> Result<Option<PathBuf>, Error> {
             _ => Err(cannot_write(&backup)(error)),
         };
     }
-    // A file system without hard links. This opens the source once more, which gives up its fcntl
-    // lock when it is closed; the dotlock holds, and such file systems have no fcntl locks to lose.
+    // A file system without hard links. This opens the source once more, which gives up its fcntl lock when it is
+    // closed; the dotlock holds, and such file systems have no fcntl locks to lose.
     let source = File::open(target).map_err(cannot_read(target))?;
     let length = source.metadata().map_err(cannot_read(target))?.len();
     let copy = Beside::copy(&source, length, target, folder_of(&backup), &backup)?;

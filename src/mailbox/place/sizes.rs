@@ -1,11 +1,10 @@
-//! The sizes in the names of a Maildir's messages: `,S=` the octets, `,W=` the octets with CRLF line ends.
+//! Sizes in the names of a Maildir's messages: `,S=` the octets, `,W=` the octets with CRLF line ends.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 
-/// `path` with the sizes in its name corrected to those of `content`.
 pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
     let bytes = path.file_name().unwrap_or_default().as_bytes();
     let base = flags_at(bytes).unwrap_or(bytes.len());
@@ -33,14 +32,14 @@ pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
     path.with_file_name(OsString::from_vec(out))
 }
 
-/// What stays of a message's name whatever becomes of its sizes and flags.
+/// Stays whatever becomes of sizes and flags.
 pub(crate) fn base_of(name: &[u8]) -> &[u8] {
     let (name, _) = name.split_at(flags_at(name).unwrap_or(name.len()));
     name.split(|&b| b == b',').next().unwrap_or(name)
 }
 
-/// Where the flags of a name begin: at its colon, or at what programs write where a file system takes no colon. That may also
-/// stand in a name without flags, so they have to look like flags.
+/// A colon, or what programs write where a file system takes none. That may also stand in a name without flags, so they
+/// have to look like flags.
 fn flags_at(name: &[u8]) -> Option<usize> {
     memchr::memchr(b':', name).or_else(|| {
         let at = name.iter().rposition(|b| BEFORE_FLAGS.contains(b))?;
@@ -49,7 +48,7 @@ fn flags_at(name: &[u8]) -> Option<usize> {
     })
 }
 
-/// `path`, a message, as it is called where this stands before the flags: a colon is replaced where there can be none.
+/// Replaces the colon where a file system takes none.
 pub(crate) fn with_separator(path: &Path, separator: char) -> PathBuf {
     let name = path.file_name().unwrap_or_default().as_bytes();
     match memchr::memchr(b':', name) {
@@ -63,8 +62,7 @@ pub(crate) fn with_separator(path: &Path, separator: char) -> PathBuf {
     }
 }
 
-/// `path`, a message, with the flags of both copies of it; but that it is to be deleted only if both say so. What has
-/// flags stands in `cur`.
+/// The flags of both copies; but a message is to be deleted only if both say so. A message with flags stands in `cur`.
 pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
     let (Some((name, one)), Some((_, two))) = (flags_of(path), flags_of(other)) else {
         return path.into();
@@ -91,7 +89,7 @@ pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
     folder.join(OsString::from_vec(name))
 }
 
-/// A message's name without its flags, and these; none if what stands behind the colon is something else.
+/// None: something else than flags stands behind the colon.
 pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
     let name = path.file_name()?.as_bytes();
     match memchr::memmem::find(name, b":2,") {
@@ -131,7 +129,6 @@ mod tests {
             ("1.host!2,", "1.host", Some("")),
             ("1.host,S=4;2,S", "1.host", Some("S")),
             ("1!2;2,S", "1!2", Some("S")),
-            // No flags.
             ("1!2,3.host", "1!2", Some("")),
             ("1;3,S", "1;3", Some("")),
             ("1.host:1,x", "1.host", None),

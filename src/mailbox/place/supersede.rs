@@ -1,7 +1,7 @@
 //! A changed message of a folder takes the place of the old one, while readers move, rename and delete messages.
 //!
-//! Both ways look at what happened after each step, and take back what they did where the message was moved meanwhile, or
-//! a call failed. No step removes a message that may be the only copy:
+//! Both ways look at what happened after each step, and take back what they did where the message was moved meanwhile,
+//! or a call failed. No step removes a message that may be the only copy:
 //! * the old name goes only while the new file is still there, which its count of names tells;
 //! * our link is taken back under whatever name a reader gave it, but stays if the old file was deleted: that reader
 //!   took ours for the original.
@@ -17,28 +17,27 @@ use crate::mailbox::place::sizes::{base_of, resized, with_flags_of};
 use crate::mailbox::place::temporary::folder_of;
 use crate::platform::{self, MetadataExt as _, OsStrExt as _, absent, exchange, rename_to_new};
 
-/// How often a link of ours is looked for that readers keep renaming.
+/// Readers may keep renaming our link.
 const SEARCHES: usize = 16;
 
-/// A message that was read, and is to be replaced.
 pub(crate) struct Old<'a> {
     pub(crate) path: &'a Path,
     pub(crate) file: &'a File,
     pub(crate) before: &'a Identity,
-    /// The one other message with the same base name, if there is one.
+    /// The one other message with the same base name.
     pub(crate) twin: Option<&'a Path>,
     pub(crate) folders: &'a [PathBuf],
 }
 
 impl Old<'_> {
-    /// Puts `new`, which is in `finished`, in its place. False if the message moved meanwhile; then nothing was done.
+    /// False: the message moved meanwhile, and nothing was done.
     pub(crate) fn give_way(&self, finished: Finished, new: &[u8]) -> Result<bool, Error> {
         finished.sync()?;
         let renamed = resized(self.path, new);
         if renamed == self.path {
             return self.exchange(finished);
         }
-        // What does not say that it has the new size is no copy of it: two messages may be alike, and both old.
+        // A twin without the new size in its name is no copy of the new message: two messages may be alike, and both old.
         if let Some(twin) = self.twin
             && resized(twin, new) == twin
         {
@@ -80,7 +79,7 @@ impl Old<'_> {
         Ok(found.map_err(cannot_read(self.path))?.nlink())
     }
 
-    /// Removes the old name beside our link at `ours`. False if the link has to go instead. There were `names` before.
+    /// `names` is the count before our link. False: the link has to go instead.
     fn remove_beside(&self, finished: &Finished, ours: &Path, names: u64) -> Result<bool, Error> {
         sync_folder(folder_of(ours))?;
         if self.is_there()? {
@@ -95,13 +94,13 @@ impl Old<'_> {
         Ok(is_deleted && is_linked(finished)?)
     }
 
-    /// Whether it was there.
+    /// False: it was gone.
     fn remove(&self) -> Result<bool, Error> {
         let removed = absent(fs::remove_file(self.path));
         Ok(removed.map_err(cannot_write(self.path))?.is_some())
     }
 
-    /// Removes the old name, as the open file `twin` at `path` is what would be put in its place; which gets the flags of both.
+    /// `twin` at `path` is what would be put in place of the old message; it gets the flags of both.
     fn leave_to(&self, path: &Path, twin: &File) -> Result<bool, Error> {
         let renamed = with_flags_of(path, self.path);
         if renamed != path {
@@ -127,7 +126,7 @@ impl Old<'_> {
                 Ok(found) if is_same(&found, &wanted) => Some(ours.to_owned()),
                 _ => self.named_in_folders(file)?,
             };
-            // Moved to another folder: that is the reader's.
+            // A reader moved it to another folder: it is the reader's.
             let Some(there) = there else { return Ok(()) };
             let removed = absent(fs::remove_file(&there)).map_err(cannot_write(&there))?;
             if removed.is_some() {
@@ -137,7 +136,7 @@ impl Old<'_> {
         Ok(())
     }
 
-    /// Under which name an open file is a message here, of those with the base of the old one.
+    /// Only names with the base of the old one count.
     fn named_in_folders(&self, file: &File) -> Result<Option<PathBuf>, Error> {
         let wanted = file.metadata().map_err(cannot_read(self.path))?;
         let base = self.path.file_name().map(|name| base_of(name.as_bytes()));
@@ -155,7 +154,6 @@ impl Old<'_> {
         Ok(None)
     }
 
-    /// The two files change their names; back again if what came out is not what was read.
     fn exchange(&self, finished: Finished) -> Result<bool, Error> {
         let temporary = finished.temporary.path();
         match absent(exchange(temporary, self.path)) {
@@ -175,7 +173,7 @@ impl Old<'_> {
             return Ok(true);
         }
         let back = match absent(exchange(temporary, self.path)) {
-            // Ours was moved.
+            // Our file was moved.
             Ok(None) => rename_to_new(temporary, self.path),
             swapped => swapped.map(drop),
         };
@@ -198,7 +196,6 @@ fn is_still(before: &Identity, path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Whether the new file has a name besides its temporary one.
 fn is_linked(finished: &Finished) -> Result<bool, Error> {
     let new = finished.temporary.as_file().metadata();
     let new = new.map_err(cannot_read(&finished.target))?;
@@ -208,7 +205,6 @@ fn is_linked(finished: &Finished) -> Result<bool, Error> {
     Ok(new.nlink() > u64::from(is_temporary))
 }
 
-/// Whether the temporary name, if it is still there, is the new file's.
 fn is_ours_or_gone(finished: &Finished) -> bool {
     let new = finished.temporary.as_file().metadata();
     let named = absent(fs::symlink_metadata(finished.temporary.path()));

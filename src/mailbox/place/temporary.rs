@@ -1,5 +1,5 @@
-//! Temporary files beside what they are to replace (`.embody-HOST-PID-SYSTEM-*`). A run that ends by itself leaves none; those
-//! of one that was killed the next run takes away. Which processes of which machine are alive is known here.
+//! Temporary files beside what they are to replace (`.embody-HOST-PID-SYSTEM-*`). A run that ends by itself leaves
+//! none; the next run sweeps those of a killed one. Which processes of which machine are alive is known here.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -19,7 +19,6 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// What the temporary files of every run on this host start with.
 fn our_prefix() -> OsString {
     let mut prefix = OsString::from(".embody-");
     prefix.push(host());
@@ -27,21 +26,20 @@ fn our_prefix() -> OsString {
     prefix
 }
 
-/// What those of this run do.
 fn prefix() -> OsString {
     let mut prefix = our_prefix();
     prefix.push(format!("{}-{}-", std::process::id(), our_system()));
     prefix
 }
 
-/// [`system`] in a few digits: machines of one name may share a folder.
+/// Machines of one name may share a folder.
 fn our_system() -> String {
     let mut hasher = DefaultHasher::new();
     system().hash(&mut hasher);
     format!("{:08x}", hasher.finish() & 0xffff_ffff)
 }
 
-/// A temporary file that goes when dropped. What goes wrong does not name it either.
+/// Its errors do not name it either.
 pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(&prefix())
@@ -53,7 +51,6 @@ pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
         })
 }
 
-/// A temporary folder that goes with all that is in it when dropped.
 pub(crate) fn temporary_folder_in(folder: &Path) -> io::Result<TempDir> {
     tempfile::Builder::new()
         .prefix(&prefix())
@@ -65,21 +62,21 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".embody-")
 }
 
-/// What tells this system from every other, also from those of the same name: within one boot and
-/// one pid namespace a number means one process. None where the system does not say.
+/// Tells this system also from those of the same name: within one boot and one pid namespace a number means one
+/// process. None: the system does not say.
 pub(crate) fn system() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{} {}", boot.trim(), namespace.to_str()?))
 }
 
-/// When a process of this system started, in ticks since the boot: its number may be used again.
+/// Ticks since the boot: the number may be used again.
 pub(crate) fn started(pid: u32) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     field_of_stat(&stat, 22).map(str::to_owned)
 }
 
-/// A field of what `/proc/PID/stat` says, by its number in proc_pid_stat(5): the third or one behind.
+/// `number` as in proc_pid_stat(5), from 3 on.
 pub(crate) fn field_of_stat(stat: &[u8], number: usize) -> Option<&str> {
     // The second field is a name in parentheses and may hold anything.
     let behind = stat.rsplit(|&b| b == b')').next()?;
@@ -87,14 +84,12 @@ pub(crate) fn field_of_stat(stat: &[u8], number: usize) -> Option<&str> {
     std::str::from_utf8(field).ok()
 }
 
-/// Takes away what runs on this host left in `folder` when they were killed: what a process of
-/// this system made that is gone, and what nobody touched for a day (of a boot before this one).
+/// Removes what a process of this system made that is gone, and what nobody touched for a day (of a boot before this one).
 pub(crate) fn sweep(folder: &Path) {
     sweep_as(folder, system().is_some());
 }
 
-/// Where the system does not tell itself from others of its name (no Linux, or no /proc), a process that is not here may
-/// be on another machine, which shares the folder.
+/// Without Linux or /proc, a process that is not here may be on another machine, which shares the folder.
 fn sweep_as(folder: &Path, is_told_apart: bool) {
     const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
     let (prefix, here) = (our_prefix(), our_system());
@@ -116,8 +111,8 @@ fn sweep_as(folder: &Path, is_told_apart: bool) {
             age.is_some_and(|age| age > ABANDONED)
         };
         if abandoned {
-            // Best effort: it is in nobody's way. A folder of another user is none of ours, whatever its name; what links
-            // in a folder lead to stays.
+            // Best effort: it is in nobody's way. A folder of another user is none of ours, whatever its name; what
+            // links in a folder lead to stays.
             let _ = match entry.metadata() {
                 Ok(found) if found.is_dir() && !platform::is_ours(&found) => Ok(()),
                 Ok(found) if found.is_dir() => fs::remove_dir_all(entry.path()),
@@ -156,7 +151,6 @@ mod tests {
         fs::create_dir(at(&others)).expect("a folder");
         let is_others = std::os::unix::fs::chown(at(&others), Some(1), None).is_ok();
         let ours = temporary_folder_in(folder.path()).expect("a folder");
-        // Nobody tells whether they are gone.
         sweep_as(folder.path(), false);
         assert!(at(&named(gone)).exists());
         sweep(folder.path());

@@ -1,4 +1,4 @@
-//! A stream that is read by a thread of its own: a read that waits is not interrupted by a signal, and decompressing goes on
+//! A stream that its own thread reads: a read that waits is not interrupted by a signal, and decompressing goes on
 //! while others work.
 
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use crate::mailbox::failure::unreadable;
 
 const PIECE: usize = 256 << 10;
 const PIECES: usize = 16;
-/// How long it takes at most until a stop is seen.
+/// A stop is seen after that time at most.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// Its errors hold an [`Error`] or a [`Damage`].
@@ -27,8 +27,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts reading what `open` gives, which may have to wait for it. Trouble is told about `name`. `ending` is requested
-    /// when this is dropped: the thread ends as soon as it reads again.
+    /// `open` may have to wait. Errors name `name`. Dropping requests `ending`: the thread ends as soon as it reads again.
     pub(crate) fn start<R: Read>(
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
         name: PathBuf,
@@ -45,7 +44,7 @@ impl Background {
             };
             let mut reader = match open() {
                 Ok(reader) => reader,
-                // A reader that is gone needs no error.
+                // A receiver that is gone needs no error.
                 Err(error) => return drop(sender.send(Err(in_full(error)))),
             };
             let mut buffer = vec![0; PIECE];
@@ -114,7 +113,6 @@ mod tests {
         Background::start(|| Ok(reader), "stream".into(), stop.of_part())
     }
 
-    /// Passes over what nobody wants, and looks whether anybody waits.
     struct Passing(Stop);
 
     impl Read for Passing {
@@ -153,7 +151,6 @@ mod tests {
         assert!(started(Panics, &Stop::default()).read(&mut [0; 9]).is_err());
     }
 
-    /// As many parts as there are of damage.
     struct Spoiled(u8);
 
     impl Read for Spoiled {

@@ -1,11 +1,11 @@
 //! A piece of an mbox: the messages that begin between two offsets, found without a look at what lies before.
 //!
-//! From the first message on that has no right Content-Length messages are told by separators alone: a place and a few octets
-//! around it say whether one begins there. Before, what is a separator depends on all messages in front. So the start of the
-//! file is read, and a mailbox that has nothing but right Content-Lengths there is not cut.
+//! From the first message without a right Content-Length on, separators alone tell messages: a place and a few octets
+//! around it say whether one begins there. Before, that depends on all messages in front. So the start of the file is
+//! read, and a mailbox that has nothing but right Content-Lengths there is not cut.
 //!
-//! A message belongs to the piece in which it begins, however long it is, and what stands before the first message
-//! to the piece that starts at 0. So pieces whose ranges tile the file tile its messages. [`pieces`] cuts all of it.
+//! A message belongs to the piece in which it begins, and what stands before the first message to the piece that starts at
+//! 0. So pieces whose ranges tile the file tile its messages.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -24,10 +24,10 @@ use crate::mailbox::forms::{Division, mmdf};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
 
-/// The messages that begin in so many octets are looked at before it is said that all have right Content-Lengths.
+/// Messages that begin behind it do not tell any more that all have right Content-Lengths.
 const HEAD: u64 = 1 << 20;
 
-/// The range that is asked for, or `None` if that is all of the source; an error if the source is another one by now.
+/// None: that is all of the source; an error: the source is another one by now.
 pub(crate) fn asked_for(
     options: &Options,
     path: &Path,
@@ -47,7 +47,6 @@ pub(crate) fn asked_for(
     Ok((!is_all).then(|| range.clone()))
 }
 
-/// Whether a source is a file, which ranges are for.
 pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
     let is_file = |found: &Found| found.relative.as_os_str().is_empty() && !found.kind.is_folder();
     if finds.mailboxes.iter().all(is_file) {
@@ -59,7 +58,6 @@ pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
     ))
 }
 
-/// The walk over a section of the file `path`, or over the piece that is asked for.
 pub(crate) fn windows(
     source: Source,
     counted: Counted,
@@ -74,7 +72,7 @@ pub(crate) fn windows(
     let file = source.as_file().map(Arc::clone);
     let metadata = match &file {
         Some(file) => Some(file.metadata().map_err(cannot_read(path))?),
-        // A file that is compressed, or none at all.
+        // A compressed file, or none at all.
         None => fs::metadata(path).ok().filter(Metadata::is_file),
     };
     let Some(range) = asked_for(options, path, metadata.as_ref())? else {
@@ -99,20 +97,18 @@ pub(crate) fn cannot_cut(path: &Path, why: &str) -> Error {
     Error::Usage(detail.naming(Setting::Range).then(" 0- is all of it"))
 }
 
-// Why a file is one piece.
 const COUNTED: &str = "all its messages have a Content-Length that is right";
 const COMPRESSED: &str = "it is compressed, or an archive";
 const MMDF: &str = "it is an MMDF mailbox";
 pub(crate) const SINGLE: &str = "it is a single message";
 
-/// From where on the messages of a walk, at its start, are told by separators alone. The second error says why the mailbox
-/// cannot be cut.
+/// The offset from which separators alone tell the messages. The second error says why the mailbox cannot be cut.
 fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     // A bound on where messages begin, which does not depend on the window.
     head.until = HEAD;
     while !head.counted.is_settled {
         let is_end = head.next_chunk()?.is_none();
-        // What divides it may be any message's text.
+        // What divides an MMDF mailbox may be any message's text.
         if head.division == Division::Mmdf {
             return Ok(Err(MMDF));
         }
@@ -123,11 +119,11 @@ fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     Ok(Ok(head.offset))
 }
 
-/// Octets before a message that tell whether it begins: the line before may be empty, and end with CR LF.
+/// The line before may be empty, and end with CR LF.
 const BEFORE: u64 = 3;
 
 impl Windows {
-    /// The walk, from its start, over the messages that begin in `range`. It ends before the first that begins behind.
+    /// Ends before the first message that begins behind `range`.
     fn piece(mut self, range: Range<u64>, settled: u64) -> io::Result<Self> {
         if range.start <= settled {
             self.until = range.start;
@@ -136,7 +132,7 @@ impl Windows {
             self.next_number = 1;
             return Ok(self);
         }
-        // Without a look at those before.
+        // The messages before are not looked at.
         self.offset = range.start.saturating_sub(BEFORE);
         if let Source::File { at, .. } = &mut self.source {
             *at = self.offset;
@@ -153,7 +149,7 @@ impl Windows {
         Ok(self)
     }
 
-    /// Where the first message begins that this walk, which was moved, comes to; `length` if there is none.
+    /// `length` if no message begins.
     fn start(&self, length: u64) -> u64 {
         match self.offset < self.until {
             true => self.offset,
@@ -162,22 +158,20 @@ impl Windows {
     }
 }
 
-/// How much of the first message of a piece is looked at.
 const HEADER: usize = 64 << 10;
 
 pub(crate) struct Piece {
     /// From the start of its first message to that of the next piece's.
     pub(crate) range: Range<u64>,
     pub(crate) messages: Option<u64>,
-    /// The first message, or its start.
+    /// It may be cut.
     pub(crate) header: Vec<u8>,
-    /// Why there is no other.
+    /// Why there is no other piece.
     pub(crate) whole: Option<&'static str>,
 }
 
-/// Gives `take` the pieces of a file, in order, and how it quotes if it is an mbox. They tile the file, which is `length`
-/// octets long; what is empty, compressed, or a single message has one. A piece has `size` octets, but for the end of its last
-/// message, and its messages are counted if that is asked for.
+/// Gives `take` the pieces in order, and how an mbox quotes. They tile the file, which is `length` octets long; what is
+/// empty, compressed, or a single message has one. A piece has `size` octets, but for the end of its last message.
 pub(crate) fn pieces(
     source: &mut Source,
     kind: Kind,
@@ -246,7 +240,7 @@ fn counted(windows: &mut Windows) -> io::Result<u64> {
     Ok(messages)
 }
 
-/// The message that comes next, or the start of it, without its `From ` line.
+/// Without its `From ` line; it may be cut.
 fn header(source: &mut Source) -> io::Result<Vec<u8>> {
     let start = source.start(HEADER)?;
     // Empty lines may stand before the first message of a file.
@@ -260,7 +254,6 @@ mod tests {
     use crate::mailbox::read::window::tests::pieces;
     use proptest::prelude::*;
 
-    /// All messages, and what their walk says of each.
     fn messages(mut windows: Windows) -> (Vec<u8>, Vec<(Vec<u8>, String)>) {
         let (mut joined, mut messages) = (Vec::new(), Vec::new());
         while let Some(chunk) = windows.next_chunk().unwrap() {
@@ -334,7 +327,7 @@ mod tests {
         let other = [counted.as_slice(), b"From a 10:00\nSubject: x\n\nx\n"].concat();
         assert!(settled(walk(&other)()).unwrap().is_ok());
         assert_eq!(settled(walk(b"")()).unwrap().err(), Some(COUNTED));
-        // Not even if the last message was never closed, so that it has no end of its own.
+        // The last message was never closed, so that it has no end of its own.
         let mmdf = b"\x01\x01\x01\x01\nSubject: x\n\nx\n";
         assert_eq!(settled(walk(mmdf)()).unwrap().err(), Some(MMDF));
     }

@@ -1,4 +1,4 @@
-//! Reading a file at places, whatever others read of it.
+//! Reads a file at places, whatever others read of it.
 
 use std::fs::File;
 use std::io;
@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::platform::FileExt as _;
 
-/// Fills `buffer` with what `read` gives, which gets what is not filled yet, and how many octets of it are; fewer octets
-/// come at the end only. An interrupted call is made again.
+/// `read` gets what is not filled yet, and how many octets are. Fewer octets come at the end only.
 pub(crate) fn filled_by(
     buffer: &mut [u8],
     mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
@@ -25,7 +24,7 @@ pub(crate) fn filled_by(
     Ok(filled)
 }
 
-/// So many octets from there on, or all there are.
+/// Fewer octets come at the end only.
 pub(crate) fn octets_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut octets = vec![0; length];
     let filled = filled_by(&mut octets, |rest, before| file.read_at(rest, at + before))?;
@@ -33,8 +32,7 @@ pub(crate) fn octets_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u
     Ok(octets)
 }
 
-/// A file whose mail is not what lies on the disk: what is compressed, or an archive. Nobody knows how much mail is in it,
-/// but how long it is, and so how far it was read.
+/// A compressed file, or an archive: nobody knows how much mail is in it, but how far it was read.
 pub(crate) struct PackedFile {
     pub(crate) file: Arc<File>,
     /// Octets that were read, or passed over; and how many of them were told.
@@ -55,13 +53,11 @@ impl PackedFile {
         self.read.fetch_add(octets, Ordering::Relaxed);
     }
 
-    /// How many were read since the last time.
     pub(crate) fn news(&self) -> u64 {
         let read = self.read.load(Ordering::Relaxed);
         read.saturating_sub(self.told.swap(read, Ordering::Relaxed))
     }
 
-    /// How many were never told, once all that is wanted was read.
     pub(crate) fn rest(&self) -> u64 {
         let length = self.file.metadata().map_or(0, |metadata| metadata.len());
         length.saturating_sub(self.told.swap(length, Ordering::Relaxed))

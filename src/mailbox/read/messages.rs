@@ -1,5 +1,3 @@
-//! What is done with the messages of chunks: those that something points at are transformed.
-
 use std::io;
 
 use crate::edit::Edits;
@@ -14,14 +12,13 @@ use crate::mailbox::{Message, Observer, Program, Transform};
 pub(crate) struct Messages<'a, S> {
     pub(crate) job: &'a Job<'a, S>,
     pub(crate) quoting: Quoting,
-    /// Messages of the mailbox that are not in the section.
+    /// Messages of the mailbox in front of the section.
     pub(crate) before: u64,
-    /// Whether what is made of a message has no `From ` line and is not quoted: it goes to a mailbox of another form.
+    /// For a mailbox of another form: a new message has no `From ` line and is not quoted.
     pub(crate) is_plain: bool,
 }
 
 pub(crate) struct Transformed<S> {
-    /// Its new bytes, if it changes.
     pub(crate) new: Option<Vec<u8>>,
     said: S,
     is_refused: bool,
@@ -81,7 +78,6 @@ impl<S> Messages<'_, S> {
         }
     }
 
-    /// Shows the messages of a chunk that was read, in a mailbox of Eudora.
     pub(crate) fn ahead(&self, chunk: &Chunk) {
         let (Some(transform), Some(_)) = (self.job.transform, self.job.eudora) else {
             return;
@@ -94,7 +90,7 @@ impl<S> Messages<'_, S> {
 }
 
 impl<S> Job<'_, S> {
-    /// What comes of a single message, if something points at it; `splice` makes the change, or refuses it.
+    /// `splice` makes the change, or refuses it.
     pub(crate) fn single(
         &self,
         message: &Message<'_>,

@@ -1,6 +1,6 @@
 //! Mail that comes from, or goes to, an open file: standard input and output, what is compressed, the mboxes of archives.
 //!
-//! An open file keeps what was written to it when the run fails: only a status says that it is not whole.
+//! An open file keeps what was written to it when the run fails: only the error says that it is not whole.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write as _};
@@ -33,11 +33,11 @@ use crate::mailbox::{Effect, Format, Observer, Options, Quoting, Stop, Summary, 
 
 const WINDOW: usize = 1 << 20;
 
-/// Octets in which damage is looked for of what is no mail by its start.
+/// Damage within it is looked for if the start shows no mail.
 const AHEAD: usize = 4 << 20;
 
 impl Source {
-    /// A file with a name, whatever it is compressed with; of an archive its mboxes.
+    /// Decompresses; of an archive it gives the mboxes.
     pub(crate) fn named(
         file: File,
         name: &Path,
@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-/// Converts the mbox or message in `source`, which reports call `name`, to `output`.
+/// Reports call `source` `name`.
 #[allow(clippy::too_many_arguments)] // those of `convert_to`, and where from
 pub(crate) fn convert_open<S: Send>(
     mut source: Source,
@@ -101,7 +101,6 @@ pub(crate) fn convert_open<S: Send>(
 }
 
 impl<S: Send> Job<'_, S> {
-    /// An mbox or message, compressed or not, or the mboxes of an archive.
     pub(crate) fn file_to(&self, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
         let (file, before) = self.open()?;
         let mut source = match kind == Kind::Archive || self.method.is_some() {
@@ -116,7 +115,7 @@ impl<S: Send> Job<'_, S> {
         self.open_to(source, Some(&before), kind, output)
     }
 
-    /// A compressed mbox, under lock until it is replaced.
+    /// Holds the lock until the mbox is replaced.
     pub(crate) fn compressed_in_place(&self, method: Method) -> Result<Summary, Error> {
         if self.options.effect == Effect::DryRun {
             return self.file_to(Kind::Mbox, Output::Nowhere);
@@ -142,7 +141,7 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// What is in a compressed file, in a file without a name.
+    /// The content goes to a file without a name.
     fn expanded(&self, method: Method, file: &Arc<File>) -> Result<Result<File, Damage>, Error> {
         let reader = archive::FromStart::new(&PackedFile::new(file), self.stop);
         let mut decoder = Decoder::new(method, reader, self.options.max_expanded);
@@ -171,7 +170,7 @@ impl<S: Send> Job<'_, S> {
         summary
     }
 
-    /// `read` is what was opened, as it was before it was read, if it has a name.
+    /// `read` is the file behind a name, as it was before it was read.
     fn open_to(
         &self,
         mut source: Source,
@@ -225,7 +224,7 @@ impl<S: Send> Job<'_, S> {
                 let counted = Counted::default();
                 let seen = &mut |_: &[u8]| {};
                 (_, source) = job.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
-                // The places of a range are those of what is read without a break.
+                // A range counts the octets of what is read without a break.
                 if self.options.range.is_some() || !source.go_on() {
                     break;
                 }
@@ -244,7 +243,7 @@ impl<S: Send> Job<'_, S> {
         if let Some(read) = read {
             read.check(name)?;
         }
-        // Of damaged data of which nothing was read there is no result.
+        // Damaged data of which nothing was read have no result.
         if damage.is_none() || summary.messages > 0 {
             sink.appear(original, kind, name, self.observer)?;
         }
@@ -266,8 +265,7 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// A single message that came then into `sink`, for a result of the name `target` if it has one; a partial message that
-    /// becomes whole gets the name `whole`.
+    /// `target` is the result's name; a partial message that becomes whole gets the name `whole`.
     fn message_to(
         &self,
         source: &mut Source,
@@ -335,7 +333,7 @@ impl<S: Send> Job<'_, S> {
     }
 }
 
-/// What an open file is, seen from its start; it is read from its start afterwards.
+/// Does not take from what is read afterwards.
 pub(crate) fn kind_of_open(
     source: &mut Source,
     name: &Path,
@@ -360,7 +358,6 @@ pub(crate) fn kind_of_open(
     })
 }
 
-/// Whether `bytes` start like an mbox and hold a second message.
 pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
     let first = bytes.iter().position(|b| !matches!(b, b'\n' | b'\r'));
     let first = first
@@ -370,7 +367,6 @@ pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
     end.is_some_and(|end| next_separator(first, end, true).0.is_some())
 }
 
-/// The same of a file.
 pub(crate) fn holds_second_message(file: &File) -> io::Result<bool> {
     let file = Arc::new(file.try_clone()?);
     let mut windows = Windows::new(Source::file(&file), WINDOW, WINDOW);

@@ -1,14 +1,12 @@
 //! Many at a time, in order, in bounded memory.
 //!
-//! Every thread does whatever is next: it hands on the first item if that is finished, works on a part, or reads an
-//! item and finds the parts of it that need work. So an item that nothing has to be done to is read, searched and handed
-//! on by one thread, while its bytes are in the cache of that processor; and while there are items enough, a thread works on
-//! the parts of the item that it read, and frees what it allocated. Only one thread reads at a time, and one hands
-//! on, in the order in which items were read. Nobody reads while the items on their way weigh more than the budget: one slow
-//! part stops the reading, it does not fill the memory.
+//! Every thread does whatever is next: it hands on the first item if that is finished, works on a part, or reads an item and
+//! finds the parts of it that need work. So one thread reads, searches and hands on an item without such parts, while its
+//! bytes are in that processor's cache; and while there are items enough, a thread works on the parts of the item that it
+//! read, and frees what it allocated. Only one thread reads at a time, and one hands on, in the order of reading. Nobody
+//! reads while the items on their way weigh more than the budget: one slow part does not fill the memory.
 //!
-//! The first error ends everything. A panic in a stage is passed on once all threads have ended;
-//! none waits for ever.
+//! The first error ends everything. A panic in a stage is passed on once all threads have ended; none waits for ever.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,7 +16,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::mailbox::Stop;
 
-/// How long a thread that waits for work sleeps before it looks at the stop flag again.
+/// A thread that waits for work looks at the stop flag that often.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);
@@ -32,7 +30,6 @@ struct Pipeline<'p, I, D> {
     budget: usize,
     stop: &'p Stop,
     state: Mutex<State<'p, I, D>>,
-    /// There is something to do for a thread, or it is over.
     changed: Condvar,
 }
 
@@ -45,9 +42,9 @@ struct State<'p, I, D> {
     slots: VecDeque<Slot<I, D>>,
     /// The number of the first of `slots`.
     first: u64,
-    /// What `slots` and the item that is handed on weigh.
+    /// Of `slots` and of the item that is handed on.
     weight: usize,
-    /// Threads that wait for work. To wake nobody is a call of the system, too.
+    /// Waking nobody is a system call, too.
     waiting: usize,
     outcome: Option<Result<(), Error>>,
 }
@@ -57,7 +54,7 @@ struct Slot<I, D> {
     weight: usize,
     /// Where in the item there is work, and what came of it.
     done: Vec<(usize, Option<D>)>,
-    /// How many of these parts threads were given.
+    /// Parts that threads have begun.
     given: usize,
     /// What is not finished: the search for parts, and the parts.
     open: usize,
@@ -69,7 +66,7 @@ impl<I, D> State<'_, I, D> {
         &mut self.slots[(number - self.first) as usize]
     }
 
-    /// The number of the first item, from `from` on, of which a part waits for a thread.
+    /// Begins at `from`.
     fn waits(&self, from: u64) -> Option<u64> {
         let mut numbered = (self.first..).zip(&self.slots);
         let found = numbered.find(|(number, slot)| *number >= from && slot.given < slot.done.len());
@@ -77,9 +74,9 @@ impl<I, D> State<'_, I, D> {
     }
 }
 
-/// Runs in so many threads: `read` gives an item and its weight until there are none, `parts` finds where in it there is work,
-/// `work` does that of a part, and `take` gets each item and what was done, in the order of the parts. Items between the first
-/// and the last weigh `budget` together, or one is there.
+/// `read` gives an item and its weight until there are none, `parts` finds where in it there is work, `work` does a
+/// part, and `take` gets each item and what was done, in the order of the parts. The items in between weigh `budget`,
+/// or there is one.
 pub(crate) fn run<I: Send + Sync, D: Send>(
     (workers, budget): (usize, usize),
     stop: &Stop,
@@ -169,7 +166,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 state = self.lock();
                 let slot = state.slot(number);
                 slot.done[index].1 = Some(done);
-                // The item is not held any more where it is seen finished.
+                // `item` is dropped before the lock is: a thread that sees it finished holds it alone.
                 slot.open -= 1;
             } else if state.weight < self.budget
                 && let Some(read) = state.read.take()

@@ -1,5 +1,3 @@
-//! Where an mbox goes: to a new file, to a device, to the place of the old one, or nowhere.
-
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -17,11 +15,10 @@ use crate::mailbox::place::temporary::folder_of;
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
 pub(crate) enum Output<'a> {
-    /// Nowhere: only the reports count.
+    /// Only the reports count.
     Nowhere,
-    /// A new file.
     Path(&'a Path),
-    /// The same, in a folder of results; a partial message that becomes whole gets the name of a whole one.
+    /// In a folder of results; a partial message that becomes whole gets the name of a whole one.
     InFolder(&'a Path),
     Open(File),
     /// Mailboxes of another form.
@@ -30,13 +27,12 @@ pub(crate) enum Output<'a> {
 
 pub(crate) enum Sink<'a> {
     Nowhere,
-    /// A file that will appear.
     Beside(Beside),
     /// A device or pipe.
     Directly(PathBuf, BufWriter<File>),
     /// Nothing is written until something changed: most runs over a converted mailbox only read.
     InPlace {
-        /// The mail, uncompressed.
+        /// Uncompressed.
         source: Arc<File>,
         method: Option<Method>,
         target: &'a Path,
@@ -56,14 +52,13 @@ impl<'a> Sink<'a> {
         })
     }
 
-    /// A file that will appear gets this name, if there is one.
     pub(crate) fn rename(&mut self, target: Option<PathBuf>) {
         if let (Self::Beside(beside), Some(target)) = (self, target) {
             beside.target = target;
         }
     }
 
-    /// Bytes that are the source's own.
+    /// `bytes` are the source's own.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if let Self::InPlace { unchanged, .. } = self {
             *unchanged += bytes.len() as u64;
@@ -93,8 +88,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// All is written: the file gets its name; it was made of `source`. A message's own file keeps its time, which says when
-    /// it came; a mailbox is as old as it is.
+    /// Gives the file its name. A message's own file keeps its time, which says when it came; a mailbox is as new as it is.
     pub(crate) fn appear<S>(
         self,
         like: Option<&File>,

@@ -1,5 +1,5 @@
-//! The source of a mailbox: a file, parts of which can be read besides, or a stream. Both are read in the same way, once and
-//! from start to end. Damage of compressed data ends them.
+//! The source of a mailbox: a file, parts of which can be read besides, or a stream. Both are read once, from start to
+//! end. Damage of compressed data ends them.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
@@ -13,16 +13,16 @@ use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::read::file::{PackedFile, filled_by};
 use crate::platform::FileExt as _;
 
-/// How much of an mbox is read to see how it quotes.
+/// It shows how an mbox quotes.
 const SAMPLE: usize = 1 << 20;
-/// So many octets that are looked at ahead are held in memory; with further ones they go to a file without a name.
+/// What is looked at ahead beyond it goes to a file without a name.
 const HELD: usize = 4 << 20;
 const STEP: usize = 64 << 10;
 
 pub(crate) enum Source {
-    /// The octets of a file between two places.
+    /// The octets between two places.
     File { file: Arc<File>, at: u64, end: u64 },
-    /// A pipe, or the content of something compressed: it can be read once.
+    /// A pipe, or the content of something compressed.
     Stream(Box<Stream>),
 }
 
@@ -36,7 +36,7 @@ impl Source {
         Self::File { file, at, end }
     }
 
-    /// What `reader` gives, of a file if it has a name; `skipped` are the members of an archive that are no mail.
+    /// `skipped` are the members of an archive that are no mail.
     pub(crate) fn stream(
         reader: impl Read + Send + 'static,
         of: Option<Arc<PackedFile>>,
@@ -62,12 +62,10 @@ impl Source {
         }
     }
 
-    /// The file whose mail is not what lies on the disk.
     pub(crate) fn packed(&self) -> Option<&Arc<PackedFile>> {
         self.as_stream()?.of.as_ref()
     }
 
-    /// The file, parts of which can be read besides.
     pub(crate) fn as_file(&self) -> Option<&Arc<File>> {
         match self {
             Self::File { file, .. } => Some(file),
@@ -75,13 +73,12 @@ impl Source {
         }
     }
 
-    /// The file with a name: the result gets what it has besides mail.
+    /// The result gets what this file has besides mail.
     pub(crate) fn original(&self) -> Option<&Arc<File>> {
         self.as_file()
             .or_else(|| self.packed().map(|packed| &packed.file))
     }
 
-    /// The members of an archive that are no mail, as far as it was read.
     pub(crate) fn skipped(&self) -> Skipped {
         let skipped = self.as_stream().map(|stream| stream.skipped.lock());
         let skipped = skipped.map(|skipped| skipped.unwrap_or_else(PoisonError::into_inner));
@@ -90,7 +87,7 @@ impl Source {
         })
     }
 
-    /// Fills `into`; fewer octets come at the end only. Damage is no error: it is the end.
+    /// Fewer octets come at the end only. Damage is no error: it is the end.
     pub(crate) fn fill(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File { file, at, end } => {
@@ -102,11 +99,11 @@ impl Source {
         }
     }
 
-    /// The octets that stand so many behind those that come next, which stay to be read; fewer at the end only.
-    /// A stream's error is told in full by [`fill`](Self::fill), when it comes to that place.
+    /// Octets that stand `distance` behind the next ones, and stay to be read; fewer at the end only. A stream's error
+    /// is told in full by [`fill`](Self::fill), when it comes to that place.
     pub(crate) fn look(&mut self, distance: u64, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            // An offset may be a stranger's number, which the system takes for an error.
+            // An offset may be a stranger's number; the system refuses large ones.
             Self::File { file, at, end } => match at.checked_add(distance) {
                 Some(from) if from <= i64::MAX as u64 => read_between(file, from, *end, into),
                 _ => Ok(0),
@@ -115,7 +112,7 @@ impl Source {
         }
     }
 
-    /// So many octets of what comes next, or all there are.
+    /// Fewer octets than `length` come at the end only.
     pub(crate) fn start(&mut self, length: usize) -> io::Result<Vec<u8>> {
         let mut octets = vec![0; length];
         let filled = self.look(0, &mut octets).map_err(|error| match self {
@@ -131,12 +128,12 @@ impl Source {
         Ok(Quoting::of_sample(&sample, sample.len() < SAMPLE))
     }
 
-    /// What is wrong with the compressed data, once it was read up to there.
+    /// Known once the data were read up to it.
     pub(crate) fn damage(&self) -> Option<&Damage> {
         self.as_stream()?.damage.as_ref()
     }
 
-    /// Goes on behind damage that does not concern what follows. False if there is none such.
+    /// Goes on behind damage that does not concern what follows; false: there is no such damage.
     pub(crate) fn go_on(&mut self) -> bool {
         match self {
             Self::Stream(stream) if stream.damage.as_ref().is_some_and(|it| it.goes_on) => {
@@ -165,7 +162,7 @@ pub(crate) struct Stream {
     reader: Box<dyn Read + Send>,
     of: Option<Arc<PackedFile>>,
     skipped: Arc<Mutex<Skipped>>,
-    /// What was looked at ahead; the octets between `at` and `end` were not taken yet.
+    /// Looked at ahead; the octets between `at` and `end` were not taken yet.
     ahead: SpooledTempFile,
     at: u64,
     end: u64,
@@ -189,7 +186,6 @@ impl Stream {
         }
     }
 
-    /// What the reader gives behind all that was read before.
     fn more(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -224,7 +220,7 @@ impl Stream {
                     self.end += read as u64;
                 }
                 Err(error) => {
-                    // It comes where it stands.
+                    // It is told where it stands.
                     self.failed = Some(error);
                     return Err(io::ErrorKind::Other.into());
                 }
@@ -233,7 +229,6 @@ impl Stream {
         self.seen(from, into)
     }
 
-    /// What was looked at ahead, from there on.
     fn seen(&mut self, from: u64, into: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.end.saturating_sub(from)).unwrap_or(usize::MAX);
         let length = left.min(into.len());

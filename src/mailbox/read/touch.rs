@@ -1,10 +1,7 @@
-//! Which messages of a run need a look. The trait `Transform` asks here, so this file knows nothing of mailboxes.
-
-/// The numbers of the messages in `bytes` that something points at, asked of one who only tells where the next one is; they
-/// end at `ends`.
+/// Asks `next_touch`, which only tells where the next message is, about runs of messages, which end at `ends`.
 ///
-/// The runs asked about double while nothing is found and start again at one message behind a find. So what is searched in vain
-/// beyond a find (by a needle that is rare) was paid for by the bytes before it, and the whole is linear however the finds lie.
+/// The runs double while nothing is found and start again at one message behind a find. So what is searched in vain beyond a
+/// find (by a needle that is rare) was paid for by the bytes before it, and the whole is linear however the finds lie.
 pub(crate) fn one_by_one(
     next_touch: impl Fn(&[u8]) -> Option<usize>,
     bytes: &[u8],

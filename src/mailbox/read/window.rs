@@ -1,9 +1,9 @@
 //! An mbox, or another file of messages (`forms`), of any size, walked in windows of whole messages.
 //!
-//! Each [`Chunk`] starts and ends where messages do, and chunks put together are the file. The division into messages does not
-//! depend on the window's size. Memory is one window, more only for a message that is larger, up to a bound: a message beyond
-//! it is passed on in windows that nobody looks into. If its header does not end within the bound either, its Content-Length is
-//! not known, and separators alone divide what follows.
+//! Chunks put together are the file, and the division into messages does not depend on the window's size. Memory is one
+//! window, more only for a message that is larger, up to a bound: a message beyond it is passed on in windows that
+//! nobody looks into. If its header does not end within the bound either, its Content-Length is not known, and
+//! separators alone divide what follows.
 
 use std::io::{self, Read as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,14 +17,13 @@ use crate::mailbox::start::{BYTE_ORDER_MARK, is_marked_mbox};
 /// A message of so many windows weighs as much as one.
 const LIGHT: usize = 8;
 
-/// A run of whole messages, or octets of one that are passed on.
+/// Whole messages, or octets of one that are passed on.
 pub(crate) struct Chunk {
     /// The chunk is the first [`length`](Self::length) bytes of this.
     buffer: Vec<u8>,
     buffers: Arc<Buffers>,
     pub(crate) length: usize,
-    /// The messages to look into. Bytes outside them (before the first separator, or of a
-    /// message that is too large) are passed on.
+    /// Bytes outside of them (before the first separator, or of a message that is too large) are passed on.
     pub(crate) frames: Vec<Frame>,
     pub(crate) first_number: u64,
     /// Messages that were too large and start here.
@@ -40,8 +39,7 @@ impl Chunk {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
-    /// Its weight among the chunks on their way. A message of several windows weighs as one: else the other threads would
-    /// wait while one works on it.
+    /// A message of several windows weighs as one: else the other threads would wait while one works on it.
     pub(crate) fn weight(&self) -> usize {
         let window = self.buffers.window;
         match self.length {
@@ -55,12 +53,11 @@ impl Chunk {
 pub(crate) enum At {
     FirstByte,
     Message,
-    /// Within bytes that nobody looks into, up to the next separator; or so many of them.
+    /// Up to the next separator; or so many bytes. Nobody looks into them.
     Passing(Option<u64>),
 }
 
-/// Buffers of one window, to use again: touching fresh memory costs a third of the time of reading into it. Those that
-/// have grown are freed.
+/// Touching fresh memory costs a third of the time of reading into it. Buffers that have grown are freed.
 struct Buffers {
     window: usize,
     spare: Mutex<Vec<Vec<u8>>>,
@@ -69,7 +66,7 @@ struct Buffers {
 impl Buffers {
     fn take(&self) -> Vec<u8> {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        // The one that came back last is in the cache.
+        // The buffer that came back last is in the cache.
         spare.pop().unwrap_or_else(|| vec![0; self.window])
     }
 }
@@ -88,18 +85,17 @@ pub(crate) struct Windows {
     pub(crate) source: Source,
     buffers: Arc<Buffers>,
     max_message: usize,
-    /// The start of the next chunk: what of this buffer is read, but not yet in a chunk.
+    /// Read, but not yet in a chunk.
     carried: Vec<u8>,
     filled: usize,
     /// So many of these bytes were searched, and the message that they start does not end there.
     searched: usize,
-    /// Where in the source the next chunk starts.
     pub(crate) offset: u64,
     pub(crate) next_number: u64,
     pub(crate) at: At,
-    /// Its start tells what divides all of it.
+    /// The start tells what divides all of it.
     pub(crate) division: Division,
-    /// Where no message may start any more.
+    /// No message may start from here on.
     pub(crate) until: u64,
     /// What the messages so far say about the next one's Content-Length.
     pub(crate) counted: Counted,
@@ -160,7 +156,7 @@ impl Windows {
                 } else if bytes.starts_with(b"From ") || bytes.is_empty() {
                     self.at = At::Message;
                 } else if is_marked_mbox(bytes) {
-                    // It goes on in front of the first message, as it stands.
+                    // The mark stays in front of the first message.
                     self.at = At::Passing(Some(BYTE_ORDER_MARK.len() as u64));
                 }
             }
@@ -189,8 +185,8 @@ impl Windows {
             if chunk.length > 0 || whole {
                 break whole;
             }
-            // Not one whole message: the window grows by a part of it, so that the time stays in proportion also where it is
-            // looked at again from its start. What it is too long by is memory.
+            // The window grows by a part of itself, so that the time stays in proportion also where it is looked at
+            // again from its start. What it is too long by is memory.
             let least = filled + self.buffers.window.max(filled / 8) + 1;
             let most = self.max_message.max(filled + 1);
             full = wanted.max(least).min(most);
@@ -209,7 +205,7 @@ impl Windows {
         if chunk.length == 0 {
             return Ok(None);
         }
-        // The buffer is the chunk's: what is behind it is copied once, into the next one.
+        // The buffer is the chunk's: what is behind the chunk is copied once, into the next one.
         let carried = &chunk.buffer[chunk.length..filled];
         self.filled = carried.len();
         self.searched = self.searched.min(self.filled);
@@ -226,7 +222,7 @@ impl Windows {
         Ok(Some(chunk))
     }
 
-    /// Reads until `buffer` is full; true at the end of the source.
+    /// True at the end of the source.
     fn fill(&mut self, buffer: &mut [u8], filled: &mut usize) -> io::Result<bool> {
         let before = *filled;
         *filled += self.source.fill(&mut buffer[before..])?;
@@ -238,7 +234,7 @@ impl Windows {
         Ok(*filled < buffer.len())
     }
 
-    /// The whole messages in `bytes`: where they end, and how long the one behind is if known.
+    /// Where the messages end, and how long the one behind is if known.
     fn frames(
         &mut self,
         bytes: &[u8],
@@ -298,7 +294,7 @@ impl Windows {
         (at, None)
     }
 
-    /// How many bytes can be passed on without a look at them; moves the walk on.
+    /// Moves the walk on.
     fn pass(&mut self, bytes: &[u8], whole: bool, left: Option<u64>) -> usize {
         let searched = std::mem::take(&mut self.searched);
         if let Some(left) = left {
@@ -317,8 +313,8 @@ impl Windows {
                 Err(place) => (place, false),
             },
             Division::Mbox => {
-                // The `From ` line of the message that is passed is no separator here: offset 0 has no
-                // `\n` before it. An empty first line of the *file* counts, one of a window does not.
+                // The `From ` line of the message that is passed is no separator here: offset 0 has no `\n` before it.
+                // An empty first line of the *file* counts, one of a window does not.
                 let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
                 match next_separator(bytes, from, whole).0 {
                     Some(separator) => (separator, true),

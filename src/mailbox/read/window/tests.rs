@@ -1,10 +1,7 @@
-//! The walk in windows.
-
 use super::*;
 use crate::platform::FileExt as _;
 use proptest::prelude::*;
 
-/// Bytes as a stream, as which files are divided alike.
 fn stream(bytes: &[u8]) -> Source {
     let bytes = io::Cursor::new(bytes.to_vec());
     Source::stream(bytes, None, Arc::default())
@@ -75,7 +72,7 @@ proptest! {
         let (joined, messages, oversized) = divided(&bytes, window, 1100);
         prop_assert_eq!(&joined, &bytes);
         let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
-        // Of a header that does not end within the bound no Content-Length is known.
+        // A header that does not end within the bound has no known Content-Length.
         let is_known = |message: &[u8]| {
             message.len() <= 1100 || mbox::Header::of_message(message, 0).body.is_some_and(|body| body <= 1100)
         };
