@@ -1,5 +1,4 @@
-//! What asks servers: behind the cache of `--cache`, with the archive of `--archive` besides, and before the record of
-//! `--record`.
+//! What asks servers: the cache of `--cache`, the archive of `--archive`, and the record of `--record`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,14 +29,11 @@ const WINDOW: Window = Window {
     after: Duration::from_secs(400 * DAY),
 };
 
-/// A cache that is open as long as a run takes, and the archive that is asked besides.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     args: CacheArgs,
     folder: Option<Arc<CacheFolder>>,
-    /// That of this run alone, which is asked first.
     of_run: Option<Arc<CacheFolder>>,
-    /// Why a cache that was named is not open.
     trouble: Option<String>,
     archive: ArchiveArgs,
     pub(super) recorder: Option<WarcRecorder>,
@@ -45,7 +41,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// With `--offline`, an empty folder would be of no use, so none is made; nor where nothing is asked for.
+    /// With `--offline`, an empty folder would be of no use, so none is made.
     pub(super) fn of(args: &PolicyArgs, asking: Asking) -> Result<Self, Error> {
         let (args, archive, record) = (&args.cache, &args.archive, &args.record);
         let path = record.record.as_ref().filter(|_| asking != Asking::Nobody);
@@ -215,7 +211,6 @@ impl Cache {
         recorder.open()
     }
 
-    /// Says what the record lacks; whether it lacks anything.
     pub(super) fn tell_record(&self) -> bool {
         let recorder = self.recorder.as_ref();
         let trouble = recorder.and_then(WarcRecorder::finish);

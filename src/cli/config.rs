@@ -17,8 +17,7 @@ use super::args::Cli;
 use super::exit::{FILTERS, WALKS};
 use crate::error::Error;
 
-/// The arguments with those of the configuration file put in front, and the file's name; the arguments alone where no
-/// file is named. `options` are those of the program, or of the command alone.
+/// `options` are those of the program, or of the command alone. Where no file is named, the arguments stay as they are.
 pub(super) fn merged<'a>(
     arguments: &'a [OsString],
     options: &mut Command,
@@ -115,7 +114,6 @@ fn read(file: &Path) -> Result<Table, Error> {
     })
 }
 
-/// `key = value` as words of a command line. The error says what was expected.
 fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'static str> {
     // With `=`, so that a value that begins with a hyphen stays one.
     let word = |value| Some(OsString::from(format!("--{key}={}", scalar(value)?)));

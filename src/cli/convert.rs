@@ -95,21 +95,18 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
 pub(super) struct Walk<'w> {
     pub(super) sources: &'w [PathBuf],
     pub(super) args: &'w WalkArgs,
-    /// None where the result takes the source's place.
     pub(super) output: Option<&'w Path>,
     pub(super) saying: &'w SayingArgs,
     pub(super) options: Options,
     #[cfg(all(unix, feature = "imap"))]
     pub(super) candidates: Candidates,
-    /// The start of the sum of a dry run.
     pub(super) word: &'static str,
     pub(super) policy: &'w Policy,
     pub(super) signals: &'w Signals,
 }
 
 impl Walk<'_> {
-    /// Opens the folder that keeps answers until the output is whole, if the run is to keep any: those of http
-    /// servers, for an output that is a file or folder.
+    /// Only an output that is a file or folder keeps answers, and only those of http servers.
     pub(super) fn resume(
         &self,
         args: &ResumeArgs,
@@ -134,8 +131,7 @@ impl Walk<'_> {
         Resume::beside(output, &command, leaves, self.saying.volume())
     }
 
-    /// Runs `transform` over all messages. `store` keeps a list of the mail that its attachments come from, `resume`
-    /// the answers until all is done; `more` goes behind the sum.
+    /// `resume` keeps the answers until all is done; `more` goes behind the sum.
     pub(super) fn run(
         &self,
         transform: &dyn Transform<Said>,
@@ -229,7 +225,7 @@ impl Walk<'_> {
         text
     }
 
-    /// Compressed sources count as they are, or not at all.
+    /// Compressed sources count as they are, or, without `compressed`, not at all.
     fn sizes(&self, compressed: bool) -> u64 {
         let stop = &self.signals.stop;
         let size = |source: &PathBuf| size(source, &self.options, stop, compressed);
@@ -269,7 +265,6 @@ impl Walk<'_> {
         })
     }
 
-    /// Without a target it is changed in place.
     fn convert_source(
         &self,
         source: &Path,
@@ -327,7 +322,6 @@ impl Walk<'_> {
         self.policy.fetch.iter().any(|scheme| scheme.is_http())
     }
 
-    /// Finds what cannot be done before anything is opened or made.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
         #[cfg(all(unix, feature = "imap"))]
@@ -400,7 +394,6 @@ impl Walk<'_> {
     }
 }
 
-/// The user of a store: whose mail goes to this place, or to standard output.
 pub(super) fn user(place: Option<&Path>) -> User {
     User::this(place.map_or(Mail::Filtered, |place| Mail::At(whole(place))))
 }
@@ -432,7 +425,7 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     }
 }
 
-/// Several sources go into a folder, which is made if the one around it is there.
+/// The folder is made only if the one around it is there.
 fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error> {
     let failed = Error::cannot_write(output.display());
     let folder = folder_of(output);
@@ -446,8 +439,8 @@ fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error>
     fs::create_dir(output).map_err(failed)
 }
 
-/// One for all messages of a run: content that was retrieved for one message is there for the next, and no more is
-/// asked at a time than the policy allows. Once the run is to stop, nothing is asked for any more.
+/// All messages of a run share one: what was retrieved for one is there for the next, and the policy bounds all
+/// requests together. Once the run is to stop, nothing is asked for any more.
 pub(super) fn shared_fetcher(
     policy: &Arc<Policy>,
     cache: &Cache,

@@ -151,7 +151,6 @@ fn restore_all(
     walk.run(&restoring, None, resume.as_ref(), String::new)
 }
 
-/// In a dry run, nothing of what it does is written.
 fn restorer(
     args: &RestoreArgs,
     stop: &Stop,
@@ -187,7 +186,7 @@ fn restorer(
     })
 }
 
-/// While messages wait for a network, more of them are worked on, and a mailbox is not locked.
+/// Messages that wait for a network hold no core, so more of them are worked on, and the mailbox is not locked.
 fn options(walk: &WalkArgs, policy: &Policy, store: Option<&str>) -> Options {
     let mut options = walk.options(policy);
     if store.is_some_and(is_remote) {
@@ -197,7 +196,7 @@ fn options(walk: &WalkArgs, policy: &Policy, store: Option<&str>) -> Options {
     options
 }
 
-/// The sources and the output of a run over mailboxes; in a dry run they may be those that a filter has.
+/// In a dry run the sources and the output may be those of a filter.
 fn ends<'a>(
     sources: &'a [PathBuf],
     walk: &'a WalkArgs,
@@ -212,7 +211,7 @@ fn ends<'a>(
     }
 }
 
-/// Opens a store. A mistake in its options or the environment is told as such.
+/// A mistake in its options or in the environment is told as such.
 fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
     store::open(store, purpose, policy)?.map_err(|error| {
         let why = std::io::Error::other(say::error(&error));

@@ -16,7 +16,7 @@ pub(super) const WALKS: [&str; 3] = ["output", "in-place", "dry-run"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Status {
-    /// 0: everything was done; `filter` wrote a whole message.
+    /// 0: everything was done.
     Success,
     /// 1: something could not be read or written.
     Trouble,
@@ -33,7 +33,6 @@ impl Status {
         done.unwrap_or_else(|error| Self::told(&error))
     }
 
-    /// A mail system tries again whatever a filter fails at.
     pub(super) fn of_filter(done: Result<(), Error>) -> Self {
         match done {
             Ok(()) => Self::Success,

@@ -31,7 +31,6 @@ use crate::mime::scan;
 use crate::plan::opaque_details;
 use crate::policy::Policy;
 
-/// `mailboxes` says what to do with a mailbox instead.
 pub(super) fn run(
     args: &FilterArgs,
     command: &'static str,
@@ -59,7 +58,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// One message on its way from standard input, or a file, to standard output.
+/// One message on its way to standard output.
 ///
 /// If the process is asked to stop, or aborted, as Rust does when memory or stack runs out, it ends with "try again", which
 /// mail systems understand, where a signal may look like a defect of the mail; with success once the mail is out.
@@ -74,8 +73,8 @@ pub(super) struct Job<'j> {
 }
 
 impl<'j> Job<'j> {
-    /// Before anything is opened or made. Spooled mail has no name that could stay; what a store was about to take is
-    /// swept by a later run.
+    /// It comes before anything is opened or made. Spooled mail has no name that could stay; a later run sweeps what a
+    /// store was about to take.
     pub(super) fn begin(
         saying: &'j SayingArgs,
         file: Option<&'j Path>,
@@ -112,14 +111,12 @@ impl<'j> Job<'j> {
         Ok(job)
     }
 
-    /// From now on the process ends with success, whatever happens to the report.
     fn mail_is_out(&self) {
         self.is_out.store(true, Ordering::SeqCst);
         self.is_pending.store(false, Ordering::SeqCst);
     }
 
-    /// A large message is searched by the prefilter before it is held in memory; options that would allow what was left are
-    /// named for this policy.
+    /// The prefilter searches a large message before it is held in memory.
     pub(super) fn run(
         &self,
         transform: &dyn Transform<Said>,
@@ -194,7 +191,6 @@ impl<'j> Job<'j> {
         said.name(&name);
         // A message that starts like a mailbox may be one, wherever it comes from.
         let is_left = second && takes_separators(&message, &edits);
-        // A small mail needs no buffer that the heap has to grow for.
         let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
         if is_left {
             said.leave_for_separator();
@@ -215,7 +211,7 @@ impl<'j> Job<'j> {
         let report = &said.report;
         let saying = self.saying;
         let volume = saying.volume();
-        // Without rows its header was not read yet.
+        // Without rows its header was not read.
         let origin = || match &said.origin {
             Some(origin) => Cow::Borrowed(origin),
             None => Cow::Owned(Origin::new(name, 1, message)),
@@ -288,7 +284,6 @@ impl<'j> Job<'j> {
     }
 }
 
-/// The file is read from its start afterwards.
 fn starts_like_mbox(mut file: &File) -> io::Result<bool> {
     let mut start = Vec::new();
     file.take(1 << 10).read_to_end(&mut start)?;

@@ -1,5 +1,4 @@
-//! What `--embed` would do, in numbers: pictures by host, trackers, `data:` URLs; and what the messages would gain by
-//! all that would be done.
+//! What `--embed` would do, in numbers.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -29,7 +28,6 @@ const TYPICAL: f64 = 0.3;
 pub(super) struct Forecast {
     hosts: Named<u64>,
     remote: u64,
-    /// Hashes of the URLs that would be retrieved, as far as they are told apart.
     urls: HashSet<u64>,
     trackers: u64,
     data: u64,
@@ -73,7 +71,6 @@ impl Forecast {
         }
     }
 
-    /// A URL is asked for once, whatever its fragment and wherever it stands.
     fn remember(&mut self, url: u64) {
         if self.urls.len() < URLS {
             self.urls.insert(url);
@@ -91,9 +88,9 @@ impl Forecast {
         self.open += other.open;
     }
 
-    /// For the last line of `inspect --json`, of all sources together. The messages would gain `growth` bytes at most by what is
-    /// in them; `growth_at_most` with everything retrieved: pictures as large as `--max-body`; where something else would be
-    /// retrieved the message gains what `--max-growth` allows, too.
+    /// For the last line of `inspect --json`, of all sources together. `growth` is what the messages would gain from
+    /// what is in them. `growth_at_most` takes every picture to be as large as `--max-body` allows, and other contents
+    /// to use up `--max-growth`.
     pub(super) fn embed(&self, policy: &Policy) -> Fields {
         let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
         let others = self.open.saturating_mul(policy.limits.growth);

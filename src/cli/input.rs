@@ -1,4 +1,5 @@
-//! Reading one message, without holding a large one in memory that needs no work; and sources that can be read once only.
+//! Reading one message without holding a large one in memory that needs no work; and sources that can be read only
+//! once.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -21,7 +22,7 @@ pub(super) fn is_folder(source: &Path) -> bool {
     !is_standard(source) && source.is_dir()
 }
 
-/// A source that can be read once only, decompressed: standard input, or a pipe or device by name. None for files and folders.
+/// A source that can be read only once, decompressed: standard input, or a pipe or device by name.
 pub(super) fn stream(
     source: &Path,
     options: &Options,
@@ -60,9 +61,9 @@ const CHUNK: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(super) enum Input {
-    /// In memory: small, or something in it needs work, or this kept it from a temporary file.
+    /// It is small, or something in it needs work, or it fits into no temporary file (the text says why).
     Message(Vec<u8>, Option<String>),
-    /// In an unlinked temporary file: large, and nothing in it needs work.
+    /// It is large, nothing in it needs work, and the temporary file has no name.
     Untouched(File),
 }
 
@@ -91,8 +92,7 @@ impl Input {
         }
     }
 
-    /// Continues in a temporary file for as long as nothing shows up that needs work. If the file takes no more, all
-    /// stays in memory.
+    /// If the file takes no more, all stays in memory.
     fn spool(
         mut window: Vec<u8>,
         mut reader: impl Read,
@@ -131,7 +131,6 @@ impl Input {
     }
 }
 
-/// The first `spooled` bytes from the file, the window, and the rest.
 fn unspooled(
     mut file: &File,
     spooled: usize,
@@ -139,7 +138,7 @@ fn unspooled(
     mut reader: impl Read,
 ) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // As reading does: a lack of memory is an error, not an abort.
+    // A lack of memory is an error, as in reading, and not an abort.
     bytes.try_reserve_exact(spooled.saturating_add(window.len()))?;
     file.seek(SeekFrom::Start(0))?;
     file.take(spooled as u64).read_to_end(&mut bytes)?;
@@ -152,7 +151,7 @@ fn unspooled(
     Ok(bytes)
 }
 
-/// Why there is no temporary file. It names the folder, which a user can change.
+/// It names the folder, because a user can change it.
 fn no_spool(error: &io::Error) -> String {
     let (folder, cause) = (std::env::temp_dir(), error.to_string());
     // tempfile's message ends with the name of the file, which nobody knows.
@@ -163,12 +162,12 @@ fn no_spool(error: &io::Error) -> String {
     )
 }
 
-/// Bytes that are free on the disk of a file or folder, which may not be there yet.
+/// The file or folder may not be there yet.
 pub(super) fn free_beside(path: &Path) -> io::Result<u64> {
     platform::free_space(if path.is_dir() { path } else { folder_of(path) })
 }
 
-/// Bytes in a source; one that cannot be looked at counts nothing, and what is compressed as it lies on the disk, or nothing.
+/// A source that cannot be looked at counts nothing; what is compressed counts as it lies on the disk, or nothing.
 pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let in_folder = |folder: &Path| -> u64 {
@@ -238,7 +237,6 @@ mod tests {
         assert!(matches!(read(b""), Input::Message(bytes, None) if bytes.is_empty()));
     }
 
-    /// Gives a few octets at a time, is interrupted before each of them, and fails behind `good`.
     struct Faulty<'a> {
         rest: &'a [u8],
         good: usize,

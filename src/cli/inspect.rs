@@ -1,4 +1,4 @@
-//! `embody inspect`: what is in there, and what the same options would do. Fetches nothing; with
+//! `embody inspect`: what a mail or mailbox holds, and what the same options would do. It fetches nothing; with
 //! `--probe` it asks whether there would be an answer.
 
 use std::cell::Cell;
@@ -167,7 +167,6 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// Accounts on servers: sizes and structure alone.
 #[cfg(all(unix, feature = "imap"))]
 fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Status, Error> {
     let needs_content = args.html.is_some() || !args.by.is_empty() || policy.embed.is_on();
@@ -191,7 +190,6 @@ fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Sta
     Ok(status)
 }
 
-/// The source is looked at again, because what was read of it is gone.
 fn source_kind(source: &Path, format: Format) -> SourceKind {
     // A page shows no control characters.
     let is_name = |name: &str| harmless_within(name) == name;
@@ -215,7 +213,6 @@ fn source_kind(source: &Path, format: Format) -> SourceKind {
 enum Says {
     Text,
     Rows,
-    /// A page is printed at the end.
     Nothing,
 }
 
@@ -226,7 +223,6 @@ struct Inspection<'i> {
     named: bool,
     options: Options,
     is_of_mailbox: Cell<bool>,
-    /// Whether any compressed data were damaged.
     trouble: Cell<bool>,
     start: Start,
 }

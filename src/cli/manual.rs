@@ -45,7 +45,7 @@ pub(super) fn completions(shell: Shell) -> Status {
     printed(script.as_bytes())
 }
 
-/// The commands with the values that their options take, which only the shells need.
+/// Only the shells need the values that options take.
 fn completed() -> Command {
     let mut program = Cli::command();
     program.build();
@@ -68,7 +68,7 @@ fn pages(program: &Command, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// One manual page. clap knows names, options and what they do; the rest is in `pages`.
+/// clap knows names, options and what they do; the rest is in `pages`.
 fn written_page(command: &Command) -> io::Result<Vec<u8>> {
     let more = command.get_after_long_help().map(ToString::to_string);
     // A page has the options that the short help leaves out.

@@ -1,4 +1,4 @@
-//! `embody inspect --messages`: messages for other programs, which need not know any form of mailbox.
+//! `embody inspect --messages`: messages for other programs, which need not know mailboxes.
 //!
 //! A JSON line says how many bytes follow, so nothing in a message can look like the next one.
 
@@ -57,7 +57,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// Whether an mbox quotes what was quoted, as `--output-format` asks of plain files. It is known of the `last` one.
+/// Plain files need what `--output-format` asks of an mbox: whether it quotes what was quoted. `last` remembers it.
 fn is_twice(source: &Path, last: &mut Option<(PathBuf, bool)>) -> bool {
     if let Some((_, is_twice)) = last.as_ref().filter(|(last, _)| last == source) {
         return *is_twice;

@@ -28,20 +28,19 @@ use crate::milter::{
 use crate::policy::Policy;
 use crate::report::{Report, Row};
 
-/// Reads the options again, the configuration file with them.
+/// The configuration file is read again, too.
 pub(super) type Reread<'r> = &'r dyn Fn() -> Result<MilterArgs, String>;
 
-/// Time for a message that is under way when the process is to end, behind its retrievals.
+/// A message that is under way when the process is to end has so long behind its retrievals.
 const DRAINING: Duration = Duration::from_secs(15);
 
-/// Connections at a time, unless said otherwise: Postfix has 100 processes that may have one.
+/// Connections at a time by default: Postfix has 100 processes that may have one.
 const CONNECTIONS: usize = 128;
 
 const SOCKET_MODE: u32 = 0o660;
 
 const AGE: Duration = Duration::from_secs(300);
 
-/// Why it does not serve: an [`Error`], or what the system says.
 type Failure = Box<dyn std::error::Error>;
 
 pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
@@ -49,12 +48,12 @@ pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
 }
 
 fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
-    // Before any other file is opened: they are known by their numbers.
+    // Before any other file is opened: handed-over sockets are known by their numbers.
     let mut listeners = handed_over()?;
     limits_on_files_are_failed_writes();
     let counters = Arc::new(Counters::default());
     let (work, mut log) = work_of(args, &counters)?;
-    // Watched before anybody can connect: a signal never finds a process that it would kill.
+    // Signals are watched before anybody can connect: a signal never finds a process that it would kill.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
     for address in &args.listen {
         let mode = args.socket_mode.unwrap_or(SOCKET_MODE);
@@ -86,7 +85,6 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
         if let Ok(now) = NotifyState::monotonic_usec_now() {
             notify(&[NotifyState::Reloading, now]);
         }
-        // The policy and the report anew; the sockets and the connections stay.
         let again =
             reread().and_then(|args| work_of(&args, &counters).map_err(|error| say::error(&error)));
         match again {
@@ -102,7 +100,6 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
         notify(&[NotifyState::Ready]);
     };
     notify(&[NotifyState::Stopping]);
-    // A second signal ends the process at once.
     for signal in [SIGTERM, SIGINT] {
         let _ = signal_hook::flag::register_conditional_default(signal, Arc::new(true.into()));
     }
@@ -199,10 +196,9 @@ struct Log {
     volume: Volume,
     policy: Policy,
     cache: Cache,
-    // A failure of either is told of once.
     is_cache_told: AtomicBool,
     is_record_told: AtomicBool,
-    /// Opened when there is something to write: after a HUP that is another file, if the old one was moved.
+    /// It is opened when there is something to write: after a HUP that is another file, if the old one was moved.
     report: Option<(PathBuf, Mutex<Option<ReportFile>>)>,
 }
 

@@ -1,7 +1,7 @@
 //! The command line: the only module that prints or exits.
 //!
-//! A command is declared in `args` and has a file of its own; `filter` takes one message, `convert` walks mailboxes, and what both
-//! do to a message is a transform in `verb`. `say` makes text from strangers fit for a terminal, `wording` names the options.
+//! A command is declared in `args` and has a file of its own; what `filter` and `convert` do to a message is a
+//! transform in `verb`. `say` makes text from strangers fit for a terminal, `wording` names the options.
 
 mod args;
 mod cache;
@@ -60,7 +60,7 @@ pub fn run() -> ExitCode {
         .into()
 }
 
-/// What becomes of each access type and URL scheme, as tables in Markdown; `tests/unit/schemes.rs` tries each row.
+/// Tables in Markdown; `tests/unit/schemes.rs` tries each row.
 pub(crate) const SCHEMES: &str = include_str!("schemes.md");
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     if let [_, name] = arguments
         && name == "filter"
     {
-        // The options take as long to build as a small mail to filter.
+        // To build the options takes as long as to filter a small mail.
         return filtered(&FilterArgs::default());
     }
     let mut options = options(arguments);
@@ -112,7 +112,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     }
 }
 
-/// The options of the program; of `filter`, which runs once per message, its own alone.
+/// `filter` runs once per message, so it builds its own options alone.
 fn options(arguments: &[OsString]) -> clap::Command {
     match arguments.get(1) {
         Some(name) if name == "filter" => FilterArgs::command(),
@@ -153,7 +153,7 @@ fn without_passwords(mut problem: clap::Error) -> clap::Error {
     problem
 }
 
-/// The same command line with the configuration file as it is now.
+/// The configuration file may have changed.
 #[cfg(all(unix, feature = "milter"))]
 fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     let mut options = options(arguments);
@@ -174,7 +174,6 @@ fn filtered(args: &FilterArgs) -> Status {
     Status::of_filter(filter::run(args, "filter", "use embody convert"))
 }
 
-/// `convert` or `filter` with other defaults.
 fn embed(args: EmbedArgs) -> Status {
     let walks = args.walk.walks();
     match args.preset() {

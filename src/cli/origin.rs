@@ -28,14 +28,13 @@ const SUBJECT: usize = 60;
 pub(super) struct Origin {
     /// The file, or `-`.
     pub(super) source: String,
-    /// Its place in the file or folder, from 1.
+    /// From 1, in the file or folder.
     pub(super) index: u64,
     pub(super) message_id: Option<String>,
     #[serde(skip)]
     subject: Option<String>,
-    /// When it was on its way, as RFC 3339 has it, in UTC: what an archive is asked by.
+    /// When it was on its way, in UTC (RFC 3339): an archive is asked by it.
     date: Option<String>,
-    /// On a server: its folder and UID.
     #[cfg(all(unix, feature = "imap"))]
     #[serde(flatten)]
     pub(super) place: Option<MessagePlace>,
@@ -68,7 +67,7 @@ impl Origin {
         }
     }
 
-    /// By Subject and day, as a person knows it; where it has neither, by its Message-ID or its place.
+    /// Without Subject and day it is called by its Message-ID or its place.
     pub(super) fn called(&self) -> String {
         let day = self.date.as_deref().and_then(|date| date.get(..10));
         let subject = self.subject.as_deref().map(|subject| {
@@ -98,7 +97,7 @@ impl Origin {
     }
 }
 
-/// When the run began, as RFC 3339 has it, in UTC.
+/// When the run began, in UTC (RFC 3339).
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) time: String,
@@ -114,7 +113,6 @@ impl Start {
     }
 }
 
-/// A row, or a part that is listed, and which message of which run it is about.
 #[derive(Serialize, Debug)]
 pub(super) struct Entry<'a, T: Serialize> {
     pub(super) time: &'a str,
@@ -134,7 +132,6 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// None where there is no file to look at.
     pub(super) fn of(range: &Range<u64>, source: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(source).ok()?;
         let Range { start, end } = *range;
@@ -146,7 +143,7 @@ impl Piece {
     }
 }
 
-/// When a file was modified: seconds since 1970, with nine digits behind the point.
+/// Seconds since 1970, with nine digits behind the point.
 pub(super) fn mtime(metadata: &Metadata) -> String {
     format!("{}.{:09}", metadata.mtime(), metadata.mtime_nsec())
 }

@@ -1,4 +1,4 @@
-//! A message as `embody inspect` shows it: its parts, and what would become of each reference.
+//! A message as `embody inspect` shows it: its parts, with their references.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

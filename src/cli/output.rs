@@ -6,14 +6,12 @@ use std::io::{self, Write as _};
 use crate::error::Error;
 use crate::platform;
 
-/// Standard output as a file, so that every failed write is seen: the standard library takes a
-/// closed descriptor for success.
+/// A file shows every failed write; the standard library takes a closed descriptor for success.
 pub(super) fn open() -> Result<File, Error> {
     platform::stream(io::stdout()).map_err(write_error)
 }
 
-/// Standard input as a file, for the same reason: the standard library takes one that is closed, or
-/// open for writing only, for an empty message.
+/// The standard library takes an input that is closed, or open for writing only, for an empty message.
 pub(super) fn input() -> Result<File, Error> {
     platform::stream(io::stdin()).map_err(read_error)
 }

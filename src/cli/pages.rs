@@ -2,7 +2,6 @@
 //! what else to read. One text for both: a line at the margin that ends with a colon begins a section,
 //! one that is indented by two blanks is what is explained, one by six explains it.
 
-/// How sizes are written: what a section of values begins with.
 macro_rules! size {
     () => {
         "\
@@ -14,7 +13,7 @@ Values:
     };
 }
 
-/// How values are written: the same for all commands that take the policy's options.
+/// All commands that take the policy's options share it.
 macro_rules! values {
     () => {
         concat!(

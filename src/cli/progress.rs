@@ -1,9 +1,7 @@
-//! How far a conversion has come: one line that is written over again on a terminal, lines now and then
-//! elsewhere.
+//! How far a conversion has come: one line on a terminal that is written over again, elsewhere lines now and then.
 //!
-//! The text is ours, the terminal is `console`'s. indicatif, the usual choice, calls `pow`: the loader
-//! would have to find, map and relocate the mathematical library for every message that goes through
-//! `embody filter`, which takes a tenth of the time of `cat` and shows no progress.
+//! indicatif calls `pow`: for every message that `embody filter` handles, the loader would have to map the mathematical
+//! library, which takes a tenth of the time of `cat`. So the text is ours, and the terminal is `console`'s.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::{Mutex, PoisonError};
@@ -19,24 +17,21 @@ const BAR_EVERY: Duration = Duration::from_millis(200);
 
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Columns of the bar with its brackets; in a narrower terminal there is none.
+/// Columns with the brackets; a narrower terminal gets no bar.
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=26;
 
 pub(super) struct Display {
-    /// The terminal on which one line is written over again; else there is a line now and then.
     terminal: Option<Term>,
     progress: Mutex<Progress>,
 }
 
 struct Progress {
-    /// Before everything else; empty where files are read.
     folder: String,
-    /// Bytes there are, as far as that was known at the start.
+    /// As far as it was known at the start.
     total: u64,
     bytes: u64,
     messages: u64,
     start: Instant,
-    /// When the next line is due; none without progress.
     next: Option<Instant>,
     every: Duration,
     /// Whether the terminal shows a bar that has to go before anything else is written.
@@ -109,7 +104,7 @@ impl Display {
         }
     }
 
-    /// Writes a line without tearing the bar, which comes back with the next advance.
+    /// The bar comes back with the next advance.
     pub(super) fn say(&self, line: &str) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if self.clear(&mut progress) {
@@ -130,7 +125,7 @@ impl Display {
     }
 }
 
-/// Takes the bar away, so that the next output stands on a line of its own.
+/// The next output stands on a line of its own.
 impl Drop for Display {
     fn drop(&mut self) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +163,6 @@ impl Progress {
         text
     }
 
-    /// The text with a bar in front that takes the rest of `columns`.
     fn bar(&self, text: &str, columns: usize) -> String {
         // A character in the last column makes some terminals go to the next line.
         let room = columns.saturating_sub(1);

@@ -28,18 +28,16 @@ use crate::mailbox::{Effect, Format, Observer as _, Options, Stop, Summary, Tran
 use crate::policy::{Follow, Limits, Policy};
 use crate::report::Detail;
 
-/// Names the file with the password. No option has the password itself, which others would see in the list of processes.
+/// No option has the password itself: others would see it in the list of processes.
 const PASSWORD_FILE: &str = "EMBODY_IMAP_PASSWORD_FILE";
-/// Bytes of a password that is typed.
 const LONGEST_PASSWORD: usize = 4096;
-/// How long a server may say nothing, if --timeout says nothing else: a search takes its time.
+/// How long a server may say nothing, unless --timeout says otherwise: a search takes its time.
 const SILENCE: Duration = Duration::from_secs(300);
 
 pub(super) fn is_remote(source: &Path) -> bool {
     source.to_str().is_some_and(is_url)
 }
 
-/// Whether all sources are accounts, or none is.
 pub(super) fn are_remote(sources: &[PathBuf], args: &ImapArgs) -> Result<bool, Error> {
     let count = sources.iter().filter(|source| is_remote(source)).count();
     let what = match count {
@@ -91,7 +89,6 @@ pub(super) fn account(
     }))
 }
 
-/// Whether a source that is to be one mail is no account.
 pub(super) fn check_file(source: &Path) -> Result<(), Error> {
     if !is_remote(source) {
         return Ok(());
@@ -103,8 +100,8 @@ pub(super) fn check_file(source: &Path) -> Result<(), Error> {
     Err(Error::Usage(what.into()))
 }
 
-/// Asks on the terminal, which shows nothing of the answer. Signals only ask a run to end, and would not end the question: so
-/// keys that send them are read as keys.
+/// The terminal shows nothing of the answer. Signals only ask a run to end, and would not end the question: so keys
+/// that send them are read as keys.
 fn ask(text: &str) -> io::Result<String> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let before = termios::tcgetattr(&terminal)?;
@@ -248,7 +245,7 @@ impl InPlaceObserver<Said> for Reporter<'_> {
     }
 }
 
-/// Sizes and structure alone, nothing is downloaded. False if a folder could not be read.
+/// Nothing is downloaded. It is false if a folder could not be read.
 pub(super) fn overview(
     account: &Account,
     larger_than: u64,

@@ -23,14 +23,12 @@ const RETRY_EVERY: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub(super) enum ReportFile {
-    /// `-`.
     Stderr,
-    /// `inspect --json`.
     Stdout,
-    /// A file; lines are appended, each in one write, so that several runs may share it.
+    /// Each line is appended in one write, so that several runs may share the file.
     File {
         file: File,
-        /// The same file for reading, until the first row is written; none if it is no file, or may not be read.
+        /// The same file for reading, until the first row is written, if it may be read.
         before: Option<File>,
     },
 }
@@ -95,8 +93,8 @@ fn is_torn(mut file: &File) -> bool {
     found.and_then(|_| file.read_exact(&mut last)).is_ok() && last != *b"\n"
 }
 
-/// Refuses a report that is mail as well, or holds anything else: lines are appended to it. Nothing is opened for
-/// writing, or made. `-` is standard input and standard output.
+/// Lines are appended to a report, so it may neither be mail nor hold anything else. Nothing is opened for writing, or
+/// made. `-` is standard input and standard output.
 pub(super) fn check(
     report: Option<&Path>,
     sources: &[impl AsRef<Path>],
@@ -121,7 +119,6 @@ fn wrong(option: &str, path: &Path, what: String) -> Error {
     Error::Usage(format!("{option} {}: {what}", path.display()).into())
 }
 
-/// Refuses a file of this option that is a source, an output, or would be a message among the sources.
 pub(super) fn check_apart(
     option: &str,
     path: &Path,
@@ -155,11 +152,11 @@ pub(super) fn check_apart(
     Ok(())
 }
 
-/// The device and inode of what is there; or those of the folder, and the name that would be new in it. Two names are one file if
-/// these are equal.
+/// Two names with equal identities are one file: device and inode of what is there, or those of the folder and the new
+/// name.
 type Identity = (u64, u64, Option<OsString>);
 
-/// None for a terminal or the null device, which many may write to, and where nothing can be.
+/// Many may write to a terminal or the null device, so these have none.
 fn identity(path: &Path) -> Option<Identity> {
     if let Ok(found) = fs::metadata(path) {
         return there(&found);
@@ -172,7 +169,7 @@ fn there(found: &Metadata) -> Option<Identity> {
     (!platform::is_character_device(found)).then(|| (found.dev(), found.ino(), None))
 }
 
-/// The member of a folder of mail that a file is, or would be. Folders that cannot be read are left for the run to tell.
+/// Folders that cannot be read are left for the run to tell.
 fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
     let (_, inode, new) = place;
     let mut folders = vec![source.to_owned()];
@@ -196,7 +193,6 @@ fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Whether a new file of a folder would be a message of a Maildir or an MH folder.
 fn may_be_message((device, inode, name): &Identity, folder: &Path) -> bool {
     let name = name.as_deref().and_then(OsStr::to_str);
     let is_number = name.is_some_and(|it| it.parse::<u64>().is_ok());
@@ -205,7 +201,7 @@ fn may_be_message((device, inode, name): &Identity, folder: &Path) -> bool {
     (is_number || is_of_maildir) && fs::metadata(folder).is_ok_and(is_there)
 }
 
-/// As [`Write::write_all`], also into a pipe whose reader is slow, but not into one whose reader sleeps.
+/// A slow reader of a pipe is waited for, a sleeping one is not.
 fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     let mut moved = Instant::now();
     while !bytes.is_empty() {
@@ -229,7 +225,7 @@ fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A line of JSON, in ASCII: a log's reader should not have to guess at encodings.
+/// In ASCII: a log's reader should not have to guess at encodings.
 pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let text = serde_json::to_string(value).map_err(io::Error::other)?;
     let mut line = Vec::with_capacity(text.len() + 1);
@@ -246,7 +242,6 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// A JSON object: its fields in the order in which they were put.
 #[derive(Default)]
 pub(super) struct Fields(Vec<(&'static str, serde_json::Result<Box<RawValue>>)>);
 

@@ -1,5 +1,4 @@
-//! What is said and counted while a command goes over mailboxes: lines, rows, progress and sums, in the order of the
-//! messages.
+//! What is said and counted while a command goes over mailboxes, in the order of the messages.
 
 use std::fs::File;
 use std::io;
@@ -22,13 +21,12 @@ use crate::report::{Detail, Row};
 pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
-    /// Whether rows, or a hint at them, go to stderr: not for `inspect`, which prints them.
+    /// `inspect` prints rows itself.
     pub(super) says_rows: bool,
-    /// Options that would allow what was left are named for this policy.
+    /// Hints at options that would allow what was left depend on it.
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,
     pub(super) made: Option<&'r Made>,
-    /// Whether rows of an mbox name their file besides the message's number.
     pub(super) several: bool,
     pub(super) counts: Mutex<Counts>,
 }
@@ -38,7 +36,7 @@ pub(super) struct Counts {
     mailbox: PathBuf,
     rows: Option<io::Result<ReportFile>>,
     of_mailbox: Totals,
-    /// Of the mailboxes that are done: one that an error or a stop ended does not count.
+    /// A mailbox that an error or a stop ended does not count.
     settled: (Summary, Totals),
 }
 
@@ -52,7 +50,6 @@ impl Counts {
 }
 
 impl Reporter<'_> {
-    /// The sums of all mailboxes that are done, and why rows could not be written.
     pub(super) fn finish(self) -> (Summary, Totals, Option<io::Error>) {
         let counts = self.counts.into_inner();
         let counts = counts.unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +67,6 @@ impl Reporter<'_> {
         counts.settled.1.tally("skipped", what, count);
     }
 
-    /// Rows name a message by its own file, or by its number in an mbox.
     fn name(&self, origin: &Origin, mailbox: &Path) -> String {
         let mailbox = mailbox.display().to_string();
         match origin.index {

@@ -1,5 +1,5 @@
-//! Going on with a run over mailboxes that was stopped, killed, or failed: what it was answered is kept beside its output
-//! until that is whole (docs/cache.md).
+//! Going on with a run over mailboxes that was stopped, killed, or failed: its answers are kept beside its output until
+//! that is whole (docs/cache.md).
 
 use std::cell::Cell;
 use std::fs;
@@ -13,8 +13,7 @@ use crate::error::Error;
 
 const SUFFIX: &str = ".embody-resume";
 
-/// Answers that a run keeps for the next one. Dropping it removes them once the output is whole, and tells else how to
-/// go on.
+/// Dropping it removes the answers once the output is whole; otherwise it tells how to go on.
 pub(super) struct Resume {
     pub(super) folder: Option<RunFolder>,
     pub(super) made: Made,
@@ -22,8 +21,7 @@ pub(super) struct Resume {
 }
 
 impl Resume {
-    /// The folder of this output; none for one that is no file or folder. `command` is all that decides about a result
-    /// besides its source. `leaves` bytes of the disk stay free.
+    /// `command` is all that decides about a result besides its source. `leaves` bytes of the disk stay free.
     pub(super) fn beside(
         output: &Path,
         command: &str,
@@ -85,7 +83,7 @@ impl Drop for Resume {
     }
 }
 
-/// The folder beside an output; none if that is standard output or a device, or its folder is not there.
+/// Standard output, devices, and outputs whose folder is missing have none.
 fn place(output: &Path) -> Option<PathBuf> {
     let is_device = |found: fs::Metadata| !found.is_file() && !found.is_dir();
     if is_standard(output) || fs::metadata(output).is_ok_and(is_device) {

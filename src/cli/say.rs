@@ -14,17 +14,17 @@ use crate::report::{Report, Row};
 /// Characters of a stranger's text in one line.
 const LONGEST: usize = 300;
 
-/// Writes a line on standard error. Its reader may be gone, as in `2>&1 | head`: the work goes on.
+/// The reader may be gone, as in `2>&1 | head`: the work goes on.
 pub(super) fn tell(line: &str) {
     let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
 }
 
-/// Text from a mail or a server, fit for a terminal and a log: one line, not too long.
+/// Text from a mail or a server, as one line, cut at [`LONGEST`].
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     cleaned(text, LONGEST)
 }
 
-/// The same for a sentence of our own that holds a short text of a stranger.
+/// For a sentence of our own that holds a short text of a stranger.
 pub(super) fn harmless_within(text: &str) -> Cow<'_, str> {
     cleaned(text, usize::MAX)
 }
@@ -103,8 +103,6 @@ pub(super) fn sum(report: &Report) -> String {
 /// Most lines about one message, unless --verbose.
 const MOST_LINES: usize = 20;
 
-/// The lines about one message's rows: one for each, or, where that would be more than a screen, the
-/// first and a count.
 pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String> {
     let shown = match volume {
         Volume::Quiet => return Vec::new(),
@@ -126,7 +124,6 @@ pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String
     lines
 }
 
-/// An error with its causes, in one line.
 pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> String {
     let mut line = harmless(&wording::error(error)).into_owned();
     let mut cause = error.source();

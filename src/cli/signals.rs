@@ -18,7 +18,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// A run stops between two messages, so that no lock and no temporary file is left.
+    /// A run stops between two messages, so that it leaves no lock and no temporary file.
     pub(super) fn watch() -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         let which = Arc::new(AtomicUsize::new(0));
@@ -45,14 +45,14 @@ const ASKING: &[i32] = &[SIGINT, SIGTERM, SIGHUP];
 #[cfg(not(unix))]
 const ASKING: &[i32] = &[SIGINT, SIGTERM];
 
-/// Signals that our caller had us ignore stay ignored: that is how nohup and shells keep jobs in the background alive.
+/// Signals that our caller ignores stay ignored: nohup and shells keep jobs in the background alive like this.
 pub(super) fn heeded() -> impl Iterator<Item = i32> {
     let ignored = ignored("/proc/self/stat");
     let asking = ASKING.iter().copied();
     asking.filter(move |signal| ignored & 1 << (signal - 1) == 0)
 }
 
-/// The signals that are ignored, a bit each. Where the system does not say, SIGHUP, which then does what it does without
+/// A bit each. Where the system does not say, only SIGHUP is taken for ignored, which then does what it does without
 /// us. `/proc/self/status` names the field, but takes the system twice as long to write.
 fn ignored(stat: &str) -> u64 {
     const HANGUP: u64 = 1;
@@ -64,7 +64,7 @@ fn ignored(stat: &str) -> u64 {
         .unwrap_or(HANGUP)
 }
 
-/// A file that may not grow any more is a failed write, with a message, and no death by signal.
+/// The default action of SIGXFSZ would end the process without a message.
 pub(super) fn limits_on_files_are_failed_writes() {
     #[cfg(unix)]
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());

@@ -1,6 +1,6 @@
-//! Mailboxes read as files, whole, for a collection, which must not miss a mail: what is encrypted, compressed twice or cannot
-//! be read is trouble, and stops a deletion. A program may move a mail from a folder that is not read yet to one that was read
-//! already, so the folders are listed again until nothing new is there.
+//! Mailboxes read whole, as files, for a collection, which must not miss a mail: what is encrypted, compressed twice or
+//! unreadable is trouble, and stops a deletion. A program may move a mail into a folder that was read already, so
+//! folders are listed again until nothing new is there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
@@ -22,7 +22,7 @@ const ROUNDS: usize = 10;
 
 const PIECE: usize = 1 << 20;
 
-/// Files that hold mail in a form that is not looked into, besides those that `mailbox` knows.
+/// Mail may be in these, but they are not looked into.
 const CLOSED: &[(&[u8], &str)] = &[
     (b"CRYPTED\x03\x07", "encrypted by Dovecot"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
@@ -36,7 +36,7 @@ const CLOSED: &[(&[u8], &str)] = &[
     (b"age-encryption.org/", "encrypted by age"),
 ];
 
-/// Binary files that hold no mail: pictures and documents, which lie among saved mails; text in UTF-16, which is read.
+/// Files that hold no mail but lie among saved mails: pictures, documents, and text in UTF-16, which is read.
 const OPEN: &[&[u8]] = &[
     b"\x89PNG",
     b"\xff\xd8\xff",
@@ -46,7 +46,7 @@ const OPEN: &[&[u8]] = &[
     b"\xfe\xff",
 ];
 
-/// Indexes that programs keep beside mails: how their names start and end.
+/// How the names of indexes start and end that programs keep beside mails.
 const INDEXES: &[(&str, &str)] = &[
     ("dovecot.index", ""),
     ("dovecot.list.index", ""),
@@ -77,18 +77,17 @@ const INDEXES: &[(&str, &str)] = &[
 
 #[derive(Default)]
 pub(super) struct Sources {
-    /// Files that were read, each in the state it had: those that change are read again.
+    /// Files in the state in which they were read: those that change are read again.
     seen: HashSet<u64>,
     pub(super) files: u64,
     pub(super) octets: u64,
-    /// Files and folders that were listed, by device and inode.
+    /// By device and inode.
     been: HashSet<(u64, u64)>,
     pub(super) trouble: BTreeSet<String>,
 }
 
 impl Sources {
-    /// Reads all of them. `visit` gets each file in overlapping windows, also decoded, with the file's position when
-    /// the window was full. Files that cannot be read are [`Sources::trouble`].
+    /// `visit` gets each file in overlapping windows, also decoded, with the file's position when the window was full.
     pub(super) fn read(
         sources: &[PathBuf],
         stop: &Stop,
@@ -146,7 +145,7 @@ impl Sources {
         Ok(self.been.contains(&(metadata.dev(), metadata.ino())) || sources.iter().any(is_within))
     }
 
-    /// The files of a source: every one, also behind symbolic links.
+    /// It follows symbolic links.
     fn list(&mut self, source: &Path, found: &mut Vec<PathBuf>) {
         let mut folders = vec![source.to_owned()];
         // Links may lead in a circle.
@@ -185,7 +184,7 @@ impl Sources {
         found.sort_unstable();
     }
 
-    /// In the words of every other command, so that nothing is told twice.
+    /// Every other command says it in these words, so nothing is told twice.
     fn failed(&mut self, path: &Path, source: io::Error) {
         let error = Error::cannot_read(path.display())(source);
         self.trouble.insert(say::error(&error));
@@ -245,7 +244,6 @@ impl Sources {
     }
 }
 
-/// All members of an archive are read, but those that hide what is in them.
 fn judged(name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
         return Judged::Left("compressed within an archive");
@@ -262,7 +260,6 @@ fn judged(name: &[u8], start: &[u8]) -> Judged {
 
 const UNKNOWN: &str = "binary data that cannot be read; it may be encrypted or compressed mail, so keep it elsewhere if it is none";
 
-/// Why a member of an archive cannot be looked into, and why a file cannot.
 fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     let format = |what, advice| Some((what, format!("{what}; {advice}")));
     let unknown = || Some((UNKNOWN, UNKNOWN.to_owned()));
@@ -297,8 +294,7 @@ fn is_open(start: &[u8]) -> bool {
     OPEN.iter().any(|magic| start.starts_with(magic))
 }
 
-/// Whether a file that is neither mail nor archive is no text either. Compressed or encrypted data have bytes of all
-/// kinds, however short.
+/// Compressed or encrypted data have bytes of all kinds, however short.
 fn is_binary(start: &[u8]) -> bool {
     let is_control = |octet: &u8| {
         octet.is_ascii_control() && !matches!(octet, b'\t'..=b'\r' | b'\x1a' | b'\x1b')

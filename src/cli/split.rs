@@ -61,7 +61,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// The ranges of one file, and what is wrong with it if it is compressed.
+/// The text says what is wrong with a compressed file.
 fn lines(
     found: &Found,
     pieces: (u64, bool),

@@ -1,5 +1,4 @@
-//! `embody store check` and `embody store gc`: whether every reference has its object, and which objects nothing
-//! refers to (docs/store.md).
+//! `embody store check` and `embody store gc` (docs/store.md).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Write as _};
@@ -52,7 +51,6 @@ pub(super) fn missing(store: impl Display) -> Error {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// The objects of the store; other files in it are named on stderr.
 fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
     let (objects, strangers) = store.objects()?;
     for stranger in strangers {
@@ -116,7 +114,6 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     })
 }
 
-/// Users of the store whose mail was not among the sources, each with a reason.
 fn unread_users(
     args: &StoreArgs,
     store: &Folder,

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::mailbox::find::Kind;
 use crate::mailbox::{Format, Method, Options, Stop, result_of};
 
-/// Where each source goes: one source becomes DEST itself, several become DEST/name.
+/// One source becomes `output` itself, several become files in it.
 pub(super) fn of(
     sources: &[PathBuf],
     output: &Path,
@@ -46,7 +46,7 @@ pub(super) fn of(
     Ok(targets)
 }
 
-/// The name of what becomes of a source: one of another form does not end as the source does.
+/// A result of another form does not end as the source does.
 fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
     const SUFFIXES: [&str; 8] = ["mbox", "mbx", "eml", "emlx", "zip", "tgz", "tar", "txz"];
     if options.output_format == Format::Auto && options.by_label.is_none() {

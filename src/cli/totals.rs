@@ -12,8 +12,8 @@ use crate::mailbox::{Effect, Summary};
 use crate::policy::{Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 
-/// The tables, each with the rows that it has at most in full, and in the sum of a run, which with all that may stand around it
-/// has at most 60 lines.
+/// Each table has so many rows at most in full, and in the sum of a run, which has at most 60 lines with all that may
+/// stand around it.
 const TABLES: [(&str, [usize; 2]); 8] = [
     ("kind", [99, 99]),
     // Who keeps the files to which mails show links.
@@ -23,24 +23,21 @@ const TABLES: [(&str, [usize; 2]); 8] = [
     // Attachments that are missing beside the mailbox, by the subject and date of the mail.
     ("missing", [40, 10]),
     ("outcome", [99, 12]),
-    // Hosts at which most was left.
     ("left at", [0, 5]),
     ("skipped", [99, 6]),
 ];
 
-/// Not shown: the options that would allow what was left.
+/// It is not shown: it has the options that would allow what was left.
 const REMEDIES: &str = "remedy";
 
 #[derive(Default, Debug)]
 pub(super) struct Totals {
     pub(super) expanded: u64,
-    /// Pictures, fonts and style sheets among these.
     embedded: u64,
     pub(super) left: u64,
     pub(super) links: u64,
     detached: u64,
     restored: u64,
-    /// Attachments that the mail shows, and their bytes.
     shown_inline: (u64, u64),
     pub(super) forecast: Forecast,
     pub(super) survey: Survey,
@@ -102,7 +99,6 @@ impl Totals {
         }
     }
 
-    /// Counts what is missing beside the mailbox, in a message that is called so.
     pub(super) fn count_missing(&mut self, report: &Report, called: impl Fn() -> String) {
         let is_missing = |row: &&Row| {
             let is_beside = matches!(row.kind, Kind::Apple | Kind::Eudora);
@@ -114,8 +110,7 @@ impl Totals {
         }
     }
 
-    /// For the line of progress, each number with a comma in front: those of the mailboxes that are done and of the one
-    /// that is read.
+    /// The mailboxes that are done, and the one that is read.
     pub(super) fn so_far(of: [&Self; 2]) -> String {
         let sum = |count: fn(&Self) -> u64| of.map(count).iter().sum::<u64>();
         let counts = [
@@ -176,7 +171,7 @@ impl Totals {
     }
 }
 
-/// With the number with which a server refused it: a 404 is no 403.
+/// The status of a server is part of it: a 404 is no 403.
 fn outcome(row: &Row) -> String {
     let words = row.outcome_and_reason();
     let is_status = matches!(row.reason, Some(Reason::HttpStatus | Reason::FtpStatus));
@@ -186,7 +181,6 @@ fn outcome(row: &Row) -> String {
     }
 }
 
-/// `1 mailbox, 8 messages`.
 pub(super) fn read(summary: &Summary) -> String {
     let (mailboxes, messages) = (summary.mailboxes, summary.messages);
     let mailbox = if mailboxes == 1 {

@@ -1,4 +1,4 @@
-//! What stands behind an option: schemes, sizes, durations and numbers, from text.
+//! Values of options, from text.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
         .ok_or_else(|| format!("'{text}' is none of {}", Scheme::names()))
 }
 
-/// `25M`, `1.5M`, `512k`, `1e6`, `1000`: bytes. The letters alone, and `MiB`, are powers of 1024, `MB` of 1000.
+/// `25M`, `1.5M`, `512k`, `1e6`, `1000`. The letters alone, and `MiB`, are powers of 1024, `MB` of 1000.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     octets(&text.trim().to_ascii_lowercase())
         .ok_or_else(|| format!("'{text}' is not a size such as 25M, 1.5M, 512k or 1000"))
@@ -50,7 +50,7 @@ fn octets(lower: &str) -> Option<u64> {
     u64::try_from(scaled / decimal(u32::try_from(fraction.len()).ok()?)?).ok()
 }
 
-/// `20s`, `500ms`, `2m`, `1h`, `1m30s`, `20`: seconds if nothing is said.
+/// `20s`, `500ms`, `2m`, `1h`, `1m30s`; a number alone is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a duration such as 20s, 500ms, 2m or 1m30s");
     let lower = text.trim().to_ascii_lowercase();
@@ -111,7 +111,6 @@ pub(super) fn window(text: &str) -> Result<Window, String> {
         .ok_or_else(wrong)
 }
 
-/// `A-B`, or `A-` up to the end.
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("'{text}' is not a range of bytes such as 0-8388608 or 8388608-");
     let (start, end) = text.split_once('-').ok_or_else(wrong)?;
@@ -150,7 +149,7 @@ fn number(text: &str) -> Option<u64> {
     text?.parse().ok()
 }
 
-/// One of the words of a choice. The library's comments on them are not for users: their help is in the option.
+/// The library's comments on the words are not for users: the option's help has what they need.
 pub(super) fn word<T: ValueEnum + Clone + Send + Sync + 'static>()
 -> impl TypedValueParser<Value = T> {
     let words = T::value_variants().iter();
@@ -164,7 +163,7 @@ pub(super) fn choice<T: Copy + Send + Sync + 'static>(
     BoolValueParser::new().map(move |is_given| values[usize::from(is_given)])
 }
 
-/// Bytes that a cache may hold; `None` is no limit.
+/// `None` is no limit.
 pub(super) type CacheMax = Option<u64>;
 
 pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
@@ -178,7 +177,6 @@ pub(super) fn backup_suffix(suffix: OsString) -> Result<OsString, Error> {
     check_backup_suffix(&suffix).map(|()| suffix)
 }
 
-/// Formats that are written; others are only read.
 pub(super) fn output_format(text: &str) -> Result<Format, String> {
     let written = [Format::Auto, Format::Mbox, Format::Maildir, Format::Eml];
     let known = Format::from_str(text, false);
@@ -194,7 +192,7 @@ pub(super) fn octal(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("'{text}' is no mode such as 0660"))
 }
 
-/// A group by its number, or by its name in /etc/group: what a directory service alone knows needs its number.
+/// What a directory service alone knows needs its number.
 #[cfg(all(unix, feature = "milter"))]
 pub(super) fn group(text: &str) -> Result<u32, String> {
     let text = text.trim();
@@ -221,7 +219,6 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("'{text}' is not a number from 1 on"))
 }
 
-/// A day of the calendar, as IMAP writes it.
 #[cfg(all(unix, feature = "imap"))]
 pub(super) fn day(text: &str) -> Result<String, String> {
     let day = crate::imap::account::day(text);
@@ -269,7 +266,6 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
 
 pub(super) type HostList = Vec<HostPattern>;
 
-/// A file that is no mail, such as the configuration.
 pub(super) fn file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(named)
 }
@@ -281,7 +277,6 @@ fn named(path: PathBuf) -> Result<PathBuf, &'static str> {
     }
 }
 
-/// One host a line; `#` begins a comment.
 pub(super) fn host_list(path: &str) -> Result<HostList, String> {
     let path = named(path.into())?;
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;

@@ -1,5 +1,4 @@
-//! What a command does to each message, as `filter` and the mailboxes see it: expand it, detach from it, restore what was
-//! detached, or only say what would be done. `survey` adds what is in it.
+//! What a command does to each message, as `filter` and the mailboxes see it.
 
 use super::origin::Origin;
 use super::survey::{Listed, Survey};
@@ -13,7 +12,7 @@ use crate::record::WarcRecorder;
 use crate::report::{Detail, Outcome, Reason, Report};
 
 pub(super) struct Said {
-    /// None if there are no rows about it, or none that anybody is told.
+    /// It is none if no row is told.
     pub(super) origin: Option<Origin>,
     pub(super) report: Report,
     pub(super) survey: Option<Box<Survey>>,
@@ -21,7 +20,8 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// `tells_rows` says whether rows are told, and not only counted. Those of what is missing beside a mailbox always are.
+    /// `tells_rows` says whether rows are told, and not only counted. Those of what is missing beside a mailbox always
+    /// are.
     pub(super) fn of(message: &Message<'_>, report: Report, tells_rows: bool) -> Self {
         let is_named = !report.rows.is_empty() && (tells_rows || message.beside.is_some());
         Self {
@@ -52,7 +52,7 @@ impl Said {
         self.leave(Reason::HoldsSeparator, &detail);
     }
 
-    /// Leaves the message after all: rows of its changes, or of those that would be made, say so.
+    /// The rows say so, also those of changes that would have been made.
     pub(super) fn leave(&mut self, reason: Reason, detail: &Detail) {
         for row in &mut self.report.rows {
             if !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch) {
@@ -76,8 +76,7 @@ pub(super) enum Work {
     /// All of it, for a run that writes nothing.
     Rehearse,
     Forecast,
-    /// The same, after each source was asked whether there is an answer; `embeds` tells that pictures would be
-    /// embedded, and are not only asked for.
+    /// Each source is asked whether there is an answer; without `embeds`, pictures are only asked for.
     Probe {
         embeds: bool,
     },
@@ -88,7 +87,7 @@ pub(super) struct Expanding {
     pub(super) work: Work,
     pub(super) lengths: Lengths,
     pub(super) recorder: Option<WarcRecorder>,
-    /// Whether rows are told, and not only counted: where a mail is from takes as long to read as what it refers to.
+    /// To read where a mail is from takes as long as to read what it refers to.
     pub(super) tells_rows: bool,
 }
 
@@ -140,7 +139,6 @@ impl Transform<Said> for Expanding {
     }
 }
 
-/// A detacher itself is a transform of one kind, so that users of the library need not name it.
 pub(super) struct Detaching(pub(super) Detacher);
 
 impl Transform<Said> for Detaching {

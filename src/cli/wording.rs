@@ -1,5 +1,4 @@
-//! The names of options, which the library does not know: what it says of a setting names the option here, and so does what
-//! would have allowed a reference that was left.
+//! The names of options, which the library does not know, for its settings and for what would have allowed a reference.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -38,7 +37,6 @@ pub(super) fn error(error: &(dyn StdError + 'static)) -> String {
     }
 }
 
-/// The option that each setting is given by, and a value as it may stand behind it.
 fn words(setting: Setting) -> &'static str {
     match setting {
         Setting::Body => "--max-body SIZE",
@@ -90,20 +88,19 @@ pub(super) fn option(setting: Setting) -> &'static str {
     words.split_once(' ').map_or(words, |(option, _)| option)
 }
 
-/// The option that would have allowed what was left, with an example value.
 pub(crate) fn would_allow(reason: Reason) -> Option<&'static str> {
     reason.remedy().map(words)
 }
 
-/// The `--follow` of a reference that was left because of its form, with which the detail of its row begins.
+/// The detail of such a row begins with the form.
 pub(super) fn follow(row: &Row) -> Option<String> {
     let form = row.detail.split(' ').next();
     let form = form.filter(|_| row.reason == Some(Reason::NotFollowed));
     form.map(|form| format!("--follow {form}"))
 }
 
-/// The options with their values, as far as the row has them; none if no option would do (`--deny-host` wins over
-/// `--allow-host`), which is tried out. What a name resolves to and where a redirect leads cannot be tried.
+/// It is none if no option would do (`--deny-host` wins over `--allow-host`), which is tried out. What a name resolves
+/// to and where a redirect leads cannot be tried.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
     match reason {
@@ -180,7 +177,7 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     }
 }
 
-/// Gives the policy the option that a reason asks for, and writes it as on a command line.
+/// The option is written as on a command line.
 fn open(policy: &mut Policy, reason: Reason, reference: &Reference<'_>) -> Option<String> {
     let site = reference.site();
     Some(match reason {

@@ -135,7 +135,6 @@ impl Page<'_> {
     }
 }
 
-/// The heaviest names; `said` says what each weighs.
 pub(super) fn bars<C: Counts>(
     counts: &Named<C>,
     weight: impl Fn(&C) -> u64,

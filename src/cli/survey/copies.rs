@@ -1,5 +1,5 @@
-//! Messages that stand several times, as in an export with a mailbox for each label: by a hash of each, so that memory has
-//! a bound.
+//! Messages that stand several times, as in an export with a mailbox for each label. A hash of each is kept, so memory
+//! has a bound.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -11,10 +11,10 @@ use super::tally::{Amount, Counts as _};
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Span;
 
-/// Most messages that are compared. As many as a table of a million buckets holds, 18 MB: one more would double it.
+/// As many as a table of a million buckets holds, 18 MB: one more would double it.
 const MESSAGES: usize = (1 << 20) / 8 * 7;
 
-/// Fields that mailboxes and their programs write, which tell copies of one message apart.
+/// Programs change these fields in the copies of one message.
 const OF_MAILBOXES: [&str; 12] = [
     "Status",
     "X-Status",
@@ -30,28 +30,25 @@ const OF_MAILBOXES: [&str; 12] = [
     "Lines",
 ];
 
-/// Two messages have it in common by chance once in fifty million mailboxes. A stranger may make two that have; that
-/// changes a count, and nothing is done to mail on account of it. SHA-256 took a quarter of the time of a survey.
+/// Two messages share one by chance once in fifty million mailboxes. A stranger may make two that do; that changes a
+/// count, and no mail. SHA-256 took a quarter of the time of a survey.
 type Hash = u64;
 
-/// The messages that were met, and those of them that are copies.
 #[derive(Default, Debug, Serialize)]
 pub struct Copies {
-    /// Messages of which an equal one was met before.
     #[serde(flatten)]
     pub repeated: Amount,
-    /// Messages that were not compared, because there are too many.
     uncompared: Amount,
-    /// The octets of each; none has 4 GiB.
+    /// Octets by hash; no message has 4 GiB.
     #[serde(skip)]
     known: HashMap<Hash, u32>,
-    /// A message that is not among them yet: one alone needs no table.
+    /// The first message waits here: one alone needs no table.
     #[serde(skip)]
     alone: Option<(Hash, u32)>,
 }
 
 impl Copies {
-    /// One message, without what its mailbox wrote into its header.
+    /// What the mailbox wrote into the header is left out.
     pub fn of(tree: &Tree<'_>) -> Self {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
@@ -83,7 +80,7 @@ impl Copies {
         match self.known.is_empty() {
             true => self.known = other.known,
             false => {
-                // In an order of their own, so that the same mail always gives the same survey, at the bound too.
+                // Sorted, so that the same mail always gives the same survey, at the bound too.
                 let mut known: Vec<(Hash, u32)> = other.known.into_iter().collect();
                 known.sort_unstable();
                 known.into_iter().for_each(|message| self.compare(message));
@@ -95,7 +92,7 @@ impl Copies {
     }
 
     fn compare(&mut self, (hash, octets): (Hash, u32)) {
-        // An entry would make room for one more.
+        // The `entry` of the table would make room for one more.
         if self.known.contains_key(&hash) {
             self.repeated.count(octets.into());
         } else if self.known.len() >= MESSAGES {

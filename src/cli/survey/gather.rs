@@ -1,4 +1,4 @@
-//! What is in one message. Runs in the workers; the sums are made in the order of the messages.
+//! What is in one message. It runs in the workers; sums are made in the order of the messages.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -24,15 +24,15 @@ use crate::policy::{OnFailure, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 use crate::store::Key;
 
-/// So much of a From field is read, in octets.
+/// In octets.
 const LONGEST_FROM: usize = 4 << 10;
 
 pub struct Surveying {
     pub expanding: Expanding,
     detacher: Detacher,
-    /// What the run takes for now: dates behind it are in the future.
+    /// Dates behind it are in the future.
     now: SystemTime,
-    /// Whether `--embed` was given, or pictures are only asked for.
+    /// `--embed` was given; else pictures are only asked for.
     pub tells_embeds: bool,
     pub lists: bool,
 }
@@ -66,8 +66,7 @@ impl Surveying {
         }
     }
 
-    /// What is in a message, given the rows about it; its attachments, if they are listed; and what `detach` would
-    /// change in it.
+    /// The edits are those that `detach` would make.
     fn survey(
         &self,
         message: &[u8],
@@ -112,7 +111,7 @@ impl Surveying {
         Ok((edits, survey, listed))
     }
 
-    /// What `detach` would change, and the hashes of the contents that would leave, by the numbers of their parts.
+    /// The hashes of the contents that would leave go by the numbers of their parts.
     fn detach(
         &self,
         message: &[u8],
@@ -154,7 +153,6 @@ impl Transform<Said> for Surveying {
         self.expanding.ahead(message);
     }
 
-    /// Every message counts.
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         (!bytes.is_empty()).then_some(0)
     }
@@ -162,7 +160,6 @@ impl Transform<Said> for Surveying {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let mut said = self.expanding.transform(message)?.1;
         if !self.tells_embeds {
-            // Pictures were only asked for.
             said.report.rows.retain(|row| {
                 let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
                 row.kind != Kind::Embed
@@ -253,7 +250,6 @@ impl Survey {
                 self.hosts.of(host).references += 1;
             }
         }
-        // Somebody would be asked: a server, or the file system.
         let mut schemes = ["http", "https", "ftp", "file"].into_iter();
         let is_asked_for = host.is_some() || schemes.any(|scheme| reference.has_scheme(scheme));
         if is_probed && row.kind != Kind::Link && is_asked_for {
@@ -308,7 +304,6 @@ fn answer(reason: Option<Reason>) -> Probe {
     }
 }
 
-/// The domain that a message says it is from; `none` where it says nothing that can be one.
 fn sender(tree: &Tree<'_>) -> String {
     let value = tree.value(PartId::ROOT, "From").unwrap_or_default();
     let domain = match plain_sender(value) {
@@ -328,8 +323,8 @@ fn parsed_sender(value: &[u8]) -> Option<String> {
     Some(address?.rsplit_once('@')?.1.to_owned())
 }
 
-/// The domain of a From field with one address in angle brackets behind a name of plain words, or in quotes, and with
-/// neither comments nor encoded words: nearly all there are. All others are read by mail-parser.
+/// Nearly all From fields have one address in angle brackets behind plain or quoted words, without comments and encoded
+/// words. mail-parser reads the others.
 fn plain_sender(value: &[u8]) -> Option<&str> {
     let value = str::from_utf8(value).ok()?.trim_ascii();
     let (name, address) = value.strip_suffix('>')?.split_once('<')?;

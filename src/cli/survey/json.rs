@@ -1,5 +1,4 @@
-//! The survey for a program: `{"survey": {...}}`, and the attachments and pictures that mail holds, one by one.
-//! docs/survey.md has every field.
+//! The survey for a program, and the attachments and pictures that mail holds, one by one (docs/survey.md).
 
 use std::collections::BTreeMap;
 
@@ -101,37 +100,32 @@ fn by(survey: &Survey, groups: &[Group]) -> Fields {
         .with_some("outcome", wants(Group::Outcome).then_some(&survey.outcomes))
 }
 
-/// A group; what is beyond the bound is one sum.
 fn group(named: &Named<impl Counts + Serialize>) -> Fields {
     let fields = Fields::default().with("names", named);
     fields.with_some("others", named.others())
 }
 
-/// What is said of names beyond the bound.
 pub(super) fn bound() -> String {
     format!("beyond {NAMES} names, or of more than {LONGEST_NAME} bytes")
 }
 
-/// A part with content that is not text of the mail.
 #[derive(Serialize, Debug)]
 pub struct Listed {
-    /// What rows call its message.
+    /// Rows call its message so, too.
     pub message: String,
     part: String,
     kind: &'static str,
     media_type: String,
     name: Option<String>,
-    /// Octets of its content, decoded; none if it cannot be decoded, as is the hash.
+    /// Decoded octets. It is none if the content cannot be decoded, as is the hash.
     bytes: Option<u64>,
     sha256: Option<String>,
     /// In lower case.
     disposition: Option<String>,
-    /// The first document that shows it or refers to it.
     shown_by: Option<String>,
 }
 
 impl Listed {
-    /// What is known of a part: why the mail shows it, if it does, and its hash.
     pub fn of(
         tree: &Tree<'_>,
         part: PartId,

@@ -1,5 +1,5 @@
-//! How mail was looked at, and the commands of the page: each does what it says with the sources that were looked at, and
-//! the mail as it was stays where it is, or as a backup.
+//! How mail was looked at, and the commands of the page: each works on the sources that were looked at, and the mail as
+//! it was stays where it is, or as a backup.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,7 +8,6 @@ use clap::ValueEnum;
 
 const SOURCES: usize = 20;
 
-/// Endings of names that say how a file is packed.
 const ENDINGS: [&str; 8] = ["zip", "tgz", "tar", "gz", "zst", "bz2", "xz", "mbox"];
 
 /// What numbers are grouped by.
@@ -45,10 +44,8 @@ pub enum SourceKind {
 
 pub struct Looked<'l> {
     pub larger_than: u64,
-    /// What the URLs of a store would begin with.
     pub base_url: &'l str,
     pub is_probed: bool,
-    /// Whether an archive was asked for what is dead.
     pub has_archive: bool,
     pub by: &'l [Group],
     pub sources: &'l [NamedSource],
@@ -60,8 +57,8 @@ pub struct Looked<'l> {
 }
 
 impl Looked<'_> {
-    /// What one would type to have this done to all sources, a line for each that is written beside: a command up to the
-    /// sources, and what becomes of them, in a word.
+    /// A command up to the sources, and what becomes of them, in a word. What is written beside takes a line for each
+    /// source.
     pub(super) fn commands(&self, command: &str, purpose: &str) -> Vec<String> {
         let command = format!("{command}{}", self.format);
         let in_place = format!("{command} --in-place --backup .before-{purpose}");
@@ -91,7 +88,7 @@ impl Looked<'_> {
         vec![format!("{command}{} {sources}", self.format)]
     }
 
-    /// `--store` with a value, for detach: without one, a folder beside the results, which it makes.
+    /// `--store` with its value; by default a folder beside the results, which `detach` makes.
     pub(super) fn storing(&self) -> String {
         match &self.store {
             None => "--store mail-attachments".to_owned(),
@@ -136,7 +133,6 @@ fn all_quoted<'s>(sources: impl IntoIterator<Item = &'s NamedSource>) -> String 
     names.collect::<Vec<String>>().join(" ")
 }
 
-/// A file name as a shell takes it, and as no option.
 fn quoted(name: &str) -> String {
     let name = match name.starts_with('-') {
         true => format!("./{name}"),

@@ -1,11 +1,11 @@
 //! What is in mailboxes, in numbers, before a long run (docs/survey.md).
 //!
-//! `gather` looks at one message, in the workers; `sum` adds surveys up in the order of the messages, with the
-//! bounded counts of `tally`; `json`, `text` and `page` say it; `looked` is what was asked, with the
-//! commands of the page, which is made with `sheet`; `contents` is its largest section. `copies` knows which messages stand several times.
+//! `gather` looks at one message, in the workers; `sum` adds surveys up, with the bounded counts of `tally`; `json`,
+//! `text` and `page` say it. `looked` has the commands of the page, `sheet` its elements, `contents` its largest
+//! section; `copies` finds messages that stand several times.
 //!
-//! Of what a stranger may name without end, hosts, types and schemes, the first ten thousand of each are counted
-//! apart, and of contents a million are compared. So memory has a bound, whatever is in the mail.
+//! A stranger may name hosts, types and schemes without end: the first ten thousand of each are counted apart, and a
+//! million contents are compared. So memory has a bound.
 
 mod contents;
 mod copies;

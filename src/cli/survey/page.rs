@@ -1,4 +1,4 @@
-//! The survey as one page that opens offline: numbers first, then tables and plots, each with what one would type.
+//! The survey as one page that opens offline: numbers, tables and plots, each with what one would type.
 //!
 //! Nothing comes from elsewhere, and its own policy forbids it. The one script, which copies commands, is allowed by its
 //! hash. It goes in the place of an earlier page, and of nothing else.
@@ -22,7 +22,7 @@ use super::text::{option_size, size};
 use crate::error::Error;
 use crate::mailbox::folder_of;
 
-/// What the pages begin with: only what does may be replaced.
+/// Only a file that begins so may be replaced.
 const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
 
 const STYLE: &str = include_str!("page.css");
@@ -188,7 +188,6 @@ impl Page<'_> {
                 grouped(it.references),
             ]
         };
-        // In their order.
         self.table(heads, &survey.years, |_| 1, row);
     }
 
@@ -281,13 +280,12 @@ impl Page<'_> {
     }
 }
 
-/// `1 message`, `2 messages`.
 fn counted(count: u64, one: &str, many: &str) -> String {
     let word = if count == 1 { one } else { many };
     format!("{} {word}", grouped(count))
 }
 
-/// Writes a page beside and renames it over an earlier one. Another file of that name, a mailbox say, stays.
+/// Another file of that name, a mailbox say, stays.
 pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
     replace(path, page).map_err(Error::cannot_write(path.display()))
 }
@@ -310,8 +308,8 @@ fn replace(path: &Path, page: &str) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     let mut builder = tempfile::Builder::new();
-    // Others may read it as any file that the user makes. An error of `tempfile_in`, or of writing to what it gives,
-    // would name this file, and people know the page.
+    // Others may read it as any file that the user makes. An error of `tempfile_in` would name this file, and people
+    // know the page.
     let beside = builder
         .prefix(".embody-survey-")
         .make_in(folder_of(path), |path| {

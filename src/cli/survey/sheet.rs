@@ -1,5 +1,5 @@
-//! What the sections of the page are made of: paragraphs, commands, tables, and bars, as SVG that stands in the page, with
-//! no script and no colour of their own. Everything that comes from mail or from the command line goes through [`escaped`].
+//! What the sections of the page are made of. Everything that comes from mail or from the command line goes through
+//! [`escaped`].
 
 use std::fmt::Write as _;
 
@@ -24,9 +24,9 @@ impl Page<'_> {
         self.html.push('\n');
     }
 
-    /// What one would type, and what comes of it. `words` is HTML, `commands` is text, a line each.
+    /// `words` is HTML, `commands` is text, a line each.
     pub fn act(&mut self, words: &str, commands: &[String]) {
-        // Whole: names of files are not cut as strangers' text is.
+        // Names of files are whole: they are not cut as strangers' text is.
         let lines = commands.iter().map(|line| marked(&harmless_within(line)));
         let command = lines.collect::<Vec<String>>().join("\n");
         self.add(&format!(
@@ -34,8 +34,7 @@ impl Page<'_> {
         ));
     }
 
-    /// A table of counts by name, the heaviest first, with the sum of those beyond the bound. A comma stands between the
-    /// heads of its columns.
+    /// Commas stand between the heads of the columns.
     pub fn table<C: Counts>(
         &mut self,
         heads: &str,
@@ -74,7 +73,7 @@ pub fn escaped(text: &str) -> String {
     marked(&harmless(text))
 }
 
-/// Text without control characters as HTML.
+/// The text must be without control characters.
 fn marked(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -83,7 +82,7 @@ fn marked(text: &str) -> String {
         .replace('\'', "&#39;")
 }
 
-/// `12 345 678`, with spaces that break no line.
+/// The spaces break no line.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -99,14 +98,12 @@ pub fn grouped(number: u64) -> String {
 pub struct Bar {
     pub name: String,
     pub value: u64,
-    /// The value in words.
     pub said: String,
 }
 
-/// Longest name beside a bar, in characters.
+/// In characters.
 const NAME: usize = 30;
 
-/// Bars from left to right, one below the other.
 pub fn lying(title: &str, bars: &[Bar]) -> String {
     let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0).max(1);
     let height = bars.len() * 26 + 6;
@@ -132,7 +129,6 @@ pub fn lying(title: &str, bars: &[Bar]) -> String {
     svg
 }
 
-/// One year: its name, all octets, and those of large attachments.
 pub struct Column {
     pub name: String,
     pub all: u64,
@@ -140,7 +136,7 @@ pub struct Column {
     pub said: String,
 }
 
-/// Columns from below, each with the part of it that could go.
+/// Each column shows the part of it that could go.
 pub fn standing(title: &str, columns: &[Column]) -> String {
     let most = columns.iter().map(|it| it.all).max().unwrap_or(0).max(1);
     let mut svg = opened(title, 230);
@@ -154,7 +150,7 @@ pub fn standing(title: &str, columns: &[Column]) -> String {
     );
     let step = 640.0 / columns.len().max(1) as f64;
     let width = (step * 0.72).min(56.0);
-    // A label needs 40 of these.
+    // A label needs 40 units.
     let every = (40.0 / step).ceil().max(1.0) as usize;
     for (number, column) in columns.iter().enumerate() {
         let middle = 74.0 + step * (number as f64 + 0.5);
@@ -187,7 +183,7 @@ fn opened(title: &str, height: usize) -> String {
     )
 }
 
-/// So much of a length; what is there at all shows.
+/// A value above zero always shows.
 fn part_of(value: u64, most: u64, length: u64) -> u64 {
     let part = u128::from(value) * u128::from(length) / u128::from(most.max(1));
     let part = u64::try_from(part).unwrap_or(length).min(length);

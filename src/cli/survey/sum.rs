@@ -11,10 +11,10 @@ use super::tally::{Amount, Counts as _, Host, Links, Named, Pictures, Probe, Typ
 use crate::mailbox::Summary;
 use crate::store::Key;
 
-/// Most contents of attachments that are compared: 48 MB of hashes.
+/// Contents that are compared: 48 MB of hashes.
 const OBJECTS: usize = 1 << 20;
 
-/// Where the classes of sizes begin that attachments are sorted into, in octets.
+/// Octets from which the classes of sizes begin.
 pub const SIZES: [u64; 6] = [0, 10 << 10, 100 << 10, 1 << 20, 10 << 20, 100 << 20];
 
 #[derive(Default, Debug)]
@@ -22,39 +22,31 @@ pub struct Survey {
     pub mailboxes: u64,
     pub messages: u64,
     pub octets: u64,
-    /// Messages too large to be looked at.
     pub oversized: u64,
     pub dates: Dates,
-    /// Attachments of any size, with the octets of their bodies in the mail.
+    /// Octets are those of the bodies in the mail.
     pub attachments: Amount,
     pub sizes: [Amount; SIZES.len()],
-    /// Attachments that the mail itself shows, in the same classes.
     pub inline: [Amount; SIZES.len()],
     pub detach: Detach,
     pub pictures: Pictures,
     pub links: Links,
-    /// The schemes of those that are not relative.
     pub link_schemes: Named<u64>,
-    /// What readers do with links.
     pub link_roles: BTreeMap<&'static str, u64>,
     pub references: u64,
-    /// Of each kind, how many there are of each scheme.
     pub kinds: BTreeMap<&'static str, Named<u64>>,
     pub probe: Probe,
-    /// Outcomes of rows, with their reasons.
     pub outcomes: BTreeMap<String, u64>,
     pub years: Named<Year>,
-    /// Messages and their octets, by the domain of the From field.
     pub senders: Named<Amount>,
-    /// The domain of one message, which is counted when it is added: thousands may wait for their turn, each with its
-    /// survey.
+    /// It is counted when the survey is added: thousands of surveys may wait for their turn.
     pub sender: Option<Box<str>>,
     pub copies: Copies,
     pub hosts: Named<Host>,
     pub types: Named<Type>,
 }
 
-/// Date fields, in seconds since 1970.
+/// In seconds since 1970.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub struct Dates {
     #[serde(serialize_with = "in_words")]
@@ -62,27 +54,24 @@ pub struct Dates {
     #[serde(serialize_with = "in_words")]
     pub last: Option<i64>,
     pub missing: u64,
-    /// Dates that no clock showed: not readable, before 1971, or in the future.
+    /// Dates that no clock showed: unreadable, before 1971, or in the future.
     pub insane: u64,
 }
 
 #[derive(Default, Debug)]
 pub struct Detach {
-    /// Attachments that are large enough, as they are in the mail.
     pub large: Amount,
-    /// Attachments of these that would leave.
     pub leave: Amount,
-    /// Octets of their contents, decoded.
+    /// Decoded octets of what would leave.
     pub content_octets: u64,
-    /// Attachments that documents show, which leave with `--inline` alone.
+    /// Documents show these; they leave with `--inline` alone.
     pub shown_inline: Amount,
-    /// Why the others stay, these among them.
+    /// The reasons include those of `shown_inline`.
     pub stay: BTreeMap<&'static str, u64>,
     /// Octets by which the mail would shrink.
     pub saves: i64,
-    /// Octets of each content.
+    /// Decoded octets of each.
     objects: HashMap<Key, u64>,
-    /// Contents that were not compared, because there are too many.
     pub uncompared: Amount,
 }
 
@@ -121,7 +110,7 @@ impl Survey {
         self.types.add(other.types);
     }
 
-    /// Of one message that was not counted yet its sender and year, and what is counted in that.
+    /// For a survey of one message that was not counted yet.
     fn alone(&mut self) -> Option<(Box<str>, Cow<'static, str>, Year)> {
         let sender = self.sender.take()?;
         let year = match self.dates.first {
@@ -146,8 +135,7 @@ impl Survey {
         sum
     }
 
-    /// Takes what the walk over mailboxes counted. What `detach` would save is what their sizes say: it is
-    /// exactly the difference that a run of it makes.
+    /// The sizes of the mailboxes say what `detach` would save: they are exactly the difference that a run of it makes.
     pub fn walked(&mut self, summary: &Summary) {
         self.mailboxes = summary.mailboxes;
         self.oversized = summary.oversized;
@@ -157,7 +145,6 @@ impl Survey {
     }
 }
 
-/// A time as RFC 3339 has it, in UTC.
 fn time(seconds: i64) -> String {
     DateTime::from_timestamp(seconds).to_rfc3339()
 }
@@ -186,7 +173,6 @@ impl Dates {
 }
 
 impl Detach {
-    /// One more attachment that would leave: its body, its content and the hash of that.
     pub fn leaves(&mut self, body: u64, content: u64, key: Key) {
         self.leave.count(body);
         self.content_octets += content;
@@ -201,7 +187,7 @@ impl Detach {
         }
     }
 
-    /// The objects of the store; what was not compared is taken for different.
+    /// What was not compared is taken for different.
     pub fn objects(&self) -> Amount {
         let octets: u64 = self.objects.values().sum();
         Amount {
@@ -210,7 +196,6 @@ impl Detach {
         }
     }
 
-    /// Attachments whose content an earlier one has, too.
     pub fn duplicates(&self) -> Amount {
         let objects = self.objects();
         Amount {
@@ -231,7 +216,7 @@ impl Detach {
             self.objects = other.objects;
             return;
         }
-        // In an order of their own, so that the same mail always gives the same survey, at the bound too.
+        // Sorted, so that the same mail always gives the same survey, at the bound too.
         let mut objects: Vec<(Key, u64)> = other.objects.into_iter().collect();
         objects.sort_unstable();
         for (key, octets) in objects {

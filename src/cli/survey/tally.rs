@@ -1,15 +1,14 @@
-//! Counts, and counts by names that come from strangers: bounded, whatever a mail names.
+//! Counts, and counts by names that come from strangers: memory is bounded, whatever a mail names.
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-/// Most names of one kind that are counted apart. All of them together take about a megabyte.
+/// All of them together take about a megabyte.
 pub const NAMES: usize = 10_000;
 /// Octets of a name that is counted apart: no host and no media type has more (RFC 1035 §2.3.4, RFC 6838 §4.2).
 pub const LONGEST_NAME: usize = 255;
 
-/// What can be added up.
 pub trait Counts: Default {
     const NAMES: &'static [&'static str];
 
@@ -51,65 +50,57 @@ macro_rules! counts {
 }
 
 counts! {
-    /// So many, with so many octets.
     Amount { count, octets, }
 
-    /// The messages of one year.
     Year { messages, octets, attachments, attachment_octets, pictures, references, }
 
-    /// What refers to one host, and what it answered.
     Host { pictures, trackers, references, alive, dead, archived, lost, refused, }
 
-    /// The attachments of one media type; `large` are those that `detach` looks at.
+    /// `large` are those that `detach` looks at.
     Type {
         attachments, octets, large, large_octets, leave, leave_octets,
-        /// Of the attachments, those that the mail itself shows.
+        /// Those that the mail itself shows.
         inline, inline_octets,
     }
 
     /// Places of documents that show a picture.
     Pictures {
-        /// From the web, trackers not counted.
+        /// Trackers are not counted.
         remote,
         trackers,
-        /// From the mail itself.
         in_mail,
         data,
-        /// Octets of the `data:` URLs.
         data_octets,
-        /// By other schemes, or relative to nothing.
+        /// They have other schemes, or are relative to nothing.
         elsewhere,
     }
 
-    /// Links of all kinds, in HTML and CSS.
     Links {
         documents,
-        /// Documents that were not read, or not wholly.
+        /// They were not read, or not wholly.
         unread,
         count,
         relative,
-        /// Relative ones that a base makes absolute.
+        /// A base makes them absolute.
         with_base,
-        /// Relative ones that mean a part of the mail.
+        /// They mean a part of the mail.
         to_parts,
     }
 
-    /// What was asked, and what came of it.
     Probe {
         alive,
         dead,
         /// The policy does not allow to ask, or to take the answer.
         refused,
-        /// A limit, or a tracker.
+        /// A limit or a tracker was met.
         unasked,
-        /// Of the dead, those that an archive has; told where one was asked, as is the next.
+        /// An archive has them; it and the next are told where one was asked.
         archived,
-        /// Of the dead, those that it does not have.
         lost,
     }
 }
 
-/// Adds counts by names of our own.
+/// The names are our own, so there is no bound.
 pub fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
     for (name, count) in other {
         *one.entry(name).or_default() += count;
@@ -129,7 +120,7 @@ impl Host {
         self.refused += answer.refused;
     }
 
-    /// What a probe tells of it, in the order of tables; the last two where an archive was asked.
+    /// In the order of tables; the last two are told where an archive was asked.
     pub fn probed(&self) -> [u64; 8] {
         [
             self.pictures,
@@ -151,18 +142,16 @@ impl Amount {
     }
 }
 
-/// Counts by name: the first [`NAMES`] names apart, all others in one sum.
+/// The first [`NAMES`] names are counted apart.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Named<C> {
     names: BTreeMap<String, C>,
-    /// The sum of the others, if there are any.
     others: Option<C>,
 }
 
 impl<C: Counts> Named<C> {
-    /// The counts of a name, whatever its case.
     pub fn of(&mut self, name: &str) -> &mut C {
-        // Most are known, and in lower case: they need no memory.
+        // Most names are known and in lower case: they need no memory.
         if self.names.contains_key(name) {
             let Some(known) = self.names.get_mut(name) else {
                 unreachable!("it is among them");
@@ -172,7 +161,6 @@ impl<C: Counts> Named<C> {
         self.exactly(name.to_ascii_lowercase())
     }
 
-    /// The counts of a name as it is.
     pub fn exactly(&mut self, name: String) -> &mut C {
         let is_known = self.names.contains_key(&name);
         if !is_known && (self.names.len() >= NAMES || name.len() > LONGEST_NAME) {
@@ -181,7 +169,7 @@ impl<C: Counts> Named<C> {
         self.names.entry(name).or_default()
     }
 
-    /// Adds the counts of others; their names in the order of the alphabet.
+    /// Names come in the order of the alphabet, so that sums at the bound do not depend on chance.
     pub fn add(&mut self, other: Self) {
         if self.names.is_empty() && self.others.is_none() {
             *self = other;
@@ -195,7 +183,7 @@ impl<C: Counts> Named<C> {
         }
     }
 
-    /// The names in the order of the alphabet.
+    /// In the order of the alphabet.
     pub fn names(&self) -> impl Iterator<Item = (&str, &C)> {
         self.names.iter().map(|(name, counts)| (&**name, counts))
     }
@@ -204,8 +192,7 @@ impl<C: Counts> Named<C> {
         self.others.as_ref()
     }
 
-    /// The names with what `weight` says of them, the heaviest first; of equal ones the alphabet decides. What
-    /// weighs nothing is left out.
+    /// What weighs nothing is left out.
     pub fn heaviest(&self, weight: impl Fn(&C) -> u64) -> Vec<(&str, &C)> {
         let mut names: Vec<(&str, &C)> = self.names().filter(|(_, it)| weight(it) > 0).collect();
         names.sort_by_key(|(name, counts)| (std::cmp::Reverse(weight(counts)), *name));
@@ -213,7 +200,6 @@ impl<C: Counts> Named<C> {
     }
 }
 
-/// `{"name": counts, ...}`; see [`others`](Named::others).
 impl<C: Serialize> Serialize for Named<C> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(&self.names)

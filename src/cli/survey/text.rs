@@ -10,7 +10,7 @@ use super::tally::{Amount, Counts, Host, Named, Type};
 
 const LINES: usize = 40;
 
-/// `1.5 MiB`: octets in the units that options take, powers of 1024.
+/// Octets in the units that options take, powers of 1024.
 pub fn size(octets: u64) -> String {
     for (power, name) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         let (whole, rest) = (octets >> power, octets % (1 << power));
@@ -22,7 +22,6 @@ pub fn size(octets: u64) -> String {
     format!("{octets} bytes")
 }
 
-/// `100k`: a size as an option takes it.
 pub(super) fn option_size(octets: u64) -> String {
     for (unit, letter) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")] {
         if octets > 0 && octets.is_multiple_of(unit) {
@@ -32,7 +31,6 @@ pub(super) fn option_size(octets: u64) -> String {
     octets.to_string()
 }
 
-/// `10 KiB to 100 KiB`: what a class of sizes holds.
 pub(super) fn class(number: usize) -> String {
     let from = SIZES.get(number).copied().unwrap_or_default();
     let short = |octets| size(octets).replace(".0 ", " ");
@@ -221,7 +219,7 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) ->
         Group::Year => {
             let head = "messages octets attachments octets pictures references";
             heading(text, "year", head)?;
-            // In their order; there are few.
+            // In the order of years; there are few.
             for (name, it) in survey.years.names() {
                 line(text, &it.columns(), name)?;
             }
