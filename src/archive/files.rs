@@ -1,7 +1,6 @@
-//! Captures in files as an archive: the one nearest to the mail's date, behind the redirects that were captured (docs/archive.md).
-//!
-//! Nobody is asked. The policy judges the mail's URL and those that redirects lead to, as it does when servers are asked, so that a run over
-//! what an earlier one recorded gives the same mail.
+//! Captures in files as an archive (docs/archive.md). No server is asked. The policy judges the mail's URL and those
+//! that redirects lead to, as it does when servers are asked, so that a run over what an earlier one recorded gives the
+//! same mail.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +14,6 @@ use crate::policy::{Policy, Target};
 use crate::record::{Capture, Captures, Replayed};
 use crate::report::{Detail, Provenance, Refusal, Setting};
 
-/// The captures of a file or a folder, which are read when the first is wanted.
 #[derive(Debug)]
 pub(crate) struct CaptureFiles {
     path: PathBuf,
@@ -23,7 +21,7 @@ pub(crate) struct CaptureFiles {
 }
 
 impl CaptureFiles {
-    /// Looks only whether there are files that can be read.
+    /// Captures are read when the first is wanted.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         Captures::check(path)?;
         Ok(Self {
@@ -34,7 +32,6 @@ impl CaptureFiles {
 
     pub(crate) fn read(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let captures = Captures::read(&self.path, is_stopped)?;
-        // If another thread was faster, it read the same.
         let _ = self.captures.set(Ok(captures));
         Ok(())
     }
@@ -45,7 +42,6 @@ impl CaptureFiles {
         captures.map_err(|why| not_archived(why.clone()))
     }
 
-    /// What could not be read, once it was tried.
     pub(crate) fn trouble(&self) -> Option<String> {
         match self.captures.get()? {
             Ok(captures) => captures.trouble(),
@@ -56,7 +52,6 @@ impl CaptureFiles {
 
 pub(crate) struct Replaying {
     pub(crate) files: Arc<CaptureFiles>,
-    /// None is no bound.
     pub(crate) window: Option<Window>,
     pub(crate) policy: Arc<Policy>,
 }
@@ -65,7 +60,7 @@ impl Fetch for Replaying {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let begun = Instant::now();
         let captures = self.files.captures()?;
-        // To which time the capture shall be near.
+        // The time that the capture shall be near to.
         let mut near = date(request);
         let mut target = self.policy.judge_url(&request.url)?;
         let mut asked = vec![target.request_url()];
@@ -77,7 +72,7 @@ impl Fetch for Replaying {
                     return Ok(Retrieved {
                         from: Provenance::Archive,
                         captured,
-                        // When a server gave it: nobody is asked now.
+                        // The server gave it then: nobody is asked now.
                         at: captured,
                         status: (capture.status != 0).then_some(capture.status),
                         record: replay.record.map(Into::into),
@@ -88,7 +83,7 @@ impl Fetch for Replaying {
                 Replayed::Redirect(location) => location,
             };
             target = self.policy.judge_redirect(&target, &location)?;
-            // What it led to then.
+            // The next capture shows what this one led to then.
             near = capture.at;
             go_on(&mut asked, &target, &self.policy)?;
         }
@@ -108,7 +103,7 @@ fn date(request: &Request) -> i64 {
 }
 
 impl Replaying {
-    /// What the nearest capture gives that is good for anything; one of the wanted type, if there is one.
+    /// A capture of the wanted type is better than a nearer one of another.
     fn nearest(
         &self,
         captures: &Captures,
@@ -121,7 +116,7 @@ impl Replaying {
         let find = |url: &str| captures.near(url, near, holds);
         let mut url = target.public_url();
         let mut found = find(&url);
-        // What was asked for with a user name may be recorded without.
+        // The record may lack the user name.
         if found.1.is_none() && target.has_userinfo() {
             url = target.request_url();
             found = find(&url);

@@ -4,11 +4,10 @@ use serde_json::Value;
 
 use super::time;
 
-/// An index with more octets is not read.
+/// In octets; a longer index is not read.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// The captures with status 200: when, in seconds since 1970, and their media types. Lines that cannot be read are passed
-/// over.
+/// Captures with status 200: seconds since 1970, and media types. Lines that cannot be read are passed over.
 pub(super) fn captures(index: &[u8]) -> Vec<(i64, Option<String>)> {
     if index.trim_ascii_start().starts_with(b"[") {
         return of_array(index);

@@ -1,9 +1,9 @@
-//! What one archive has of one URL: the capture nearest to a date, behind the redirects that lead there.
+//! What one archive has of one URL: the capture nearest to a date.
 //!
-//! * Memento-Datetime tells whose an answer is. With it, it is what the source said then, so its 404 or 429 says nothing of the
-//!   archive. Without, it is the archive's own.
-//! * A redirect to another URL of the archive is followed: the nearest capture is there. Any other that was captured leads
-//!   to a URL of that time; it is turned back into one of the archive, and nobody is asked there.
+//! * An answer with Memento-Datetime is what the source said then: its 404 or 429 says nothing of the archive. Without,
+//!   the answer is the archive's own.
+//! * A redirect to another URL of the archive is followed: the nearest capture is there. Any other that was captured
+//!   leads to a URL of that time, which is turned back into one of the archive, and nobody else is asked.
 //! * The policy judges the mail's URL, those that captured redirects lead to, and each URL of the archive.
 //! * The index is asked once, and what it names is asked for once.
 
@@ -24,7 +24,7 @@ use crate::fetch::{
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
 
-/// `--archive-window`: how far from the mail's date a capture may be.
+/// `--archive-window`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Window {
     pub(crate) before: Duration,
@@ -43,7 +43,7 @@ pub(crate) struct Archive {
     pub(crate) template: Template,
     pub(crate) index: Option<IndexTemplate>,
     pub(crate) window: Window,
-    /// `--archive-any`: it is told of every URL that may be retrieved, and else of none that looks like a secret.
+    /// `--archive-any`: without it, the archive is told no URL that looks like a secret.
     pub(crate) is_told_any: bool,
     pub(crate) policy: Arc<Policy>,
     pub(crate) servers: Arc<Servers>,
@@ -57,7 +57,7 @@ struct Captured {
 
 enum Nearest {
     Wanted(Captured),
-    /// It is not what is wanted: why, and what it is, if it has content all the same.
+    /// The detail says why; the capture is there if it has content all the same.
     Other(Detail, Option<Captured>),
 }
 
@@ -115,7 +115,7 @@ impl Archive {
         }
     }
 
-    /// A URL of which there may be captures, and that the archive may be told of.
+    /// The archive may be told of the URL, and may have captures of it.
     fn original(&self, url: &str) -> Result<Target, Refusal> {
         let original = self.policy.judge_url(url)?;
         if !original.scheme().has_server() {
@@ -133,7 +133,7 @@ impl Archive {
         Err(Refusal::lasting(Reason::SecretUrl, detail))
     }
 
-    /// The capture nearest to a time; whether it is wanted, the mail's date says.
+    /// It is near `at`; the mail's date says whether it is wanted.
     fn nearest(&self, wish: &Asked<'_>, date: i64, at: i64) -> Result<Nearest, Refusal> {
         let mut original = wish.target.clone();
         let url = self
@@ -176,7 +176,7 @@ impl Archive {
         }
     }
 
-    /// Where a redirect leads in the archive, and of which URL the capture there is.
+    /// Where it leads in the archive, and the URL that was captured there.
     fn redirected(
         &self,
         answer: &Answer,
@@ -194,9 +194,9 @@ impl Archive {
         let within = from(target).ok_or_else(no_url)?;
         if let Some((stamp, url)) = self.template.read(&within) {
             let next = self.original(url)?;
-            // The capture itself, and not a page that shows it.
+            // A page that shows the capture is not wanted.
             let meant = self.template.expand(stamp, &next.request_url());
-            // The same may be reached by https instead of http.
+            // Only the scheme may differ: https instead of http.
             let meant = match meant == target.request_url() {
                 true => self.policy.judge_redirect(target, &location)?,
                 false => self.policy.judge_url(&meant)?,
@@ -229,7 +229,7 @@ impl Archive {
         }
     }
 
-    /// When the closest capture is that the index has: a 200 within the window, of the wanted type.
+    /// The time of the closest capture in the index: a 200 within the window, of the wanted type.
     fn listed(
         &self,
         wish: &Asked<'_>,
@@ -262,7 +262,7 @@ impl Archive {
     fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
         self.servers.exchange(asked).map_err(|failed| {
             let mut refusal = failed.refusal;
-            // There was no answer: the cache knows of a pause.
+            // There was no answer, and the cache remembers a pause.
             if refusal.reason == Reason::HttpStatus {
                 refusal.reason = Reason::ArchiveBusy;
             }
@@ -271,7 +271,7 @@ impl Archive {
     }
 }
 
-/// Notes the URL that a capture leads to, behind those that led there; refuses circles, and more redirects than the policy allows.
+/// Circles, and more redirects than the policy allows, are refused.
 pub(super) fn go_on(
     asked: &mut Vec<String>,
     target: &Target,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::link::url::holds_token;
 use crate::policy::{Host, Policy, Target};
 
-/// Why an archive is not told of a URL; none if it may be told.
+/// It is none if the archive may be told.
 pub(super) fn why(target: &Target) -> Option<&'static str> {
     if target.has_userinfo() {
         return Some("it holds a user name");
@@ -22,7 +22,7 @@ pub(super) fn why(target: &Target) -> Option<&'static str> {
     holds_token(behind).then_some("it holds what looks like a token")
 }
 
-/// Whether a host is public. The loopback addresses name no host, and only tests allow them to be asked.
+/// The loopback addresses count as public: only tests allow them to be asked.
 fn is_public(host: &Host) -> bool {
     match host.known_addresses() {
         Some(addresses) => {

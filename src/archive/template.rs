@@ -5,19 +5,17 @@ use std::str::FromStr;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
-/// What is not escaped in a query.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// `--archive`: where a capture is.
+/// `--archive`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template {
-    /// In front of the date, as a URL parser writes it.
+    /// It stands in front of the date, as a URL parser writes it.
     front: String,
-    /// Between the date and the URL, which is the end.
     middle: String,
 }
 
@@ -51,13 +49,12 @@ impl FromStr for Template {
 }
 
 impl Template {
-    /// Where the capture of a URL nearest to a time is. The URL is put in as it is; it has no dot segments and no
-    /// fragment, so it leads nowhere else.
+    /// The URL is put in as it is; without dot segments and a fragment it leads nowhere else.
     pub(super) fn expand(&self, stamp: &str, url: &str) -> String {
         format!("{}{stamp}{}{url}", self.front, self.middle)
     }
 
-    /// The 14 digits and the URL of a URL of this form, whatever its scheme is, and with another flag than ours.
+    /// The 14 digits and the URL, whatever the scheme and the flag are.
     pub(super) fn read<'u>(&self, url: &'u str) -> Option<(&'u str, &'u str)> {
         let (_, front) = self.front.split_once("://")?;
         let behind = url.split_once("://")?.1.strip_prefix(front)?;
@@ -73,7 +70,7 @@ impl Template {
     }
 }
 
-/// `--archive-cdx`: where an index says which captures there are.
+/// `--archive-cdx`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct IndexTemplate(String);
 
@@ -95,7 +92,6 @@ impl FromStr for IndexTemplate {
 }
 
 impl IndexTemplate {
-    /// Where the captures of a URL near a time are listed. In a query the URL is escaped; elsewhere it is put in as it is.
     pub(super) fn expand(&self, stamp: &str, url: &str) -> String {
         let (front, _) = self.0.split_once("{url}").unwrap_or_default();
         let dated = self.0.replace("{date}", stamp);
@@ -106,7 +102,6 @@ impl IndexTemplate {
     }
 }
 
-/// An http URL with a host, as a parser writes it.
 fn http_url(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
     let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();

@@ -4,7 +4,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mail_parser::DateTime;
 
-/// Seconds since 1970.
 pub(super) fn seconds(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0))
@@ -26,7 +25,6 @@ pub(super) fn stamp(seconds: i64) -> String {
     )
 }
 
-/// Seconds since 1970 of 14 digits.
 pub(super) fn of_stamp(stamp: &str) -> Option<i64> {
     if stamp.len() != 14 || !stamp.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;

@@ -11,7 +11,7 @@ use crate::policy::{OnFailure, Policy, TypePattern};
 use crate::report::{Reason, Refusal};
 use crate::store::{Key, Store};
 
-/// Octets of a body below which nothing leaves: the reference in its place would be as large.
+/// Of a smaller body the reference would be as large, in octets.
 const LEAST: usize = 1 << 10;
 
 /// Which attachments leave the mail.
@@ -36,7 +36,7 @@ pub enum Stub {
     Thunderbird,
 }
 
-/// Attachments of 100 KiB and more, of all types, but not what documents of the mail show.
+/// Attachments of 100 KiB and more, of all types, that documents of the mail do not show.
 impl Default for Choice {
     fn default() -> Self {
         Self {
@@ -47,10 +47,10 @@ impl Default for Choice {
     }
 }
 
-/// Where content goes, what goes, and what is left in its place.
+/// Where content goes, which parts leave, and what is left in their place.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where content goes; none for a dry run, which says what would go.
+    /// Where content goes; none for a dry run.
     pub store: Option<Arc<dyn Store>>,
     /// The start of an object's URL, up to its path, with its last slash.
     pub base_url: String,
@@ -58,15 +58,15 @@ pub struct Settings {
     pub choice: Choice,
     /// What is left in the place of a part.
     pub form: Stub,
-    /// Whether a text in the mail is to name what left. Where there is one, it is kept true.
+    /// Whether a text of the mail names what left. A text that is there is kept true in any case.
     pub text: bool,
     /// What to do when the store fails for a while.
     pub on_failure: OnFailure,
 }
 
 impl Settings {
-    /// Attachments of 100 KiB and more go to this store, and message/external-body parts refer to them by the URLs that the
-    /// store gives them.
+    /// What [`Choice::default`] chooses goes to this store, and message/external-body parts refer to the URLs that the
+    /// store gives.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
@@ -85,11 +85,10 @@ impl Settings {
 }
 
 impl Choice {
-    /// Octets of a body from which on it leaves, unless somebody says otherwise.
+    /// The default of [`larger_than`](Self::larger_than).
     pub const LARGER_THAN: u64 = 100 << 10;
 
-    /// Whether a part leaves, if it can come back, or why it stays; none if it is not one of the chosen. `policy` is
-    /// the default one, whatever the options: it protects parts.
+    /// It is none for a part that is not chosen. `policy` is the default one, whatever the options: it protects parts.
     pub(super) fn judge(
         &self,
         tree: &Tree<'_>,
@@ -123,7 +122,7 @@ impl Choice {
     }
 }
 
-/// Whether a part is an attachment, of any size: it holds its content, and no reader shows it as text of the mail.
+/// It holds its content, and no reader shows it as text of the mail; its size does not matter.
 #[cfg(feature = "cli")]
 pub(crate) fn is_attachment(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {
     is_leaf(tree, part) && !is_reference(tree, part, limits)
@@ -132,7 +131,7 @@ pub(crate) fn is_attachment(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) 
 fn is_leaf(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
     let essence = entity.essence.as_str();
-    // They may have parts that were not taken apart, and not stand under an encoding (RFC 2045 §6.4).
+    // They may have parts that were not taken apart, and may stand under no encoding (RFC 2045 §6.4).
     let is_composite = essence.starts_with("multipart/") || essence.starts_with("message/");
     let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
     let is_shown = is_text && !tree.has_disposition(part, "attachment");
@@ -143,7 +142,7 @@ fn is_reference(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {
     ExternalBody::read(tree, part, &reading(limits)).is_some()
 }
 
-/// References as a restorer reads them: in no form that an option adds.
+/// A restorer reads references in no form that an option adds.
 pub(super) fn reading(limits: &ScanLimits) -> Reading {
     Reading {
         header_limit: limits.header,
@@ -153,7 +152,6 @@ pub(super) fn reading(limits: &ScanLimits) -> Reading {
     }
 }
 
-/// Why a part's header could not come back.
 fn obstacle(tree: &Tree<'_>, part: PartId) -> Option<&'static str> {
     let entity = tree.part(part);
     let fields = || tree.fields(part).iter(tree.original);

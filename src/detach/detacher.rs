@@ -24,7 +24,7 @@ pub struct Detacher {
     /// The default policy protects parts, and says how deep they are looked for: no option changes that.
     policy: Policy,
     limits: ScanLimits,
-    /// Octets of each object that a dry run would store; none if the caller does not ask.
+    /// Octets of each object that a dry run would store, if the caller asks.
     foreseen: Option<Mutex<HashMap<Key, u64>>>,
 }
 
@@ -68,7 +68,7 @@ impl Detacher {
         }
     }
 
-    /// The same, but a dry run does not remember its objects: the caller adds them up.
+    /// The caller adds up what a dry run would store.
     #[cfg(feature = "cli")]
     #[must_use]
     pub(crate) fn without_memory(self) -> Self {
@@ -78,7 +78,7 @@ impl Detacher {
         }
     }
 
-    /// How many objects a dry run would store, and how many octets they have.
+    /// The number of objects that a dry run would store, and their octets.
     #[must_use]
     pub fn foreseen(&self) -> (u64, u64) {
         let Some(foreseen) = &self.foreseen else {
@@ -88,11 +88,10 @@ impl Detacher {
         (foreseen.len() as u64, foreseen.values().sum())
     }
 
-    /// Where the first byte is that [`Detacher::detach`] might care about, in any run of whole messages: in a
-    /// stretch that is long enough for what leaves, and holds no line that may begin another message.
+    /// Where in whole messages the first byte is that [`Detacher::detach`] might care about: in a stretch that is long
+    /// enough for what leaves, and holds no line that may begin another message.
     ///
-    /// A body with such a line in it is none that leaves: base64 has none, and in other encodings it would not
-    /// come back from every mailbox.
+    /// Base64 has no such line, and a body in another encoding that has one would not come back from every mailbox.
     #[must_use]
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         let least = usize::try_from(self.settings.choice.larger_than).unwrap_or(usize::MAX);
@@ -107,8 +106,8 @@ impl Detacher {
         (long(from, bytes.len()) && from < bytes.len()).then_some(from)
     }
 
-    /// Detaches what may leave one message. `name` is what the report calls it. Without a store the edits are those
-    /// that would be made, and the rows say so.
+    /// Detaches what may leave the message that the report calls `name`. Without a store the edits are those that would
+    /// be made, and the rows say so.
     ///
     /// # Errors
     /// [`Error::Deferred`] if the store failed for a while only and the settings say to try later.
@@ -141,7 +140,6 @@ impl Detacher {
         }
     }
 
-    /// Gives content to the store; in a dry run only to the count of what it would be given.
     fn put(&self, octets: &[u8]) -> Result<Key, Refusal> {
         match &self.settings.store {
             Some(store) => store.put(octets).map_err(|error| refusal_of(&error)),
@@ -163,12 +161,11 @@ struct Run<'r> {
     name: &'r str,
     detachment: Detachment,
     left: Vec<Left>,
-    /// The first failure that may be over later.
     temporary: Option<Detail>,
 }
 
 impl Run<'_> {
-    /// Decides about each part. The parts that documents show are found once, and only where something would leave.
+    /// The parts that documents show are found once, and only where something would leave.
     fn parts(&mut self) {
         let (choice, policy) = (&self.detacher.settings.choice, &self.detacher.policy);
         let limits = &self.detacher.limits;
@@ -196,7 +193,7 @@ impl Run<'_> {
         }
     }
 
-    /// Makes the row of a part. Its content is no longer held: of many attachments only one is held at a time.
+    /// Its content is gone by then: of many attachments one is held at a time.
     fn part(&mut self, part: PartId, decided: Result<(Key, usize, Group), Refusal>) {
         let settings = &self.detacher.settings;
         let entity = self.tree.part(part);
@@ -246,8 +243,7 @@ impl Run<'_> {
         Ok((key, octets.len(), group.map_err(not_restorable)?))
     }
 
-    /// The edits of the whole message; none if a part of it could not come back, or the store did not keep what it was
-    /// given.
+    /// There are none if a part of it could not come back, or the store did not keep what it was given.
     fn edits(&mut self) -> Edits {
         let left = std::mem::take(&mut self.left);
         let rows: Vec<usize> = left.iter().map(|left| left.row).collect();
@@ -272,14 +268,13 @@ impl Run<'_> {
         }
         let keys: Vec<Key> = left.iter().map(|left| left.key).collect();
         let parts: Vec<PartId> = left.iter().map(|left| left.part).collect();
-        // Parts are disjoint, and each has its own edits.
+        // Parts are disjoint.
         let edits = Edits::of(left.into_iter().flat_map(|left| left.group));
         let edits = edits.map_err(|_| not_restorable("parts of it overlap"))?;
         let output = edits.splice(self.tree.original).into_bytes();
         let text = self.judge(&output, parts)?;
         drop(output);
         let edits = edits.then(self.tree.original.len(), text);
-        // Content-Length and Lines become true if they were.
         let limits = &self.detacher.limits;
         let (edits, is_reversible) = corrected(self.tree, edits, Lengths::Reversible, limits);
         if !is_reversible {
@@ -292,9 +287,9 @@ impl Run<'_> {
         Ok(edits)
     }
 
-    /// Reads the output as a restorer will, and compares the header of each part with the original one:
-    /// nothing leaves a mail that its reader would not bring back. Gives the edit of `output` that makes the text
-    /// true which names the detached parts.
+    /// Nothing leaves a mail that its reader would not bring back: so the output is read as a restorer will, and the
+    /// headers of its parts are compared with the original ones. The edits of `output` make the text true that names
+    /// the detached parts.
     fn judge(&self, output: &[u8], parts: Vec<PartId>) -> Result<Edits, Refusal> {
         let limits = &self.detacher.limits;
         let tree = mime::scan(output, limits);
@@ -335,7 +330,7 @@ fn not_restorable(detail: &str) -> Refusal {
     Refusal::lasting(Reason::NotRestorable, detail)
 }
 
-/// A part's header and the empty line behind it, with the edits made; the part's body is edited away.
+/// The part's body is edited away, so the header and the empty line remain.
 fn header_after(tree: &Tree<'_>, part: PartId, group: Group) -> Option<Vec<u8>> {
     let part = tree.part(part);
     let front = part.header.start;

@@ -1,5 +1,3 @@
-//! A detacher as what is done to each message of a mailbox.
-
 use super::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
@@ -8,8 +6,7 @@ use crate::lengths::Lengths;
 use crate::mailbox::{Envelope, Message, Transform};
 use crate::report::Report;
 
-/// Detaches from every message, and gives the [`Observer`](crate::mailbox::Observer) of the run its report, which calls the
-/// message by its number.
+/// The report goes to the [`Observer`](crate::mailbox::Observer) of the run, and calls the message by its number.
 impl Transform<Report> for Detacher {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.first_touch(bytes)

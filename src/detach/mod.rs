@@ -25,12 +25,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! scan → what may leave → decode and compare → store → edits → splice. A part leaves only if writing its content
-//! again gives the same octets, and only when the store has its content durably. The part itself
-//! tells the way back (the field `X-Embody-Detached`), which an expander takes. Any trouble with one part
-//! leaves it byte for byte and is a row of the report.
+//! A part leaves only if writing its content again gives the same octets, and only when the store has its content
+//! durably. The field `X-Embody-Detached` of the part tells an expander the way back. Trouble with one part leaves it
+//! byte for byte, and is a row of the report.
 //!
-//! The URL of an object is a matter of its content and the settings, so the same mail always becomes the same mail.
+//! The URL of an object follows from its content and the settings, so the same mail always becomes the same mail.
 
 mod choice;
 mod detacher;

@@ -1,5 +1,3 @@
-//! One part on its way out: its content, and the edits that leave a reference in its place.
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
@@ -17,13 +15,12 @@ use crate::mime::{Field, PartId, Tree};
 use crate::span::Newline;
 use crate::store::Key;
 
-/// What a quoted parameter cannot hold as it is.
 const NOT_QUOTABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'<').add(b'>');
 
 /// The longest word of a URL parameter (RFC 2017 §3.1).
 const WORD: usize = 40;
 
-/// The content of a part, and how it was written; or why the part could not come back as it is.
+/// The error says why the part could not come back as it is.
 pub(super) fn content_of(
     tree: &Tree<'_>,
     part: PartId,
@@ -40,8 +37,8 @@ pub(super) fn content_of(
     Ok((octets, wording))
 }
 
-/// The edits that put the reference in the part's place, or why the part could not come back as it is. In a rehearsal, which
-/// has no store, nothing of it is written: then a digest of nothing stands in, which is as long.
+/// The error says why the part could not come back as it is. Without a store nothing is written, so a digest of
+/// nothing, which is as long, stands in.
 pub(super) fn edits(
     settings: &Settings,
     tree: &Tree<'_>,
@@ -60,7 +57,7 @@ pub(super) fn edits(
             stays += 1;
         }
     }
-    // The reference stands where the type stood, and the places of the other fields are counted from there.
+    // The reference stands where the type stood; the places of other fields are counted from there.
     let anchor = moved
         .iter()
         .position(|(field, _)| field.is(tree.original, "Content-Type"))
@@ -83,7 +80,7 @@ pub(super) fn edits(
     let digest_added = settings.form == Stub::ExternalBody && of("Content-MD5").is_none();
     let note = Note {
         sha256: key.to_string(),
-        // A reference has it in a parameter, which its readers know.
+        // An external body has the size in a parameter.
         size: (settings.form == Stub::Thunderbird).then_some(octets.len()),
         wording: *wording,
         encoding,
@@ -106,7 +103,7 @@ pub(super) fn edits(
             )
         }
         Stub::Thunderbird => {
-            // Without the first lines of the quotation, which come behind it.
+            // The quotation stands in the body.
             let told = of("Content-Type")
                 .into_iter()
                 .chain(of("Content-Disposition"));
@@ -118,7 +115,7 @@ pub(super) fn edits(
                 front.extend([line.as_bytes(), newline.bytes()].concat());
             }
             front.extend(note);
-            // The sentence that Thunderbird writes, and the header that the part had.
+            // Thunderbird writes the sentence, and behind it the header that the part had.
             let quoted = whole(tree.original, &fields);
             (front, [SENTENCE, newline.bytes(), &quoted].concat())
         }
@@ -138,9 +135,8 @@ pub(super) fn edits(
     Ok(group)
 }
 
-/// Ends the new body as the old one ended. A mailbox takes an empty line at a message's end for its own, and
-/// adds a line end that is missing: so at the end of the message there is no empty line, and a line end only
-/// where one was.
+/// A mailbox takes an empty line at a message's end for its own, and adds a line end that is missing. So the end of the
+/// message gets no empty line, and a line end only where one was.
 fn finish(body: &mut Vec<u8>, tree: &Tree<'_>, part: PartId, newline: Newline) {
     let part = tree.part(part);
     if part.body.end < tree.root().span.end {
@@ -155,7 +151,7 @@ fn whole<'f>(original: &[u8], fields: impl IntoIterator<Item = &'f Field>) -> Ve
     fields.collect::<Vec<&[u8]>>().concat()
 }
 
-/// `Content-Type: message/external-body` as RFC 2017 has it, the URL in words of 40 characters.
+/// RFC 2017: the URL stands in words of 40 characters.
 fn reference_field(url: &str, size: usize, newline: Newline) -> Vec<u8> {
     let (ending, size) = (newline.bytes(), format!(" size={size}; URL=\""));
     let start = b"Content-Type: message/external-body; access-type=URL;";
@@ -167,8 +163,8 @@ fn reference_field(url: &str, size: usize, newline: Newline) -> Vec<u8> {
     field
 }
 
-/// The part's own fields, octet for octet and in their order, with the encoding of the stored content; then the fields
-/// that it did not have.
+/// The part's own fields stand octet for octet and in their order, but for the encoding; then come those that it
+/// lacked.
 fn phantom_header(
     original: &[u8],
     fields: &[Field],

@@ -1,13 +1,11 @@
-//! What edits of a message are in the words of the protocol: fields that are added, changed and removed, and one new
-//! body.
+//! What edits of a message are in the words of the protocol: changes of fields, and one new body.
 //!
-//! The engine's edits are the result; nothing is decided here. What an edit of the header comes to is found by reading
-//! the header that comes out, and holding it against the one that came: fields between two that stay are new or changed.
-//! Only what embody has business with may be among them; anything else is a defect, and the message is left.
+//! The header that comes out is read and held against the one that came: fields between two that stay are new or
+//! changed. Only fields that are embody's business may be among them; anything else is a defect, and the message is
+//! left.
 //!
 //! Insertions come first, from the end to the front, so that no place moves that is still to be named; then changes and
-//! removals, each name's last one first. How a removed field counts, which mail systems see differently, does not
-//! matter then.
+//! removals, each name's last one first, because mail systems disagree on whether a removed field still counts.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -20,21 +18,19 @@ use crate::mime::header::{Field, Header, SectionEnd};
 use crate::mime::transfer::with_newlines;
 use crate::span::{Lines, Newline, Span};
 
-/// What the mail system is to do to a message.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// A packet for each change of a field, in the order in which they are sent.
+    /// One packet for each change, in the order in which they are sent.
     fields: Vec<Vec<u8>>,
-    /// Where the body starts in the output, if it is another one.
+    /// Where the body starts in the output, if it changes.
     body: Option<usize>,
 }
 
-/// The place of the first field that a mail system shows: Postfix and Sendmail count their own Received field, which
-/// stands before it and is not shown. Sendmail counts further fields that it may add or not; there an insertion may
-/// come to stand some fields earlier.
+/// Postfix and Sendmail do not show a filter their own Received field, but count it. Sendmail counts further fields
+/// that it may add or not, so there an insertion may stand some fields too early.
 const FIRST_PLACE: u32 = 1;
 
-/// The names of the fields that embody may change in a message's header, in lower case, or how they begin.
+/// Names, or how they begin, in lower case.
 const OURS: [&[u8]; 5] = [
     b"content-",
     b"mime-version",
@@ -43,20 +39,18 @@ const OURS: [&[u8]; 5] = [
     b"x-mozilla-",
 ];
 
-/// Octets of a field that a packet carries: Sendmail takes no larger packets, and would put the mail off for ever.
+/// In octets: Sendmail takes no larger packets, and would put the mail off for ever.
 const LONGEST_FIELD: usize = CHUNK - 6;
 
-/// Changes of one header. For each of them a mail system looks for the field from the front, so a header of many
-/// fields with many changes would keep it busy.
+/// A mail system looks for each field from the front, so many changes of a header with many fields would keep it busy.
 const MOST_CHANGES: usize = 250;
 
-/// An edit that is none of embody's business: it must not happen.
 fn defect(what: &str) -> Left {
     Left::Trouble(format!("a defect in embody: {what}"))
 }
 
 impl Changes {
-    /// What `edits` come to. A mail system that does not keep the blank behind a field's colon puts one there itself.
+    /// A mail system that does not keep the blank behind a field's colon puts one there itself.
     pub fn of(incoming: &Incoming, edits: &Edits, keeps_blanks: bool) -> Result<Self, Left> {
         let output = edits.splice(&incoming.bytes);
         let read = |bytes: &[u8]| Header::of_message(bytes, usize::MAX);
@@ -112,8 +106,7 @@ impl Changes {
     }
 }
 
-/// The header that came beside the one that comes out. Of fields that stay nothing is kept: a header may be millions
-/// of them.
+/// Fields that stay are not kept: a header may have millions of them.
 struct Comparison<'c> {
     incoming: &'c Incoming,
     edits: &'c Edits,
@@ -122,7 +115,7 @@ struct Comparison<'c> {
     keeps_blanks: bool,
 }
 
-/// The fields of a section, without a list of them.
+/// There is no list of them: a header may have millions.
 fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
     let continues = |line: &Span| matches!(line.of(bytes).first(), Some(b' ' | b'\t'));
     let mut lines = Lines::new(bytes, section).map(|line| line.whole).peekable();
@@ -135,7 +128,7 @@ fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
     })
 }
 
-/// At the field of this number: that field, if it changes or goes, and what comes in its place or before it.
+/// The number of a field, the field if it changes or goes, and what comes in its place or before it.
 type Change = (usize, Option<Field>, Option<Field>);
 
 impl Comparison<'_> {
@@ -171,7 +164,6 @@ impl Comparison<'_> {
         Ok(changes)
     }
 
-    /// Between two fields that stay: those that came there, and those that are there now.
     fn close(
         &self,
         gap: &mut Vec<(usize, Field)>,
@@ -198,7 +190,7 @@ impl Comparison<'_> {
         few(changes.len())
     }
 
-    /// Name and value of a field of the output as the protocol has them: folds are LF.
+    /// Folds are LF in the protocol.
     fn text(&self, field: Field) -> Result<(&[u8], Vec<u8>), Left> {
         let name = field.name.of(self.front);
         let mut value = with_newlines(field.value.of(self.front).to_vec(), Newline::Lf);
@@ -228,7 +220,6 @@ impl Comparison<'_> {
         }
         let came = |field: &Field| field.name.of(&self.incoming.bytes).to_ascii_lowercase();
         let comes = |field: &Field| field.name.of(self.front).to_ascii_lowercase();
-        // How many fields have come by of each name of which one changes.
         let mut counts = HashMap::new();
         for (_, old, new) in &changes {
             let name = old.as_ref().map(came).or(new.as_ref().map(comes));
@@ -291,7 +282,7 @@ fn few(changes: usize) -> Result<(), Left> {
     Err(Left::TooLarge(why.into()))
 }
 
-/// One series of packets with the new body. Its lines end with CRLF; an empty body is said, too.
+/// An empty body is sent, too.
 fn write_body(
     output: &Spliced<'_>,
     start: usize,

@@ -1,16 +1,16 @@
 //! The packets of the milter protocol, version 6: Sendmail's libmilter/milter.c and include/libmilter/mfdef.h
 //! are its only specification; Postfix's MILTER_README says where it differs.
 //!
-//! A packet is a length of four octets, big-endian, then so many octets, of which the first says what it is. Any octets
-//! give packets or [`Malformed`].
+//! A packet is a length of four octets, big-endian, then so many octets, of which the first says what it is. No octets
+//! can cause more than [`Malformed`].
 
 use std::io::{self, BufRead, Read as _, Write};
 
-/// The largest packet that is taken. Mail systems send bodies in chunks of 65,535 octets, and header fields are of
-/// about that size at most; libmilter's own limit is one mebioctet and a little.
+/// Mail systems send bodies in chunks of 65,535 octets, and header fields of about that size at most; libmilter's own
+/// limit is a little more than 1 MiB.
 pub const LARGEST: usize = (1 << 20) + (1 << 10);
 
-/// Octets of a body in one packet, the most that every mail system takes.
+/// The most octets that every mail system takes.
 pub const CHUNK: usize = 65_535;
 
 /// What may be done to a message (`SMFIF_`).
@@ -29,18 +29,18 @@ pub mod option {
     pub const NO_RCPT: u32 = 0x08;
     pub const NO_BODY: u32 = 0x10;
     pub const NO_FIELDS: u32 = 0x20;
-    /// No answer to a header field.
+    /// Header fields are not answered.
     pub const QUIET_FIELDS: u32 = 0x80;
     pub const NO_UNKNOWN: u32 = 0x100;
     pub const NO_DATA: u32 = 0x200;
     pub const SKIP: u32 = 0x400;
-    /// No answer to a chunk of the body.
+    /// Chunks of the body are not answered.
     pub const QUIET_BODY: u32 = 0x8_0000;
-    /// The blanks behind the colon of a header field are sent, and taken.
+    /// The blanks behind the colons of header fields are sent and taken.
     pub const LEADING_SPACE: u32 = 0x10_0000;
 }
 
-/// What came is none of the protocol's packets. The connection is of no use any more.
+/// The connection is of no use any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Malformed {
     #[error("a packet of {0} bytes")]
@@ -49,10 +49,10 @@ pub enum Malformed {
     Empty,
     #[error("a packet of the unknown kind {0:#04x}")]
     Unknown(u8),
-    /// Cut off, or with something missing.
+    /// It is cut off, or lacks something.
     #[error("a packet of the kind '{0}' that is not made as it must be")]
     Shape(char),
-    /// What belongs between two messages, within one, or the other way round.
+    /// It belongs between two messages, or within one.
     #[error("a packet of the kind '{0}' where none may stand")]
     OutOfOrder(char),
 }
@@ -73,9 +73,9 @@ pub struct Terms {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command<'p> {
     Negotiate(Terms),
-    /// Macros of the command that follows: name, NUL, value, NUL, and so on.
+    /// Macros of the next command: name, NUL, value, NUL, and so on.
     Macros(&'p [u8]),
-    /// The message is at an end before its time, or there was none.
+    /// The message ends before its time, or there was none.
     Abort,
     Field {
         name: &'p [u8],
@@ -83,16 +83,16 @@ pub enum Command<'p> {
     },
     EndOfHeader,
     Body(&'p [u8]),
-    /// The last octets of the body, mostly none; now the filter says what it wants.
+    /// It mostly has no octets; now the filter says what it wants.
     EndOfBody(&'p [u8]),
     /// CONNECT, HELO, MAIL, RCPT, DATA or an unknown SMTP command.
     Event(u8),
-    /// The SMTP connection is at an end; another one comes here.
+    /// Another SMTP connection comes here.
     QuitNewConnection,
     Quit,
 }
 
-/// Reads the next packet, in place of what `packet` held; false at the end, be it within a packet.
+/// It is false at the end, also within a packet.
 pub fn read_packet(from: &mut impl BufRead, packet: &mut Vec<u8>) -> io::Result<bool> {
     packet.clear();
     if from.by_ref().take(4).read_to_end(packet)? < 4 {
@@ -138,7 +138,7 @@ impl Terms {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (version, rest) = number(bytes)?;
         let (actions, rest) = number(rest)?;
-        // Later versions may say more behind it.
+        // Later versions may say more.
         let (options, _) = number(rest)?;
         Some(Self {
             version,
@@ -153,7 +153,6 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_be_bytes(*number), rest))
 }
 
-/// The octets before the next NUL, and what is behind it.
 fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(0, bytes)?;
     Some((bytes.get(..end)?, bytes.get(end + 1..)?))
@@ -175,33 +174,30 @@ pub fn macro_value<'p>(macros: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
     None
 }
 
-/// What a filter says. Each is one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reply<'r> {
-    /// What it wants, and the macros that it wants with the end of the header and of the body.
+    /// The macros are those that it wants with the end of the header and of the body.
     Negotiate(Terms, Option<&'r [u8]>),
-    /// Go on; at the end of the body: the message may go its way.
+    /// At the end of the body, the message may go its way.
     Continue,
-    /// The message may go its way, and no more of it is needed.
+    /// The message may go its way, and the rest of it is not needed.
     Accept,
-    /// No more of the body is needed.
     Skip,
     TryLater,
-    /// It takes longer; wait.
     Progress,
     Body(&'r [u8]),
-    /// A field behind all others.
+    /// The field comes behind all others.
     Add {
         name: &'r [u8],
         value: &'r [u8],
     },
-    /// A field before the one at this place, from 0.
+    /// The field comes before the one at this place, from 0.
     Insert {
         at: u32,
         name: &'r [u8],
         value: &'r [u8],
     },
-    /// Another value for one of the fields of a name, from 1; an empty value removes it.
+    /// `which` counts the fields of the name from 1; an empty value removes the field.
     Change {
         which: u32,
         name: &'r [u8],
@@ -209,7 +205,7 @@ pub enum Reply<'r> {
     },
 }
 
-/// The stages of a message for which macros are wanted (`SMFIM_`): the end of the body, and of the header.
+/// Macros are wanted at the end of the body, and of the header (`SMFIM_`).
 const STAGES: [u32; 2] = [5, 6];
 
 impl Reply<'_> {

@@ -1,5 +1,5 @@
-//! What a server counts from its start on, and how Prometheus reads it: `GET /metrics`, with as little HTTP/1.1 as that
-//! needs. One request at a time, each bounded in octets and time; any other request is answered 404.
+//! What a server counts, and how Prometheus reads it: `GET /metrics`, with as little HTTP/1.1 as that needs. One
+//! request is answered at a time, each is bounded in octets and time, and any other gets a 404.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -15,22 +15,22 @@ use super::service::Verdict;
 use crate::fetch::Retrieved;
 use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
 
-/// The upper bounds of the histogram, in seconds: most messages take milliseconds; those with retrievals as long as
-/// networks do, and none much longer than the longest `--deadline`.
+/// In seconds. Most messages take milliseconds; with retrievals they take as long as networks do, and hardly longer
+/// than `--deadline`.
 const BOUNDS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 240.0,
 ];
 
-/// Octets of a request that are read.
+/// Octets of a request.
 const LONGEST: usize = 8 << 10;
 
-/// How long a client may take.
+/// A client may take so long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Counts of one server. Each only grows, but [`Counters::open`].
+/// Each count only grows, but [`Counters::open`].
 #[derive(Default, Debug)]
 pub struct Counters {
-    /// Messages that went on unchanged, because nothing was to be done or everything was left.
+    /// Nothing was to be done, or everything was left.
     unchanged: AtomicU64,
     changed: AtomicU64,
     pub(super) later: AtomicU64,
@@ -43,11 +43,11 @@ pub struct Counters {
     refused: AtomicU64,
     failed: AtomicU64,
     octets: AtomicU64,
-    /// Messages by how long they took: up to each of [`BOUNDS`] and above the one before, and those above all.
+    /// Messages by time: up to each of [`BOUNDS`] and above the one before; the last are above all.
     took: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
     pub(super) connections: AtomicU64,
-    /// Connections that found no place.
+    /// They found no place.
     pub(super) full: AtomicU64,
     pub(super) malformed: AtomicU64,
     pub(super) open: AtomicU64,
@@ -103,7 +103,7 @@ impl Counters {
         }
     }
 
-    /// All of it in Prometheus's text format, version 0.0.4.
+    /// Prometheus's text format, version 0.0.4.
     pub fn text(&self) -> String {
         let mut page = String::new();
         let by_outcome = |(outcome, counter): (&str, &AtomicU64)| {
@@ -179,15 +179,14 @@ impl Counters {
             rows.push((format!("_bucket{{le=\"{bound}\"}}"), count as f64));
         }
         rows.push(("_sum".to_owned(), value(&self.microseconds) as f64 / 1e6));
-        // Not read again: it is what the last bucket says, whatever has been counted meanwhile.
+        // Not read again: it must be what the last bucket says.
         rows.push(("_count".to_owned(), count as f64));
         let head = "processing_seconds histogram Time that messages took, retrievals included.";
         metric(page, head, rows);
     }
 }
 
-/// Adds a metric: its name, its kind and what it is, then what stands behind its name in each row, and the value. No label has
-/// a value that would have to be escaped.
+/// `head` is name, kind and help. No label has a value that would have to be escaped.
 fn metric<V: Display>(page: &mut String, head: &str, rows: impl IntoIterator<Item = (String, V)>) {
     let mut words = head.splitn(3, ' ');
     let [name, kind, help] = std::array::from_fn(|_| words.next().unwrap_or_default());
@@ -215,7 +214,7 @@ pub(super) fn serve(listener: &TcpListener, counters: &Counters) {
         match listener.accept() {
             // The client may be gone.
             Ok((stream, _)) => drop(answer(&stream, counters)),
-            // No more files may be open, say: it may pass.
+            // Too many files may be open: that may pass.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }

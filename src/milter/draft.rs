@@ -1,23 +1,22 @@
-//! One message, as it comes in pieces: its header fields, then octets of its body.
+//! One message, as it comes in pieces.
 //!
-//! Line ends: mail systems send header fields with LF in their folds and bodies with CRLF. A filter in a pipe sees
-//! LF throughout, so that is what the engine gets here, and its lines become CRLF again on the way back: the two
-//! see the same octets. A body that has a bare LF is no such text; then the header gets CRLF, and the body stays
-//! as it is in both directions. All of that is done while the octets come, and not when the mail system waits for an answer,
-//! and so is the search for the words without which there is nothing to do.
+//! Mail systems send header fields with LF in their folds and bodies with CRLF. The engine gets LF throughout, as a
+//! filter in a pipe does, and its lines become CRLF again on the way back. If a body has a bare LF, the header gets
+//! CRLF, and the body stays as it is in both directions.
+//!
+//! This is done while the octets come, and so is the prefilter's search: the mail system does not wait for either.
 
 use crate::expand::{Kinds, Prefilter};
 use crate::mime::Header;
 use crate::report::{Detail, Setting};
 use crate::span::{Newline, Span};
 
-/// Why a message goes on unchanged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Left {
     AsItIs,
-    /// It is too large, or would be: any change would leave it so.
+    /// Any change would leave it so.
     TooLarge(Detail),
-    /// Something is wrong, with its header or with embody: no edit of it could be said in the protocol.
+    /// Its header or embody is at fault: no edit could be said in the protocol.
     Trouble(String),
 }
 
@@ -26,29 +25,27 @@ pub struct Draft {
     pub(super) message: Incoming,
     size: usize,
     body_start: Option<usize>,
-    /// The body so far ends with a CR that is not in the message: what follows says whether it ends a line.
+    /// The body so far ends with a CR that is not in `message`: what follows says whether it ends a line.
     holds_return: bool,
     pub(super) left: Option<Left>,
 }
 
 #[derive(Default, Debug)]
 pub struct Incoming {
-    /// Header, empty line and body, with one kind of line end.
     pub bytes: Vec<u8>,
-    /// Where the fields of its header stand, once it is whole; each is one that the mail system sent.
+    /// Where the fields of a whole header stand; the mail system sent each.
     pub fields: Span,
     pub count: usize,
-    /// The empty line behind them, once the message is whole.
     pub separator: Span,
     pub newline: Newline,
-    /// How much of `bytes` was searched for words, and which kinds of them stand there.
+    /// How much of `bytes` was searched, and what was found there.
     pub(super) searched: usize,
     pub(super) kinds: Kinds,
-    /// What the mail system calls it; empty if it did not say.
+    /// It is empty if the mail system did not say it.
     pub queue_id: String,
 }
 
-/// Octets that are searched at a time while more come. A small mail is searched when it is whole.
+/// Octets are searched in such pieces while more come; a small mail is searched when it is whole.
 const SEARCHED_AT_ONCE: usize = 128 << 10;
 
 const LONGEST_ID: usize = 64;
@@ -68,7 +65,7 @@ impl Draft {
         self.body_start.is_some()
     }
 
-    /// One header field. Its value begins with the blank behind the colon.
+    /// The value begins with the blank behind the colon.
     pub fn field(&mut self, name: &[u8], value: &[u8], most: usize) {
         if self.left.is_some() || !self.has_space(name.len() + value.len() + 2, most) {
             return;
@@ -94,7 +91,7 @@ impl Draft {
         self.message.count += 1;
     }
 
-    /// The header is complete. `matters` is asked whether the message may have to be changed, whatever its body is.
+    /// `matters` says whether the message may change, whatever its body is.
     pub fn end_header(&mut self, matters: impl FnOnce(&[u8]) -> bool) {
         if self.body_start.is_some() {
             return;
@@ -116,7 +113,6 @@ impl Draft {
         }
     }
 
-    /// Searches what came, once it is worth it.
     pub fn search(&mut self, prefilter: &Prefilter) {
         let message = &mut self.message;
         let (bytes, searched) = (&message.bytes, message.searched);
@@ -126,7 +122,7 @@ impl Draft {
         }
     }
 
-    /// Octets of the body with LF for CRLF, until a LF has no CR.
+    /// CRLF becomes LF, until a LF has no CR.
     fn lines(&mut self, octets: &[u8]) {
         let mut rest = octets;
         if !rest.is_empty() && std::mem::take(&mut self.holds_return) {
@@ -153,7 +149,7 @@ impl Draft {
         self.message.bytes.extend_from_slice(held.unwrap_or(rest));
     }
 
-    /// Makes each LF of what came so far CRLF: in the body it was, and the header goes with it.
+    /// Each LF so far becomes CRLF: in the body it was, and the header goes with it.
     fn take_returns_back(&mut self) {
         let old = &self.message.bytes;
         let body_start = self.body_start.unwrap_or(old.len());
@@ -198,7 +194,7 @@ impl Draft {
             message.bytes.push(b'\r');
         }
         let header = Header::of_message(&message.bytes, usize::MAX);
-        // What the engine reads as fields must be what the mail system calls so.
+        // The engine and the mail system must agree on what is a field.
         let is_same = header.fields.len() == message.count
             && header.envelope.is_empty()
             && !header.separator.is_empty();

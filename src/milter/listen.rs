@@ -17,7 +17,6 @@ use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType
 
 use crate::platform::{NO_SIGNAL, acknowledge_at_once, no_signals};
 
-/// `unix:/path`, or `inet:host:port`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     Unix(PathBuf),
@@ -27,7 +26,7 @@ pub enum Address {
 impl FromStr for Address {
     type Err = String;
 
-    /// Also as libmilter writes it: `local:/path`, `inet:port@host`.
+    /// libmilter's forms are taken, too: `local:/path`, `inet:port@host`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("'{text}' is not unix:/path, inet:host:port or inet:port");
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
@@ -40,7 +39,6 @@ impl FromStr for Address {
                     (None, None) => ("", rest),
                 };
                 let _: u16 = port.parse().map_err(|_| wrong())?;
-                // No host given: listen on loopback.
                 let host = match (host, kind) {
                     ("", "inet6") => "[::1]".to_owned(),
                     ("", _) => "127.0.0.1".to_owned(),
@@ -75,12 +73,12 @@ impl Address {
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// The socket's file that this process made, which goes when this is dropped, by device and number: another process may
-    /// have put its own there meanwhile.
+    /// The file that this process made goes when this is dropped. Device and number tell it from one that another
+    /// process may have put there meanwhile.
     file: Option<(PathBuf, (u64, u64))>,
 }
 
-/// Handed over to this process: its file stays.
+/// A socket that was handed over keeps its file.
 impl<S: Into<OwnedFd>> From<S> for Listener {
     fn from(socket: S) -> Self {
         let (socket, file) = (socket.into(), None);
@@ -103,21 +101,19 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl Listener {
-    /// Listens there. A socket's file has this mode, and this group if one is named, before anybody but its owner can
-    /// connect.
+    /// A socket's file has its mode and group before anybody but its owner can connect.
     ///
-    /// # Errors
-    /// What the system says; a file there that is no socket, or a socket that somebody answers on; a group that this
-    /// process may not give it.
+    /// # Errors A file there is no socket, or somebody answers on it; this process may not give it that group; or the
+    /// system refuses.
     pub fn bind(address: &Address, mode: u32, group: Option<u32>) -> io::Result<Self> {
         match address {
             Address::Inet(name) => Address::bind_port(name).map(Self::from),
             Address::Unix(path) => {
                 remove_stale(path)?;
-                // The group of this process is to reach it as little as others, while it has that group.
+                // While the file has the group of this process, the group is to reach it as little as others.
                 let first = group.map_or(mode, |_| mode & 0o700);
-                // The file has that mode from the start: nobody can connect before, and no mode is given to a file that
-                // somebody else may have put there meanwhile. The system's type for modes may have 16 bits.
+                // The file has that mode from the start: nobody can connect before, and no mode goes to a file that
+                // somebody else put there meanwhile. The system's type for modes may have 16 bits.
                 let others = rustix::fs::Mode::from_raw_mode((0o777 & !first) as RawMode);
                 let before = rustix::process::umask(others);
                 let bound = UnixListener::bind(path);
@@ -157,8 +153,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Gives the file a group and then a mode. It is held meanwhile, so that neither goes to a file that somebody else may
-/// have put there.
+/// The file is held open, so that neither goes to one that somebody else may have put there.
 #[cfg(target_os = "linux")]
 fn give(path: &Path, made: (u64, u64), group: u32, mode: u32) -> io::Result<()> {
     use rustix::fs::{Mode, OFlags, open};
@@ -171,7 +166,7 @@ fn give(path: &Path, made: (u64, u64), group: u32, mode: u32) -> io::Result<()> 
     if (file.dev(), file.ino()) != made {
         return Err(io::Error::other("another file has taken its place"));
     }
-    // What is held so can only be changed by this name of it.
+    // A file that is held so can only be changed by this name.
     let held = format!("/proc/self/fd/{}", held.as_raw_fd());
     chown(&held, None, Some(group)).map_err(|error| {
         let why = format!("its group cannot become {group}: {error}");
@@ -186,7 +181,7 @@ fn give(_: &Path, _: (u64, u64), _: u32, _: u32) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
-/// Removes a socket that nobody answers on, left by a process that was killed; nothing else.
+/// Only a socket that a killed process left is removed.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let taken = |what: &str| io::Error::new(io::ErrorKind::AddrInUse, what.to_owned());
     match fs::symlink_metadata(path) {
@@ -204,14 +199,14 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether somebody answers, without waiting for them.
+/// It does not wait for who listens.
 fn connect(path: &Path) -> Result<(), Errno> {
     let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     rustix::io::ioctl_fionbio(&socket, true)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
-/// A connection, which waits for what it reads and writes.
+/// Reads and writes wait.
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: OwnedFd,
@@ -233,7 +228,7 @@ impl Stream {
         )?)
     }
 
-    /// Sends these few octets, if there is space for them: a mail system that reads none is not waited for.
+    /// A mail system that reads nothing is not waited for.
     pub(super) fn say_without_waiting(&self, octets: &[u8]) {
         let flags = SendFlags::DONTWAIT | NO_SIGNAL;
         // Half a packet would make nonsense of what follows.
@@ -242,14 +237,14 @@ impl Stream {
         }
     }
 
-    /// Ends it in both directions, for threads that wait for it, too.
+    /// Threads that wait for it end, too.
     pub(super) fn shut(&self) {
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 }
 
-/// Octets that were read are acknowledged at once, until the next read. Postfix writes header fields in several small
-/// packets without an answer in between; over TCP it waits 40 ms for an acknowledgement that is held back.
+/// Octets that were read are acknowledged at once. Postfix writes header fields in several small packets without an
+/// answer in between; over TCP it waits 40 ms for an acknowledgement that is held back.
 impl Read for &Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = rustix::io::read(&self.socket, buffer)?;
@@ -331,7 +326,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         let address = Address::Unix(path.clone());
-        // A group that every process may give is its own; the super-user may give any.
+        // Every process may give its own group; the super-user may give any.
         let (group, other) = match rustix::process::geteuid().is_root() {
             true => (4_321, None),
             false => (rustix::process::getegid().as_raw(), Some(0)),

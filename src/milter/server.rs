@@ -1,13 +1,14 @@
 //! Sockets and threads: one thread for each connection, up to a limit.
 //!
-//! Above the limit each message is told to come again later, by threads that hold nothing; above twice the limit
-//! connections are closed at once. A connection takes what holds now, expander and journal, at the start of each message, so that
-//! both may be replaced while connections stay.
+//! Above the limit, threads that hold nothing tell each message to come again later; above twice the limit, connections
+//! are closed at once. A connection takes expander and journal at the start of each message, so that both may be
+//! replaced while connections stay.
 //!
-//! One thread tells the mail systems whose messages take longer. None is made for a message: a mail of a few KiB is done
+//! One thread tells the mail systems whose messages take longer. No message gets a thread: a mail of a few KiB is done
 //! before another thread is on a core.
 //!
-//! To drain: no connection is accepted any more, those between two messages are closed, and the others when their message is answered.
+//! While the server drains, it accepts no connection; those between two messages are closed, the others when their
+//! message is answered.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -29,37 +30,35 @@ use super::session::{Session, Step};
 use crate::expand::Expander;
 use crate::report::Report;
 
-/// Between two words to the mail system that it takes longer, and up to a [`TICK`] more.
+/// Time between two words of progress, and up to a [`TICK`] more.
 const PROGRESS_EVERY: Duration = Duration::from_secs(9);
 
-/// Between two looks at what takes longer.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long a connection may be silent between two messages, as in libmilter.
+/// Silence between two messages, as in libmilter.
 const BETWEEN: Duration = Duration::from_secs(7210);
 
-/// How long within a message.
+/// Silence within a message.
 const WITHIN: Duration = Duration::from_secs(600);
 
-/// How long a mail system may take to read what it is told.
+/// A mail system may take so long to read what it is told.
 const WRITING: Duration = Duration::from_secs(60);
 
-/// Octets that are read at once: some chunks of a body, so that a large mail takes few calls.
+/// Several chunks of a body: a large mail takes few calls.
 const READ_AT_ONCE: usize = 256 << 10;
 
 pub trait Journal: Send + Sync {
-    /// A message was answered; of one that was not held there are no bytes, and no queue id if the mail system did not say
-    /// it. It took so long, retrievals included.
+    /// A message that was not held has no bytes, and no queue id if the mail system did not say it. `elapsed` includes
+    /// retrievals.
     fn processed(&self, message: &Incoming, verdict: &Verdict, report: &Report, elapsed: Duration);
-    /// Something else that an administrator wants to know.
     fn says(&self, line: &str);
 }
 
-/// What holds for the next message.
+/// It holds from the next message on.
 pub struct Work {
     pub expander: Expander,
     pub journal: Arc<dyn Journal>,
-    /// Connections at a time.
+    /// At the same time.
     pub connections: usize,
 }
 
@@ -68,7 +67,7 @@ pub struct Server {
     counters: Arc<Counters>,
     connections: Mutex<Connections>,
     ended: Condvar,
-    /// A word here ends the accepting of connections.
+    /// A byte here ends the accepting of connections.
     wake: UnixStream,
     woken: UnixStream,
 }
@@ -84,7 +83,7 @@ struct Connections {
 struct Open {
     stream: Stream,
     is_within_message: bool,
-    /// While a message is worked on: when the mail system is to be told that it takes longer.
+    /// When the mail system is to be told that the message takes longer.
     progress: Option<Instant>,
 }
 
@@ -120,7 +119,6 @@ impl Server {
         self.counters.open.store(open, Ordering::Relaxed);
     }
 
-    /// Starts to accept connections, and to tell counts, in threads of their own.
     pub fn start(
         self: &Arc<Self>,
         listeners: Vec<Listener>,
@@ -143,7 +141,7 @@ impl Server {
         Ok(())
     }
 
-    /// Ends when draining begins; then the listeners, and the files of their sockets, go.
+    /// It ends when draining begins; then the listeners and the files of their sockets go.
     fn accept(self: &Arc<Self>, listeners: &[Listener]) {
         let all = listeners.iter().map(|it| PollFd::new(it, PollFlags::IN));
         let all = all.chain([PollFd::new(&self.woken, PollFlags::IN)]);
@@ -160,7 +158,7 @@ impl Server {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
-                        // Too many open files, say: it passes, and must not keep a core busy.
+                        // Too many open files pass, but must not keep a core busy.
                         let what = format!("cannot accept a connection: {error}");
                         self.work().journal.says(&what);
                         thread::sleep(Duration::from_millis(100));
@@ -170,7 +168,7 @@ impl Server {
         }
     }
 
-    /// As long as there is a server.
+    /// The thread ends with the server.
     fn tell_progress(server: &Weak<Self>) {
         loop {
             thread::sleep(TICK);
@@ -195,7 +193,7 @@ impl Server {
             let is_full = count >= most;
             add(&self.counters.connections, 1);
             add(&self.counters.full, u64::from(is_full));
-            // Closed: the mail system does what it does when no filter is there.
+            // The mail system does what it does when no filter is there.
             if count >= most.saturating_mul(2) {
                 return Ok(());
             }
@@ -210,7 +208,7 @@ impl Server {
             self.count(&connections);
             (number, is_full)
         };
-        // From here on dropped, whatever happens.
+        // From here on, its `drop` takes it off the list.
         let connection = Connection {
             server: Arc::clone(self),
             number,
@@ -221,11 +219,11 @@ impl Server {
         serving.spawn(move || connection.serve()).map(|_| ())
     }
 
-    /// Lets messages that are under way be answered, for at most `patience`, and closes all else. How many
+    /// Messages that are under way are answered, for at most `patience`; all else is closed. Returns how many
     /// connections were still open then.
     pub fn drain(&self, patience: Duration) -> usize {
         let mut connections = self.connections();
-        // One word is enough: nobody reads more, and a full socket would wait for ever.
+        // One byte is enough: nobody reads more, and a full socket would wait for ever.
         if !std::mem::replace(&mut connections.is_draining, true) {
             let _ = (&self.wake).write_all(b"!");
         }
@@ -260,7 +258,7 @@ impl Drop for Connection {
 
 impl Connection {
     fn serve(mut self) {
-        // All else means that the mail system is gone, or too slow.
+        // Any other error means that the mail system is gone, or too slow.
         if let Err(why) = self.run()
             && why.get_ref().is_some_and(|it| it.is::<Malformed>())
         {
@@ -304,7 +302,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Says where the connection stands. Whether it goes on: not between messages while the server drains.
+    /// It is false between messages while the server drains.
     fn goes_on(&self, is_answered: bool) -> io::Result<bool> {
         let is_within_message = self.session.is_within_message();
         let mut connections = self.server.connections();
@@ -360,8 +358,7 @@ impl Connection {
         said
     }
 
-    /// When the mail system is to be told that it takes longer. Nothing of that comes after the end: Postfix takes no
-    /// such word between changes.
+    /// No word of progress may come after the end: Postfix takes none between changes.
     fn progress(&self, due: Option<Instant>) {
         if let Some(open) = self.server.connections().open.get_mut(&self.number) {
             open.progress = due;

@@ -1,7 +1,7 @@
 //! What is done to a message: the expander's work, and whether the result may go on.
 //!
-//! Trouble leaves the message: it goes on unchanged, and a line says why. Only `--on-failure defer` makes the mail
-//! system try again later, and nothing refuses mail.
+//! A message with trouble goes on unchanged, and a line says why. Only `--on-failure defer` makes the mail system try
+//! again later, and nothing refuses mail.
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +35,6 @@ impl Verdict {
     }
 }
 
-/// How large a message may become.
 pub(super) fn most(expander: &Expander) -> usize {
     let most = expander.policy().limits.message;
     most.map_or(usize::MAX, |most| {
@@ -43,8 +42,7 @@ pub(super) fn most(expander: &Expander) -> usize {
     })
 }
 
-/// Works on a message: what the mail system is told, and what was done and what was not. As to `keeps_blanks`, see
-/// [`Changes::of`].
+/// As to `keeps_blanks`, see [`Changes::of`].
 pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (Verdict, Report) {
     let judged = catch_unwind(AssertUnwindSafe(|| {
         let (bytes, searched) = (&incoming.bytes, incoming.searched);
@@ -61,7 +59,7 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
         }
     }));
     let defect = || Left::Trouble("a defect in embody".to_owned());
-    // Nothing of what the report says was done to a message that is left.
+    // The report would name changes that a message that is left did not get.
     judged
         .unwrap_or_else(|_| Err(defect()))
         .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))
@@ -76,7 +74,7 @@ fn verdict(
     if edits.is_empty() {
         return Ok(Verdict::Unchanged(Left::AsItIs));
     }
-    // The ledger counts what is put in; a mark, say, comes on top.
+    // The ledger counts what is put in; a mark comes on top.
     let length = edits.splice(&incoming.bytes).len();
     let most = most(expander);
     if length > most && length > incoming.bytes.len() {

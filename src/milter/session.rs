@@ -1,10 +1,11 @@
 //! One connection of a mail system, without its socket: packets in, what to do out.
 //!
-//! Only what is used is asked for: header fields with the blanks behind their colons, without answers; the end of the
-//! header; the body in chunks, without answers where the mail system knows that. The end of the header is answered: with ACCEPT if the
-//! body is of no use, so that none of it is sent. A mail system that waits for an answer to each chunk is told to SKIP the rest of one that is
-//! too large. ABORT forgets the message, however often it comes; QUIT_NC besides means that another SMTP connection
-//! follows. Whatever else comes is answered with CONTINUE. No answer is ever a refusal of mail.
+//! Only what is used is asked for: header fields with the blanks behind their colons and without answers, the end of
+//! the header, and the body in chunks, without answers where the mail system knows that. If the body is of no use, the
+//! end of the header is answered with ACCEPT, so that none of it is sent. A mail system that waits for an answer to
+//! each chunk is told to SKIP the rest of a body that is too large. ABORT forgets the message, however often it comes;
+//! QUIT_NC besides means that another SMTP connection follows. All else is answered with CONTINUE; no answer ever
+//! refuses mail.
 
 use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
 use super::draft::Draft;
@@ -15,16 +16,16 @@ use crate::expand::Expander;
 pub enum Step<'s> {
     Wait,
     Say(Reply<'s>),
-    /// No more of the message comes: work on it and say what it comes to; this if there was no need to hold it.
+    /// No more of the message comes. The reply is said if there was no need to hold it.
     Judge(Draft, Reply<'s>),
-    /// The message is refused for now; it was not held.
+    /// The message is to come again later; it was not held.
     Refused,
     Close,
 }
 
 #[derive(Default, Debug)]
 pub struct Session {
-    /// There are enough connections: each message is to be tried again later, and none of it is held.
+    /// There are enough connections: no message is held, and each is to come again later.
     is_full: bool,
     terms: Option<Terms>,
     /// Other actions that the mail system offered are not used.
@@ -55,7 +56,6 @@ impl Session {
         draft.message.count > 0 || draft.has_header() || draft.left.is_some()
     }
 
-    /// Whether the mail system sends and takes values of fields with the blank behind the colon.
     pub fn keeps_blanks(&self) -> bool {
         self.agreed(option::LEADING_SPACE)
     }
@@ -64,8 +64,8 @@ impl Session {
         self.terms.is_some_and(|terms| terms.options & wanted != 0)
     }
 
-    /// Takes one packet. Of [`Malformed`] packets, and those that may not stand here, the connection is to be closed: the
-    /// mail system does with the message what it does when a filter is not there.
+    /// After a [`Malformed`] packet, or one that may not stand here, the connection is closed, and the mail system does
+    /// what it does when a filter is not there.
     pub fn take(&mut self, packet: &[u8], expander: &Expander) -> Result<Step<'static>, Malformed> {
         let out_of_order = || {
             Err(Malformed::OutOfOrder(
@@ -134,7 +134,6 @@ impl Session {
                 Step::Judge(std::mem::take(&mut self.draft), Reply::Continue)
             }
             Command::Event(_) => Step::Say(Reply::Continue),
-            // Both were answered above.
             Command::Negotiate(_) | Command::Quit => Step::Close,
         })
     }
@@ -151,7 +150,7 @@ impl Session {
         self.draft.search(expander.prefilter());
     }
 
-    /// The end of the header is answered; what comes without that, because nothing else could be agreed on, too.
+    /// The end of the header is answered, and whatever comes if that was not agreed on.
     fn answer_when_full(&mut self, command: &Command<'_>) -> Step<'static> {
         match command {
             Command::Field { .. } if self.agreed(option::QUIET_FIELDS) => Step::Wait,
