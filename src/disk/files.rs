@@ -16,9 +16,9 @@ pub fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?)
 }
 
-/// Opens a regular file to read, without waiting for the other end of a pipe.
+/// It does not wait for the other end of a pipe.
 pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
-    // Opening some devices does something; look before.
+    // Opening some devices does something.
     regular(rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode as RawMode)?;
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;

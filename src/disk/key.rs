@@ -20,7 +20,7 @@ impl Key {
         Self(Sha256::digest(octets).into())
     }
 
-    /// Reads 64 hexadecimal digits. Lower case only, as they are written: one object has one name.
+    /// Upper case is refused: one object has one name.
     #[must_use]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
@@ -40,7 +40,7 @@ impl Key {
         Some(Self(octets?.try_into().ok()?))
     }
 
-    /// The key in four numbers, the first digits in the first.
+    /// The first digits are in the first.
     pub(crate) fn of_words(words: [u64; 4]) -> Self {
         let mut octets = [0; 32];
         for (octets, word) in octets.chunks_exact_mut(8).zip(words) {
@@ -67,7 +67,6 @@ impl Key {
         format!("{outer}/{inner}/{self}")
     }
 
-    /// The two folders in which it lies, outer first.
     pub(crate) fn folders(&self) -> [String; 2] {
         let [outer, inner, ..] = self.0;
         [format!("{outer:02x}"), format!("{inner:02x}")]

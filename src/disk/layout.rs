@@ -1,4 +1,4 @@
-//! What a store and a cache look like, said once: the names in them, and by which a folder is known for one.
+//! What a store and a cache look like: the names in them, and by which a folder is known for one.
 //!
 //! ```text
 //! a store                                    a cache
@@ -11,9 +11,9 @@
 //!                                            made                  of one run: files of its output
 //! ```
 //!
-//! People have folders of all kinds, and mail must not be passed over for where it lies. So a folder is a store or a
-//! cache only if nothing is in it but what those write, each under the name that they give it; the first object of a
-//! store is hashed besides, since others name files by hashes of other things.
+//! People have folders of all kinds, and no mail may be passed over for where it lies. So a folder is a store or a
+//! cache only if it holds nothing but what those write, under their names. The first object of a store is hashed
+//! besides, since others name files by hashes of other things.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
@@ -30,21 +30,20 @@ use crate::platform::OsStrExt as _;
 
 pub const STORE_LOCK: &str = ".lock";
 pub const STORE_TEMPORARIES: &str = ".tmp";
-/// What they are called there begins so.
 pub const STORE_PREFIX: &str = "embody-";
 pub const STORE_USERS: &str = ".users";
 
 /// The file that says of a folder that it is a cache (<https://bford.info/cachedir/>).
 pub const CACHE_TAG: &str = "CACHEDIR.TAG";
-/// What it is called while it is written begins so.
+/// Its name begins so while it is written.
 pub const CACHE_TAGGING: &str = ".tag-";
-/// What it says behind the signature in a cache of embody.
+/// It stands behind the signature.
 pub const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
-/// What it says in the cache of one run, which goes with it.
+/// It stands in the cache of one run.
 pub const RUN_WORDS: &str =
     "# This folder keeps the answers of a run of embody that is not finished.";
 pub const RUN_MADE: &str = "made";
-/// The folder in which a cache's files are written; their names begin with nothing.
+/// The names of files in it begin with nothing.
 pub const CACHE_TEMPORARIES: &str = "tmp";
 pub const CACHE_SIZE: &str = "size";
 
@@ -66,7 +65,6 @@ impl Area {
         }
     }
 
-    /// How many folders lie between that one and a file.
     pub fn depth(self) -> usize {
         match self {
             Self::Keys | Self::Hosts => 1,
@@ -74,8 +72,7 @@ impl Area {
         }
     }
 
-    /// The folders in which a file lies beneath the cache; beneath that of one run it is one, as it takes a disk longer to
-    /// make a folder than a file.
+    /// Beneath the cache of one run it is one folder, because a disk takes longer to make a folder than a file.
     pub fn folders(self, key: &Key, is_of_run: bool) -> impl Iterator<Item = String> + use<> {
         let depth = if is_of_run { 0 } else { self.depth() };
         let beneath = key.folders().into_iter().take(depth);
@@ -83,13 +80,12 @@ impl Area {
     }
 }
 
-/// Whether that is the name of a folder in which objects, or folders of them, lie.
 pub fn is_of_keys(name: &[u8]) -> bool {
     let is_digit = |octet: &u8| matches!(octet, b'0'..=b'9' | b'a'..=b'f');
     name.len() == 2 && name.iter().all(is_digit)
 }
 
-/// Whether a name is one that a temporary file of ours has: a prefix, the process, and a number.
+/// A prefix, the process, and a number.
 pub fn is_temporary(name: &[u8], prefix: &str) -> bool {
     let serial = name.strip_prefix(prefix.as_bytes()).unwrap_or_default();
     let mut numbers = serial.split(|&octet| octet == b'-');
@@ -157,8 +153,7 @@ fn opened(folder: &Path) -> io::Result<&Path> {
     Ok(folder)
 }
 
-/// Whether a folder says that it is a cache of embody, or of one run. Programs that make backups leave it out, so it can be
-/// no store.
+/// A tagged folder can be no store: programs that make backups leave it out.
 #[cfg(unix)]
 pub fn is_tagged(folder: impl AsFd) -> bool {
     has_tag(&folder, CACHE_WORDS) || has_tag(&folder, RUN_WORDS)
@@ -180,7 +175,7 @@ pub fn says(tag: &File, words: &str) -> bool {
     read.is_ok() && text.lines().any(|line| line == words)
 }
 
-/// Whether a file is of a store in which other things lie as well, and no object.
+/// Other things may lie in the store as well.
 pub fn is_of_store(path: &Path) -> bool {
     let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else {
         return false;
@@ -196,7 +191,7 @@ pub fn is_of_store(path: &Path) -> bool {
         || is_key(octets) && is_in(STORE_USERS)
 }
 
-/// Whether a file is an object of a store, whatever lies beside it. `path` is whole.
+/// It does not matter what lies beside it. `path` is whole.
 pub fn is_object(path: &Path) -> io::Result<bool> {
     let mut names = path.iter().rev().map(OsStr::as_bytes);
     let (Some(name), Some(inner), Some(outer)) = (names.next(), names.next(), names.next()) else {
@@ -206,8 +201,8 @@ pub fn is_object(path: &Path) -> io::Result<bool> {
     Ok(is_key(name) && lies_right && is_its_name(path)?)
 }
 
-/// Whether an entry is a folder `ab` in which there are only files that bear a key that begins so; or, with more
-/// levels, folders of that kind. The first file is remembered.
+/// `ab` holds only files with keys that begin so; or, with more levels, folders of that kind. `first` remembers the
+/// first file.
 fn are_keys(entry: &DirEntry, before: &[u8], levels: usize, first: &OnceCell<PathBuf>) -> bool {
     let name = entry.file_name();
     let digits = [before, name.as_bytes()].concat();
@@ -243,7 +238,7 @@ fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|it| it.is_file())
 }
 
-/// Whether it is as stores make their lock.
+/// Stores make their lock so.
 fn is_empty_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
 }

@@ -1,9 +1,9 @@
-//! Folders of ours on a disk: what stores (docs/store.md) and caches (docs/cache.md) look like, and how a file in them is
-//! named, written and opened.
+//! Folders of ours on a disk, stores (docs/store.md) and caches (docs/cache.md): their names, and how their files are
+//! written.
 //!
-//! Everything is opened in the folder around it, and no symbolic link is followed: a link that somebody planted leads
-//! nowhere, neither to read nor to write. A file is written under a temporary name and gets its own in one step, so a
-//! reader sees a whole file or none.
+//! Everything is opened in the folder around it, and no symbolic link is followed, so one that somebody planted leads
+//! nowhere. A file is written under a temporary name and gets its own in one step, so a reader sees a whole file or
+//! none.
 
 #[cfg(unix)]
 mod files;

@@ -1,4 +1,4 @@
-//! Temporary files: written under a name of this process, then named in one step, or taken away.
+//! Temporary files, which are written under a name of this process, and then renamed in one step, or removed.
 
 use std::fs::File;
 use std::io;
@@ -14,25 +14,22 @@ use super::files::open_file;
 use super::layout::is_temporary;
 use crate::platform::name_anew;
 
-/// No run writes one file for that long.
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
 
-/// What tells the temporary files of this process apart.
+/// It tells the temporary files of this process apart.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-/// A file of our own that has no name to stay under yet. It goes when this is dropped; what a killed run leaves is
-/// [swept](sweep).
+/// It is removed when this is dropped; what a killed run leaves is [swept](sweep).
 #[derive(Debug)]
 pub struct Temporary {
     pub file: File,
     folder: Arc<OwnedFd>,
     name: String,
-    /// Whether it still has that name.
     is_temporary: bool,
 }
 
 impl Temporary {
-    /// A new file. Its name is the prefix, the process, and a number.
+    /// Its name is the prefix, the process, and a number.
     pub fn new(folder: &Arc<OwnedFd>, prefix: &str) -> io::Result<Self> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -48,21 +45,21 @@ impl Temporary {
                         is_temporary: true,
                     });
                 }
-                // Of a process of that number on another machine, or before this one.
+                // A process of that number runs on another machine, or ran before this one.
                 Err(Errno::EXIST) => {}
                 Err(why) => return Err(why.into()),
             }
         }
     }
 
-    /// Names the file. A file that has that name goes.
+    /// It replaces a file of that name.
     pub fn replace(mut self, folder: impl AsFd, name: &str) -> io::Result<()> {
         rustix::fs::renameat(&self.folder, &self.name, folder, name)?;
         self.is_temporary = false;
         Ok(())
     }
 
-    /// Names the file, if no other file has that name; whether it could.
+    /// It is false if another file has that name.
     pub fn become_new(mut self, folder: impl AsFd, name: &str) -> io::Result<bool> {
         match name_anew(&self.folder, self.name.as_str(), folder, name) {
             Ok(is_gone) => {
@@ -83,8 +80,8 @@ impl Drop for Temporary {
     }
 }
 
-/// Takes away what runs left that were killed: temporary files that nobody wrote for an hour, and of which `is_over` says
-/// that nobody writes them. Best effort: they are in nobody's way.
+/// Only files that nobody wrote for an hour, and of which `is_over` says that nobody writes them, are removed. Failures
+/// do no harm.
 pub fn sweep(folder: impl AsFd, prefix: &str, is_over: impl Fn(&File) -> bool) {
     let Ok(entries) = Dir::read_from(&folder) else {
         return;

@@ -1,7 +1,7 @@
-//! What operating systems do differently, said once: every `cfg` of a system that is not about a whole command stands here.
+//! What operating systems do differently: every `cfg` of a system that is not about a whole command stands here.
 //!
-//! A capability that a system or a file system lacks has a way around it beside it, or an error that says so; docs/platforms.md
-//! has the list, and what of it ever ran. Nothing here needs /proc: where it is there, others ask it for more.
+//! For a capability that a system or a file system lacks, there is a way around it, or an error that says so;
+//! docs/platforms.md has the list. Nothing here needs /proc.
 
 #[cfg(unix)]
 mod unix;
@@ -18,7 +18,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// None for what is not there.
 pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -26,12 +25,11 @@ pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// What stands before the flags in the names of a Maildir's messages: the colon, and what programs write where a file
-/// system takes it for something else (isync and mutt the semicolon, Evolution and Python the exclamation mark).
+/// Programs put one of these before the flags in the names of a Maildir's messages: the colon, or, where a file system
+/// takes it for something else, the semicolon (isync, mutt) or the exclamation mark (Evolution, Python).
 pub const BEFORE_FLAGS: [u8; 3] = *b":;!";
 
-/// Which of [`BEFORE_FLAGS`] names in this folder may have: the colon, unless the file system refuses it (FAT), or takes it
-/// for the name of a stream within the file (NTFS on Windows).
+/// FAT refuses the colon, and NTFS on Windows takes it for the name of a stream within the file.
 pub fn before_flags(folder: &Path) -> io::Result<char> {
     if cfg!(windows) {
         return Ok(';');
@@ -48,8 +46,8 @@ pub fn before_flags(folder: &Path) -> io::Result<char> {
     }
 }
 
-/// A name as file systems compare it that do not tell cases apart (APFS, NTFS, FAT). They also take accented letters for one
-/// however they are put together, which this does not.
+/// Some file systems do not tell cases apart (APFS, NTFS, FAT). They also take accented letters for one however they
+/// are put together, which this does not.
 pub fn folded(name: &OsStr) -> String {
     name.to_string_lossy().to_lowercase()
 }
@@ -67,7 +65,7 @@ pub fn folds_case(folder: &Path) -> io::Result<bool> {
     Ok(folds)
 }
 
-/// The name that a file system takes for `path`, which something has that is called otherwise.
+/// The existing name that the file system takes for `path`.
 pub fn taken_for(path: &Path) -> Option<OsString> {
     let wanted = path.file_name()?;
     let mut other = None;
@@ -83,7 +81,6 @@ pub fn taken_for(path: &Path) -> Option<OsString> {
     other
 }
 
-/// Makes all files in a new folder, and their names, durable, one after the other.
 #[cfg_attr(any(target_os = "linux", target_os = "android"), allow(dead_code))]
 fn sync_each(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {

@@ -1,5 +1,3 @@
-//! Unix: what POSIX has, and what Linux, macOS or FreeBSD have besides.
-
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -21,7 +19,7 @@ pub fn host() -> OsString {
     OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
 }
 
-/// Whether no process here has the number that `digits` say.
+/// It is false if `digits` are no number of a process.
 pub fn is_gone(digits: &[u8]) -> bool {
     let number = || std::str::from_utf8(digits).ok()?.parse().ok();
     let process = number().and_then(rustix::process::Pid::from_raw);
@@ -36,7 +34,7 @@ pub fn is_ours(found: &Metadata) -> bool {
     found.uid() == user()
 }
 
-/// Whose files results are to be that are made of this one: the super-user gives them to whom it belongs.
+/// The super-user gives results to whom the original belongs.
 pub fn owner_of_results(like: Option<&Metadata>) -> Option<Owner> {
     let like = like.filter(|_| rustix::process::geteuid().is_root())?;
     Some((Uid::from_raw(like.uid()), Gid::from_raw(like.gid())))
@@ -49,7 +47,7 @@ pub fn own(file: impl AsFd, owner: Option<Owner>) -> io::Result<()> {
     }
 }
 
-/// Gives a folder to its owner, and never what a link leads to.
+/// A symbolic link is not followed.
 pub fn own_folder(path: &Path, owner: Option<Owner>) -> io::Result<()> {
     if owner.is_none() {
         return Ok(());
@@ -74,8 +72,8 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
-/// Whether the lock of this handle (flock) is ours now; an error where the file system has no such locks. It goes with
-/// the handle, and copies of that share it.
+/// It is an error where the file system has no such locks (flock). The lock goes with the handle, and its copies share
+/// it.
 pub fn try_lock_handle(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -88,7 +86,7 @@ pub fn unlock_handle(file: &File) -> io::Result<()> {
     Ok(rustix::fs::flock(file, FlockOperation::Unlock)?)
 }
 
-/// Whether the fcntl lock of the whole file is ours now; a file system without such locks has none to wait for.
+/// It is true where the file system has no such locks (fcntl): nobody can hold one.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -105,12 +103,12 @@ pub fn unlock(file: &File) -> io::Result<()> {
     }
 }
 
-/// That a file system, or this system, has no such call. Linux has one number for the last two, macOS two.
+/// Linux has one number for the last two, macOS two.
 fn is_unsupported(why: Errno) -> bool {
     [Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&why)
 }
 
-/// Two files change their names, or nothing is done. FreeBSD has no such call: the caller checks, and renames then.
+/// FreeBSD has no such call: the caller checks, and renames then.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     use rustix::fs::{RenameFlags, renameat_with};
@@ -130,13 +128,13 @@ pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a new folder its name; an empty folder that has it goes.
+/// An empty folder of that name goes.
 pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     fs::rename(old, new)
 }
 
-/// [`rename_to_new`] in open folders. Returns whether the old name is gone: where the system or file system (NFS, FreeBSD) only has
-/// links, the file has two names then.
+/// It returns whether the old name is gone: where the system or file system (NFS, FreeBSD) only has links, the file has
+/// two names then.
 pub fn name_anew(
     from: impl AsFd,
     old: impl rustix::path::Arg + Copy,
@@ -163,17 +161,16 @@ fn link_anew(
     Ok(rustix::fs::linkat(from, old, to, new, AtFlags::empty())?)
 }
 
-/// Makes the content of a file, or the names in a folder, durable: on macOS past the drive's own cache (F_FULLFSYNC), as
-/// fsync does elsewhere.
+/// On macOS F_FULLFSYNC goes past the drive's own cache, as fsync does elsewhere.
 pub fn sync(of: impl AsFd) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]
     match rustix::fs::fcntl_fullfsync(&of) {
-        // Servers and drives of other makers.
+        // Servers and drives of other makers have no F_FULLFSYNC.
         Err(why) if is_unsupported(why) || [Errno::INVAL, Errno::NOTTY].contains(&why) => {}
         done => return Ok(done?),
     }
     match rustix::fs::fsync(of) {
-        // A file system that has no such call for folders.
+        // The file system has no such call for folders.
         Err(Errno::INVAL) => Ok(()),
         done => Ok(done?),
     }
@@ -187,7 +184,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     sync(File::open(folder)?)
 }
 
-/// Makes all that is in a new folder durable: where the system can, by one call for thousands of files.
+/// On Linux one call is enough for thousands of files.
 pub fn sync_tree(folder: &Path) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return Ok(rustix::fs::syncfs(File::open(folder)?)?);
@@ -195,8 +192,8 @@ pub fn sync_tree(folder: &Path) -> io::Result<()> {
     super::sync_each(folder)
 }
 
-/// Gives `new` the owner, mode and extended attributes of `like`, and fails only for one that matters; no access lists
-/// but those of Linux, which are attributes.
+/// Owner, mode and extended attributes are copied; only one that matters is an error. Access lists are copied on Linux
+/// alone, where they are attributes.
 pub fn dress(new: &File, like: &File) -> io::Result<()> {
     let wanted = like.metadata()?;
     let has = new.metadata()?;
@@ -239,8 +236,8 @@ fn copy_attributes(_new: &File, _like: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file to append to, and makes it; a pipe that nobody reads is an error that [`is_unread_pipe`] knows, and a full
-/// one does not wait.
+/// The file is made if it is missing. A pipe that nobody reads is an error that [`is_unread_pipe`] knows; a full one
+/// does not wait.
 pub fn append_without_waiting(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits();
     OpenOptions::new()
@@ -258,7 +255,7 @@ pub fn is_character_device(found: &Metadata) -> bool {
     found.file_type().is_char_device()
 }
 
-/// A standard stream as a file, under a descriptor of its own. One that is closed is an error.
+/// It has a descriptor of its own. A stream that is closed is an error.
 pub fn stream(of: impl AsFd) -> io::Result<File> {
     let descriptor = of.as_fd().try_clone_to_owned()?;
     match is_stand_in(&descriptor) {
@@ -269,9 +266,9 @@ pub fn stream(of: impl AsFd) -> io::Result<File> {
     }
 }
 
-/// Whether the descriptor is what the standard library opened in place of a closed one: the null
-/// device for reading *and* writing. `1<>/dev/null`, `0<>/dev/null` and Python's `subprocess.DEVNULL` cannot be told
-/// from it and are refused as well: that delays mail, where the other mistake would lose it.
+/// The standard library opens the null device for reading *and* writing in place of a closed descriptor.
+/// `1<>/dev/null`, `0<>/dev/null` and Python's `subprocess.DEVNULL` look the same and are refused, too: that delays
+/// mail, where the other mistake would lose it.
 fn is_stand_in(descriptor: impl AsFd) -> bool {
     let both_ways = rustix::fs::fcntl_getfl(&descriptor)
         .is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
@@ -282,21 +279,19 @@ fn is_stand_in(descriptor: impl AsFd) -> bool {
         }
 }
 
-/// Bytes that are free for us where a folder is.
 pub fn free_space(folder: &Path) -> io::Result<u64> {
     let disk = rustix::fs::statvfs(folder)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// What keeps a write to a connection that the other end has closed an error, and no SIGPIPE. macOS has it of the socket
-/// instead: [`no_signals`].
+/// A write to a connection that the other end has closed is an error, and no SIGPIPE. macOS says so of the socket:
+/// [`no_signals`].
 #[cfg(all(feature = "milter", not(target_vendor = "apple")))]
 pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::NOSIGNAL;
 #[cfg(all(feature = "milter", target_vendor = "apple"))]
 pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::empty();
 
-/// What was read from this TCP connection is acknowledged without delay, where the system can be told so; elsewhere it only is
-/// slower.
+/// Where the system cannot be told so, it is only slower.
 #[cfg(feature = "milter")]
 pub fn acknowledge_at_once(socket: impl AsFd) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -304,7 +299,7 @@ pub fn acknowledge_at_once(socket: impl AsFd) {
     let _ = socket.as_fd();
 }
 
-/// Writes to this connection raise no SIGPIPE, where that is said of the connection; [`NO_SIGNAL`] says it of the write.
+/// macOS has no [`NO_SIGNAL`] for single writes.
 #[cfg(feature = "milter")]
 pub fn no_signals(socket: impl AsFd) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]

@@ -1,5 +1,5 @@
-//! Windows, as far as the first step goes: mail is read, and results are new files. Nothing is locked or changed in place,
-//! and there are no folders of ours (stores, caches), which rely on what only Unix has.
+//! Windows: mail is read, and results are new files. Nothing is locked or changed in place, and there are no stores or
+//! caches, which rely on what only Unix has.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
@@ -9,10 +9,10 @@ use std::os::windows::io::AsHandle;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Names as bytes: UTF-8, and beside it what the standard library writes for UTF-16 that is not valid.
+/// UTF-8, or what the standard library writes for UTF-16 that is not valid.
 pub trait OsStrExt {
     fn as_bytes(&self) -> &[u8];
-    /// The name of these bytes; of what is no UTF-8, a name that nothing has.
+    /// Bytes that are no UTF-8 become a name that no file has.
     fn from_bytes(bytes: &[u8]) -> &Self;
 }
 
@@ -36,7 +36,7 @@ impl OsStringExt for OsString {
     }
 }
 
-/// Reading and writing at an offset. It moves the place at which the handle goes on, so nobody uses both.
+/// It moves the place at which the handle goes on, so nobody uses both.
 pub trait FileExt {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
     fn read_exact_at(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
@@ -75,19 +75,18 @@ impl FileExt for File {
     }
 }
 
-/// What tells files apart. The standard library does not give their numbers; files that were made and written at the same
-/// moment are taken for one, which refuses a command and loses nothing.
+/// The standard library does not give the numbers of files. Files that were made and written at the same moment are
+/// taken for one, which refuses a command and loses nothing.
 pub trait MetadataExt {
     /// When it was made.
     fn dev(&self) -> u64;
-    /// When it was written; of a folder nothing, for what comes into it would change that.
+    /// When it was written; nothing for a folder, for what comes into it would change that.
     fn ino(&self) -> u64;
-    /// Names: one, as far as is known.
+    /// One, as far as is known.
     fn nlink(&self) -> u64;
-    /// Seconds since 1970.
     fn mtime(&self) -> i64;
     fn mtime_nsec(&self) -> i64;
-    /// When anything of it was changed: as far as is known, when it was written.
+    /// As far as is known, when it was written.
     fn ctime(&self) -> i64 {
         self.mtime()
     }
@@ -137,7 +136,7 @@ impl DirEntryExt for DirEntry {
     }
 }
 
-/// Files are given to nobody: access lists come from the folder around them.
+/// Files are given to nobody: their access lists come from the folder around them.
 #[derive(Clone, Copy, Debug)]
 pub enum Owner {}
 
@@ -145,7 +144,7 @@ pub fn host() -> OsString {
     std::env::var_os("COMPUTERNAME").unwrap_or_default()
 }
 
-/// Nobody tells: what a killed run left goes after a day.
+/// What a killed run left goes after a day.
 pub fn is_gone(_digits: &[u8]) -> bool {
     false
 }
@@ -155,7 +154,6 @@ pub fn user() -> u32 {
     0
 }
 
-/// Nobody tells.
 pub fn is_ours(_found: &Metadata) -> bool {
     true
 }
@@ -172,7 +170,7 @@ pub fn own_folder(_path: &Path, _owner: Option<Owner>) -> io::Result<()> {
     Ok(())
 }
 
-/// As open to others as the folder around it, as all that is made.
+/// It is as open to others as the folder around it.
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
@@ -192,7 +190,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// There are no such locks: no file is shared.
+/// Without such locks no file is shared.
 pub fn try_lock_handle(_file: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -201,7 +199,7 @@ pub fn unlock_handle(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// There are no such locks: nothing is changed in place.
+/// Without such locks nothing is changed in place.
 pub fn try_lock(_file: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -210,7 +208,6 @@ pub fn unlock(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// There is no such call.
 pub fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -221,7 +218,7 @@ pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
 }
 
 pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
-    // Nothing but an empty folder is removed so.
+    // It removes only an empty folder.
     super::absent(fs::remove_dir(new))?;
     fs::rename(old, new)
 }
@@ -230,7 +227,7 @@ pub fn sync_file(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
-/// There is no such call: NTFS keeps a journal of names.
+/// There is no such call; NTFS keeps a journal of names.
 pub fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
@@ -239,7 +236,7 @@ pub fn sync_tree(folder: &Path) -> io::Result<()> {
     super::sync_each(folder)
 }
 
-/// A new file has the access lists that its folder gives it.
+/// A new file has the access lists of its folder.
 pub fn dress(_new: &File, _like: &File) -> io::Result<()> {
     Ok(())
 }
@@ -248,7 +245,7 @@ pub fn append_without_waiting(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Never: pipes have no names among files.
+/// Pipes have no names among files.
 pub fn is_unread_pipe(_error: &io::Error) -> bool {
     false
 }
@@ -261,7 +258,6 @@ pub fn stream(of: impl AsHandle) -> io::Result<File> {
     Ok(File::from(of.as_handle().try_clone_to_owned()?))
 }
 
-/// Nobody tells.
 pub fn free_space(_folder: &Path) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -1,19 +1,17 @@
 //! Which addresses are globally reachable, and networks of addresses (docs/design.md, "Retrieval").
 //!
-//! The source is IANA's two special-purpose address registries (RFC 6890 and what was added
-//! since); what they mark as not globally reachable is not, and what they leave open is not
-//! either. Stricter than they are: all of 192.0.0.0/24, 192.88.99.0/24, 2001::/23 and 2002::/16
-//! is refused, exceptions for relays and anycast services included.
+//! The source is IANA's two special-purpose address registries (RFC 6890 and what was added since); what they leave
+//! open counts as not globally reachable. Stricter than they are: all of 192.0.0.0/24, 192.88.99.0/24, 2001::/23 and
+//! 2002::/16 is refused, exceptions for relays and anycast services included.
 //!
-//! Not known: a NAT64 gateway with a prefix of its own (RFC 6052 §2.2) looks like any
-//! other global network. Behind one, allow named hosts only (`--allow-host`).
+//! A NAT64 gateway with a prefix of its own (RFC 6052 §2.2) looks like any other global network. Behind one, allow
+//! named hosts only (`--allow-host`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// Why an address is not globally reachable, as the end of a sentence that starts with "it is";
-/// none if it is.
+/// The text ends a sentence that starts with "it is".
 pub(super) fn why_not_global(address: IpAddr) -> Option<String> {
     match address {
         IpAddr::V4(address) => why_not_global_v4(address).map(str::to_owned),

@@ -1,4 +1,4 @@
-//! The choices a user makes, each one a value that has no third meaning.
+//! The choices of a user, each one a value that has no third meaning.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl TypePattern {
 impl FromStr for TypePattern {
     type Err = Error;
 
-    /// Reads `type/subtype`, `type/*`, `*/*` or `*`, case-blind.
+    /// `type/subtype`, `type/*`, `*/*` or `*`, in any case.
     ///
     /// # Errors
     /// [`Error::Usage`] when the text is none of these.

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crate::error::Error;
 
-/// What `localhost` means, without asking anybody (RFC 6761 §6.3).
+/// `localhost` means these without a lookup (RFC 6761 §6.3).
 pub(super) const LOOPBACK: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
     IpAddr::V6(Ipv6Addr::LOCALHOST),
 ];
 
-/// Whether a name (lower case) is `localhost` or beneath it.
+/// `name` is in lower case.
 pub(super) fn is_localhost(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     name == "localhost" || name.ends_with(".localhost")
@@ -22,9 +22,9 @@ pub(super) fn is_localhost(name: &str) -> bool {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Host {
-    /// A name, lower case and in ASCII (IDNA).
+    /// In lower case and in ASCII (IDNA).
     Name(String),
-    /// An address, whatever its spelling was: `127.1`, `0x7f.1` and `2130706433` are one.
+    /// Spellings do not matter: `127.1`, `0x7f.1` and `2130706433` are one.
     Address(IpAddr),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Host {
 const OWN: [&str; 3] = [".local", ".home.arpa", ".internal"];
 
 impl Host {
-    /// Whether it is a name, other than this machine's, that means something in one's own network only.
+    /// It means something in one's own network only, and is not this machine's.
     pub(crate) fn is_own_name(&self) -> bool {
         let Self::Name(name) = self else { return false };
         let name = name.trim_end_matches('.');
@@ -40,8 +40,7 @@ impl Host {
         is_own && !is_localhost(name)
     }
 
-    /// The addresses that are known without a lookup: the address itself, or the two of
-    /// `localhost`; none for any other name.
+    /// They are known without a lookup.
     #[cfg(any(feature = "cli", feature = "http", feature = "ftp", test))]
     pub(crate) fn known_addresses(&self) -> Option<Vec<IpAddr>> {
         match self {
@@ -51,7 +50,7 @@ impl Host {
         }
     }
 
-    /// Understands a host as it stands in a URL, IPv6 addresses in brackets.
+    /// IPv6 addresses stand in brackets, as in a URL.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         url::Host::parse(text).ok().map(Self::from_url)
     }
@@ -65,9 +64,8 @@ impl Host {
     }
 }
 
-/// The name by which a host is counted, given what stands in a URL as its host: as it is asked for, in lower case. None
-/// for what can be no host of the web: nothing, blanks, other symbols, or a name without a dot, which means something in
-/// one's own network at most.
+/// The name by which the host of a URL is counted: in lower case, as it is asked for. What can be no host of the web
+/// has none: nothing, blanks, other symbols, or a name without a dot.
 #[cfg(feature = "cli")]
 pub(crate) fn countable(text: &str) -> Option<String> {
     let host = Host::parse(text)?;
@@ -91,8 +89,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// The host that packets to this address end at: the IPv4 address inside an IPv4-mapped one
-/// (RFC 4291 §2.5.5.2), or inside one for NAT64 (RFC 6052 §2.1).
+/// Packets to these addresses end at the IPv4 address inside: the mapped form (RFC 4291 §2.5.5.2) and NAT64 (RFC 6052
+/// §2.1).
 fn reached(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(six) => match six.segments() {
@@ -105,15 +103,13 @@ fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// An exact host, or `*.example.org` (or `.example.org`): every name beneath example.org, itself
-/// not included.
+/// An exact host, or `*.example.org` (or `.example.org`): every name beneath example.org, itself not included.
 ///
-/// Hosts are compared as a resolver does: case and trailing dots are ignored, and an IPv4 address
-/// inside an IPv6 address that leads to it is that IPv4 address. Names may be given in Unicode.
+/// Case and trailing dots are ignored, and an IPv4 address inside an IPv6 address that leads to it is that IPv4
+/// address. Names may be given in Unicode.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostPattern {
     host: Host,
-    /// Whether the names beneath it are meant, and not the host itself.
     is_beneath: bool,
 }
 
@@ -131,8 +127,6 @@ impl HostPattern {
 impl FromStr for HostPattern {
     type Err = Error;
 
-    /// Reads a pattern.
-    ///
     /// # Errors
     /// [`Error::Usage`] when the text is no host and no `*.` with a name behind it.
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -161,8 +155,7 @@ impl FromStr for HostPattern {
     }
 }
 
-/// Many patterns, asked as one: lists of hosts never to ask have a hundred thousand lines, and a mail may name as many
-/// hosts. Copies share them.
+/// Lists of hosts never to ask have a hundred thousand lines, and a mail may name as many hosts. Copies share them.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct HostPatterns {
     patterns: Arc<HashSet<HostPattern>>,
@@ -200,7 +193,7 @@ impl Extend<HostPattern> for HostPatterns {
         let known = Arc::make_mut(&mut self.patterns);
         for pattern in patterns {
             known.insert(match &pattern.host {
-                // Those that match the same are one.
+                // Patterns that match the same address are one.
                 Host::Address(_) => HostPattern::exactly(&pattern.host),
                 Host::Name(name) => {
                     self.longest = self.longest.max(name.len());
@@ -225,7 +218,6 @@ mod tests {
 
     use super::*;
 
-    /// Whether the host falls under one pattern, as plainly as can be.
     fn matches(pattern: &HostPattern, host: &Host) -> bool {
         match (&pattern.host, host) {
             (Host::Address(own), Host::Address(other)) => reached(*own) == reached(*other),

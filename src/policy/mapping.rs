@@ -7,11 +7,10 @@ use crate::error::Error;
 
 /// One prefix rewrite.
 ///
-/// FROM is a prefix of the reference's text: scheme and host case-blind, the rest byte for byte,
-/// percent-escapes included. A FROM that ends inside the host (`http://example.org`) ends there:
-/// it does not match `http://example.org.evil/`. A TO ends behind the host, or where FROM ends: what
-/// follows in the reference must not become part of a host name (`https://new.example` and
-/// `.evil/x`).
+/// FROM is a prefix of the reference's text: scheme and host case-blind, the rest byte for byte, percent-escapes
+/// included. A FROM that ends inside the host (`http://example.org`) does not match `http://example.org.evil/`. A TO
+/// ends behind the host, or where FROM ends: what follows must not become part of a host name (`https://new.example`
+/// and `.evil/x`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mapping {
     from: String,
@@ -19,7 +18,6 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Octets of FROM: the longest wins.
     pub(super) fn prefix_len(&self) -> usize {
         self.from.len()
     }
@@ -43,7 +41,7 @@ impl Mapping {
 }
 
 /// How many slashes a prefix has behind its scheme, and whether it ends in the host (`http://example.org`) or before it
-/// (`http:`, `http://`); none if nothing that follows can be part of a host.
+/// (`http:`, `http://`). It is none if nothing that follows can be part of a host.
 fn open_end(prefix: &str) -> Option<(usize, bool)> {
     let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
     let slashes = behind.len() - behind.trim_start_matches('/').len();
@@ -54,7 +52,6 @@ fn open_end(prefix: &str) -> Option<(usize, bool)> {
     }
 }
 
-/// Where scheme and authority end; all of a text that has no path.
 fn authority_end(url: &str) -> usize {
     match url.split_once("://") {
         Some((scheme, rest)) => scheme.len() + 3 + rest.find(['/', '?', '#']).unwrap_or(rest.len()),

@@ -1,5 +1,4 @@
-//! References that are looked for in folders of attachments before anybody is asked, or asked of the program that gets what
-//! needs a sign-in; and how a plan says so in a URL to what retrieves.
+//! How a plan says in a URL to what retrieves that folders of attachments, or the resolver, are asked for it.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -8,20 +7,19 @@ use super::target::Target;
 use crate::error::Error;
 use crate::external_body::{Claim, ExternalBody, Form, Scheme};
 
-/// What a URL begins with that is looked for in the folders first. It stands in no mail: the plan makes it.
+/// No mail has it: the plan makes it.
 const ATTACHMENT: &str = "embody-attachment:";
 
-/// What a URL begins with by which the resolver is asked. It stands in no mail: the plan makes it.
+/// No mail has it: the plan makes it.
 const QUESTION: &str = "embody-resolver:";
 
 impl Policy {
-    /// The URL as [`split`] undoes it, for a reference that may be in a folder of attachments; none for others.
+    /// [`split`] undoes it. It is none for a reference that cannot be in a folder of attachments.
     pub(crate) fn in_attachments(&self, body: &ExternalBody<'_>, url: &str) -> Option<String> {
         let least = match body.form {
             _ if cfg!(not(feature = "file")) => return None,
             _ if self.attachments.is_empty() || body.claim != Claim::None => return None,
-            // The names of all lists' attachments are alike: without the hash they tell nothing.
-            // So are those of Sympa's.
+            // The names of all lists' attachments are alike, and so are Sympa's: without the hash they tell nothing.
             Form::Scrubbed | Form::Sympa => 2,
             Form::Detached => 1,
             _ => return None,
@@ -29,8 +27,8 @@ impl Policy {
         Some(format!("{ATTACHMENT}{least}:{url}"))
     }
 
-    /// The URL as [`question_of`] undoes it, for a file that a cloud keeps at a host that may be asked; none for others, and
-    /// without a resolver.
+    /// [`question_of`] undoes it. It is none without a resolver, and for what is no file of a cloud at a host that may
+    /// be asked.
     pub(crate) fn question(&self, body: &ExternalBody<'_>) -> Option<String> {
         let hosted = body.hosted.as_deref();
         let hosted = hosted.filter(|_| matches!(body.form, Form::Hosted(_) | Form::Sympa))?;
@@ -46,20 +44,19 @@ impl Policy {
     }
 }
 
-/// The URL that is looked for, and how many components at its end have to be there at least.
+/// The number says how many components at its end have to be there at least.
 pub(crate) fn split(url: &str) -> Option<(&str, usize)> {
     let (least, url) = url.strip_prefix(ATTACHMENT)?.split_once(':')?;
     Some((url, least.parse().ok()?))
 }
 
-/// The URL without what [`Policy::in_attachments`] or [`Policy::question`] put in front.
+/// It is without what [`Policy::in_attachments`] or [`Policy::question`] put in front.
 pub(crate) fn plain(url: &str) -> &str {
     let asked = || question_of(url).map_or(url, |(_, _, url)| url);
     split(url).map_or_else(asked, |(url, _)| url)
 }
 
-/// The question that a URL is, none for others: the provider, the name of the file, and the URL that the mail shows: http or
-/// https, without control characters.
+/// The provider, the name of the file, and the URL that the mail shows: http or https, without control characters.
 pub(crate) fn question_of(url: &str) -> Option<(&str, Option<String>, &str)> {
     let (provider, rest) = url.strip_prefix(QUESTION)?.split_once(':')?;
     let (name, url) = rest.split_once(':')?;
@@ -67,7 +64,7 @@ pub(crate) fn question_of(url: &str) -> Option<(&str, Option<String>, &str)> {
     Some((provider, Some(name).filter(|name| !name.is_empty()), url))
 }
 
-/// The words of a command line: those with blanks stand in quotes, `'` or `"`, which no sign undoes. There is no shell.
+/// Words with blanks stand in quotes, `'` or `"`, which no sign undoes. There is no shell.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
     let wrong = |what: &str| Error::Usage(what.into());

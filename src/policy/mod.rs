@@ -1,7 +1,7 @@
 //! May we? One value answers every such question, without I/O (docs/design.md, "Retrieval").
 //!
-//! [`Policy::default`] allows what is inside the mail itself (`data:` and `cid:`), in mailboxes that keep some in files
-//! what lies beside the message, and nothing else: no network, no file system (P3 of docs/design.md).
+//! [`Policy::default`] allows what is in the mail (`data:`, `cid:`), what some mailboxes keep in files beside the
+//! message, and nothing else: no network, no file system (P3 of docs/design.md).
 //!
 //! A URL is judged in this order, and the first "no" is the reason that is reported:
 //! 1. it can be understood at all, and holds nothing that may not stand in it;
@@ -9,9 +9,9 @@
 //!    `--allow-host`; 5. the host as an address, whatever its spelling; 6. the port;
 //!    for files instead of 3 to 6: the roots.
 //!
-//! The host that is judged is the host that is asked: [`Target`] keeps what the `url` crate (the
-//! WHATWG parser) understood, and `fetch` sends that, never the text of the mail. `fetch` judges the
-//! addresses of a name with [`Policy::judge_address`], at connect time.
+//! The host that is judged is the host that is asked: `fetch` sends what the `url` crate (the WHATWG parser) understood
+//! and [`Target`] keeps, never the text of the mail. It judges the addresses of a name with [`Policy::judge_address`],
+//! at connect time.
 
 mod address;
 mod choice;
@@ -62,30 +62,29 @@ pub struct Policy {
     pub fetch: BTreeSet<Scheme>,
     /// `--allow-host`: if not empty, only these hosts are asked. It opens no private address.
     pub(crate) allow_hosts: HostPatterns,
-    /// `--deny-host`: these are not; they win over `allow_hosts`.
+    /// `--deny-host`: wins over `allow_hosts`.
     pub(crate) deny_hosts: HostPatterns,
-    /// `--deny-host-file`: nor are these.
+    /// `--deny-host-file`: wins, too.
     pub(crate) listed_hosts: HostPatterns,
     /// `--allow-net`: networks that are asked although they are not globally reachable.
     pub allow_nets: Vec<IpNet>,
     /// `--allow-port`: ports besides the scheme's own.
     pub allow_ports: BTreeSet<u16>,
-    /// `--allow-userinfo`: whether URLs with a user name or a password are retrieved. Refused they are bait
-    /// (`http://good@evil/`) or a secret; allowed, they are sent to the host that the URL names, and to no host that one
-    /// redirects to.
+    /// `--allow-userinfo`: whether URLs with a user name or a password are retrieved, which may be bait
+    /// (`http://good@evil/`) or a secret. They are sent to the host that the URL names, and to none that it redirects
+    /// to.
     pub allow_userinfo: bool,
     /// `--file-root`: absolute folders beneath which files are read.
     pub file_roots: Vec<PathBuf>,
-    /// `--attachments`: absolute folders beneath which files are read that a mail names by a URL of elsewhere; it needs
-    /// the feature `file`.
+    /// `--attachments`: absolute folders for files that a mail names by a URL of elsewhere; it needs the feature
+    /// `file`.
     pub attachments: Vec<PathBuf>,
-    /// `--resolver`: the program, and its arguments, that gets files of clouds which nobody else gave; none if empty.
+    /// `--resolver`: a program and its arguments, for files of clouds that nobody else gave.
     pub(crate) resolver: Vec<String>,
     /// `--map`: rewritten before anything is judged.
     pub maps: Vec<Mapping>,
-    /// `--proxy`: where http and https go. Its own address is the user's wish and not judged. It resolves the names
-    /// behind it, so their addresses are not judged either; names of one's own network are refused, unless
-    /// `allow_hosts` names them.
+    /// `--proxy`: where http and https go. Its own address is not judged. It resolves names, so their addresses are not
+    /// judged either; names of one's own network are refused, unless `allow_hosts` names them.
     pub proxy: Option<Proxy>,
     /// `--ca-file`: PEM certificates trusted besides the system's.
     pub ca_file: Option<PathBuf>,
@@ -94,7 +93,7 @@ pub struct Policy {
     /// These may not; they win over `allow_types`.
     pub deny_types: Vec<TypePattern>,
     /// `--accept-mismatch`: whether content of another type than declared is taken, under the declared type (RFC 2017
-    /// §3.1, last paragraph); else the part is left.
+    /// §3.1, last paragraph).
     pub accept_mismatch: bool,
     /// Signed and encrypted parts.
     pub protected: Protected,
@@ -102,9 +101,9 @@ pub struct Policy {
     pub links: Links,
     /// What HTML shows that is to become part of the mail.
     pub embed: Embed,
-    /// `--follow`: which forms of references are followed besides `message/external-body`.
+    /// `--follow`: forms of references besides `message/external-body`.
     pub follow: Followed,
-    /// Whether forms that are not followed are told of, as `inspect` does.
+    /// Whether forms that are not followed are told of.
     pub(crate) tells_unfollowed: bool,
     /// `--provenance`: whether parts that come in bear a field that says from where and when.
     pub provenance: bool,
@@ -115,8 +114,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The reference after `--map`: the longest FROM that is a prefix is replaced by its TO,
-    /// once; no FROM is looked for in the result.
+    /// The reference after `--map`: the longest FROM that is a prefix becomes its TO, once.
     pub fn map<'a>(&self, url: &'a str) -> Cow<'a, str> {
         self.maps
             .iter()
@@ -125,8 +123,8 @@ impl Policy {
             .map_or(Cow::Borrowed(url), |(_, mapped)| Cow::Owned(mapped))
     }
 
-    /// Whether an absolute URL may be retrieved, as far as that can be known without asking
-    /// anybody: everything but what a host's name resolves to and what is in a folder.
+    /// Whether an absolute URL may be retrieved, as far as that is known without asking anybody: a name may resolve to
+    /// an address that is refused, and a file may be missing.
     ///
     /// # Errors
     /// [`Reason::BadUrl`], [`Reason::SchemeNotAllowed`], [`Reason::UserinfoNotAllowed`],
@@ -161,8 +159,8 @@ impl Policy {
         Ok(target)
     }
 
-    /// Whether a redirect may be followed: to http or https only, never from https to http,
-    /// and otherwise as the new URL would be judged if the mail had named it.
+    /// Whether a redirect may be followed: to http or https only, never from https to http, and else as a URL of the
+    /// mail.
     ///
     /// # Errors
     /// [`Reason::RedirectRefused`] for the scheme, or when `location` is no URL; else as
@@ -191,12 +189,12 @@ impl Policy {
         })
     }
 
-    /// Whether a connection may be made to this address: it is globally reachable, also as the
-    /// IPv4 address that is embedded in it, or `--allow-net` names it.
+    /// Whether a connection may be made to this address: it is globally reachable, also as the IPv4 address that is
+    /// embedded in it, or `--allow-net` names it.
     ///
-    /// An IPv4-mapped address (`::ffff:127.0.0.1`) is the IPv4 address to the system, so a
-    /// network of IPv4 addresses opens it; every other embedding is opened only by a network
-    /// of IPv6 addresses. An address that `--deny-host` names is refused whatever name led to it.
+    /// An IPv4-mapped address (`::ffff:127.0.0.1`) is the IPv4 address to the system, so a network of IPv4 addresses
+    /// opens it; only networks of IPv6 addresses open other embeddings. An address that `--deny-host` names is refused
+    /// whatever name led to it.
     ///
     /// # Errors
     /// [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`].
@@ -262,7 +260,7 @@ impl Policy {
         match host {
             Host::Address(address) => self.judge_address(*address),
             Host::Name(name) if host::is_localhost(name) => {
-                // The first of the two that is opened is enough: only opened ones are asked.
+                // One is enough: only opened ones are asked.
                 let [four, six] = host::LOOPBACK.map(|address| self.judge_address(address));
                 let (Err(four), Err(six)) = (four, six) else {
                     return Ok(());
@@ -291,8 +289,8 @@ impl Policy {
         Err(Refusal::lasting(Reason::OutsideFileRoot, detail))
     }
 
-    /// Whether content of this media type (`type/subtype`, any case) may be put in; applies to
-    /// `data:` URLs as well (RFC 2397 §6).
+    /// Whether content of this media type (`type/subtype`, any case) may be put in; this holds for `data:` URLs, too
+    /// (RFC 2397 §6).
     ///
     /// # Errors
     /// [`Reason::TypeNotAllowed`].
@@ -317,7 +315,7 @@ impl Policy {
         }
     }
 
-    /// The same for a report: with the forms that are told of and not followed.
+    /// A report also tells of forms that are not followed.
     pub(crate) fn reading_to_tell(&self) -> Reading {
         let forms = match self.tells_unfollowed {
             true => Followed::all(),
@@ -356,7 +354,6 @@ fn not_among(what: &str, setting: Setting) -> Detail {
     detail.naming(setting).then(" names")
 }
 
-/// Setters of fields that hold one value.
 macro_rules! one {
     ($($name:ident $field:ident: $type:ty;)*) => {$(
         #[doc = concat!("The same with another [`", stringify!($field), "`](Self::", stringify!($field), ").")]
@@ -368,7 +365,6 @@ macro_rules! one {
     )*};
 }
 
-/// Setters of fields that hold many.
 macro_rules! many {
     ($($name:ident $field:ident: $type:ty;)*) => {$(
         #[doc = concat!("The same with more `", stringify!($field), "`.")]

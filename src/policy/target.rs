@@ -1,10 +1,8 @@
-//! What a URL names: a scheme, a server or a file. A URL is parsed once: the server that is judged is the one that is
-//! asked.
+//! What a URL names. It is parsed once: the server that is judged is the one that is asked.
 //!
-//! Deviations from the WHATWG parser, all of them refusals ([`Reason::BadUrl`]): white space and
-//! control characters anywhere (it drops some of them), anything but `//` and a host after
-//! `http:`, `https:` and `ftp:` (it would find a host in `http:127.0.0.1`), and in ftp URLs
-//! `%00`, `%0a`, `%0d` (the draft §7), and files with a query.
+//! Deviations from the WHATWG parser, all of them refusals ([`Reason::BadUrl`]): white space and control characters
+//! anywhere (it drops some of them), anything but `//` and a host after `http:`, `https:` and `ftp:` (it would find a
+//! host in `http:127.0.0.1`), in ftp URLs `%00`, `%0a`, `%0d` (the draft §7), and files with a query.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -36,7 +34,6 @@ impl Target {
         self.scheme
     }
 
-    /// The server; none for files.
     pub(crate) fn host(&self) -> Option<Host> {
         self.server()?.host().map(Host::from_url)
     }
@@ -65,7 +62,7 @@ impl Target {
             .is_some_and(|url| !url.username().is_empty() || url.password().is_some())
     }
 
-    /// User name and password as octets, percent-decoded once; none where there is neither.
+    /// User name and password, percent-decoded once.
     pub fn userinfo(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let url = self.server().filter(|_| self.has_userinfo())?;
         let decoded = |text| percent_decode_str(text).collect();
@@ -79,7 +76,7 @@ impl Target {
             return self.public_url();
         };
         url.set_fragment(None);
-        // Both setters refuse only URLs without a host, which none of these is.
+        // Both setters refuse only URLs without a host.
         let _ = url.set_password(None);
         let _ = url.set_username("");
         url.into()
@@ -98,8 +95,7 @@ impl Target {
         }
     }
 
-    /// Another reference seen from here, as browsers resolve a Location field, except that a
-    /// relative one does not inherit our user name and password.
+    /// Browsers resolve a Location field so, except that a relative one does not inherit our user name and password.
     pub(super) fn join(&self, reference: &str) -> Option<String> {
         let base = Url::parse(&self.request_url()).ok()?;
         Some(base.join(reference).ok()?.into())
@@ -112,9 +108,8 @@ impl Target {
         }
     }
 
-    /// Understands a URL of this scheme, or refuses with [`Reason::BadUrl`],
-    /// [`Reason::PrivateAddress`] (a zone id) or, for a file on another machine,
-    /// [`Reason::UnsupportedScheme`].
+    /// Refuses with [`Reason::BadUrl`], [`Reason::PrivateAddress`] (a zone id), or [`Reason::UnsupportedScheme`] (a
+    /// file on another machine).
     pub(super) fn parse(scheme: Scheme, url: &str) -> Result<Self, Refusal> {
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return Err(bad("it holds white space or a control character"));
@@ -206,7 +201,7 @@ pub(super) fn split_scheme(url: &str) -> Result<(&str, &str), Refusal> {
     scheme_and_rest(url).ok_or_else(|| bad("it has no scheme"))
 }
 
-/// Whether a URL has a host and a path of letters, digits and what stands between them, as nearly all have: it is understood.
+/// Nearly all URLs have a host and a path of letters, digits and what stands between them: these are understood.
 pub(super) fn is_plain(scheme: Scheme, url: &str) -> bool {
     let rest = scheme_and_rest(url).and_then(|(_, rest)| rest.strip_prefix("//"));
     let Some((host, path)) = rest.and_then(|rest| rest.split_once('/')) else {
@@ -242,7 +237,6 @@ impl Proxy {
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) fn public_url(&self) -> String {
         let mut url = self.0.clone();
-        // It has a host, so it can be without.
         let _ = url.set_password(None);
         url.into()
     }
@@ -257,7 +251,7 @@ impl Proxy {
 
 impl std::fmt::Debug for Proxy {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Derived, this would print the password.
+        // The derived one would print the password.
         write!(formatter, "Proxy({:?})", self.0.host_str().unwrap_or(""))
     }
 }
@@ -265,10 +259,10 @@ impl std::fmt::Debug for Proxy {
 impl FromStr for Proxy {
     type Err = Error;
 
-    /// Reads `http://[user:password@]host[:port]` or the same with https.
+    /// Reads `http://[user:password@]host[:port]`, or https.
     ///
     /// # Errors
-    /// [`Error::Usage`], which does not repeat the text, which may hold a password.
+    /// [`Error::Usage`], which does not repeat the text, as it may hold a password.
     fn from_str(text: &str) -> Result<Self, Error> {
         let is_proxy = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
         let url = Url::parse(text.trim()).ok().filter(is_proxy);
