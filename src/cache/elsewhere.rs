@@ -1,4 +1,4 @@
-//! Where there is no Unix there is no cache: its folder relies on descriptors, owners and locks. Whoever asks for one is told.
+//! Where there is no Unix there is no cache: its folder relies on descriptors, owners and locks.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -31,7 +31,7 @@ impl CacheFolder {
         Self::open(path, at_most)
     }
 
-    /// Never called, as all the others.
+    /// It is never called, as all the others.
     pub fn trouble(&self) -> Option<&str> {
         match self.0 {}
     }
@@ -53,7 +53,7 @@ impl CacheFolder {
     }
 }
 
-/// What a run keeps to be gone on with: nothing, so a run that is stopped begins anew.
+/// A run that is stopped begins anew.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
@@ -81,7 +81,6 @@ impl RunFolder {
     }
 }
 
-/// What an earlier run made, of which nothing is known.
 #[derive(Debug)]
 pub(crate) struct Made(Infallible);
 

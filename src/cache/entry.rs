@@ -1,4 +1,4 @@
-//! What is known of a URL, and of how it was asked for: the last answer that was kept, and whether it is gone since.
+//! What is known of a URL, and of how it was asked for.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,18 @@ use crate::fetch::{Asked, Recorded, Source};
 use crate::policy::Policy;
 use crate::report::Refusal;
 
-/// Addresses of one answer that are written down; a host with more is not kept.
+/// A host with more addresses is not kept.
 const MOST_ADDRESSES: usize = 64;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
     url: String,
     accept: String,
-    /// Whom the runs trusted that it was written by.
+    /// The runs trusted this that it was written by.
     trust: String,
-    /// The last answer with content, or that led elsewhere.
+    /// It has content, or leads elsewhere.
     pub(super) answer: Option<KeptAnswer>,
-    /// Since then the server said that it is gone.
+    /// The server said since then that it is gone.
     pub(super) gone: Option<Gone>,
 }
 
@@ -33,13 +33,10 @@ pub(super) struct KeptAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) first: Option<u64>,
     pub(super) status: u16,
-    /// Header fields of the request that Vary may name.
     pub(super) asked: Vec<(String, String)>,
-    /// Header fields that count.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Option<Body>,
     pub(super) from: Source,
-    /// Where the answer was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) recorded: Option<Recorded>,
 }
@@ -59,7 +56,7 @@ pub(super) struct Gone {
     pub(super) from: Source,
 }
 
-/// Whom an answer came from; none if that is not known, or too much.
+/// It is none if that is not known, or too much.
 pub(super) fn from(source: &Source) -> Option<Source> {
     let is_known = match source {
         Source::Server(addresses) => (1..=MOST_ADDRESSES).contains(&addresses.len()),
@@ -74,7 +71,7 @@ pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
         Source::Server(addresses) => addresses
             .iter()
             .try_for_each(|&it| policy.judge_address(it)),
-        // The one that is used now, too: the entry says so.
+        // It is the proxy that is used now, too: the entry says so.
         Source::Proxy | Source::Kept { .. } => Ok(()),
     }
 }
@@ -95,13 +92,12 @@ impl Entry {
         Key::of(format!("GET\n{}\n{}\n{}", self.url, self.accept, self.trust).as_bytes())
     }
 
-    /// What runs with this trust found; an empty entry if they found nothing.
     pub(super) fn load(folder: &CacheFolder, asked: &Asked<'_>, trust: &str) -> Self {
         let empty = Self::new(asked, trust);
         folder
             .read(Area::Keys, &empty.key(), LONGEST)
             .and_then(|octets| read::<Self>(&octets))
-            // Whole, but under another name.
+            // The record may lie under another name.
             .filter(|entry| {
                 let known = (&entry.url, &entry.accept, &entry.trust);
                 known == (&empty.url, &empty.accept, &empty.trust)
@@ -109,7 +105,6 @@ impl Entry {
             .unwrap_or(empty)
     }
 
-    /// Writes it down; nothing known is no file.
     pub(super) fn store(&self, folder: &CacheFolder) {
         let is_known = self.answer.is_some() || self.gone.is_some();
         match written(self).filter(|_| is_known) {

@@ -1,4 +1,4 @@
-//! What retrieves with a cache in front of its servers, for programs that use the library, and whom it trusts.
+//! A cache in front of servers for users of the library, and whom it trusts.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::fetch::{Fetcher, Servers, SystemNames};
 use crate::policy::Policy;
 
 impl CacheFolder {
-    /// A fetcher that asks the servers only for what this cache does not have, and keeps what they allow a shared cache
-    /// to keep (RFC 9111), refusals that last included. The policy is asked again of each answer that was kept.
+    /// A fetcher that asks the servers only for what this cache does not have, and keeps what a shared cache may keep
+    /// (RFC 9111), lasting refusals included. The policy judges each kept answer again.
     ///
     /// # Errors
     /// As [`Fetcher::new`].
@@ -33,9 +33,9 @@ impl CacheFolder {
     }
 }
 
-/// Whom a run trusts, as records say it: a server's certificate that one run believes may be a stranger's to another.
-/// It names the system's certificates, wherever the environment says that they are, or those and a file with this hash;
-/// and the proxy, without its password.
+/// A certificate that one run believes may be a stranger's to another. So this names the system's certificates,
+/// wherever the environment says that they are, or those and a file with this hash; and the proxy, without its
+/// password.
 pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
     let mut roots = match &policy.ca_file {
         Some(path) => {

@@ -1,10 +1,9 @@
-//! The folder of a cache: `keys/ab/SHA256`, `hosts/ab/SHA256` and `bodies/ab/cd/SHA256`, each file written in `tmp/` and
-//! renamed, so that a reader sees the old one or the new one.
+//! The folder of a cache. Each file is written in `tmp/` and renamed, so that a reader sees the old one or the new one.
 //!
-//! * The folder is ours and nobody else may enter it (0700); files are 0600. A folder that others may write is
-//!   refused, and what is not ours, or is a symbolic link, is not there.
+//! * The folder is ours and nobody else may enter it (0700); files are 0600. A folder that others may write is refused;
+//!   what is not ours, or is a symbolic link, counts as missing.
 //! * Nothing is synced: what a crash tears is found by its hash, and is a miss.
-//! * A file that is used is touched: `size` takes the oldest away.
+//! * A file that is used is touched: `size` removes the oldest.
 
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
@@ -36,13 +35,13 @@ pub struct CacheFolder {
     pub(super) root: Arc<OwnedFd>,
     size: Size,
     swept: Once,
-    /// Whether the folder says that it is a cache; nothing else is written before it does.
+    /// Nothing is written before the folder has its tag.
     is_tagged: AtomicBool,
     trouble: OnceLock<String>,
 }
 
 impl CacheFolder {
-    /// Opens a cache, and makes it if there is none. Beyond `at_most` bytes the oldest answers go; `None` is no bound.
+    /// Opens a cache, and makes it if it is missing. Beyond `at_most` bytes the oldest answers go; `None` is no bound.
     ///
     /// # Errors
     /// As [`CacheFolder::open_to_read`]; [`Error::Write`] if it cannot be made.
@@ -57,13 +56,12 @@ impl CacheFolder {
 
     /// Opens a cache that is there.
     ///
-    /// # Errors
     /// [`Error::Usage`] for a folder that is something else, or that others may enter; [`Error::Read`] if it cannot be
-    /// opened; [`Error::Write`] for a new one that cannot be made a cache, other than because nothing can be written
-    /// there: that is [`CacheFolder::trouble`].
+    /// opened; [`Error::Write`] for a new one that cannot be made a cache. If nothing can be written there,
+    /// [`CacheFolder::trouble`] says so.
     pub fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
         let failed = Error::cannot_read(the_cache(path));
-        // The folder itself may be named by a link: what counts is where it leads.
+        // The folder itself may be named by a link.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root =
             rustix::fs::open(path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
@@ -124,12 +122,12 @@ impl CacheFolder {
         let _ = self.trouble.set(cannot_write(&self.path, why));
     }
 
-    /// What kept the cache from being written, in words; none if nothing did.
+    /// What kept the cache from being written.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.get().map(String::as_str)
     }
 
-    /// A file of at most so many octets, whose time of use is now; none if it is not there, or is not ours.
+    /// The file becomes the last one used. It counts as missing if it is not ours.
     pub(super) fn read(&self, area: Area, key: &Key, at_most: u64) -> Option<Vec<u8>> {
         let folder = self.folder(area, key)?;
         let file = open_file(&folder, &key.to_string()).ok()?;
@@ -140,14 +138,14 @@ impl CacheFolder {
         let length = u64::try_from(found.st_size).ok();
         let length = length.filter(|&it| it <= at_most)?;
         let mut octets = Vec::with_capacity(usize::try_from(length).ok()?);
-        // One that grows meanwhile is not what its hash says.
+        // A file that grows meanwhile does not have its hash.
         (&file).take(length + 1).read_to_end(&mut octets).ok()?;
-        // It is read all the same from a cache that cannot be written.
+        // A cache that cannot be written is read all the same.
         let _ = file.set_modified(SystemTime::now());
         Some(octets)
     }
 
-    /// Writes a file, whether it is there or not. What goes wrong is remembered and stops nothing.
+    /// Trouble is remembered and stops nothing.
     pub(super) fn write(&self, area: Area, key: &Key, octets: &[u8]) -> bool {
         let length = octets.len() as u64;
         let written = self.size.room(&self.root, length).and_then(|has_room| {
@@ -198,7 +196,7 @@ impl CacheFolder {
     }
 }
 
-/// Opens a folder, and makes it if it is not there. Most are, and making one locks the folder around it.
+/// Most folders are there, and making one locks the folder around it.
 fn made(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     if let Some(folder) = absent(open_folder(&at, name))? {
         return Ok(folder);
@@ -209,7 +207,7 @@ fn made(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether nothing is in a folder but tags that other processes write just now.
+/// Other processes may be writing tags just now.
 fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
@@ -219,7 +217,7 @@ fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
             return Ok(false);
         }
     }
-    // A tag that says something else is another program's.
+    // Another program's tag says something else.
     Ok(has_tag(folder, CACHE_WORDS) || absent(open_file(folder, CACHE_TAG))?.is_none())
 }
 
@@ -228,7 +226,6 @@ fn tag(folder: &Arc<OwnedFd>) -> io::Result<()> {
     tag_saying(folder, CACHE_WORDS, rest)?.replace(folder, CACHE_TAG)
 }
 
-/// A tag with these lines that has no name yet.
 pub(super) fn tag_saying(folder: &Arc<OwnedFd>, words: &str, rest: &str) -> io::Result<Temporary> {
     let text = format!("Signature: 8a477f597d28d172789f06886806bc55\n{words}\n{rest}\n");
     let mut temporary = Temporary::new(folder, CACHE_TAGGING)?;
@@ -236,7 +233,6 @@ pub(super) fn tag_saying(folder: &Arc<OwnedFd>, words: &str, rest: &str) -> io::
     Ok(temporary)
 }
 
-/// Whether nothing can be written there: the disk is full, or may only be read.
 pub(crate) fn is_of_disk(why: &io::Error) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
     Errno::from_io_error(why).is_some_and(|why| full.contains(&why))

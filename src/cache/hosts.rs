@@ -13,25 +13,23 @@ use crate::fetch::{Failed, LONGEST_PAUSE, Nobody};
 use crate::policy::Host;
 use crate::report::{Reason, Refusal, Retry};
 
-/// How long a host where nobody was is not asked.
 const NOBODY: Duration = Duration::from_secs(60 * 60);
 
-/// A server other than an archive may ask for no longer pause: all mail waits for what one mail named.
+/// All mail waits for what one mail named, so a source may ask for no longer pause; archives may.
 const LONGEST_OF_SOURCE: Duration = Duration::from_secs(60 * 60);
 
-/// So many URLs of a server that ask for a pause mean the server. One is a page that anybody may name.
+/// So many URLs that ask for a pause mean the whole server. One alone is a page that anybody may name.
 const PAGES: usize = 3;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Silences {
-    /// One of its [`names`].
     server: String,
     all: Vec<Silence>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Silence {
-    /// The hash of the URL that is not asked for; none where nothing of the server is.
+    /// The hash of the URL that is not asked for; none means all of the server.
     url: Option<String>,
     at: u64,
     until: u64,
@@ -56,13 +54,12 @@ impl Silences {
     }
 }
 
-/// What runs with one trust call a host and a port of it. Others may reach another one: by their proxy, or because they
-/// do not believe the one that asked for a pause.
+/// A host, and a port of it. Runs with other trust may reach another host: by their proxy, or because they do not
+/// believe the one that asked for a pause.
 pub(super) fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
     [format!("{trust} {host}"), format!("{trust} {host} {port}")]
 }
 
-/// Why a host is not asked now, or not for this URL.
 pub(super) fn check(
     folder: &CacheFolder,
     names: &[String; 2],
@@ -128,7 +125,7 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
     silence(folder, server, None, &refusal, NOBODY);
 }
 
-/// A server asked for a pause (RFC 9110 §10.2.3) with this status: an archive for all, another one for this URL.
+/// After RFC 9110 §10.2.3; an archive means all of it, another server this URL.
 pub(super) fn pause(
     folder: &CacheFolder,
     [_, server]: &[String; 2],
@@ -156,7 +153,7 @@ fn silence(
     let (key, mut known) = Silences::load(folder, server, at);
     let url = url.map(|url| Key::of(url.as_bytes()).to_string());
     known.all.retain(|it| it.url != url);
-    // Several processes may find more; what holds for all of the server stays.
+    // Several processes may find more than fit; what holds for all of the server stays.
     known.all.sort_by_key(|it| it.url.is_some());
     known.all.truncate(PAGES + 1);
     known.all.push(Silence {

@@ -1,12 +1,11 @@
-//! Answers from the cache where it has them, from the servers where not.
 //!
 //! * A fresh answer is given without asking anybody; of a stale one the server is asked whether it still holds. Without
 //!   the server there is no stale answer, except with `--offline`.
-//! * A kept answer counts only if its content is there and has its hash, and if the policy allows the addresses it
-//!   came from; else it is as if it were not there, and the server is asked, whose address is judged now.
+//! * A kept answer counts only if its content has its hash and the policy allows the addresses it came from; else the
+//!   server is asked, whose address is judged now.
 //! * A URL with a user name or password is neither looked up nor kept, nor is what it leads to.
-//! * The answers of one run are given as they came, whatever their age: so a run that is gone on with gives what it would
-//!   have given at once. What may be over later is not kept.
+//! * The answers of one run are given as they came, whatever their age: a run that goes on gives what it would have
+//!   given at once. What may be over later is not kept.
 //! * ftp is not kept (it knows no freshness), but asks here which hosts are silent. Files never come here.
 
 use std::sync::Arc;
@@ -29,25 +28,22 @@ use crate::fetch::{
 use crate::policy::{Host, Policy};
 use crate::report::{Reason, Refusal};
 
-/// How long a capture is used without asking the archive again: it does not change.
+/// In seconds: a capture does not change.
 const CAPTURE: u64 = 30 * 24 * 60 * 60;
 
-/// How long all else is that an archive says: it may capture more.
+/// In seconds, for all else that an archive says: it may capture more.
 const NEAREST: u64 = 24 * 60 * 60;
 
-/// The pause after an archive's 429, whatever it says itself.
 const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) folder: Arc<CacheFolder>,
     pub(crate) policy: Arc<Policy>,
-    /// Whom this run trusts.
     pub(crate) trust: String,
     pub(crate) ignoring: Ignoring,
-    /// `--offline`: no server is asked for what the cache does not have.
     pub(crate) is_offline: bool,
-    /// The cache that is asked in place of the servers, where this is that of one run.
+    /// The cache of one run asks this one in place of the servers.
     pub(crate) behind: Option<Box<Kept>>,
 }
 
@@ -93,7 +89,7 @@ impl Disk for Kept {
     }
 }
 
-/// `--offline` without a cache: no server is asked, and nothing was kept.
+/// `--offline` without a cache.
 #[derive(Debug)]
 pub(crate) struct Offline;
 
@@ -114,8 +110,8 @@ fn offline(detail: &str) -> Refusal {
 }
 
 impl Kept {
-    /// With `--offline`: whatever is known, fresh or not. Content that is there counts, also if the server said
-    /// since then that it is gone.
+    /// With `--offline` freshness does not matter, and content counts also if the server said since then that it is
+    /// gone.
     fn remembered(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
         let entry = Entry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer {
@@ -150,7 +146,7 @@ impl Kept {
                         return Ok(answer(kept, body));
                     }
                 }
-                // The server has to say again that the content is too large by now.
+                // It is not fresh since the server said that it is gone.
                 Some(conditions) if asked.how == How::Whole && !conditions.is_empty() => {
                     if let Ok(Some(body)) = self.body(kept) {
                         return self.ask_whether(asked, &mut entry, kept, body, &conditions, ask);
@@ -162,7 +158,7 @@ impl Kept {
         self.renew(asked, &mut entry, ask)
     }
 
-    /// What this run was answered, or was before it was stopped. The cache behind it judges what is personal.
+    /// The cache behind it judges what is personal.
     fn of_run(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         if asked.is_personal || asked.how != How::Whole {
             return ask(asked);
@@ -181,8 +177,8 @@ impl Kept {
         Ok(given)
     }
 
-    /// What an archive says: header fields about freshness are those of long ago, so they do not count. All answers
-    /// are kept that say which capture there is, and whether there is one.
+    /// Freshness in an archive's header fields is that of long ago, so it does not count. All answers are kept that say
+    /// which capture there is, and whether there is one.
     fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = now();
@@ -208,7 +204,7 @@ impl Kept {
         Ok(given)
     }
 
-    /// Keeps an answer, and when it was captured, without regard to what it says of its freshness.
+    /// Freshness does not count.
     fn keep_whatever(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Answer, at: u64) {
         if let Some(from) = entry::from(&given.source) {
             let mut headers = semantics::relevant(&given.headers, self.ignoring);
@@ -226,7 +222,7 @@ impl Kept {
         Ok(self.body(kept)?.map(|body| answer(kept, body)))
     }
 
-    /// The content of a kept answer: empty for what has none; none where it is not there, or has another hash.
+    /// It is empty for an answer without content, and none where it is missing or has another hash.
     fn body(&self, kept: &KeptAnswer) -> Result<Option<Bytes>, Refusal> {
         let Some(body) = &kept.body else {
             return Ok(Some(Bytes::new()));
@@ -265,7 +261,7 @@ impl Kept {
         }
         let news = semantics::relevant(&given.headers, self.ignoring);
         let Some(headers) = semantics::refreshed(kept, asked, &news) else {
-            // It is about an answer that we do not have.
+            // The 304 is about an answer that we do not have.
             return self.renew(asked, entry, ask);
         };
         let renewed = KeptAnswer {
@@ -290,7 +286,6 @@ impl Kept {
         Ok(answer(&renewed, body))
     }
 
-    /// Asks the server, unless it is known to be silent; keeps what is learned about it.
     fn ask(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         let Some((host, port)) = asked.target.host().zip(asked.target.port()) else {
             return ask(asked);
@@ -304,7 +299,7 @@ impl Kept {
         let given = ask(asked);
         match &given {
             Err(failed) => hosts::found_nobody(folder, &server, failed),
-            // One that was captured is the answer of another server, long ago.
+            // A captured one is the answer of another server, long ago.
             Ok(answer) if matches!(answer.status, 429 | 503) && !is_capture(answer) => {
                 let (status, wanted) = (answer.status, retry_after(&answer.headers));
                 let is_source = asked.whose == Whose::Source;

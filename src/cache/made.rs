@@ -1,8 +1,7 @@
-//! Which files of an output a run made before it was stopped: in an output of many files those stay, and the same command
-//! goes on with the others.
+//! Which of the many files of an output a run made before it was stopped: the same command goes on with the others.
 //!
-//! A line is written before a file gets its name, so that no kill comes in between. It counts only if that file is there
-//! as it was made, of a source that is what it was: the file that a person put there meanwhile is none of ours.
+//! A line is written before a file gets its name, so that no kill comes in between. It counts only if source and file
+//! are what they were: a file that a person put there meanwhile is none of ours.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,18 +18,18 @@ use rustix::fs::{Mode, OFlags};
 use crate::disk::layout::RUN_MADE;
 use crate::disk::{Key, absent, open_file};
 
-/// The longest line: paths have at most 4096 octets, two digits each.
+/// Paths have at most 4096 octets, two digits each.
 const LONGEST: u64 = 16 << 10;
 
-/// Device, inode, length, and when it was modified, in nanoseconds.
+/// The last is when it was modified, in nanoseconds.
 type Identity = (u64, u64, u64, i128);
 
 #[derive(Debug)]
 pub(crate) struct Made {
-    /// What else decides about a result than its source.
+    /// It is all that decides about a result besides its source.
     command: String,
     before: HashMap<Key, (PathBuf, Identity)>,
-    /// None if nothing can be written.
+    /// It is none if nothing can be written.
     file: Mutex<Option<File>>,
 }
 
@@ -61,7 +60,6 @@ impl Made {
         !self.before.is_empty() || written.is_some_and(|written| written.len() > 0)
     }
 
-    /// Whether an earlier run made a file of this source that is there.
     pub(crate) fn is_made(&self, source: &Path) -> bool {
         let known = || {
             let (target, made) = self.before.get(&self.key(source)?)?;
@@ -71,7 +69,7 @@ impl Made {
         !self.before.is_empty() && known().unwrap_or(false)
     }
 
-    /// A file is about to get its name.
+    /// It comes before the file gets its name.
     pub(crate) fn makes(&self, source: &Path, target: &Path, file: &File) {
         let line = || {
             let (device, inode, length, modified) = identity(&file.metadata().ok()?);
@@ -82,7 +80,7 @@ impl Made {
                 let _ = write!(line, "{octet:02x}");
             }
             let hash = Key::of(line.as_bytes());
-            // The line before may have been cut off.
+            // A kill may have cut off the line before.
             Some(format!("\n{line} {hash}\n"))
         };
         let mut to = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,12 +89,12 @@ impl Made {
             _ => Ok(()),
         };
         if written.is_err() {
-            // A disk that is full ends no run for this.
+            // A full disk does not end the run.
             *to = None;
         }
     }
 
-    /// What stands for a source as it is now.
+    /// It stands for the source as it is now.
     fn key(&self, source: &Path) -> Option<Key> {
         let found = identity(&fs::metadata(source).ok()?);
         let path = source.as_os_str().as_bytes();

@@ -1,5 +1,5 @@
-//! Answers of http servers that are kept in a folder from run to run, and where nobody answered; and what one run over
-//! mailboxes keeps, so that it can be gone on with (docs/cache.md).
+//! A folder keeps answers of http servers from run to run, and those of one run over mailboxes, so that it can be gone
+//! on with (docs/cache.md).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -18,11 +18,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `Kept` stands between the redirects that one retrieval follows and the servers, as a `Disk` of `fetch`: each step is an answer
-//! of its own, so each is judged by the policy as if a server had given it.
+//! `Kept` stands between redirects and servers, as a `Disk` of `fetch`: each step of a retrieval is an answer of its
+//! own, which the policy judges as if a server had given it.
 //!
-//! The files were written by this user, but what they say came from strangers: it names nothing but header
-//! values and hashes, and is not believed where it does not fit.
+//! The files were written by this user, but what they say came from strangers: it names nothing but header values and
+//! hashes, and is not believed where it does not fit.
 
 mod entry;
 mod fetcher;

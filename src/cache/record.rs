@@ -1,5 +1,4 @@
-//! One record in a file: a line of JSON, and a line with the SHA-256 of that line. A file that was torn, or of which an
-//! octet is another, is no record.
+//! One record in a file: a line of JSON, and its SHA-256 in a second line, so that a torn or damaged file is no record.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,10 +7,10 @@ use serde::de::DeserializeOwned;
 
 use crate::disk::Key;
 
-/// The longest record: URL and header values of strangers.
+/// URL and header values are of strangers.
 pub(super) const LONGEST: u64 = 64 << 10;
 
-/// The octets of a record; none if it is too long.
+/// It is none if it is too long.
 pub(super) fn written(record: &impl Serialize) -> Option<Vec<u8>> {
     let mut text = serde_json::to_vec(record).ok()?;
     let hash = Key::of(&text);
@@ -29,7 +28,6 @@ pub(super) fn read<R: DeserializeOwned>(octets: &[u8]) -> Option<R> {
     serde_json::from_slice(text).ok()
 }
 
-/// Seconds since 1970.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
@@ -53,7 +51,6 @@ mod tests {
             assert_eq!(read::<Vec<String>>(&octets[..at]), None, "cut at {at}");
         }
         assert_eq!(read::<Vec<String>>(&[&octets[..], b"\n"].concat()), None);
-        // Whole, but of another kind.
         assert_eq!(read::<u64>(&octets), None);
     }
 

@@ -1,9 +1,9 @@
-//! The cache of one run over mailboxes, beside its output: what was answered before the run was stopped or killed, so that
-//! the same command goes on (docs/cache.md). It goes once the output is whole.
+//! The cache of one run over mailboxes, beside its output, so that the same command goes on after a kill
+//! (docs/cache.md). It is removed once the output is whole.
 //!
-//! Anybody may have put something there: where the output goes may be a folder that others write. So a folder is used,
-//! and removed, only if embody made it: it is no link, it is ours, nobody else may enter it, and it has our tag. The tag
-//! is the lock of the run, too. What else lies in it stays, and the folder with it.
+//! Others may write where the output goes. So a folder is used, and removed, only if embody made it: it is no link, it
+//! is ours, nobody else may enter it, and it has our tag, which is the lock of the run, too. What else lies in it
+//! stays, and the folder with it.
 
 use std::fs::File;
 use std::io;
@@ -25,10 +25,10 @@ use crate::error::Error;
 
 const WORDS: &str = "# The same command goes on with them, and removes the folder once its output is whole. You may remove it, too.";
 
-/// How often a folder may go while it is opened.
+/// The folder may be removed so often while it is opened.
 const TRIES: usize = 16;
 
-/// The open folder, locked until this is dropped.
+/// It is locked until this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
@@ -38,8 +38,8 @@ pub(crate) struct RunFolder {
 }
 
 impl RunFolder {
-    /// Opens the folder that an earlier run left, or makes it: [`Error::Usage`] for something there that embody did not
-    /// make, [`Error::Write`] if there can be none, as on a disk that is full. So many octets of the disk stay free.
+    /// [`Error::Usage`] for something there that embody did not make, [`Error::Write`] if there can be no folder, as on
+    /// a full disk. `leaves` octets of the disk stay free.
     pub(crate) fn open(path: &Path, leaves: u64) -> Result<Self, Error> {
         let failed = Error::cannot_write(the_cache(path));
         let (folder, name) = match (path.parent(), path.file_name()) {
@@ -52,7 +52,6 @@ impl RunFolder {
         let around = around.map_err(|why| failed(why.into()))?;
         let size = Size::new(None, Some(leaves));
         for _ in 0..TRIES {
-            // Answers of an earlier run are read all the same.
             let made = size
                 .room(&around, 0)
                 .and_then(|_| Ok(rustix::fs::mkdirat(&around, name, Mode::RWXU)?));
@@ -62,7 +61,7 @@ impl RunFolder {
                 (Err(Errno::NOENT), Err(why)) if why.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed(io::Error::from(why.kind())));
                 }
-                // The run that made it is done.
+                // The run that made it has removed it.
                 (Err(Errno::NOENT), _) => continue,
                 (Err(_), _) => return Err(not_ours(path)),
             };
@@ -88,7 +87,7 @@ impl RunFolder {
         Err(failed(Errno::AGAIN.into()))
     }
 
-    /// The tag of a folder of ours, locked; none if the run that had the lock removed the folder before letting go.
+    /// It is none if the run that had the lock removed the folder.
     fn locked(path: &Path, root: &Arc<OwnedFd>) -> Result<Option<File>, Error> {
         let failed = Error::cannot_write(the_cache(path));
         let found = rustix::fs::fstat(root).map_err(|why| failed(why.into()))?;
@@ -110,7 +109,7 @@ impl RunFolder {
         Ok((found.st_nlink > 0).then_some(tag))
     }
 
-    /// Which files of the output there are; `command` is what decides about a result besides its source.
+    /// `command` is all that decides about a result besides its source.
     pub(crate) fn made(&self, command: &str) -> Made {
         Made::open(&self.cache.root, command)
     }
@@ -121,7 +120,7 @@ impl RunFolder {
         keys.map_or(0, count)
     }
 
-    /// Removes what runs wrote there, and the folder; false if something else lies in it, which stays.
+    /// It is false if something else lies in the folder, which stays.
     pub(crate) fn remove(self) -> bool {
         let root = &self.cache.root;
         for area in Area::ALL {
@@ -130,7 +129,7 @@ impl RunFolder {
                 let _ = rustix::fs::unlinkat(root, area.name(), AtFlags::REMOVEDIR);
             }
         }
-        // Those of the killed runs before, too: the lock says that nobody writes them.
+        // Killed runs left some, too: the lock says that nobody writes them.
         if let Ok(folder) = open_folder(root, CACHE_TEMPORARIES) {
             clear(&folder, &|name| is_temporary(name.as_bytes(), ""));
             let _ = rustix::fs::unlinkat(root, CACHE_TEMPORARIES, AtFlags::REMOVEDIR);
@@ -153,8 +152,7 @@ fn not_ours(path: &Path) -> Error {
     Error::Usage(format!("{} {what}", path.display()).into())
 }
 
-/// The tag of a folder of ours; of an empty one, which a run was about to make that was killed, a new tag. None if
-/// something else lies there.
+/// An empty folder gets a new tag: a run that was about to make it was killed. It is none if something else lies there.
 fn tagged(root: &Arc<OwnedFd>) -> io::Result<Option<File>> {
     if let Some(tag) = open_tag(root)? {
         return Ok(says(&tag, RUN_WORDS).then_some(tag));
@@ -163,7 +161,7 @@ fn tagged(root: &Arc<OwnedFd>) -> io::Result<Option<File>> {
     if !names(root).iter().all(is_ours) {
         return Ok(None);
     }
-    // Of two runs one writes it.
+    // Of two runs one writes the tag.
     tag_saying(root, RUN_WORDS, WORDS)?.become_new(root, CACHE_TAG)?;
     Ok(open_tag(root)?.filter(|tag| says(tag, RUN_WORDS)))
 }
@@ -190,7 +188,7 @@ fn clear(folder: &OwnedFd, is_ours: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// The names in a folder. One that is no text is changed, and is none of ours either way.
+/// A name that is no text is changed, and is none of ours either way.
 fn names(folder: &OwnedFd) -> Vec<String> {
     let entries = Dir::read_from(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

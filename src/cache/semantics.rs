@@ -1,7 +1,7 @@
-//! What may be kept, what is fresh, and what to ask of a server about what is not (RFC 9111), by http-cache-semantics.
+//! What may be kept, what is fresh, and what to ask about what is not (RFC 9111), by http-cache-semantics.
 //!
-//! The cache is a shared one: several users' mail goes through it. What the crate is given is made fit before: its words
-//! are compared as they stand there, and it adds an Age of any length. Set-Cookie stays as a fact, without its value.
+//! The cache is a shared one: several users' mail goes through it. The crate compares words as they stand, and adds an
+//! Age of any length, so header fields are made fit before. Set-Cookie stays as a fact, without its value.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,26 +12,24 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCo
 use super::entry::KeptAnswer;
 use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT};
 
-/// What does not count of what an answer says about being kept.
+/// What an answer says about being kept may not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ignoring {
-    /// All of it counts.
     Nothing,
-    /// `no-store` and `private` (`--cache-ignore`).
+    /// `no-store` and `private` do not count (`--cache-ignore`).
     NoStore,
-    /// Nothing of it counts: the answers are those of one run.
+    /// The answers are those of one run.
     Everything,
 }
 
-/// How long a 404 or 410 is believed that says nothing of it.
+/// It counts for a 404 or 410 that says nothing of its freshness.
 const GONE: Duration = Duration::from_secs(24 * 60 * 60);
 
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
-/// An age that no answer exceeds: ten years.
+/// Ten years, in seconds: no answer is older.
 const OLDEST: u64 = 10 * 365 * 24 * 60 * 60;
 
-/// Values in which octets that are not ASCII mean nothing.
 const PLAIN: [HeaderName; 8] = [
     header::CACHE_CONTROL,
     header::PRAGMA,
@@ -43,7 +41,7 @@ const PLAIN: [HeaderName; 8] = [
     header::LAST_MODIFIED,
 ];
 
-/// Values in which they do.
+/// Octets that are not ASCII mean something in these.
 const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
 
 pub(super) fn capture_time(headers: &HeaderMap) -> Option<(String, String)> {
@@ -70,7 +68,7 @@ pub(super) fn relevant(headers: &HeaderMap, ignoring: Ignoring) -> Vec<(String, 
         let value = if [header::CACHE_CONTROL, header::PRAGMA, header::VARY].contains(&name) {
             directives(&values.join(", "), &name, ignoring)
         } else if name == header::AGE {
-            // RFC 9111 §5.1; what is none is no age.
+            // RFC 9111 §5.1; what is no number is no age.
             first.trim().parse().unwrap_or(0).min(OLDEST).to_string()
         } else {
             first.to_owned()
@@ -96,7 +94,7 @@ fn plain(octet: u8) -> char {
     }
 }
 
-/// Directives in lower case (RFC 9111 §5.2), without those that are not to be heeded.
+/// In lower case (RFC 9111 §5.2), without those that are to be ignored.
 fn directives(value: &str, name: &HeaderName, ignoring: Ignoring) -> String {
     let lower = value.to_ascii_lowercase();
     if *name != header::CACHE_CONTROL || ignoring == Ignoring::Nothing {
@@ -110,7 +108,6 @@ fn directives(value: &str, name: &HeaderName, ignoring: Ignoring) -> String {
     heeded.join(",")
 }
 
-/// The header fields of a request that Vary may name.
 pub(super) fn of_request(asked: &Asked<'_>) -> Vec<(String, String)> {
     [
         (header::ACCEPT, asked.accept),
@@ -165,8 +162,7 @@ pub(super) fn may_be_kept(status: u16, asked: &Asked<'_>, headers: &[(String, St
     policy.is_some_and(|policy| policy.is_storable())
 }
 
-/// How long a 404 or 410 is believed; none if it may not be kept. What it says itself of its freshness counts, up to a
-/// day.
+/// It is none if it may not be kept. What the answer says of its freshness counts, up to a day.
 pub(super) fn gone_for(
     status: u16,
     asked: &Asked<'_>,
@@ -190,8 +186,8 @@ pub(super) fn gone_for(
     Some(lifetime).filter(|lifetime| !lifetime.is_zero())
 }
 
-/// The header fields with which the server is to be asked whether a kept answer still holds: there are some for one that is
-/// not fresh, and none can be for one that answers another request. A fresh one holds, and is `None`.
+/// `None` for a fresh answer. For a stale one, the header fields that ask whether it holds; there are none if it
+/// answers another request.
 pub(super) fn conditions(
     kept: &KeptAnswer,
     asked: &Asked<'_>,
@@ -216,14 +212,14 @@ pub(super) fn conditions(
     Some(conditions.filter_map(condition).collect())
 }
 
-/// The header fields of a kept answer after a 304 (RFC 9111 §4.3.4); none if the 304 is about another one.
+/// RFC 9111 §4.3.4; none if the 304 is about another answer.
 pub(super) fn refreshed(
     kept: &KeptAnswer,
     asked: &Asked<'_>,
     not_modified: &[(String, String)],
 ) -> Option<Vec<(String, String)>> {
-    // A server need not repeat Last-Modified (RFC 9110 §15.4.5), and the only answer that it was asked about is this
-    // one; the crate takes a 304 without any validator for one about another answer.
+    // A server need not repeat Last-Modified (RFC 9110 §15.4.5), and was asked about this answer alone; the crate takes
+    // a 304 without any validator for one about another answer.
     let is_validator = |(name, _): &&(String, String)| name == "etag" || name == "last-modified";
     let mut not_modified = not_modified.to_vec();
     if !not_modified.iter().any(|field| is_validator(&field)) {

@@ -1,11 +1,11 @@
-//! How much a cache holds, and what goes when that is too much: what was not used for the longest time.
+//! How much a cache holds, and what is removed when that is too much.
 //!
-//! The sum is in the file `size`, which is also the lock of the processes that add to it. It is an estimate: what another
+//! The file `size` has the sum, and is the lock of the processes that add to it. The sum is an estimate: what another
 //! process overwrote counts twice, and what was removed by hand still counts. When it exceeds `--cache-max`, and once a
-//! day, one process counts what is there and takes the oldest files away. A process that reads a file that goes has it
-//! open; later ones have a miss.
+//! day, one process counts what is there and removes what was not used for longest. Who reads such a file has it open;
+//! later ones have a miss.
 //!
-//! The cache of one run is bound by the disk alone, where what the run writes goes first.
+//! The cache of one run has no bound but the disk, on which what the run writes goes first.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -22,27 +22,25 @@ use crate::disk::open_folder;
 /// Files take whole blocks.
 const BLOCK: u64 = 4 << 10;
 
-/// What else a cache leaves that is bound by the disk: a twentieth of it, and no more than that.
+/// A cache of one run leaves a twentieth of the disk free, up to this.
 const SPARE: u64 = 1 << 30;
 
-/// The same of files, and as many as an output needs itself.
+/// Files are left free like bytes, and as many as an output needs.
 const SPARE_FILES: u64 = 10_000;
 const FEW_FILES: u64 = 8;
 
-/// How long a sum is believed, in seconds.
+/// In seconds.
 const BELIEVED: u64 = 24 * 60 * 60;
 
 pub(super) fn on_disk(length: u64) -> u64 {
     length.max(1).div_ceil(BLOCK).saturating_mul(BLOCK)
 }
 
-/// What this process added, and how much may be there.
 #[derive(Debug)]
 pub(super) struct Size {
     at_most: Option<u64>,
-    /// Octets that stay free on the disk, where that alone is the bound. Nothing is summed up then.
+    /// Octets that stay free, where only the disk is the bound; then there is no sum.
     leaves: Option<u64>,
-    /// Octets that are not in the sum yet.
     added: AtomicU64,
 }
 
@@ -56,14 +54,13 @@ impl Size {
         }
     }
 
-    /// Whether a file of this length may be in the cache at all.
     pub(super) fn room(&self, root: &OwnedFd, length: u64) -> io::Result<bool> {
         if let Some(leaves) = self.leaves {
             let disk = rustix::fs::fstatvfs(root)?;
             let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 20;
             let wanted = leaves.saturating_add(spare.min(SPARE));
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            // Some file systems make inodes as they are needed, and have no number of them.
+            // Some file systems make inodes as they need them, and have no number of them.
             let spare = (disk.f_files / 20).min(SPARE_FILES) + FEW_FILES;
             let has_no_files = disk.f_files > 0 && disk.f_favail < spare;
             if has_no_files || free < wanted.saturating_add(on_disk(length)) {
@@ -73,13 +70,13 @@ impl Size {
         Ok(self.at_most.is_none_or(|most| on_disk(length) <= most))
     }
 
-    /// Something was written. While another process counts or takes files away, it is added later.
+    /// While another process counts or removes files, the sum grows later.
     pub(super) fn grew(&self, root: &OwnedFd, octets: u64) {
         if self.leaves.is_some() {
             return;
         }
         self.added.fetch_add(octets, Ordering::Relaxed);
-        // A pipe may have been planted there, which would be waited for.
+        // Opening a pipe that was planted there would wait.
         let flags = OFlags::RDWR
             | OFlags::CREATE
             | OFlags::NOFOLLOW
@@ -118,7 +115,7 @@ impl Size {
     }
 }
 
-/// What the file `size` says: the sum in octets, and when all files were counted, in seconds.
+/// Octets, and when all files were counted, in seconds.
 fn sum(file: &File) -> Option<(u64, u64)> {
     let mut text = String::new();
     file.take(64).read_to_string(&mut text).ok()?;
@@ -126,7 +123,7 @@ fn sum(file: &File) -> Option<(u64, u64)> {
     Some((octets.parse().ok()?, counted.parse().ok()?))
 }
 
-/// Takes away what was not used for the longest time, until a tenth is free; what is left then.
+/// A tenth is free afterwards. Returns what is left.
 fn evict(root: &OwnedFd, most: u64) -> u64 {
     let mut found = Vec::new();
     for area in Area::ALL {
@@ -152,8 +149,8 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
     sum
 }
 
-/// The files beneath a folder, so many levels down: when each was used, in nanoseconds; its path beneath the cache; and
-/// its octets on the disk. No link is followed.
+/// Each has the time of its use, in nanoseconds, its path beneath the cache, and its octets on the disk. No link is
+/// followed.
 fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<(i128, String, u64)>) {
     let Ok(entries) = Dir::read_from(folder) else {
         return;

@@ -1,8 +1,7 @@
-//! Objects on their way into a folder: written under a temporary name, made durable together, then named.
 //!
-//! The order is what keeps a crash from leaving a file whose name lies: content synced, read back and hashed, named,
-//! the name synced. Objects go through this together, several at a time side by side, because a file system
-//! writes its journal once for all that wait for it.
+//! The order keeps a crash from leaving a file whose name lies: content synced, read back and hashed, named, the name
+//! synced. Objects go through this together, several side by side, because a file system writes its journal once for
+//! all that wait for it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -17,14 +16,12 @@ use super::places::Places;
 use super::{StoreError, again};
 use crate::disk::{Key, Temporary, sync};
 
-/// Threads that wait for the disk at the same time.
 const SIDE_BY_SIDE: usize = 16;
 
 #[derive(Debug)]
 pub(super) enum ObjectFile {
-    /// It has no name of its own yet.
     Written(Temporary),
-    /// It had its name before this run; its time was set anew.
+    /// It had its name before this run, and its time was set anew.
     Reused(File),
 }
 
@@ -37,7 +34,7 @@ impl ObjectFile {
     }
 }
 
-/// Makes all of them durable; those that could not be made so, and why.
+/// Returns those that could not be made durable.
 pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMap<Key, StoreError> {
     let mut failed = HashMap::new();
     let (keys, pending): (Vec<Key>, Vec<ObjectFile>) = batch.into_iter().unzip();
@@ -77,7 +74,7 @@ pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMa
     failed
 }
 
-/// Does the same to each, on several threads where there are several; the results are in order.
+/// The results are in order.
 fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let share = items.len().div_ceil(SIDE_BY_SIDE).max(1);
     let all = |items: &[T]| items.iter().map(&work).collect::<Vec<R>>();
@@ -93,14 +90,13 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
             .into_iter()
             .flat_map(|(items, thread)| match thread {
                 Ok(thread) => thread.join().unwrap_or_else(|why| resume_unwind(why)),
-                // Where there are no more threads to be had it takes longer.
                 Err(_) => all(items),
             });
         done.collect()
     })
 }
 
-/// Syncs the content; for what was written, reads it back as the disk has it and hashes it.
+/// What was written is read back from the disk and hashed.
 fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
     sync(pending.file())?;
     match pending {
@@ -124,7 +120,8 @@ fn check(places: &Places, key: &Key, read_back: io::Result<Option<Key>>) -> Resu
     }
 }
 
-/// Gives a written object its name. What has that name is never replaced.
+/// A file that has the name is never replaced. The object is verified, and touched so that a collection, which looks at
+/// its age, keeps it.
 fn place(
     places: &Places,
     temporary: Temporary,

@@ -1,5 +1,5 @@
-//! Where there is no Unix there is no store in a folder: it relies on descriptors, modes and locks. Whoever names one is told;
-//! stores on servers are the same everywhere.
+//! Where there is no Unix there is no store in a folder, which relies on descriptors, modes and locks; stores on
+//! servers are the same everywhere.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -7,7 +7,6 @@ use std::time::SystemTime;
 use super::{Object, Store, StoreError, User};
 use crate::disk::Key;
 
-/// A store that nobody can open.
 #[derive(Debug)]
 pub(crate) enum NoFolder {}
 
@@ -27,7 +26,7 @@ impl NoFolder {
         Self::open(path)
     }
 
-    /// Never called, as all the others.
+    /// It is never called, as all the others.
     pub fn path(&self) -> &Path {
         match *self {}
     }

@@ -1,4 +1,4 @@
-//! A store in a folder: `ab/cd/SHA256` beneath it, `.lock`, `.tmp/` and `.users/` beside those (docs/store.md).
+//! A store in a folder (docs/store.md).
 //!
 //! * An object is written to `.tmp/`, synced, read back, hashed and only then named; its name is synced too.
 //! * Nothing is ever overwritten; a file whose content is not what its name says is trouble and stays.
@@ -24,10 +24,10 @@ use super::{Store, StoreError, User};
 use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, is_tagged};
 use crate::disk::{Key, sweep};
 
-/// How long another program's lock is waited for.
+/// Time for another program's lock.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Objects, and octets of them, that are made durable together: each object is an open file.
+/// So much is made durable together: each object is an open file.
 const MOST_PENDING: usize = 64;
 const MOST_PENDING_OCTETS: usize = 64 << 20;
 
@@ -35,12 +35,11 @@ const MOST_PENDING_OCTETS: usize = 64 << 20;
 #[derive(Debug)]
 pub struct Folder {
     pub(super) places: Places,
-    /// None where nothing is written.
     temporaries: Option<Arc<OwnedFd>>,
     lock: Option<OwnedFd>,
     waiting: Mutex<Waiting>,
     committing: Mutex<()>,
-    /// Whose objects are put, until that is listed.
+    /// Whose objects are put, until the user is listed.
     unlisted: Mutex<Option<User>>,
 }
 
@@ -52,8 +51,8 @@ struct Waiting {
 }
 
 impl Folder {
-    /// Opens a store to put objects into it and to read them, and makes it if it is not there. Shares the lock with
-    /// others that do the same.
+    /// Opens a store to put and read objects, and makes it if it is missing. It shares the lock with others that do the
+    /// same.
     ///
     /// # Errors
     /// The folder cannot be made or written, or a collection holds the lock for a minute.
@@ -70,14 +69,14 @@ impl Folder {
         let temporaries = places
             .make_folder(&places.root, STORE_TEMPORARIES)
             .map_err(|why| places.trouble(STORE_TEMPORARIES, why))?;
-        // The lock goes with the process that held it, wherever that ran.
+        // The lock ends with the process that held it, wherever that ran.
         sweep(&temporaries, STORE_PREFIX, |file| {
             rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
         });
         Ok(Self::with(places, Some(Arc::new(temporaries)), Some(lock)))
     }
 
-    /// Opens a store that is there to read from it; nothing is made, locked or written.
+    /// Opens an existing store to read from it; nothing is made, locked or written.
     ///
     /// # Errors
     /// The folder cannot be opened.
@@ -85,7 +84,7 @@ impl Folder {
         Ok(Self::with(opened(path)?, None, None))
     }
 
-    /// Opens a store that is there, alone: while this lives nobody else puts objects into it.
+    /// Opens an existing store alone: while this lives nobody else puts objects into it.
     ///
     /// # Errors
     /// The folder cannot be opened or written, or others use it for a minute.
@@ -125,7 +124,7 @@ impl Folder {
     }
 
     fn commit(&self) {
-        // A second thread waits here for those of its objects that the first one took.
+        // A second thread waits for those of its objects that the first one took.
         let alone = self.committing.lock();
         let _alone = alone.unwrap_or_else(PoisonError::into_inner);
         let batch = {
@@ -139,7 +138,7 @@ impl Folder {
         let keys: Vec<Key> = batch.keys().copied().collect();
         let mut failed = commit(&self.places, batch);
         let mut waiting = self.waiting();
-        // Of an object that was put again after it had failed, the last attempt counts.
+        // The last attempt counts for an object that was put again after a failure.
         for key in keys {
             match failed.remove(&key) {
                 Some(why) => waiting.failed.insert(key, why),
@@ -158,7 +157,7 @@ impl Store for Folder {
             )));
         };
         {
-            // Others wait: what they put may be referred to by the same mail.
+            // Others wait, because the same mail may refer to what they put.
             let mut unlisted = self.unlisted();
             if let Some(user) = unlisted.as_ref() {
                 list(&self.places, temporaries, user)?;
@@ -176,7 +175,7 @@ impl Store for Folder {
         let is_full = {
             let mut waiting = self.waiting();
             waiting.octets += octets.len();
-            // Of two threads with the same octets the first one's file goes.
+            // If two threads put the same octets, the first one's file is dropped.
             waiting.pending.insert(key, pending);
             waiting.pending.len() >= MOST_PENDING || waiting.octets >= MOST_PENDING_OCTETS
         };
@@ -214,7 +213,7 @@ impl Store for Folder {
             )));
         }
         let mut octets = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        // One more than it had: a file that grows is not what its name says.
+        // A file that grows meanwhile does not have its hash.
         let read = file.take(size + 1).read_to_end(&mut octets);
         read.map_err(trouble)?;
         if Key::of(&octets) != *key {

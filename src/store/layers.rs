@@ -1,30 +1,27 @@
-//! A file as it is and as what it encodes: base64, quoted-printable, and what is within them, piece by piece.
+//! A file as it is and as what it encodes, piece by piece: base64, quoted-printable, and what is within them.
 //!
-//! For a search that must not miss anything and need not understand what it sees: no header is read, so a message
-//! that is cut, quoted or attached is decoded as well as one that is in order. What is decoded besides is noise.
+//! A search that must not miss anything need not understand what it sees: no header is read, so a message that is cut,
+//! quoted or attached is decoded like any other. What is decoded besides is noise.
 
 use memchr::memchr;
 
 use super::uses::LONGEST;
 use crate::mime::quoted_printable::Sign;
 
-/// Layers of base64 around a use.
 const DEEPEST: usize = 16;
 
 const PIECE: usize = 64 << 10;
 
-/// Reads a file, piece by piece, and shows it as it is and as what it encodes; what is encoded in it is such a file
-/// again.
+/// What is encoded in a file is such a file again.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
-    /// How many layers of base64 are around it.
     depth: usize,
-    /// Quoted-printable stands around this one or around what that stands in: it is undone once.
+    /// Quoted-printable is undone once: it stands around this layer or one outside.
     under_quoted_printable: bool,
     window: Vec<u8>,
     block: Block,
     base64: Option<Box<Layers>>,
-    /// With an escape that is not whole yet.
+    /// The octets are an escape that is not whole yet.
     quoted_printable: Option<Box<(Vec<u8>, Layers)>>,
 }
 
@@ -37,8 +34,8 @@ impl Layers {
         }
     }
 
-    /// More of the file. `visit` is shown windows that overlap by [`LONGEST`] octets, so that every use is whole in
-    /// one of them; a use may be shown twice.
+    /// `visit` is shown windows that overlap by [`LONGEST`] octets, so that every use is whole in one of them; a use
+    /// may be shown twice.
     pub(crate) fn push(&mut self, octets: &[u8], visit: &mut dyn FnMut(&[u8])) {
         self.window.extend_from_slice(octets);
         visit(&self.window);
@@ -73,7 +70,7 @@ impl Layers {
         self.quoted_printable = Some(layer);
     }
 
-    /// More of what was decoded, or the end of it.
+    /// `None` is the end.
     fn show(&mut self, decoded: Option<&[u8]>, visit: &mut dyn FnMut(&[u8])) {
         match decoded {
             Some(decoded) => self.push(decoded, visit),
@@ -81,7 +78,7 @@ impl Layers {
         }
     }
 
-    /// The file ends: what follows has nothing to do with what was before.
+    /// What follows has nothing to do with what was before.
     pub(crate) fn finish(&mut self, visit: &mut dyn FnMut(&[u8])) {
         if self.window.is_empty() {
             return;
@@ -103,7 +100,7 @@ impl Layers {
     }
 }
 
-/// Whether something is there that quoted-printable (RFC 2045 §6.7) would change, and that could stand in a use.
+/// Only what could stand in a use counts (RFC 2045 §6.7).
 fn has_escapes(octets: &[u8]) -> bool {
     let mut rest = octets;
     while let Some(at) = memchr(b'=', rest) {
@@ -117,7 +114,7 @@ fn has_escapes(octets: &[u8]) -> bool {
     false
 }
 
-/// Undoes quoted-printable, piece by piece; `begun` is an escape that the piece before did not end.
+/// `begun` is an escape that the piece before did not end.
 fn unquoted(begun: &mut Vec<u8>, octets: &[u8]) -> Vec<u8> {
     let mut joined = std::mem::take(begun);
     joined.extend_from_slice(octets);
@@ -143,7 +140,7 @@ fn unquoted(begun: &mut Vec<u8>, octets: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Whether all that stands behind an `=` is the beginning of an escape. Only so many blanks are held for the next piece.
+/// All of `behind` must begin an escape. Only so many blanks are held for the next piece.
 fn may_go_on(behind: &[u8]) -> bool {
     const MOST_BLANKS: usize = 80;
     let is_blank = |octet: &&u8| matches!(octet, b' ' | b'\t');
@@ -152,11 +149,10 @@ fn may_go_on(behind: &[u8]) -> bool {
     is_break || matches!(behind, [digit] if digit.is_ascii_hexdigit())
 }
 
-/// Finds what may be base64 (RFC 2045 §6.8): lines that start with its characters.
+/// It finds lines that start with the characters of base64 (RFC 2045 §6.8).
 #[derive(Debug)]
 struct Block {
     state: Base64State,
-    /// Characters that are not decoded yet.
     characters: Vec<u8>,
     length: usize,
     line: usize,
@@ -164,12 +160,11 @@ struct Block {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Base64State {
-    /// In a line that is something else.
     Elsewhere,
     Inside,
-    /// Behind what ends a block, if more characters come.
+    /// More characters would begin another block.
     Padding,
-    /// Behind a blank in a line: if more comes, it is text.
+    /// If more comes on the line, it is text.
     Blank,
 }
 
@@ -185,10 +180,10 @@ impl Default for Block {
 }
 
 impl Block {
-    /// Shorter ones hold no use.
+    /// A shorter block holds no use.
     const SHORTEST: usize = 64 * 4 / 3;
 
-    /// Gives what is decoded to `inner`, and None where a block ends.
+    /// `None` is the end of a block.
     fn push(&mut self, octets: &[u8], inner: &mut dyn FnMut(Option<&[u8]>)) {
         let mut rest = octets;
         while let Some((&first, behind)) = rest.split_first() {
@@ -202,7 +197,7 @@ impl Block {
             }
             match first {
                 b'\n' | b'\r' => {
-                    // Behind an empty line is a body of its own, unless it can be read as more.
+                    // A body of its own follows an empty line, unless it can be read as more.
                     if first == b'\n' && self.line == 0 && !self.length.is_multiple_of(4) {
                         self.end(inner);
                     }
@@ -226,7 +221,7 @@ impl Block {
                 }
                 _ if is_base64(first) && self.state != Base64State::Blank => {
                     if self.state == Base64State::Padding {
-                        // Several that were joined.
+                        // Several blocks were joined.
                         self.end(inner);
                     }
                     let run = rest.iter().take_while(|&&b| is_base64(b)).count();

@@ -1,5 +1,3 @@
-//! What lies in a store's folder: its objects, and what else is there; and how an object goes.
-
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -14,7 +12,7 @@ use crate::disk::layout::{STORE_LOCK, STORE_TEMPORARIES, STORE_USERS, is_of_keys
 use crate::disk::{Key, open_folder};
 
 impl Folder {
-    /// The regular files that lie where their name says, and the paths beneath the store of everything else; both
+    /// Regular files that lie where their name says, and the paths beneath the store of everything else; both are
     /// sorted.
     pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {
         let (mut objects, mut strangers) = (Vec::new(), Vec::new());
@@ -47,7 +45,7 @@ impl Folder {
         users::all(&self.places)
     }
 
-    /// A folder of objects, or of folders of them; other things are noted.
+    /// Other things are noted.
     fn inner(
         &self,
         at: &OwnedFd,
@@ -75,7 +73,7 @@ impl Folder {
         let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|why| self.places.trouble(&key.path(), why.into()))?;
         let is_file = FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::RegularFile;
-        // Before 1970 is long ago as well.
+        // A time before 1970 counts as 1970.
         let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
         Ok(is_file.then(|| Object {
             key,
@@ -120,7 +118,7 @@ impl Folder {
         }
     }
 
-    /// Removes an object, unless it was put again since `before`; whether it did.
+    /// It is false if the object was put again since `before`.
     pub(crate) fn remove(&self, key: &Key, before: SystemTime) -> Result<bool, StoreError> {
         if !self.is_alone() {
             return Err(StoreError::lasting("the lock of the store is not held"));

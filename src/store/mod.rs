@@ -1,8 +1,8 @@
 //! Stores of objects that are named by their content: what detach moves out of mails (docs/store.md).
 //!
-//! An object lies under the SHA-256 of its octets, so equal octets are one object, nothing is ever overwritten, and
-//! every reader of an object can tell whether it is the right one. What lives here: the [`Key`], the promise of a
-//! [`Store`], and the store in a [`Folder`]. What never does: MIME; and a network only through the client of `fetch`.
+//! An object lies under the SHA-256 of its octets, so equal octets are one object, nothing is overwritten, and every
+//! reader can tell whether it is the right one. MIME never lives here; the network is reached through the client of
+//! `fetch`.
 
 #[cfg(unix)]
 mod batch;
@@ -48,29 +48,26 @@ pub(crate) struct Object {
     pub modified: SystemTime,
 }
 
-/// Where objects are.
-///
-/// All methods are called from several threads at once, and other processes use the same store.
+/// Where objects are. Several threads and processes use it at once.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Takes an object. It is in the store, and stays there, when [`flush`](Store::flush) has returned without
-    /// an error, and not before: a store may collect what several threads put, because making one object
-    /// durable takes as long as making a hundred so.
+    /// Takes an object, which is durable only when [`flush`](Store::flush) has returned without an error: to make one
+    /// object durable takes as long as a hundred, so a store may collect what several threads put.
     ///
     /// Content that is there already is read, verified and touched.
     ///
     /// # Errors
-    /// What the store lacks to take it, or another content that is there under its name.
+    /// What the store lacks to take it, or another content under its name.
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError>;
 
     /// Says whose mail refers to the objects that are put from here on. A store that is collected lists that user
-    /// durably before it takes the first of them; it takes none if it cannot.
+    /// durably before the first of them, and else takes none.
     fn puts_from(&self, _user: User) {}
 
-    /// Makes what [`put`](Store::put) has taken durable, read back and hashed. A mail that refers to these
-    /// objects may be written once this has returned.
+    /// Makes what [`put`](Store::put) has taken durable, read back and hashed. Only then may a mail that refers to it
+    /// be written.
     ///
     /// # Errors
-    /// The first of `keys` that could not be made durable; nothing may refer to it.
+    /// One of `keys` could not be made durable; nothing may refer to it.
     fn flush(&self, keys: &[Key]) -> Result<(), StoreError>;
 
     /// The octets of an object, checked against its key; none if the store has no such object.
@@ -83,7 +80,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn base_url(&self) -> String;
 }
 
-/// Users that a store lists apart.
 const MOST_USERS: usize = 10_000;
 
 /// Whose mail refers to objects.
@@ -102,7 +98,7 @@ pub enum Mail {
     At(PathBuf),
     /// It came from standard input, and went to standard output.
     Filtered,
-    /// In mailboxes for which there was no room in the list.
+    /// Its mailboxes found no room in the list.
     Unlisted,
 }
 
@@ -155,8 +151,8 @@ impl StoreError {
         }
     }
 
-    /// What the system said. A disk that is full, a server of files that is away and a folder that is not mounted
-    /// are temporary; what may not be touched, or is not what it should be, is not.
+    /// What the system said. A full disk, a server that is away and a folder that is not mounted are temporary; what
+    /// may not be touched, or is not what it should be, is not.
     #[must_use]
     pub fn io(what: impl Into<String>, source: io::Error) -> Self {
         let is_temporary = !matches!(
@@ -187,7 +183,7 @@ impl StoreError {
         self.is_temporary
     }
 
-    /// For one more who has to be told.
+    /// One more thread has to be told.
     pub(crate) fn again(&self) -> Self {
         Self {
             what: self.what.clone(),

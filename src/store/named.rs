@@ -12,14 +12,13 @@ use crate::policy::Policy;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// Objects are put; a folder is made if need be.
+    /// A folder is made if it is missing.
     Put,
-    /// Objects are read; nothing is made, locked or written.
+    /// Nothing is made, locked or written.
     Read,
 }
 
-/// The store that `name` names. Of the policy only proxy, certificates, time-out and connections count: the user has
-/// chosen the server.
+/// The user has chosen the server, so only proxy, certificates, time-out and connections of the policy count.
 pub(crate) fn open(
     name: &str,
     purpose: Purpose,
@@ -36,20 +35,19 @@ pub(crate) fn open(
     Ok(folder.map(|folder| Arc::new(folder) as Arc<dyn Store>))
 }
 
-/// What the URLs of a store's objects begin with that is not opened, and may not be there yet.
+/// The store need not exist.
 pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, Error> {
     if let Some((scheme, _)) = name.split_once("://") {
         return Ok(on_server(scheme, name, policy)?.base_url());
     }
     let path = std::path::absolute(folder_of(name)?).map_err(|_| not_a_store(name))?;
-    // As an open one has it, as far as it is there.
+    // An open store follows links, too.
     let path = path.canonicalize().unwrap_or(path);
     let url = url::Url::from_directory_path(path).map_err(|()| not_a_store(name))?;
     Ok(url.into())
 }
 
-/// The folder that a name without `://` is. What may be a URL that was misspelt is none: a folder of that name would be
-/// made, and mail would refer to it.
+/// A name that may be a misspelt URL is refused: a folder of that name would be made, and mail would refer to it.
 fn folder_of(name: &str) -> Result<&Path, Error> {
     const KNOWN: [&str; 6] = ["http", "https", "s3", "ftp", "file", "dav"];
     let Some((scheme, behind)) = name.split_once(':') else {

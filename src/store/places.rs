@@ -1,7 +1,7 @@
 //! The folders of a store, each opened in the one around it.
 //!
-//! No symbolic link is followed beneath the store: a link that somebody planted leads nowhere, neither to read nor
-//! to write. The store itself may be named by one; it is opened once.
+//! No symbolic link is followed beneath the store: one that somebody planted leads nowhere, neither to read nor to
+//! write. The store itself may be named by one; it is opened once.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -23,14 +23,14 @@ pub(super) struct Places {
     pub(super) root: OwnedFd,
     /// Device and inode.
     identity: (u64, u64),
-    /// What new folders may: what the store's own folder may.
+    /// New folders have the mode of the store's own folder.
     mode: Mode,
-    /// Folders of folders whose names this process has made durable.
+    /// Outer folders whose names this process has made durable.
     durable: Mutex<HashSet<String>>,
 }
 
 impl Places {
-    /// Opens the folder at an absolute path without links.
+    /// `path` is absolute and without links.
     pub(super) fn open(path: PathBuf) -> Result<Self, StoreError> {
         let trouble = |why| StoreError::io(format!("the store {}", path.display()), why);
         let root = rustix::fs::open(&path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
@@ -59,7 +59,7 @@ impl Places {
         }
     }
 
-    /// The store's folder is still where it was: what is put into one that was removed or renamed is lost.
+    /// An object that is put into a folder that was removed or renamed is lost.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let lost = |why| StoreError::io(format!("the store {}", self.path.display()), why);
         let found = rustix::fs::stat(&self.path).map_err(|why| lost(why.into()))?;
@@ -89,12 +89,12 @@ impl Places {
         absent(open_file(&folder, &key.to_string())).map_err(|why| self.trouble(&key.path(), why))
     }
 
-    /// Another content than its name says is there: a damaged file, or one that somebody planted.
+    /// The file is damaged, or somebody planted it.
     pub(super) fn not_its_name(&self, key: &Key) -> StoreError {
         StoreError::not_its_name(self.path.join(key.path()).display())
     }
 
-    /// The folder of an object, made if need be; its own name and that of the folder around it are durable.
+    /// Its own name and that of the folder around it are durable.
     pub(super) fn made(&self, key: &Key) -> Result<OwnedFd, StoreError> {
         let [outer, inner] = key.folders();
         let outer_failed = |why| self.trouble(&outer, why);
@@ -114,8 +114,7 @@ impl Places {
         Ok(folder)
     }
 
-    /// A file with this content that has no name of its own yet, and that nobody may write from here on. It is locked as
-    /// long as it is open, so that it is not swept.
+    /// Nobody may write the file from here on. It is locked as long as it is open, so that it is not swept.
     pub(super) fn write(
         &self,
         temporaries: &Arc<OwnedFd>,
@@ -132,7 +131,7 @@ impl Places {
         Ok(temporary)
     }
 
-    /// With the permissions of the store's own folder, whatever the umask: a web server that may read one may read all.
+    /// The umask does not count: a web server that may read one folder may read all.
     pub(super) fn make_folder(&self, at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
         let made = match rustix::fs::mkdirat(&at, name, self.mode) {
             Ok(()) => true,

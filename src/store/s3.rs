@@ -10,7 +10,7 @@ use super::web::Server;
 use crate::error::Error;
 use crate::fetch::Reply;
 
-/// How long a signed URL holds: longer than a slow server takes to see it, no longer than a leaked one should.
+/// Longer than a slow server takes to see a signed URL, no longer than a leaked one should hold.
 const VALID: Duration = Duration::from_secs(15 * 60);
 
 pub(super) struct S3 {
@@ -21,7 +21,7 @@ pub(super) struct S3 {
 }
 
 impl S3 {
-    /// What `s3://bucket/prefix` names, with what the environment says of keys, region and endpoint.
+    /// The environment says which keys, region and endpoint.
     pub(super) fn new(
         name: &str,
         variable: &dyn Fn(&str) -> Option<String>,

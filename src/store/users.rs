@@ -1,11 +1,11 @@
-//! The list of users of a store in a folder: `.users/`, one file for each that put an object (docs/store.md). A collection
-//! removes nothing while a user is listed whose mail it was not shown.
+//! The list of users of a store in a folder: `.users/`, one file for each that put an object (docs/store.md). A
+//! collection removes nothing while a listed user's mail was not shown to it.
 //!
 //! * A file is written as objects are: to `.tmp/`, synced, named after the hash of its content, the name synced; all
 //!   that before the first object of that user. So no mail refers to an object whose user is not listed.
-//! * Nothing is overwritten or removed. A stranger who may write there can add entries, which stops collections, and take
-//!   entries away; but he could take the objects as well.
-//! * Only so many are listed apart ([`MOST_USERS`]); those beyond are one entry each uid, which stops every collection.
+//! * Nothing is overwritten or removed. A stranger who may write there can add entries, which stops collections, and
+//!   remove some; but he could remove the objects as well.
+//! * Beyond [`MOST_USERS`] there is one entry for each uid, which stops every collection.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -21,10 +21,10 @@ use super::{MOST_USERS, Mail, StoreError, User};
 use crate::disk::layout::{STORE_TEMPORARIES, STORE_USERS};
 use crate::disk::{Key, absent, open_file, open_folder, sync};
 
-/// Octets of an entry, at most: a path has 4096.
+/// A path has 4096 octets at most.
 const LONGEST: u64 = 64 << 10;
 
-/// What the file of an entry holds: the path to its end, whatever octets it has.
+/// The path goes to the end, whatever octets it has.
 fn written(user: &User) -> Vec<u8> {
     let mail = match &user.mail {
         Mail::At(path) => path.as_os_str().as_bytes(),
@@ -51,7 +51,6 @@ fn read(octets: &[u8]) -> Option<User> {
     (written(&user) == octets).then_some(user)
 }
 
-/// Lists a user, durably, unless that was done before.
 pub(super) fn list(
     places: &Places,
     temporaries: &Arc<OwnedFd>,
@@ -94,7 +93,7 @@ fn count(folder: &OwnedFd) -> io::Result<usize> {
     Ok(Dir::read_from(folder)?.take(MOST_USERS + 2).count())
 }
 
-/// The users that are listed, each with the path of its entry beneath the store; none where there is no list.
+/// Paths are those of the entries beneath the store. It is none where there is no list.
 pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
     let trouble = |why| places.trouble(STORE_USERS, why);
     let Some(folder) = absent(open_folder(&places.root, STORE_USERS)).map_err(trouble)? else {

@@ -1,21 +1,19 @@
 //! Which objects a mailbox may mean: found in its octets, without reading it as mail.
 //!
-//! A collection must not miss a use, because what it misses is lost; what it takes for a use wrongly only stays. So
-//! every run of 64 hexadecimal digits counts, wherever it stands in a file, and however it is written:
+//! A collection must not miss a use, because what it misses is lost; a wrong use only keeps an object. So every run of
+//! 64 hexadecimal digits counts, wherever and however it is written:
 //!
 //! * broken by white space (RFC 2017 §3.1), by quotation marks of a reply, by NULs (UTF-16), or by the pieces of an
 //!   RFC 2231 parameter (`URL*1=`);
 //! * in quoted-printable, also broken by a soft line break;
 //! * in base64, and in base64 within base64: a forwarded message is often attached so.
 //!
-//! Compressed and encrypted content is not looked into. Between the digits of one use lie less than
-//! [`LONGEST`] octets.
+//! Compressed and encrypted content is not looked into. The digits of one use lie within [`LONGEST`] octets.
 
 use memchr::{memchr, memmem};
 
 use super::Key;
 
-/// The most octets that one use may take up.
 pub(crate) const LONGEST: usize = 2 << 10;
 
 fn hex(digit: u8) -> Option<u64> {
@@ -29,11 +27,10 @@ fn is_between(octet: u8) -> bool {
     )
 }
 
-/// Every 64 hexadecimal digits in a row, with where the first and the last of them stand.
+/// Positions are those of the first and the last digit.
 pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
-    // No use is shorter than 64 octets, so every one lies over several of these.
+    // A use has at least 64 octets, so it lies over several of these.
     const STRIDE: usize = 16;
-    // Digits, what may be between them, and what names a piece of a parameter.
     let is_of_use = |&octet: &u8| {
         octet.is_ascii_hexdigit() || is_between(octet) || b"*=urlURL".contains(&octet)
     };
@@ -90,7 +87,7 @@ fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key
     }
 }
 
-/// The length of what begins the next piece of a parameter: `URL*1=` (RFC 2231 §3).
+/// It begins with `URL*1=` (RFC 2231 §3).
 fn next_piece(octets: &[u8]) -> Option<usize> {
     let name = octets.get(..4)?;
     if !name.eq_ignore_ascii_case(b"url*") {
@@ -106,8 +103,7 @@ fn next_piece(octets: &[u8]) -> Option<usize> {
 
 const NOTE: [&[u8]; 2] = [b"X-Embody-Detached:", b"x-embody-detached:"];
 
-/// What surely refers to an object: the note of a detached part, and a URL that ends as objects lie. With the place
-/// of the digits.
+/// Only the note of a detached part, and a URL that ends as objects lie, surely refer to an object.
 pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
     for name in NOTE {
         for at in memmem::find_iter(octets, name) {
@@ -136,7 +132,6 @@ pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
 
 fn noted(value: &[u8]) -> Option<Key> {
     let at = memmem::find(value, b"sha256=")?;
-    // Another field began.
     let line = memchr(b':', value.get(..at)?).is_none();
     let digits = value.get(at + 7..at + 71)?;
     line.then(|| Key::from_digits(digits))?

@@ -1,9 +1,9 @@
-//! A store on a server: by PUT and GET under the same names as in a folder (docs/store.md).
+//! A store on a server: PUT and GET, with the names that a folder has (docs/store.md).
 //!
-//! * An object that is there is read and hashed before anything is put. `If-None-Match: *` (RFC 9110 §13.1.2) keeps a server
-//!   from replacing what came between.
+//! * An object that is there is read and hashed before anything is put. `If-None-Match: *` (RFC 9110 §13.1.2) keeps a
+//!   server from replacing what came between.
 //! * An object that was put is read back and hashed. That the server keeps it is the server's promise.
-//! * WebDAV (RFC 4918): folders that are missing are made by MKCOL. S3: requests are signed in their URLs.
+//! * WebDAV (RFC 4918): MKCOL makes missing folders. S3: requests are signed in their URLs.
 //! * 408, 429, 5xx and connections that fail are temporary.
 
 use std::fmt;
@@ -15,25 +15,24 @@ use crate::error::Error;
 use crate::fetch::{Direct, NoReply, Reply};
 use crate::policy::Policy;
 
-/// An answer that says why not is not read beyond this.
+/// It bounds an answer that says why not.
 const LONGEST_EXPLANATION: u64 = 64 << 10;
 
 pub(super) trait Server: Send + Sync {
-    /// The URL and the header fields of a request for what lies at this path beneath the store.
+    /// `path` is beneath the store.
     fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>);
 
-    /// The folders above an object, outer first, if somebody has to make them.
+    /// Outer first; only folders that somebody has to make.
     fn folders(&self, key: &Key) -> Vec<String>;
 
-    /// Whether such an answer to GET may mean that there is no such object.
     fn is_absent(&self, reply: &Reply) -> bool;
 
-    /// Whether the server says 403 also for what is not there, to those who may not list what is.
+    /// The server may say 403 also for what is missing, to those who may not list.
     fn hides_absence(&self) -> bool {
         false
     }
 
-    /// What stands before an object's path in a URL for everybody.
+    /// URLs for everybody begin so.
     fn base_url(&self) -> String;
 }
 
@@ -100,12 +99,12 @@ impl Web {
     }
 
     fn ask(&self, key: &Key, at_most: u64) -> Result<Reply, StoreError> {
-        // An explanation of why not is not what is to be bounded.
+        // `at_most` does not bound an explanation of why not.
         let at_most = at_most.max(LONGEST_EXPLANATION);
         self.send("GET", &key.path(), None, at_most)
     }
 
-    /// The octets under a key, checked; none if there is no such object.
+    /// The octets match the key.
     fn answer(&self, key: &Key, at_most: u64, reply: Reply) -> Result<Option<Vec<u8>>, StoreError> {
         let path = key.path();
         match reply.status {
@@ -141,7 +140,7 @@ impl Store for Web {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
         let (key, size) = (Key::of(octets), octets.len() as u64);
         let there = self.ask(&key, size)?;
-        // Who may not know goes on to PUT, which does not replace anything.
+        // Who may not know goes on to PUT, which replaces nothing.
         let is_hidden = there.status == 403 && self.server.hides_absence();
         if !is_hidden && self.answer(&key, size, there)?.is_some() {
             return Ok(key);

@@ -17,7 +17,6 @@ fn found(octets: &[u8], piece: usize) -> Vec<Key> {
     all
 }
 
-/// Lines of 76 characters.
 fn base64(octets: &[u8]) -> Vec<u8> {
     let text = STANDARD.encode(octets);
     let lines: Vec<&[u8]> = text.as_bytes().chunks(76).collect();
