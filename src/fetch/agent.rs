@@ -1,5 +1,4 @@
-//! What connects: ureq with rustls, the system's certificates, `--ca-file` and `--proxy`. The resolver that it is
-//! given says to which addresses it may connect.
+//! What connects: ureq with rustls. The resolver that it is given says to which addresses it may connect.
 
 use std::io;
 use std::sync::Arc;
@@ -46,15 +45,13 @@ pub(super) fn agent(
     Agent::with_parts(config(proxy(policy).ok().flatten()), connector, resolver)
 }
 
-/// Those of the system, and these.
 pub(super) fn system_roots(more: &[Certificate<'static>]) -> Vec<Certificate<'static>> {
     let system = rustls_native_certs::load_native_certs().certs;
     let system = system.iter().map(|it| Certificate::from_der(it).to_owned());
     system.chain(more.iter().cloned()).collect()
 }
 
-/// The certificates of `--ca-file`. The proxy is checked besides, so that a mistake stops the run and not only the first
-/// retrieval.
+/// The proxy is checked besides, so that a mistake stops the run and not only the first retrieval.
 pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>, Error> {
     let mut found = Vec::new();
     if let Some(path) = &policy.ca_file {

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// A point in time, and the reason that is reported when it has passed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     until: Instant,
@@ -33,14 +32,14 @@ impl Allowance {
         }
     }
 
-    /// This long from now; the caller knows which limit that is.
+    /// The caller knows which limit that is.
     #[cfg(feature = "http")]
     pub(crate) fn of(duration: Duration) -> Self {
         let far = Duration::from_secs(24 * 60 * 60);
         Self::starting_now(duration, Instant::now() + far)
     }
 
-    /// What is left of it, never zero: a zero time-out means "none" to sockets.
+    /// It is never zero: a zero time-out means "none" to sockets.
     pub(crate) fn remaining(self) -> Result<Duration, Refusal> {
         let remaining = self.until.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
@@ -54,7 +53,6 @@ impl Allowance {
         Instant::now() >= self.until
     }
 
-    /// The refusal once it is over: time-outs are temporary.
     pub(crate) fn overrun(self) -> Refusal {
         match self.reason {
             Reason::Timeout => {

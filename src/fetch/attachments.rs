@@ -1,7 +1,7 @@
-//! Folders in which attachments are that a mail names by a URL of elsewhere: `--attachments`.
+//! `--attachments`: folders with attachments that a mail names by a URL of elsewhere.
 //!
-//! The longest end of the URL's path that exists beneath a folder is the file. A folder is opened once, and files in it
-//! like those of `--file-root`: whatever the path says, and whatever links say, what is read is beneath it.
+//! The longest end of the URL's path that exists beneath a folder is the file. Folders are opened like those of
+//! `--file-root`: whatever path and links say, what is read is beneath them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::policy::Policy;
 use crate::policy::marked::split;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Components of a path that are looked at: those at its end.
+/// Components at the end of a path.
 const MOST: usize = 16;
 
-/// Answers from folders what a plan says may be in them; the rest, and what is not there, is asked of another.
+/// Folders answer what a plan says may be in them; the rest, and what is missing, is asked of another.
 pub(crate) struct Attachments {
     policy: Arc<Policy>,
     roots: Roots,
@@ -36,7 +36,7 @@ impl Attachments {
         })
     }
 
-    /// The file that a URL of at least so many components at its end means: none if there is none.
+    /// Only ends of at least `least` components count.
     fn file(&self, url: &str, least: usize) -> Result<Option<PathBuf>, Refusal> {
         let components = components(url);
         for count in (least..=components.len()).rev() {
@@ -45,7 +45,7 @@ impl Attachments {
             let mut found = Vec::new();
             for folder in &self.policy.attachments {
                 let path = folder.join(&end);
-                // One folder may be named twice.
+                // The user may have named one folder twice.
                 if self.roots.holds_file(&path) && !found.contains(&path) {
                     found.push(path);
                 }
@@ -79,7 +79,7 @@ impl Attachments {
         Ok(Some(Retrieved::of_file(&path, body, begun)))
     }
 
-    /// What a folder has; else what the others say of the URL that stands in the mail.
+    /// The others are asked for the URL that stands in the mail.
     fn answer<T: From<Retrieved>>(
         &self,
         request: &Request,
@@ -119,7 +119,7 @@ impl Fetch for Attachments {
     }
 }
 
-/// The components at the end of a URL's path, decoded once; none of them leads elsewhere.
+/// They are decoded once, and none of them leads elsewhere.
 fn components(url: &str) -> Vec<String> {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let path = url.get(..end).unwrap_or_default();
@@ -142,7 +142,6 @@ fn components(url: &str) -> Vec<String> {
     components
 }
 
-/// Whether this is the name of a file in a folder, and of nothing else.
 fn is_name(name: &str) -> bool {
     let leads_elsewhere = |letter: char| matches!(letter, '/' | '\\') || letter.is_control();
     let stem = name.split('.').next().unwrap_or_default().trim_end();

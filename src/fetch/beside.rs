@@ -1,8 +1,8 @@
-//! What mail programs keep in files beside a mailbox. It is read without an option, and nothing else is.
+//! What mail programs keep in files beside a mailbox. Only this is read without an option.
 //!
-//! The mail says which of the files is meant, and a stranger wrote it. So what the mail says is compared with the names that
-//! are there, and never opened: each step is a name out of a listing, in a folder that is open. A link is no file and
-//! no folder here, wherever it leads.
+//! A stranger wrote which of the files a mail means. So what the mail says is compared with the names that are there,
+//! and never opened: each step is a name out of a listing, in an open folder. A symbolic link is neither file nor
+//! folder, wherever it leads.
 
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
@@ -27,7 +27,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder that the user named, or the one around it.
+    /// The user named the folder, or the one around it.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Refusal> {
         let handle = Dir::open_ambient_dir(&path, ambient_authority());
         let handle = handle.map_err(|why| unreadable(&path, &why))?.into();
@@ -38,7 +38,7 @@ impl Folder {
         &self.path
     }
 
-    /// None if there is none of this name; a link is refused, as whatever else is no folder.
+    /// A symbolic link is refused, like whatever else is no folder.
     pub(crate) fn folder(&self, name: &OsStr) -> Result<Option<Self>, Refusal> {
         let path = self.path.join(name);
         match self.handle.symlink_metadata(name) {
@@ -47,7 +47,7 @@ impl Folder {
             Ok(metadata) if !metadata.is_dir() => return Err(not_regular(&path)),
             Ok(_) => {}
         }
-        // Should a link take its place now, then it leads no further than to another folder in this one.
+        // If a link takes its place now, it leads no further than to another folder in this one.
         let handle = self.handle.open_dir(name);
         let handle = handle.map_err(|why| unreadable(&path, &why))?.into();
         Ok(Some(Self { path, handle }))
@@ -72,7 +72,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// In octets; a link is refused, as whatever else is no file.
+    /// In octets; a symbolic link is refused, like whatever else is no file.
     pub(crate) fn length(&self, name: &OsStr) -> Result<u64, Refusal> {
         let path = self.path.join(name);
         let metadata = self.handle.symlink_metadata(name);
@@ -96,16 +96,16 @@ impl Folder {
 #[derive(Debug)]
 pub(crate) struct Sidecars {
     form: Follow,
-    /// The folder in which folders of attachments are.
+    /// Folders of attachments are in it.
     path: PathBuf,
-    /// Of Apple's Mail: the number in the name of the message's file; of Eudora that of the message.
+    /// Apple's Mail has it in the name of the message's file; for Eudora it is that of the message.
     number: String,
-    /// The folder of this message's attachments, once it was asked for; none if there is none.
+    /// The folder of this message's attachments, once it was asked for.
     own: OnceCell<Result<Option<Folder>, Refusal>>,
 }
 
 impl Sidecars {
-    /// Of a message of Eudora with this number: what lies there is its mailbox's.
+    /// The files are those of the whole mailbox.
     pub(crate) fn of_eudora(source: &Path, number: u64) -> Self {
         Self {
             form: Follow::Eudora,
@@ -135,7 +135,7 @@ impl Sidecars {
         })
     }
 
-    /// The form of the references that it fills: no other one means files beside this mailbox.
+    /// References of other forms do not mean files beside this mailbox.
     pub(crate) fn form(&self) -> Follow {
         self.form
     }
@@ -199,7 +199,7 @@ impl Sidecars {
     }
 }
 
-/// A name as file systems compare it: a `/` is a `:` on a disk of a Mac, and letters with accents are taken apart there.
+/// A disk of a Mac has `:` for `/`, and takes letters with accents apart.
 pub(super) fn on_disk(name: &str) -> String {
     let decomposed = icu_normalizer::DecomposingNormalizer::new_nfd().normalize(name);
     decomposed.replace('/', ":")

@@ -1,16 +1,15 @@
-//! Connections: those for http: lead to the proxy, if there is one, and what goes over each is told to the recording of
-//! its thread, if there is one ([`tap`]).
+//! Connections: those for http: lead to the proxy, if there is one, and each tells what goes over it to the recording
+//! of its thread ([`tap`]).
 //!
 //! Through a proxy, http: URLs are asked for in absolute form (RFC 9112 §3.2.2), as by curl and browsers: many proxies,
-//! Squid as it comes among them, let nobody CONNECT to port 80, and ureq sends the absolute form nowhere.
+//! Squid by default among them, let nobody CONNECT to port 80, and ureq never sends the absolute form.
 //!
-//! * The address of the source is looked up by the proxy alone. What is for https: goes on to ureq, which asks the proxy
-//!   to CONNECT.
-//! * The pool of ureq keeps a connection for one scheme, host and port, so that all requests on it name the same.
+//! * Only the proxy looks up the address of the source. For https: URLs ureq asks the proxy to CONNECT.
+//! * ureq keeps a connection for one scheme, host and port, so that all requests on it name the same.
 //! * User name and password of the proxy stand in a Proxy-Authorization that is written here, on a connection to the
 //!   proxy and nowhere else. A CONNECT has its own, from ureq. What is sent within a tunnel has none.
-//! * A recording is told of requests as the source gets them, without Proxy-Authorization. A connection on which CONNECT
-//!   is sent gives way to the one within it, which is made later.
+//! * A recording is told of requests as the source gets them, without Proxy-Authorization. A connection on which
+//!   CONNECT is sent gives way to the later one within it.
 //! * Errors do not name the proxy: `wire` does.
 
 use std::fmt;
@@ -30,7 +29,7 @@ use super::tap::{self, Current};
 #[derive(Debug)]
 pub(super) struct Connections<C> {
     pub(super) connector: C,
-    /// With which the proxy itself is connected to.
+    /// The proxy itself is connected to with this.
     pub(super) without_proxy: Config,
 }
 
@@ -83,8 +82,8 @@ impl<C: Connector> Connections<C> {
         })
     }
 
-    /// Connects to one address after the other, so that it is known which of them it is. Each has half of what the ones
-    /// before it left, the last one all, much as ureq has it.
+    /// One address after the other, so that it is known which of them it is. Each has half of the time that is left,
+    /// the last one all, much as ureq has it.
     #[allow(clippy::type_complexity)]
     fn one_by_one(
         &self,
@@ -126,7 +125,6 @@ fn again<'d>(details: &ConnectionDetails<'d>) -> ConnectionDetails<'d> {
     }
 }
 
-/// What stands in front of the path: `http://www.example.org:8080`.
 fn origin(uri: &Uri) -> String {
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     format!("http://{authority}")
@@ -144,7 +142,7 @@ fn authorization(proxy: &Proxy) -> String {
 
 struct Connection {
     transport: Box<dyn Transport>,
-    /// Its number for recordings, and where it leads, if that is known.
+    /// Its number for recordings, and where it leads.
     tapped: Option<(u64, Option<IpAddr>)>,
     absolute: Option<AbsoluteForm>,
 }
@@ -153,12 +151,12 @@ struct AbsoluteForm {
     origin: String,
     /// A header field, which stands behind the first line; or nothing.
     authorization: String,
-    /// Whether what is sent next begins a request: nothing was sent yet, or an answer has been read since.
+    /// What is sent next begins a request: nothing was sent yet, or an answer has been read since.
     is_answered: bool,
 }
 
 impl AbsoluteForm {
-    /// What is sent, as a proxy takes it; none if it begins with no request line in origin form (RFC 9112 §3.2.1).
+    /// A proxy takes it so. It is none without a request line in origin form (RFC 9112 §3.2.1).
     fn of(&self, sent: &[u8]) -> Option<Vec<u8>> {
         let target = memchr::memchr(b' ', sent)? + 1;
         let fields = memchr::memmem::find(sent, b"\r\n")? + 2;
@@ -190,7 +188,7 @@ impl Transport for Connection {
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
         if let Some((number, address)) = self.tapped {
             tap::with_current(|current| {
-                // A connection that was kept: nothing is new on it yet.
+                // Nothing is new yet on a connection that was kept.
                 if current.connection.is_none() {
                     current.connection = Some(number);
                     current.recording.connected(address);
@@ -208,7 +206,7 @@ impl Transport for Connection {
             return self.transport.transmit_output(amount, timeout);
         };
         form.is_answered = false;
-        // ureq writes the request line whole. What begins otherwise is not sent.
+        // ureq writes the request line whole; anything else is not sent.
         let output: &[u8] = self.transport.buffers().output();
         let sent = output.get(..amount).and_then(|sent| form.of(sent));
         let sent = sent.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -254,7 +252,7 @@ impl Transport for Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Derived, this would print the password.
+        // The derived one would print the password.
         formatter.debug_struct("Connection").finish_non_exhaustive()
     }
 }

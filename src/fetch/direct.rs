@@ -26,12 +26,12 @@ pub(crate) struct Reply {
 #[derive(Debug)]
 pub(crate) enum NoReply {
     TooLarge,
-    /// Whatever else, in words that name no URL; and whether trying again may help.
+    /// The words name no URL; trying again may help.
     Failed(String, bool),
 }
 
 impl Direct {
-    /// The policy's time-out is for each time that nothing comes.
+    /// The policy's time-out bounds each silence of the server.
     pub(crate) fn new(policy: &Policy) -> Result<Self, Error> {
         let roots = system_roots(&certificates(policy)?);
         let (resolver, connector) = (DefaultResolver::default(), DefaultConnector::new());
@@ -62,7 +62,7 @@ impl Direct {
             };
             match answer {
                 Ok(answer) => return whole(answer, at_most),
-                // A connection that was kept and is gone. Asking for the same thing twice does no harm here.
+                // The server closed a kept connection. To ask for the same twice does no harm here.
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
                 Err(why) => return Err(failed(&why)),
             }
@@ -112,7 +112,7 @@ fn failed(why: &ureq::Error) -> NoReply {
         | Trouble::Protocol(_) => true,
         _ => false,
     };
-    // What it says of a URL may hold a signature.
+    // The error may quote a signed URL.
     let what = match why {
         Trouble::BadUri(_) | Trouble::Http(_) => "the URL cannot be used".to_owned(),
         why => why.to_string(),

@@ -1,9 +1,9 @@
-//! The files beside a mailbox of Eudora: in `attach` and `Embedded`, or `Attachments Folder` and `Parts Folder`, in the folder
-//! of the mailbox or in one around it, up to that of Eudora; and in the folders of `--attachments`.
+//! The files beside a mailbox of Eudora: in certain folders of the mailbox's folder, or of one around it, up to that of
+//! Eudora; and in the folders of `--attachments`.
 //!
-//! A mail names a file by the last component of a path of another machine. It is compared with the names that are there,
-//! whatever their case; a name that may be two files is none. All mails of a mailbox share the folders, and a stranger can name
-//! the attachment of another mail: so a file belongs to the first note of the mailbox that names it.
+//! A mail names a file by the last component of a path of another machine. It is compared with the names that are
+//! there, whatever their case; a name that may be two files is none. All mails share the folders, and a stranger can
+//! name the attachment of another mail: so a file belongs to the first note of the mailbox that names it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,16 +21,15 @@ use crate::external_body::{EudoraNote, decoded_name, is_file_name};
 use crate::policy::Policy;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Folders around a mailbox that are looked at.
 const MOST_AROUND: usize = 16;
 
-/// A message, and which of its notes.
+/// A message, and the number of its note.
 type Place = (u64, usize);
 
-/// A file: in which folder, and its name there.
+/// The number of a folder, and a name in it.
 pub(crate) type Named = (usize, OsString);
 
-/// The mailbox that is at work, and its files; none before one is.
+/// The mailbox that is at work, with its files.
 pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
 
 #[derive(Debug)]
@@ -42,12 +41,13 @@ pub(crate) struct EudoraFiles {
 #[derive(Debug)]
 struct Listing {
     folder: Folder,
-    /// Whether it holds parts of a multipart/related, not attachments; none if it was named as an option, and may hold either.
+    /// It holds parts of a multipart/related, and no attachments; none for a folder of an option, which may hold
+    /// either.
     holds_parts: Option<bool>,
     names: HashMap<String, Vec<OsString>>,
 }
 
-/// Folders by name, whether each holds parts of a multipart/related, and whether it is one of the Mac.
+/// Names, whether they hold parts of a multipart/related, and whether they are those of the Mac.
 const FOLDERS: [(&str, bool, bool); 4] = [
     ("attach", false, false),
     ("embedded", true, false),
@@ -56,7 +56,7 @@ const FOLDERS: [(&str, bool, bool); 4] = [
 ];
 
 impl EudoraFiles {
-    /// Those of a mailbox. What cannot be read is not there.
+    /// What cannot be read counts as missing.
     pub(crate) fn beside(mailbox: &Path, policy: &Policy) -> Self {
         let mut folders = Vec::new();
         let whole = mailbox.canonicalize();
@@ -134,7 +134,7 @@ impl EudoraFiles {
         folder.join(name)
     }
 
-    /// The file that a note means belongs to it, unless it belongs to another one.
+    /// The file belongs to the note, unless another note has claimed it.
     pub(crate) fn claim(&self, note: &EudoraNote, by: Place) -> Result<Named, Refusal> {
         let named = self.find(note)?;
         let owner = match locked(&self.claims).entry(named.clone()) {
@@ -210,7 +210,7 @@ fn listings(path: &Path) -> Vec<Listing> {
     names.iter().filter_map(listing).collect()
 }
 
-/// What names are compared by: those that differ by their case, or by how letters with accents are put together, are alike.
+/// Names that differ by their case, or by how letters with accents are put together, are alike.
 fn key(name: &str) -> String {
     on_disk(&name.to_lowercase())
 }

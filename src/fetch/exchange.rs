@@ -1,5 +1,5 @@
-//! One request to one http server, and its answer, whatever its status: what redirects are followed over. A [`Disk`] sees
-//! all of them. It answers itself, or asks, with more header fields.
+//! One request to one http server, and its answer: redirects are followed above. A [`Disk`] sees all of them; it
+//! answers itself, or asks, with more header fields.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,43 +18,40 @@ use crate::report::{Provenance, Refusal};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
-    /// Judged.
     pub(crate) target: &'a Target,
     pub(crate) accept: &'a str,
     pub(crate) how: How,
     pub(crate) whose: Whose,
     pub(crate) more: &'a [(HeaderName, HeaderValue)],
-    /// Whether a URL with a user name or password led here: the answer is not everybody's.
+    /// A URL with a user name or password led here: the answer is not everybody's.
     pub(crate) is_personal: bool,
     pub(crate) allowance: Allowance,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Whose {
-    /// The one that the mail names.
+    /// The mail names it.
     Source,
-    /// An archive, for what it captured.
+    /// An archive, for a capture.
     Archive,
-    /// An archive, for what captures it has.
+    /// An archive, for its list of captures.
     Index,
 }
 
-/// What is wanted of the content of a 200.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum How {
-    /// GET; all of it.
+    /// GET, with all content.
     Whole,
-    /// GET; none of it.
+    /// GET, without content.
     Unread,
     Head,
 }
 
-/// An answer of whatever status.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    /// The content of a 200 that was asked for with [`How::Whole`], decompressed; empty otherwise.
+    /// Decompressed. Only a 200 that was asked for with [`How::Whole`] has content.
     pub(crate) body: Bytes,
     pub(crate) source: Source,
     pub(crate) recorded: Option<Recorded>,
@@ -83,16 +80,16 @@ pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<Str
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Where an answer comes from; a cache writes it down.
+/// A cache writes it down.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Source {
-    /// The server; one of these addresses, all of which were judged.
+    /// One of these addresses, all of which were judged.
     #[serde(rename = "addresses")]
     Server(Vec<IpAddr>),
-    /// The server behind `--proxy`, which alone looked up its addresses.
+    /// The proxy alone looked up the addresses of the server.
     #[serde(rename = "proxy")]
     Proxy,
-    /// The cache; when the server gave or last confirmed it, and when it gave it, in seconds since 1970.
+    /// When the server gave or last confirmed it, and when it gave it, in seconds since 1970.
     #[serde(skip)]
     Kept { at: u64, first: u64 },
 }
@@ -102,9 +99,8 @@ pub(crate) struct Recorded {
     /// `urn:uuid:...`.
     pub(crate) id: String,
     pub(crate) url: String,
-    /// When it was recorded, as in RFC 3339.
+    /// As in RFC 3339.
     pub(crate) date: String,
-    /// The digest of the payload.
     pub(crate) payload: String,
 }
 
@@ -116,10 +112,10 @@ pub(crate) fn is_temporary(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
 }
 
-/// What says that an archive captured an answer, and when (RFC 7089 §2.1.1).
+/// An archive says with it when it captured an answer (RFC 7089 §2.1.1).
 pub(crate) const MEMENTO_DATETIME: &str = "memento-datetime";
 
-/// When an archive captured an answer, whose status is that of the source then; none for one of its own.
+/// The status of a captured answer is that of the source then; an archive's own answer has no such time.
 pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
     let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
     date::seconds(value.as_bytes()).filter(|seconds| *seconds > 0)
@@ -127,7 +123,7 @@ pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
 
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The pause that Retry-After asks for (RFC 9110 §10.2.3): seconds, or a date.
+/// RFC 9110 §10.2.3: seconds, or a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
@@ -138,7 +134,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     until.duration_since(SystemTime::now()).ok()
 }
 
-/// Whether a type may be the wanted one; where nothing is said, it may.
+/// Where nothing is said, it may.
 pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
     let mut pieces = named.unwrap_or_default().split(';');
     let essence = pieces
@@ -158,14 +154,13 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
 
 pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Answer, Failed>;
 
-/// Keeps answers from run to run, in front of servers.
 pub(crate) trait Disk: Send + Sync + fmt::Debug {
-    /// The answer to one request: what is kept, or what `ask` gives. A redirect is an answer, and is not followed.
+    /// A redirect is an answer, and is not followed.
     fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed>;
 
-    /// Whether another protocol may ask a server now.
+    /// Another protocol asks.
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal>;
 
-    /// Tells that another protocol found nobody there.
+    /// Another protocol found nobody.
     fn found_nobody(&self, host: &Host, port: u16, failed: &Failed);
 }

@@ -1,5 +1,3 @@
-//! Retrievals that failed, and whether that says that nobody is there.
-
 use std::time::Duration;
 
 use crate::report::{Reason, Refusal, Retry};
@@ -7,7 +5,7 @@ use crate::report::{Reason, Refusal, Retry};
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
     pub(crate) refusal: Refusal,
-    /// Set where there is no answer at all, which holds for other URLs of the host, too.
+    /// There is no answer at all, so other URLs of the host get none, either.
     pub(crate) nobody: Option<Nobody>,
 }
 
@@ -19,8 +17,8 @@ pub(crate) enum Nobody {
     Port,
 }
 
-/// Whether a connection that did not come about in this time says that nobody is there. What a message's own
-/// deadline cut short does not.
+/// A connection that did not come about in so long says that nobody is there; what a message's own deadline cut short
+/// does not.
 pub(crate) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
     elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
 }
@@ -42,7 +40,7 @@ impl Failed {
 impl From<Refusal> for Failed {
     fn from(refusal: Refusal) -> Self {
         let nobody = match (refusal.reason, refusal.retry) {
-            // A name server that cannot answer now says nothing of the host.
+            // The name server cannot answer now, which says nothing of the host.
             (Reason::NameNotFound, Retry::Never) => Some(Nobody::Host),
             _ => None,
         };

@@ -1,4 +1,4 @@
-//! One retrieval from top to bottom: the source or the archive, what the run knows already, the gate, the system.
+//! One retrieval from top to bottom.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::report::{Reason, Refusal};
 
 /// Retrieves what a policy allows, for all messages of a run.
 ///
-/// Without being told more it has neither memory nor gate. http: and https: need the feature `http`, ftp: needs `ftp`;
-/// without them these are refused with [`Reason::UnsupportedScheme`].
+/// By itself it has neither memory nor gate. Without the features `http` and `ftp`, their schemes are refused with
+/// [`Reason::UnsupportedScheme`].
 pub struct Fetcher {
-    /// Whether it is asked before the source, and what asks it.
+    /// Whether it is asked before the source.
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
-    /// By which date the archive is asked for what a mail without one refers to; none if it is not.
+    /// The archive is asked by this date if the mail has none, and else not.
     pub(crate) undated: Option<SystemTime>,
     memory: Option<Memory>,
     gate: Gate,
-    /// Is told how each retrieval ended; of what the memory knows there was none.
+    /// It is told how each retrieval ended; what the memory knows is none.
     pub(crate) observer: Option<Observer>,
-    /// Content that would be retrieved is refused with [`Reason::NotRetrieved`] and what the source said.
+    /// Instead of content there is [`Reason::NotRetrieved`], and what the source said.
     only_probes: bool,
     source: Arc<dyn Fetch>,
 }
@@ -75,11 +75,10 @@ impl Fetcher {
     /// Octets that [`Fetcher::memory`] is good for: 64 MiB.
     pub const MEMORY: usize = 64 << 20;
 
-    /// A fetcher under a policy, which asks the system's name resolver. Everything about networks waits for the first
-    /// retrieval that needs it; where the policy allows none, and names no CA file, nothing is opened.
+    /// A fetcher under a policy, which asks the system's name resolver. Networks wait for the first retrieval that
+    /// needs them.
     ///
-    /// An [`Expander`](crate::Expander) makes its own from its policy; this is for a [`Fetch`] of one's own that hands
-    /// requests on.
+    /// An [`Expander`](crate::Expander) makes its own; this is for a [`Fetch`] of one's own that hands requests on.
     ///
     /// # Errors
     /// [`Error::Read`] for a file root or a CA file that cannot be opened, [`Error::Usage`] for a
@@ -137,8 +136,8 @@ impl Fetcher {
         self
     }
 
-    /// Remembers up to so many octets of answers, lasting refusals included: the same URL is retrieved once. At this
-    /// age, if one is given, all are forgotten.
+    /// Remembers up to so many octets of answers, lasting refusals included: the same URL is retrieved once. All are
+    /// forgotten at this age.
     #[must_use]
     pub fn memory(mut self, octets: usize, age: Option<Duration>) -> Self {
         self.memory = Some(Memory::new(octets, age));
@@ -150,7 +149,7 @@ impl Fetcher {
         policy.fetch.is_empty() && policy.ca_file.is_none() && policy.resolver.is_empty()
     }
 
-    /// The source is asked without a date, so that messages of different dates share what it says.
+    /// The source gets no date, so that messages of different dates share what it says.
     fn either<T>(
         &self,
         request: &Request,
@@ -167,7 +166,7 @@ impl Fetcher {
         let of_source = || ask(&*self.source, &at(None));
         let of_archive = || match request.date.or(self.undated) {
             Some(date) => ask(&**archive, &at(Some(date))),
-            // Not even the memory, which would have the source's answer.
+            // The memory would have the source's answer.
             None => Err(undated()),
         };
         either(*archive_first, of_source, of_archive)
@@ -206,7 +205,7 @@ impl Fetcher {
 
 #[cfg(feature = "cli")]
 impl Fetcher {
-    /// Asks only whether there would be an answer, and sources first, so that it is known which are alive.
+    /// Sources come first, so that it is known which are alive.
     pub(crate) fn probing(mut self) -> Self {
         self.only_probes = true;
         if let Some((archive_first, _)) = &mut self.archive {

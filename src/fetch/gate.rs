@@ -1,5 +1,3 @@
-//! How many retrievals run at the same time, over all messages of a run, and whether any more begin.
-
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -9,8 +7,8 @@ use crate::report::{Reason, Refusal};
 
 pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Lets so many requests of all messages in at the same time, in the order in which they come, so that no message starves;
-/// none waits longer than its deadline. Once the run is to stop, none is let in any more, also of those that wait.
+/// Requests of all messages come in by their order, so that no message starves; none waits longer than its deadline.
+/// Once the run is to stop, none comes in any more, also of those that wait.
 pub(super) struct Gate {
     queue: Mutex<Queue>,
     moved: Condvar,
@@ -24,7 +22,6 @@ struct Queue {
 }
 
 impl Default for Gate {
-    /// Lets all in.
     fn default() -> Self {
         Self {
             queue: Mutex::new(Queue {
@@ -39,12 +36,12 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Lets at most this many in, from the beginning on; zero counts as one.
+    /// Zero counts as one.
     pub(super) fn allow(&mut self, most: usize) {
         locked(&self.queue).free = most.max(1);
     }
 
-    /// Waits for a turn. All that wait are woken when the queue moves: a wave of threads is small beside a retrieval.
+    /// All that wait are woken when the queue moves: a wave of threads is small beside a retrieval.
     pub(super) fn turn(&self, deadline: Instant) -> Result<Turn<'_>, Refusal> {
         let mut queue = locked(&self.queue);
         let number = queue.next_number;
@@ -76,12 +73,12 @@ impl Gate {
     }
 }
 
-/// A lock that another thread's panic does not spoil: every state here is whole between steps.
+/// Every state here is whole between steps, so another thread's panic does no harm.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The right to ask, given back even if the retrieval panics.
+/// It is given back even if the retrieval panics.
 pub(super) struct Turn<'g> {
     gate: &'g Gate,
 }

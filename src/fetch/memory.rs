@@ -15,20 +15,18 @@ type Key = (String, Option<String>, Option<SystemTime>);
 type Answer = Result<Retrieved, Refusal>;
 type Answers = Cache<Key, Answer, ByWeight>;
 
-/// What one entry costs besides its body, roughly.
+/// What an entry takes besides its body, roughly.
 const ENTRY: usize = 512;
 
-/// Answers so far, lasting refusals included.
-///
 /// A request for what is being retrieved right now waits for it and shares the answer, but waits no longer than its own
-/// deadline. A refusal because *a message's* deadline passed is not shared: it says nothing about another message. No
-/// temporary refusal is kept: the next message may be luckier.
+/// deadline. A refusal because *a message's* deadline passed is not shared, and no temporary refusal is kept: the next
+/// message may be luckier.
 ///
-/// Answers are kept until they hold `octets` together; then those go that were not asked for lately. One that has more
-/// than half of that is not kept. A hit shares the body with the memory.
+/// Beyond `octets`, answers go that were not asked for lately; one with more than half of that is not kept. A hit
+/// shares the body with the memory.
 pub(super) struct Memory {
     octets: usize,
-    /// All are forgotten at this age: a process that runs for months must not give the answers of its first day.
+    /// A process that runs for months must not give the answers of its first day.
     age: Option<Duration>,
     current: RwLock<(Instant, Arc<Answers>)>,
 }
@@ -47,7 +45,7 @@ impl Memory {
         let key = (url.to_owned(), request.accept.clone(), request.date);
         let patience = request.deadline.saturating_duration_since(Instant::now());
         let answers = self.current();
-        // A guard that is dropped, by a panic too, passes to one of the requests that wait.
+        // A guard that is dropped, by a panic too, passes to a request that waits.
         match answers.get_value_or_guard(&key, Some(patience)) {
             GuardResult::Value(answer) => answer,
             GuardResult::Timeout => Err(late()),
@@ -87,9 +85,9 @@ fn answers(octets: usize) -> Answers {
     options
         // Each shard has its part of the capacity, where a large body would not fit.
         .shards(1)
-        // Half for what was asked for once, lately; with less, what comes next would hardly stay.
+        // Half is for what was asked for once, lately; with less, what comes next would hardly stay.
         .hot_allocation(0.5)
-        // Only sizes the memory of what was thrown out.
+        // It only sizes the memory of what was thrown out.
         .estimated_items_capacity(1000)
         .weight_capacity(octets as u64);
     match options.build() {
@@ -99,7 +97,7 @@ fn answers(octets: usize) -> Answers {
             DefaultHashBuilder::default(),
             DefaultLifecycle::default(),
         ),
-        // No number is missing, which would be the only error.
+        // The only error is a missing number, and none is.
         Err(_) => Cache::with_weighter(1000, octets as u64, ByWeight),
     }
 }

@@ -1,9 +1,8 @@
 //! What is outside the mail, behind one trait: [`Fetch`] retrieves what a URL names.
 //!
-//! The planner and the expander know nothing but this trait. [`Fetcher`] asks servers and reads files, as far as its
-//! policy allows, and remembers what it was answered; [`NoFetch`] asks nobody; [`Canned`] has answers given beforehand,
-//! for tests. An implementation retrieves the *whole* body or fails; it never returns a part of one, an error page, or a
-//! body above the limit.
+//! The planner and the expander know nothing but this trait. [`Fetcher`] asks servers and reads files; [`NoFetch`] asks
+//! nobody; [`Canned`] has answers for tests. An implementation retrieves the *whole* body or fails: it never returns a
+//! part of one, an error page, or a body above the limit.
 
 #[cfg(feature = "http")]
 mod agent;

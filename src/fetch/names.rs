@@ -1,8 +1,8 @@
 //! From a host to addresses that were judged.
 //!
-//! All addresses of a name are judged, and one that may not be asked refuses the name: a name with a
-//! public and a private address is there to have the second one reached. The addresses that
-//! were judged are the ones that are connected to; nothing is looked up twice for one connection.
+//! One address of a name that may not be asked refuses the name: a name with a public and a private address is there to
+//! have the second one reached. The addresses that were judged are connected to; nothing is looked up twice for one
+//! connection.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -14,7 +14,7 @@ use super::allowance::Allowance;
 use crate::policy::{Host, Policy};
 use crate::report::{Detail, Reason, Refusal};
 
-/// Finds the addresses of names. Shared between threads; a lookup may block.
+/// Finds the addresses of names; threads share it, and a lookup may block.
 pub trait Names: Debug + Send + Sync + 'static {
     /// Every address of a name, in the order in which they should be tried.
     ///
@@ -48,10 +48,9 @@ impl Names for SystemNames {
     }
 }
 
-/// Where to connect for a host: every address judged, in the order of the resolver.
+/// Every address is judged; they stay in the order of the resolver.
 ///
-/// `localhost` is not looked up (RFC 6761 §6.3): it is those of 127.0.0.1 and ::1 that
-/// `--allow-net` opens.
+/// `localhost` is not looked up (RFC 6761 §6.3): it has those of 127.0.0.1 and ::1 that `--allow-net` opens.
 pub(super) fn judged(
     policy: &Policy,
     names: &Arc<dyn Names>,
@@ -78,7 +77,7 @@ pub(super) fn judged(
     }
 }
 
-/// The same without judging, for the proxy, which the user named.
+/// The user named the proxy, so its addresses are not judged.
 #[cfg(feature = "http")]
 pub(super) fn unjudged(
     names: &Arc<dyn Names>,
@@ -104,8 +103,7 @@ fn at_port(addresses: Vec<IpAddr>, host: &Host, port: u16) -> Result<Vec<SocketA
         .collect())
 }
 
-/// A lookup that cannot outlast the allowance: getaddrinfo(3) has no time-out of its own, so it
-/// runs beside us and is left behind when it is late.
+/// getaddrinfo(3) has no time-out of its own, so it runs in another thread and is left behind when it is late.
 fn looked_up(
     names: &Arc<dyn Names>,
     host: &Host,
@@ -118,7 +116,7 @@ fn looked_up(
     thread::Builder::new()
         .name("lookup".to_owned())
         .spawn(move || {
-            // Nobody listens any more if the answer is late.
+            // Nobody listens if the answer is late.
             let _ = answer.send(names.addresses(&name));
         })
         .map_err(|why| {

@@ -8,7 +8,6 @@ use crate::external_body::Follow;
 use crate::policy::Policy;
 use crate::report::Refusal;
 
-/// There is none.
 #[derive(Debug)]
 pub(crate) enum Sidecars {}
 

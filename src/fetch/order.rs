@@ -1,9 +1,8 @@
-//! The source or the archive: which of them is asked first, and what is said if neither has it.
+//! The source or the archive: which is asked first, and what is said if neither has it.
 
 use crate::report::{Reason, Refusal, Retry};
 
-/// What the source or the archive gives, or why neither does. The archive is asked if the source is gone, or before the
-/// source (`--archive-first`).
+/// The archive is asked if the source is gone, or before the source (`--archive-first`).
 pub(super) fn either<T>(
     archive_first: bool,
     source: impl FnOnce() -> Result<T, Refusal>,

@@ -1,4 +1,4 @@
-//! How often an archive is asked: what archives ask their users for, over all threads of a run.
+//! How often an archive is asked, over all threads of a run.
 //!
 //! * A request waits for its turn as long as the message has time: `--timeout` begins with the request.
 //! * A pause that ends later than that is not waited for at all.
@@ -17,15 +17,15 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug)]
 struct Rates {
-    /// Between two requests: eight a second.
+    /// Eight requests a second.
     between: Duration,
-    /// Between two questions to the index.
+    /// For the index.
     between_questions: Duration,
-    /// After a 429, and where nobody is there: archives block clients that do not heed a 429.
+    /// Archives block clients that do not heed a 429; the pause is also made where nobody is there.
     pause: Duration,
     /// So many 429 are the end.
     strikes: u32,
-    /// The end of this; none for the whole run.
+    /// After it the archive is asked again; none is the end for the whole run.
     end: Option<Duration>,
 }
 
@@ -37,7 +37,6 @@ const RATES: Rates = Rates {
     end: None,
 };
 
-/// When an archive may be asked next. One for a run.
 #[derive(Debug)]
 pub(crate) struct Pace {
     limits: Rates,
@@ -50,7 +49,7 @@ struct State {
     next_question: Instant,
     paused: Option<(Instant, &'static str)>,
     strikes: u32,
-    /// When the last of too many strikes is forgotten, if ever.
+    /// The last of too many strikes is forgotten then, if ever.
     ended: Option<Instant>,
 }
 
@@ -65,7 +64,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// That of a process that runs for months: after the end it begins again, a day later.
+    /// A process that runs for months begins again a day after the end.
     #[cfg(any(test, feature = "milter"))]
     pub(crate) fn of_service() -> Self {
         Self::with(Rates {
@@ -130,7 +129,7 @@ impl Pace {
                 let late = late.naming(Setting::Deadline).then(" allows");
                 return Err(busy(paused.map_or(late, |(_, why)| why.into())));
             }
-            // There may be a pause, or a stop, meanwhile: it is looked at again.
+            // Meanwhile there may be a pause or a stop.
             std::thread::sleep(wait.min(LONGEST_SLEEP));
         }
     }
@@ -138,7 +137,7 @@ impl Pace {
     pub(super) fn heed(&self, given: &Result<Answer, Failed>) {
         match given {
             Err(failed) if failed.nobody.is_some() => self.pause(UNREACHABLE, None),
-            // One that was captured is of long ago.
+            // A captured answer is of long ago.
             Ok(answer) if captured(&answer.headers).is_none() => {
                 let wanted = retry_after(&answer.headers);
                 match (answer.status, wanted) {
@@ -151,7 +150,7 @@ impl Pace {
         }
     }
 
-    /// The archive is not asked for a while. Of several 429 that were under way only one counts.
+    /// Several 429 that were under way count once.
     fn pause(&self, why: &'static str, wanted: Option<Duration>) {
         let mut state = locked(&self.state);
         let now = Instant::now();
@@ -186,7 +185,7 @@ mod tests {
         })
     }
 
-    /// With pauses that end when no test runs any more, however slow the machine is.
+    /// The pauses end when no test runs any more, however slow the machine is.
     fn pausing() -> Pace {
         Pace::with(Rates {
             pause: Duration::from_secs(60 * 60),
@@ -194,7 +193,7 @@ mod tests {
         })
     }
 
-    /// Asks for a turn, with patience for a minute, and says whether it had to wait.
+    /// It has patience for a minute.
     fn turn(pace: &Pace) -> (Result<(), Refusal>, bool) {
         let looks = std::cell::Cell::new(0);
         let is_stopped = || {
@@ -259,7 +258,7 @@ mod tests {
         assert!(!has_waited);
     }
 
-    /// Asks so often at that pace, each time with patience for a minute; answers with these in turn, the last for ever.
+    /// Each time has patience for a minute; the last answer is for ever.
     fn ask(
         pace: Pace,
         answers: &[(u16, &'static [(&'static str, &'static str)])],

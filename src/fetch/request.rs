@@ -1,5 +1,3 @@
-//! One retrieval: what is asked, what comes back, and who is asked.
-
 use std::fmt;
 #[cfg(feature = "file")]
 use std::path::Path;
@@ -19,15 +17,15 @@ pub struct Request {
     pub url: String,
     /// The `type/subtype` that the phantom header declares; http asks for it with `Accept`.
     pub accept: Option<String>,
-    /// When the whole message's retrievals must be over, whatever the per-retrieval time-out.
+    /// When all retrievals of the message must be over.
     pub deadline: Instant,
-    /// When the message was on its way: only for a [`Fetch`] that says that it [heeds](Fetch::heeds_date) that.
+    /// When the message was on its way, for a [`Fetch`] that [heeds](Fetch::heeds_date) that.
     pub date: Option<SystemTime>,
 }
 
 #[cfg(feature = "http")]
 impl Request {
-    /// The declared type, if it can stand in a header field; else anything.
+    /// Anything, if the declared type cannot stand in a header field.
     pub(crate) fn acceptable(&self) -> &str {
         self.accept
             .as_deref()
@@ -46,7 +44,7 @@ pub struct Retrieved {
     pub media_type: Option<String>,
     /// The octets, after decompression; a clone shares them.
     pub body: Bytes,
-    /// How long it took; of an answer from the cache, how long it took the first time.
+    /// How long it took; for a cache, how long it took the first time.
     pub elapsed: Duration,
     /// When an archive captured it; none for what its own source gave.
     pub captured: Option<SystemTime>,
@@ -54,18 +52,18 @@ pub struct Retrieved {
     pub from: Provenance,
     /// The status of the answer, where there is such a number.
     pub status: Option<u16>,
-    /// When the source gave the body; of a cache, when its source gave or last confirmed it.
+    /// When the source gave the body, or last confirmed it to a cache.
     pub at: Option<SystemTime>,
-    /// When the source gave the body, if it only confirmed it since: of a cache.
+    /// When the source gave the body, if it confirmed it to a cache since.
     pub first: Option<SystemTime>,
-    /// The record that holds the answer (`urn:uuid:...`), where all that is retrieved is recorded.
+    /// The record that holds the answer (`urn:uuid:...`).
     pub record: Option<Arc<str>>,
-    /// SHA-256 of the body in hexadecimal digits, once it was asked for; clones share it.
+    /// In hexadecimal digits, once it was asked for; clones share it.
     pub(crate) sha256: Arc<OnceLock<String>>,
 }
 
 impl Retrieved {
-    /// A body that this URL gave, from the network unless something else is said, in no time.
+    /// A body that this URL gave, by default from the network in no time.
     pub fn new(url: impl Into<String>, media_type: Option<String>, body: impl Into<Bytes>) -> Self {
         Self {
             url: url.into(),
@@ -94,11 +92,11 @@ impl Retrieved {
     }
 }
 
-/// Retrieves what is not in the message. Implementations are shared between threads.
+/// Retrieves what is not in the message. Threads share an implementation.
 ///
-/// The expander asks only for what its policy allows ([`Policy::judge_url`]), and puts in only what the policy
-/// lets it (types, sizes, growth). What a host's name resolves to and where a redirect leads is for the
-/// implementation to judge, as [`Fetcher`](super::Fetcher) does. The text of the [crate] has an example.
+/// The expander asks only for what its policy allows ([`Policy::judge_url`]), and puts in only what the policy lets it.
+/// The implementation judges what a host's name resolves to and where a redirect leads, as [`Fetcher`](super::Fetcher)
+/// does. The text of the [crate] has an example.
 ///
 /// [`Policy::judge_url`]: crate::policy::Policy::judge_url
 pub trait Fetch: Send + Sync {
@@ -116,8 +114,8 @@ pub trait Fetch: Send + Sync {
         self.fetch(request).map(Probed::from)
     }
 
-    /// Whether an answer may depend on [`Request::date`], as an archive's does. Where it does not, requests have none,
-    /// and messages of different dates share their answers.
+    /// Whether an answer may depend on [`Request::date`]. Otherwise requests have none, and messages of different dates
+    /// share answers.
     fn heeds_date(&self) -> bool {
         false
     }
@@ -140,9 +138,8 @@ impl<F: Fetch + ?Sized> Fetch for Arc<F> {
 /// What a source says of content that was not taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Probed {
-    /// What was asked: `HEAD`, or `GET` where that was not understood and for ftp and file, which have
-    /// no question of that kind; `cache` where nobody was asked, because the answer was kept; `archive` where an
-    /// archive has it.
+    /// What was asked: `HEAD`, or `GET` where that was not understood and for ftp and file; `cache` where a kept answer
+    /// was enough; `archive` where an archive has it.
     pub method: &'static str,
     /// The URL that finally answered, as in [`Retrieved::url`].
     pub url: String,
@@ -163,7 +160,7 @@ impl From<Retrieved> for Probed {
     }
 }
 
-/// As the end of a sentence about the source: `HEAD was answered: image/png, 125 bytes`.
+/// The words end a sentence about the source: `HEAD was answered: image/png, 125 bytes`.
 impl fmt::Display for Probed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let media_type = self.media_type.as_deref().unwrap_or("no type");
@@ -190,7 +187,7 @@ impl Fetch for NoFetch {
     }
 }
 
-/// Asks nobody: a dry run, where every retrieval is refused with [`Reason::NotRetrieved`].
+/// In a dry run every retrieval is refused with [`Reason::NotRetrieved`].
 #[cfg(feature = "cli")]
 pub(crate) struct Unasked;
 

@@ -1,5 +1,3 @@
-//! Several URLs at a time, with a bound on what their bodies hold together.
-
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
@@ -8,13 +6,11 @@ use super::gate::locked;
 use super::{Fetch, Request, Retrieved};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Retrieves all of it, at most `in_flight` at a time; answers stand in the order of the requests,
-/// whatever the order in which they came.
+/// Retrieves all, at most `in_flight` at a time; answers stand in the order of the requests.
 ///
-/// The bodies together have at most `octets` octets. The bound is met in the order of the requests: a
-/// body that exceeds it is refused with [`Reason::GrowthLimit`], and behind it nothing more is asked for.
-/// No thread runs further ahead of the first missing answer than `in_flight`, so that no more bodies than
-/// that are held, or retrieved in vain, beyond the bound.
+/// The bodies together have at most `octets` octets, in the order of the requests: a body beyond that is refused with
+/// [`Reason::GrowthLimit`], and nothing behind it is asked for. No thread runs further ahead of the first missing
+/// answer than `in_flight`, which bounds the bodies that are held, or retrieved in vain.
 pub fn fetch_all(
     fetch: &dyn Fetch,
     requests: &[Request],
@@ -57,7 +53,7 @@ pub fn fetch_all(
         }
     };
     thread::scope(|scope| {
-        // This thread works too; if the system has no further thread to give, it works alone.
+        // If the system has no further thread to give, this one works alone.
         for _ in 1..in_flight.min(requests.len()) {
             if thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
@@ -66,7 +62,7 @@ pub fn fetch_all(
         work();
     });
     let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // Every turn below the number of requests was taken by somebody.
+    // Somebody took every turn below the number of requests.
     let answers = state.answers.into_iter();
     answers
         .map(|answer| answer.unwrap_or_else(|| Err(late())))
@@ -75,9 +71,9 @@ pub fn fetch_all(
 
 struct Several {
     next: usize,
-    /// How many answers from the front are there, and were judged.
+    /// So many answers from the front are there, and were judged.
     settled: usize,
-    /// Octets that further bodies may have; none once there was one too many.
+    /// Octets for further bodies; none once there was one too many.
     left: Option<u64>,
     answers: Vec<Option<Result<Retrieved, Refusal>>>,
 }
@@ -90,7 +86,7 @@ impl Several {
             let size = answer.as_ref().map_or(0, size);
             self.left = self.left.and_then(|left| left.checked_sub(size));
             if self.left.is_none() {
-                // Whether it was asked at all depends on who was faster: the answer must not.
+                // Whether it was asked at all depends on which thread was faster: the answer must not.
                 *answer = Err(too_much(octets));
             }
         }

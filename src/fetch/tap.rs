@@ -1,5 +1,5 @@
-//! What goes over connections, for a [`Recorder`]: the octets above TLS, of one exchange at a time. ureq works in the thread that
-//! asks it, so the exchange of a thread is known to the connections that it uses, also to those that were kept from an earlier one.
+//! What goes over connections, above TLS, for a [`Recorder`]. ureq works in the thread that asks it, so the connections
+//! that a thread uses, kept ones too, know its exchange.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,32 +12,30 @@ use super::exchange::{Answer, Asked, Recorded};
 use super::request::Retrieved;
 use crate::report::Reason;
 
-/// The longest pause between two pieces of content that is read for the record alone.
+/// Content that is read for the record alone may pause so long.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) trait Recorder: Send + Sync + fmt::Debug {
     fn begin(&self, asked: &Asked<'_>) -> Box<dyn Recording>;
 
-    /// Notes an answer that a cache gave.
     fn kept(&self, asked: &Asked<'_>, answer: &Answer) -> Option<Recorded>;
 
-    /// Notes content that came otherwise than by http.
+    /// The content came otherwise than by http.
     fn content(&self, retrieved: &Retrieved, address: Option<IpAddr>) -> Option<Arc<str>>;
 }
 
-/// One request and its answer while they go over the wire.
 pub(crate) trait Recording {
     fn sent(&mut self, octets: &[u8]);
 
     fn received(&mut self, octets: &[u8]);
 
-    /// Notes that the other side sends no more.
+    /// The other side sends no more.
     fn closed(&mut self);
 
-    /// Begins again on a new connection, to this address if it is known.
+    /// The recording begins again on a new connection.
     fn connected(&mut self, address: Option<IpAddr>);
 
-    /// Writes it down as far as it came. `why` says why no more was read.
+    /// `why` says why no more was read.
     fn finish(self: Box<Self>, why: Option<Reason>) -> Option<Recorded>;
 }
 
@@ -46,10 +44,10 @@ thread_local! {
 }
 
 pub(super) struct Current {
-    /// The connection that is listened to; none yet.
+    /// The connection that is listened to.
     pub(super) connection: Option<u64>,
     pub(super) recording: Box<dyn Recording>,
-    /// Until when content is read for the record alone.
+    /// Content is read for the record alone until then.
     lingers: Option<Instant>,
 }
 
@@ -63,7 +61,7 @@ pub(super) fn is_recorded() -> bool {
     with_current(|_| ()).is_some()
 }
 
-/// Listens to a new connection, which gets this number.
+/// The connection gets the number.
 pub(super) fn connected(address: Option<IpAddr>) -> u64 {
     let connection = NEXT.fetch_add(1, Ordering::Relaxed);
     with_current(|current| {
@@ -80,7 +78,7 @@ impl Current {
     }
 }
 
-/// The exchange of this thread. What was not finished is written down when this goes.
+/// What was not finished is written down when this is dropped.
 pub(super) struct Listening(bool);
 
 impl Listening {
@@ -99,7 +97,7 @@ impl Listening {
         self.0
     }
 
-    /// From now on content is read for the record alone: no pause between its pieces may be long.
+    /// Content is read for the record alone from now on: its pauses must be short.
     pub(super) fn linger(&self, time: Duration) {
         with_current(|current| current.lingers = Instant::now().checked_add(time));
     }

@@ -1,8 +1,8 @@
 //! Files beneath `--file-root`, and no others (RFC 8089).
 //!
-//! A root is opened once, as a handle, and files relative to it by cap-std, which on Linux asks the kernel (openat2,
-//! RESOLVE_BENEATH, no magic links) and elsewhere walks component by component. Whatever is renamed or linked meanwhile,
-//! what is opened was beneath the root. Symbolic links are followed as long as they stay beneath it.
+//! cap-std opens files relative to a root, on Linux by openat2 (RESOLVE_BENEATH, no magic links), elsewhere component
+//! by component. Whatever is renamed or linked meanwhile, what is opened was beneath the root. Symbolic links are
+//! followed within it.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ impl Roots {
         })
     }
 
-    /// The innermost of nested roots, and the path beneath it: it is what the user was most precise about.
+    /// The innermost of nested roots is what the user was most precise about.
     fn beneath<'p>(&self, path: &'p Path) -> Option<(&Dir, &'p Path)> {
         self.0
             .iter()
@@ -47,7 +47,7 @@ impl Roots {
             .min_by_key(|(_, beneath)| beneath.as_os_str().len())
     }
 
-    /// `path` was judged by the policy.
+    /// The policy has judged `path`.
     pub(in crate::fetch) fn read(
         &self,
         policy: &Policy,
@@ -60,14 +60,14 @@ impl Roots {
         if beneath.as_os_str().is_empty() {
             return Err(not_regular(path));
         }
-        // Opening some devices does something; look before.
+        // Opening some devices does something.
         let metadata = root.metadata(beneath);
         regular(path, &metadata.map_err(|why| unreadable(path, &why))?)?;
         read_regular(root, beneath, path, policy, allowance)
     }
 }
 
-/// The whole of what was seen to be a file, `beneath` an open folder; `path` is what it is called.
+/// It was seen to be a file, `beneath` an open folder; `path` is its name in messages.
 pub(in crate::fetch) fn read_regular(
     folder: &Dir,
     beneath: &Path,
@@ -96,7 +96,7 @@ pub(in crate::fetch) fn read_regular(
     }
 }
 
-/// Without waiting for the other end of a pipe that took the file's place.
+/// A pipe may have taken the file's place, whose other end is not waited for.
 #[cfg(unix)]
 fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
     use cap_std::fs::OpenOptionsExt as _;

@@ -1,16 +1,15 @@
 //! ftp (RFC 959, RFC 1738 §3.2, RFC 2428) by suppaftp: anonymous, passive, whole files only.
 //!
-//! * Path: as RFC 1738 §3.2.2 has it, each segment but the last is one CWD, the last is RETR;
-//!   segments are percent-decoded once, after splitting, so `/%2Fetc/motd` is CWD `/etc` and
-//!   RETR `motd`. Empty segments are skipped (RFC 1738 would send a CWD without an argument).
-//! * `;type=a` is TYPE A and the content comes with the line ends of the wire (CRLF); `;type=i`
-//!   and none are TYPE I; `;type=d` names a directory and is refused.
-//! * The data connection goes to the address of the control connection, whatever PASV says: of
-//!   its answer only the port is used. EPSV is tried first, which names nothing but a port.
-//! * Whole means: the server closed the data connection *and* said 226 or 250. That the watchdog shut
-//!   it looks the same to a reader, so the watchdog says what it did.
-//! * A watchdog shuts both connections when the time is over: no dripping server, on either of
-//!   them, can hold us longer.
+//! * Path: each segment but the last is one CWD, the last is RETR (RFC 1738 §3.2.2); segments are percent-decoded once,
+//!   after splitting, so `/%2Fetc/motd` is CWD `/etc` and RETR `motd`. Empty segments, which would be a CWD without an
+//!   argument, are skipped.
+//! * `;type=a` is TYPE A, with the line ends of the wire (CRLF); `;type=i` and none are TYPE I; `;type=d` names a
+//!   directory and is refused.
+//! * The data connection goes to the address of the control connection, whatever PASV says: only its port is used.
+//!   EPSV, which names nothing but a port, is tried first.
+//! * Whole means: the server closed the data connection *and* said 226 or 250.
+//! * A watchdog shuts both connections when the time is over, so no dripping server can hold us longer. To a reader
+//!   that looks like the end, so the watchdog says what it did.
 //! * No TLS: `ftps:` is not a scheme embody has, and AUTH TLS is not asked for.
 
 use std::io::{self, Error, ErrorKind};
@@ -28,7 +27,7 @@ use crate::fetch::failed::{Failed, Nobody};
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
 
-/// What an anonymous server is told as user and password (RFC 1635 §3).
+/// User and password (RFC 1635 §3).
 const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");
 
 pub(super) fn retrieve(
@@ -41,13 +40,13 @@ pub(super) fn retrieve(
     let watchdog = Watchdog::over(&socket, allowance)?;
     let outcome = converse(policy, target, &place, socket, &watchdog, allowance);
     outcome.map_err(|refusal| match refusal.reason {
-        // Whatever broke after the watchdog bit, broke because of it.
+        // The watchdog broke whatever broke after it bit.
         reason if allowance.is_over() && reason != Reason::TooLarge => allowance.overrun(),
         _ => refusal,
     })
 }
 
-/// Folders, file and transfer type; octets, as the server may not speak UTF-8.
+/// Octets, as the server may not speak UTF-8.
 struct RemotePath {
     folders: Vec<Vec<u8>>,
     file: Vec<u8>,
@@ -164,17 +163,17 @@ fn converse(
         }),
         refused => refused,
     };
-    // Dropping a transfer waits for the server's last word; there is none to wait for.
+    // Dropping a transfer would wait for the server's last word.
     watchdog.bite();
     ended
 }
 
-/// Whether the answer means "EPSV is not known here" (RFC 959 §4.2.1, RFC 2428 §4).
+/// EPSV is not known (RFC 959 §4.2.1, RFC 2428 §4).
 fn does_not_know(status: Status) -> bool {
     matches!(status.code(), 500..=504 | 522 | 202)
 }
 
-/// Connects to the port that PASV or EPSV said, at the address we already talk to.
+/// PASV or EPSV said the port; the address is that of the control connection.
 fn data_connection(
     peer: IpAddr,
     said: SocketAddr,
@@ -223,10 +222,10 @@ fn broken(why: &Error) -> Refusal {
     }
 }
 
-/// Shuts the connections when the time is over, so that whatever waits for them wakes up.
+/// Whatever waits for the connections wakes up when the time is over.
 struct Watchdog {
     sockets: Arc<Mutex<Vec<TcpStream>>>,
-    /// Set before the connections are shut: a reader that sees the end of one sees this, too.
+    /// It is set before the connections are shut: a reader that sees the end of one sees this, too.
     bitten: Arc<AtomicBool>,
     /// Dropping it calls the dog off.
     _leash: mpsc::Sender<()>,
@@ -268,12 +267,12 @@ impl Watchdog {
 
 fn shut(sockets: &Mutex<Vec<TcpStream>>) {
     for socket in sockets.lock().iter().flat_map(|sockets| sockets.iter()) {
-        // One that is shut already is as shut as it should be.
+        // A socket may be shut already.
         let _ = socket.shutdown(Shutdown::Both);
     }
 }
 
-/// One character per octet, both ways: what the URL holds is what the server gets.
+/// The server gets what the URL holds.
 #[derive(Clone, Copy, Debug)]
 struct ByteChars;
 

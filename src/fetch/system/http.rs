@@ -1,8 +1,8 @@
-//! http and https (RFC 9110, 9112): which requests one retrieval takes. How one of them is sent is in `wire`, what is
-//! whole in `http_body`.
+//! http and https (RFC 9110, 9112): the requests that one retrieval takes. `wire` sends them, `http_body` says what is
+//! whole.
 //!
-//! * Redirects are followed here, one judged request each; the steps go through [`Servers`], so that a cache in front of
-//!   them sees each, and is judged as they are.
+//! * Redirects are followed here, one judged request each, through [`Servers`], so that a cache in front of them sees
+//!   each.
 //! * `Authorization` never goes to where a redirect leads.
 //! * One time-out runs from before the lookup to the last octet.
 
@@ -30,7 +30,7 @@ impl Http<'_> {
         Ok(answer.retrieved(&target))
     }
 
-    /// HEAD, and GET where a server has no answer to that. The content of a GET is not read; its connection is closed.
+    /// GET follows where a server has no answer to HEAD. Its content is not read, and its connection is closed.
     pub(super) fn probe(&self, target: &Target) -> Result<Probed, Refusal> {
         let (method, answer) = match self.follow(target.clone(), How::Head) {
             Err(refusal) if matches!(refusal.reason, Reason::HttpStatus | Reason::BadResponse) => {
@@ -102,7 +102,7 @@ impl Http<'_> {
 
 fn not_200(status: u16, policy: &Policy, target: &Target) -> Refusal {
     let mut detail = format!("the server answered {status}");
-    // What a proxy answers itself looks like an answer of the server's (RFC 9110 §7.7).
+    // A proxy's own answer looks like one of the server's (RFC 9110 §7.7).
     if let (Some(proxy), Scheme::Http) = (&policy.proxy, target.scheme()) {
         detail.push_str(&format!(", through the proxy {}", proxy.place()));
     }

@@ -1,4 +1,4 @@
-//! Reading the content of an answer to its marked end (RFC 9112 §6.3); what is whole is said in `http`.
+//! Reading the content of an answer to its marked end (RFC 9112 §6.3).
 
 use std::io::{self, Read as _};
 
@@ -17,7 +17,7 @@ pub(super) fn whole_body(
 ) -> Result<Vec<u8>, Refusal> {
     let chunked = is_chunked(&response)?;
     let gzip = is_gzip(response.headers())?;
-    // Of an empty body ureq itself does not tell the length.
+    // ureq itself does not tell the length of an empty body.
     let measured = response.headers().contains_key(header::CONTENT_LENGTH);
     if !chunked && !measured {
         return Err(Refusal::lasting(
@@ -48,7 +48,7 @@ pub(super) fn read_to_end(response: Response<Body>, longest: u64, allowance: All
     while !allowance.is_over() && wire.read(&mut piece).is_ok_and(|read| read > 0) {}
 }
 
-/// Whether the content comes in chunks; a refusal where it comes in anything else.
+/// Any other transfer coding is refused.
 fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
     let mut fields = response.headers().get_all(header::TRANSFER_ENCODING).iter();
     let Some(value) = fields.next() else {
@@ -67,7 +67,7 @@ fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-/// Whether the content is coded in gzip; a refusal where its coding is not known, or not undone here.
+/// Any other content coding is refused.
 pub(super) fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
     let mut fields = headers.get_all(header::CONTENT_ENCODING).iter();
     let value = fields.next().map_or(&b""[..], |value| value.as_bytes());

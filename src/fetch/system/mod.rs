@@ -1,5 +1,3 @@
-//! http, https, ftp and file as this system reaches them, each behind the policy; and the resolver.
-
 #[cfg(feature = "file")]
 pub(super) mod file;
 #[cfg(feature = "ftp")]
@@ -45,7 +43,6 @@ use crate::report::Provenance;
 use crate::report::{Detail, Setting};
 use crate::report::{Reason, Refusal};
 
-/// Judges a URL, and asks by its scheme.
 pub(super) struct System {
     policy: Arc<Policy>,
     #[cfg(feature = "file")]
@@ -123,7 +120,7 @@ impl System {
         Ok(self.retrieved(target, body, peer, begun))
     }
 
-    /// What came from a source that knows no media types.
+    /// The source knows no media types.
     #[cfg(any(feature = "file", feature = "ftp"))]
     fn retrieved(
         &self,

@@ -1,8 +1,8 @@
-//! A program of the user's that gets what needs a sign-in: `--resolver`.
+//! `--resolver`: a program of the user's that gets what needs a sign-in.
 //!
-//! It is started without a shell, and all that a mail says goes to its standard input, as one JSON object on one line: `url`,
-//! `name` and `provider`. What it writes is the file, if it ends with status 0. It works in a folder of its own, which goes
-//! with all that it left there; it and what it started end with its time.
+//! It is started without a shell, and gets what a mail says as one JSON object on one line of standard input: `url`,
+//! `name` and `provider`. What it writes is the file, if it ends with status 0. Its folder is removed afterwards; it
+//! and what it started end with its time.
 
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,14 +15,14 @@ use super::super::request::Retrieved;
 use crate::policy::Policy;
 use crate::report::{Provenance, Reason, Refusal};
 
-/// Octets of what it says that are read, and characters that are told.
+/// Octets of its standard error that are read, and characters of them that are shown.
 const LONGEST_WORDS: u64 = 16 << 10;
 const SHOWN: usize = 200;
 
-/// How often it is looked whether it ended, once it closed its output.
+/// It may go on after it has closed its output.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// A temporary failure, as mail systems say it (sysexits.h).
+/// A temporary failure (sysexits.h).
 const TEMPORARY: i32 = 75;
 
 pub(super) fn ask(
@@ -58,7 +58,7 @@ pub(super) fn ask(
     let asked = serde_json::json!({"url": url, "name": name, "provider": provider});
     let asked = format!("{asked}\n");
     if let Some(mut input) = running.child.stdin.take() {
-        // One that does not read may have closed it.
+        // A program that does not read may have closed it.
         thread::spawn(move || input.write_all(asked.as_bytes()));
     }
     let most = policy.limits.body;
@@ -95,7 +95,7 @@ fn failed(why: &str) -> Refusal {
     Refusal::lasting(Reason::ResolverFailed, format!("the resolver: {why}"))
 }
 
-/// What comes from a pipe, up to so many octets. It is read beside, because nothing ends reading but the other side.
+/// A thread reads the pipe, because nothing ends reading but the other side.
 fn read(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -103,14 +103,14 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>
         if let Some(pipe) = pipe
             && pipe.take(most).read_to_end(&mut octets).is_ok()
         {
-            // Nobody waits any more where the time is over.
+            // Nobody waits once the time is over.
             let _ = sender.send(octets);
         }
     });
     receiver
 }
 
-/// The last line that says something: programs end with why they end.
+/// Programs end with why they end.
 fn last_line(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
@@ -118,14 +118,14 @@ fn last_line(text: &[u8]) -> Option<String> {
     Some(shown.take(SHOWN).collect())
 }
 
-/// The program, which ends with this, and what it started with it.
+/// The program, and what it started, end with this.
 struct Running {
     child: Child,
     is_waited_for: bool,
 }
 
 impl Running {
-    /// Waits until it ends. What it started ends then, too.
+    /// What it started ends then, too.
     fn ended(&mut self, allowance: Allowance) -> Result<ExitStatus, Refusal> {
         let lost = |error: std::io::Error| failed(&format!("it cannot be waited for: {error}"));
         while !self.is_over().map_err(lost)? {
@@ -134,7 +134,7 @@ impl Running {
         self.end().map_err(lost)
     }
 
-    /// Whether it ended. Its number stays its own: nothing else may be called so when its group ends.
+    /// Its number stays taken until its group has ended, so the group cannot be another's.
     #[cfg(unix)]
     fn is_over(&mut self) -> std::io::Result<bool> {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -159,7 +159,7 @@ impl Running {
         if !std::mem::replace(&mut self.is_waited_for, true) {
             #[cfg(unix)]
             if let Some(group) = self.group() {
-                // Nothing else may be in it.
+                // The group has nothing else in it.
                 let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
             // It may have ended by itself: that is its status then.

@@ -1,4 +1,4 @@
-//! One step of a retrieval over http: what the disk has, the pace of archives, the connection.
+//! One step of a retrieval over http: the disk, the pace of archives, the connection.
 
 use std::sync::Arc;
 

@@ -4,8 +4,7 @@ use std::io::{self, Read};
 
 use crate::report::Refusal;
 
-/// All that `source` gives; `expected` octets are allocated at once. `judge` is asked behind each piece, with the octets so
-/// far, and `failed` says what an error means.
+/// `expected` octets are allocated at once. `judge` is asked behind each piece, with the octets so far.
 pub(super) fn read_whole(
     mut source: impl Read,
     expected: u64,

@@ -1,20 +1,17 @@
-//! One request of http or https by ureq and rustls; only this file, `agent`, which connects, `http_body`, which
-//! reads what is whole, and `direct` know either.
+//! One request of http or https by ureq and rustls, which only this file, `agent`, `http_body` and `direct` know.
 //!
-//! * ureq finds the addresses of every connection through [`JudgedAddresses`], which judges them; a pooled connection was
-//!   judged when it was made.
-//! * No cookies, no Referer, no environment proxies, no `.netrc`. `Authorization` only when
-//!   `--allow-userinfo` let credentials through.
-//! * Whole means: 200, and the end is *marked*, by Content-Length or by the last chunk. A body that
-//!   ends only because the connection does may have been cut anywhere and is refused; so is any
-//!   Transfer-Encoding but one `chunked` under HTTP/1.1, which RFC 9112 §6.1 allows and ureq does not
-//!   undo.
-//! * gzip is the only content coding asked for and understood, once; `--max-body` counts what comes
-//!   out of it, while it comes.
-//! * With a proxy, https goes through CONNECT, and http is asked for in absolute form (`fetch::connection`). Names are
-//!   then resolved by the proxy, so only addresses that stand in the URL itself can be judged.
-//! * A connection that breaks before the answer is tried once more: servers close idle
-//!   connections at any time, also at the moment when they are used again.
+//! * ureq finds the addresses of every connection through [`JudgedAddresses`], which judges them; a pooled connection
+//!   was judged when it was made.
+//! * No cookies, no Referer, no environment proxies, no `.netrc`. `Authorization` only when `--allow-userinfo` let
+//!   credentials through.
+//! * Whole means: 200, and the end is *marked*, by Content-Length or by the last chunk. A body that ends only because
+//!   the connection does may have been cut anywhere and is refused; so is any Transfer-Encoding but one `chunked` under
+//!   HTTP/1.1, which RFC 9112 §6.1 allows and ureq does not undo.
+//! * gzip is the only content coding, once; `--max-body` counts what comes out of it, while it comes.
+//! * With a proxy, https goes through CONNECT, and http is asked for in absolute form (`fetch::connection`). The proxy
+//!   resolves names, so only addresses in the URL itself are judged.
+//! * A connection that breaks before the answer is tried once more: servers close idle connections at any time, also
+//!   when they are used again.
 
 use std::collections::HashMap;
 use std::io;
@@ -44,19 +41,17 @@ use crate::fetch::tap::{Listening, Recorder};
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
 
-/// Hosts whose addresses are remembered.
 const MOST_HOSTS: usize = 10_000;
 
-/// Addresses of one host that are: one more than a cache writes down, so that it sees that there are more.
+/// One more than a cache writes down, so that it sees that there are more.
 const MOST_ADDRESSES: usize = 65;
 
-/// How many octets of a redirect or an error are read for the record alone, and for how long.
+/// Octets of a redirect or an error that are read for the record alone, and for how long.
 const LINGERING: (u64, Duration) = (1 << 20, Duration::from_secs(5));
 
 type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
 
-/// Connections, made when they are first needed: reading the system's certificates costs
-/// milliseconds that a run without https does not pay.
+/// They are made when they are first needed: reading the system's certificates costs milliseconds.
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) policy: Arc<Policy>,
@@ -68,7 +63,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Reads `--ca-file` and checks the proxy; nothing else is touched yet.
+    /// Nothing but the CA file and the proxy is looked at yet.
     pub(super) fn new(
         policy: Arc<Policy>,
         names: Arc<dyn Names>,
@@ -93,7 +88,7 @@ impl Wire {
         let (response, listening) = self.ask(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
-            // It speaks of itself (RFC 9110 §15.5.8). A CONNECT that is so answered is a failed connection, too.
+            // The proxy speaks of itself (RFC 9110 §15.5.8). A CONNECT that is answered so is a failed connection, too.
             listening.forget();
             let place = proxy.place();
             let what = "it answered 407, so it wants another password";
@@ -111,7 +106,7 @@ impl Wire {
                     }
                 }
             }
-            // What a redirect or an error says besides is evidence, too.
+            // What a redirect or an error says is evidence, too.
             How::Whole if listening.is_on() => {
                 let (longest, time) = LINGERING;
                 listening.linger(time);
@@ -192,7 +187,7 @@ impl Wire {
     }
 }
 
-/// Tells connections that were never made from those that broke.
+/// It tells connections that were never made from those that broke.
 #[derive(Default, Debug)]
 struct Watched(DefaultConnector);
 
@@ -216,7 +211,6 @@ impl Connector<()> for Watched {
 #[error("no connection in time")]
 struct NoConnection(Duration);
 
-/// Finds the addresses of each connection and judges every one.
 #[derive(Clone, Debug)]
 struct JudgedAddresses {
     policy: Arc<Policy>,
@@ -245,7 +239,7 @@ impl Resolver for JudgedAddresses {
         if found.len() >= MOST_HOSTS {
             found.clear();
         }
-        // A connection to where the name led before may be in use still.
+        // A connection to where the name led before may be in use.
         let those = found.entry((host.to_string(), port)).or_default();
         for address in addresses.iter().map(SocketAddr::ip) {
             if those.len() < MOST_ADDRESSES && !those.contains(&address) {
@@ -262,7 +256,7 @@ impl Resolver for JudgedAddresses {
     }
 }
 
-/// The host of the URI that ureq is about to connect to, understood as the policy understood it.
+/// It is understood as the policy understood it.
 fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
     let scheme = Scheme::from_name(uri.scheme_str()?.as_bytes())?;
     let port = uri.port_u16().or(scheme.default_port())?;
@@ -277,7 +271,7 @@ fn basic(target: &Target) -> Option<String> {
 }
 
 fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
-    // What goes wrong on the way to a proxy says nothing of the host.
+    // Trouble on the way to a proxy says nothing of the host.
     let is_direct = policy.proxy.is_none();
     if let ureq::Error::Other(inner) = &error
         && let Some(NoConnection(elapsed)) = inner.downcast_ref()
@@ -296,7 +290,7 @@ fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
     }
     if let Some(proxy) = &policy.proxy {
         failed.nobody = None;
-        // The only name that is looked up, and the only connection that is made, are the proxy's.
+        // Only the proxy's name is looked up, and only the proxy is connected to.
         let reason = failed.refusal.reason;
         if matches!(reason, Reason::ConnectionFailed | Reason::NameNotFound) {
             let detail = format!("the proxy {}: {}", proxy.place(), failed.refusal.detail);
