@@ -21,7 +21,6 @@ pub(crate) struct CaptureFiles {
 }
 
 impl CaptureFiles {
-    /// Captures are read when the first is wanted.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         Captures::check(path)?;
         Ok(Self {
@@ -60,7 +59,6 @@ impl Fetch for Replaying {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let begun = Instant::now();
         let captures = self.files.captures()?;
-        // The time that the capture shall be near to.
         let mut near = date(request);
         let mut target = self.policy.judge_url(&request.url)?;
         let mut asked = vec![target.request_url()];
@@ -103,7 +101,6 @@ fn date(request: &Request) -> i64 {
 }
 
 impl Replaying {
-    /// A capture of the wanted type is better than a nearer one of another.
     fn nearest(
         &self,
         captures: &Captures,

@@ -7,7 +7,7 @@ use super::time;
 /// In octets; a longer index is not read.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// Captures with status 200: seconds since 1970, and media types. Lines that cannot be read are passed over.
+/// Seconds since 1970, and media types.
 pub(super) fn captures(index: &[u8]) -> Vec<(i64, Option<String>)> {
     if index.trim_ascii_start().starts_with(b"[") {
         return of_array(index);

@@ -57,7 +57,6 @@ struct Captured {
 
 enum Nearest {
     Wanted(Captured),
-    /// The detail says why; the capture is there if it has content all the same.
     Other(Detail, Option<Captured>),
 }
 
@@ -115,7 +114,6 @@ impl Archive {
         }
     }
 
-    /// The archive may be told of the URL, and may have captures of it.
     fn original(&self, url: &str) -> Result<Target, Refusal> {
         let original = self.policy.judge_url(url)?;
         if !original.scheme().has_server() {
@@ -133,7 +131,6 @@ impl Archive {
         Err(Refusal::lasting(Reason::SecretUrl, detail))
     }
 
-    /// It is near `at`; the mail's date says whether it is wanted.
     fn nearest(&self, wish: &Asked<'_>, date: i64, at: i64) -> Result<Nearest, Refusal> {
         let mut original = wish.target.clone();
         let url = self
@@ -176,7 +173,6 @@ impl Archive {
         }
     }
 
-    /// Where it leads in the archive, and the URL that was captured there.
     fn redirected(
         &self,
         answer: &Answer,
@@ -229,7 +225,6 @@ impl Archive {
         }
     }
 
-    /// The time of the closest capture in the index: a 200 within the window, of the wanted type.
     fn listed(
         &self,
         wish: &Asked<'_>,
@@ -271,7 +266,6 @@ impl Archive {
     }
 }
 
-/// Circles, and more redirects than the policy allows, are refused.
 pub(super) fn go_on(
     asked: &mut Vec<String>,
     target: &Target,

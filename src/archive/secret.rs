@@ -1,12 +1,11 @@
-//! Which URLs an archive is told. The URL of a personal page may be the only key to it, and an archive may capture what it is
-//! asked for; the names of a private network stay in it.
+//! The URL of a personal page may be the only key to it, and an archive may capture what it is asked for; the names of
+//! a private network stay in it.
 
 use std::net::IpAddr;
 
 use crate::link::url::holds_token;
 use crate::policy::{Host, Policy, Target};
 
-/// It is none if the archive may be told.
 pub(super) fn why(target: &Target) -> Option<&'static str> {
     if target.has_userinfo() {
         return Some("it holds a user name");

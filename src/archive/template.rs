@@ -14,7 +14,6 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC
 /// `--archive`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template {
-    /// It stands in front of the date, as a URL parser writes it.
     front: String,
     middle: String,
 }

@@ -16,7 +16,6 @@ pub(super) fn time(seconds: i64) -> SystemTime {
         .unwrap_or(UNIX_EPOCH)
 }
 
-/// `20030502101112`.
 pub(super) fn stamp(seconds: i64) -> String {
     let date = DateTime::from_timestamp(seconds);
     format!(

@@ -31,7 +31,6 @@ impl CacheFolder {
         Self::open(path, at_most)
     }
 
-    /// It is never called, as all the others.
     pub fn trouble(&self) -> Option<&str> {
         match self.0 {}
     }
@@ -53,7 +52,6 @@ impl CacheFolder {
     }
 }
 
-/// A run that is stopped begins anew.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
@@ -62,7 +60,6 @@ pub(crate) struct RunFolder {
 }
 
 impl RunFolder {
-    /// Always [`Error::Write`], so that the run does without.
     pub(crate) fn open(path: &Path, _leaves: u64) -> Result<Self, Error> {
         let why = io::Error::new(io::ErrorKind::Unsupported, "that needs a Unix");
         Err(Error::cannot_write(the_cache(path))(why))

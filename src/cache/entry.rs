@@ -10,18 +10,15 @@ use crate::fetch::{Asked, Recorded, Source};
 use crate::policy::Policy;
 use crate::report::Refusal;
 
-/// A host with more addresses is not kept.
 const MOST_ADDRESSES: usize = 64;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
     url: String,
     accept: String,
-    /// The runs trusted this that it was written by.
+    /// What the runs trusted.
     trust: String,
-    /// It has content, or leads elsewhere.
     pub(super) answer: Option<KeptAnswer>,
-    /// The server said since then that it is gone.
     pub(super) gone: Option<Gone>,
 }
 
@@ -56,7 +53,6 @@ pub(super) struct Gone {
     pub(super) from: Source,
 }
 
-/// It is none if that is not known, or too much.
 pub(super) fn from(source: &Source) -> Option<Source> {
     let is_known = match source {
         Source::Server(addresses) => (1..=MOST_ADDRESSES).contains(&addresses.len()),
@@ -97,7 +93,6 @@ impl Entry {
         folder
             .read(Area::Keys, &empty.key(), LONGEST)
             .and_then(|octets| read::<Self>(&octets))
-            // The record may lie under another name.
             .filter(|entry| {
                 let known = (&entry.url, &entry.accept, &entry.trust);
                 known == (&empty.url, &empty.accept, &empty.trust)
@@ -111,7 +106,7 @@ impl Entry {
             Some(octets) => {
                 folder.write(Area::Keys, &self.key(), &octets);
             }
-            // What is too long to be kept replaces what was there all the same.
+            // An answer that is too long replaces the old one all the same.
             None => folder.remove(Area::Keys, &self.key()),
         }
     }

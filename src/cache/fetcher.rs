@@ -33,9 +33,8 @@ impl CacheFolder {
     }
 }
 
-/// A certificate that one run believes may be a stranger's to another. So this names the system's certificates,
-/// wherever the environment says that they are, or those and a file with this hash; and the proxy, without its
-/// password.
+/// A certificate that one run believes may be a stranger's to another. So this names the system's certificates or
+/// `--ca-file`, by hash, and the proxy without its password.
 pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
     let mut roots = match &policy.ca_file {
         Some(path) => {

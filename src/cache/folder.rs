@@ -35,7 +35,6 @@ pub struct CacheFolder {
     pub(super) root: Arc<OwnedFd>,
     size: Size,
     swept: Once,
-    /// Nothing is written before the folder has its tag.
     is_tagged: AtomicBool,
     trouble: OnceLock<String>,
 }
@@ -56,6 +55,7 @@ impl CacheFolder {
 
     /// Opens a cache that is there.
     ///
+    /// # Errors
     /// [`Error::Usage`] for a folder that is something else, or that others may enter; [`Error::Read`] if it cannot be
     /// opened; [`Error::Write`] for a new one that cannot be made a cache. If nothing can be written there,
     /// [`CacheFolder::trouble`] says so.
@@ -127,7 +127,6 @@ impl CacheFolder {
         self.trouble.get().map(String::as_str)
     }
 
-    /// The file becomes the last one used. It counts as missing if it is not ours.
     pub(super) fn read(&self, area: Area, key: &Key, at_most: u64) -> Option<Vec<u8>> {
         let folder = self.folder(area, key)?;
         let file = open_file(&folder, &key.to_string()).ok()?;
@@ -145,7 +144,6 @@ impl CacheFolder {
         Some(octets)
     }
 
-    /// Trouble is remembered and stops nothing.
     pub(super) fn write(&self, area: Area, key: &Key, octets: &[u8]) -> bool {
         let length = octets.len() as u64;
         let written = self.size.room(&self.root, length).and_then(|has_room| {
@@ -207,7 +205,6 @@ fn made(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// Other processes may be writing tags just now.
 fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
@@ -217,7 +214,6 @@ fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
             return Ok(false);
         }
     }
-    // Another program's tag says something else.
     Ok(has_tag(folder, CACHE_WORDS) || absent(open_file(folder, CACHE_TAG))?.is_none())
 }
 

@@ -29,7 +29,7 @@ struct Silences {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Silence {
-    /// The hash of the URL that is not asked for; none means all of the server.
+    /// A hash; none means all of the server.
     url: Option<String>,
     at: u64,
     until: u64,
@@ -125,7 +125,7 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
     silence(folder, server, None, &refusal, NOBODY);
 }
 
-/// After RFC 9110 §10.2.3; an archive means all of it, another server this URL.
+/// RFC 9110 §10.2.3.
 pub(super) fn pause(
     folder: &CacheFolder,
     [_, server]: &[String; 2],

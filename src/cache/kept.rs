@@ -1,4 +1,3 @@
-//!
 //! * A fresh answer is given without asking anybody; of a stale one the server is asked whether it still holds. Without
 //!   the server there is no stale answer, except with `--offline`.
 //! * A kept answer counts only if its content has its hash and the policy allows the addresses it came from; else the
@@ -89,7 +88,6 @@ impl Disk for Kept {
     }
 }
 
-/// `--offline` without a cache.
 #[derive(Debug)]
 pub(crate) struct Offline;
 
@@ -140,7 +138,6 @@ impl Kept {
         let is_allowed = |kept: &KeptAnswer| entry::judge(&kept.from, &self.policy).is_ok();
         if let Some(kept) = &entry.answer.clone().filter(is_allowed) {
             match semantics::conditions(kept, asked) {
-                // Being gone came later.
                 None if entry.gone.is_none() => {
                     if let Some(body) = self.body(kept)? {
                         return Ok(answer(kept, body));
@@ -158,7 +155,6 @@ impl Kept {
         self.renew(asked, &mut entry, ask)
     }
 
-    /// The cache behind it judges what is personal.
     fn of_run(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         if asked.is_personal || asked.how != How::Whole {
             return ask(asked);
@@ -204,7 +200,6 @@ impl Kept {
         Ok(given)
     }
 
-    /// Freshness does not count.
     fn keep_whatever(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Answer, at: u64) {
         if let Some(from) = entry::from(&given.source) {
             let mut headers = semantics::relevant(&given.headers, self.ignoring);
@@ -222,7 +217,6 @@ impl Kept {
         Ok(self.body(kept)?.map(|body| answer(kept, body)))
     }
 
-    /// It is empty for an answer without content, and none where it is missing or has another hash.
     fn body(&self, kept: &KeptAnswer) -> Result<Option<Bytes>, Refusal> {
         let Some(body) = &kept.body else {
             return Ok(Some(Bytes::new()));

@@ -21,15 +21,12 @@ use crate::disk::{Key, absent, open_file};
 /// Paths have at most 4096 octets, two digits each.
 const LONGEST: u64 = 16 << 10;
 
-/// The last is when it was modified, in nanoseconds.
 type Identity = (u64, u64, u64, i128);
 
 #[derive(Debug)]
 pub(crate) struct Made {
-    /// It is all that decides about a result besides its source.
     command: String,
     before: HashMap<Key, (PathBuf, Identity)>,
-    /// It is none if nothing can be written.
     file: Mutex<Option<File>>,
 }
 
@@ -69,7 +66,6 @@ impl Made {
         !self.before.is_empty() && known().unwrap_or(false)
     }
 
-    /// It comes before the file gets its name.
     pub(crate) fn makes(&self, source: &Path, target: &Path, file: &File) {
         let line = || {
             let (device, inode, length, modified) = identity(&file.metadata().ok()?);
@@ -94,7 +90,6 @@ impl Made {
         }
     }
 
-    /// It stands for the source as it is now.
     fn key(&self, source: &Path) -> Option<Key> {
         let found = identity(&fs::metadata(source).ok()?);
         let path = source.as_os_str().as_bytes();

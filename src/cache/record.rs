@@ -7,10 +7,8 @@ use serde::de::DeserializeOwned;
 
 use crate::disk::Key;
 
-/// URL and header values are of strangers.
 pub(super) const LONGEST: u64 = 64 << 10;
 
-/// It is none if it is too long.
 pub(super) fn written(record: &impl Serialize) -> Option<Vec<u8>> {
     let mut text = serde_json::to_vec(record).ok()?;
     let hash = Key::of(&text);

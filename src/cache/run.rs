@@ -25,10 +25,8 @@ use crate::error::Error;
 
 const WORDS: &str = "# The same command goes on with them, and removes the folder once its output is whole. You may remove it, too.";
 
-/// The folder may be removed so often while it is opened.
 const TRIES: usize = 16;
 
-/// It is locked until this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
@@ -87,7 +85,6 @@ impl RunFolder {
         Err(failed(Errno::AGAIN.into()))
     }
 
-    /// It is none if the run that had the lock removed the folder.
     fn locked(path: &Path, root: &Arc<OwnedFd>) -> Result<Option<File>, Error> {
         let failed = Error::cannot_write(the_cache(path));
         let found = rustix::fs::fstat(root).map_err(|why| failed(why.into()))?;
@@ -109,7 +106,6 @@ impl RunFolder {
         Ok((found.st_nlink > 0).then_some(tag))
     }
 
-    /// `command` is all that decides about a result besides its source.
     pub(crate) fn made(&self, command: &str) -> Made {
         Made::open(&self.cache.root, command)
     }
@@ -120,7 +116,6 @@ impl RunFolder {
         keys.map_or(0, count)
     }
 
-    /// It is false if something else lies in the folder, which stays.
     pub(crate) fn remove(self) -> bool {
         let root = &self.cache.root;
         for area in Area::ALL {
@@ -142,7 +137,6 @@ impl RunFolder {
         }
         let _ = rustix::fs::unlinkat(root, CACHE_TAG, AtFlags::empty());
         let (around, name) = &self.place;
-        // Another thing of that name is removed only if it is an empty folder.
         rustix::fs::unlinkat(around, name, AtFlags::REMOVEDIR).is_ok()
     }
 }
@@ -161,7 +155,6 @@ fn tagged(root: &Arc<OwnedFd>) -> io::Result<Option<File>> {
     if !names(root).iter().all(is_ours) {
         return Ok(None);
     }
-    // Of two runs one writes the tag.
     tag_saying(root, RUN_WORDS, WORDS)?.become_new(root, CACHE_TAG)?;
     Ok(open_tag(root)?.filter(|tag| says(tag, RUN_WORDS)))
 }
@@ -188,7 +181,6 @@ fn clear(folder: &OwnedFd, is_ours: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// A name that is no text is changed, and is none of ours either way.
 fn names(folder: &OwnedFd) -> Vec<String> {
     let entries = Dir::read_from(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -16,9 +16,7 @@ use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ignoring {
     Nothing,
-    /// `no-store` and `private` do not count (`--cache-ignore`).
     NoStore,
-    /// The answers are those of one run.
     Everything,
 }
 
@@ -94,7 +92,6 @@ fn plain(octet: u8) -> char {
     }
 }
 
-/// In lower case (RFC 9111 §5.2), without those that are to be ignored.
 fn directives(value: &str, name: &HeaderName, ignoring: Ignoring) -> String {
     let lower = value.to_ascii_lowercase();
     if *name != header::CACHE_CONTROL || ignoring == Ignoring::Nothing {
@@ -162,7 +159,7 @@ pub(super) fn may_be_kept(status: u16, asked: &Asked<'_>, headers: &[(String, St
     policy.is_some_and(|policy| policy.is_storable())
 }
 
-/// It is none if it may not be kept. What the answer says of its freshness counts, up to a day.
+/// Its own freshness counts, up to a day.
 pub(super) fn gone_for(
     status: u16,
     asked: &Asked<'_>,
@@ -212,7 +209,7 @@ pub(super) fn conditions(
     Some(conditions.filter_map(condition).collect())
 }
 
-/// RFC 9111 §4.3.4; none if the 304 is about another answer.
+/// RFC 9111 §4.3.4.
 pub(super) fn refreshed(
     kept: &KeptAnswer,
     asked: &Asked<'_>,

@@ -25,11 +25,9 @@ const BLOCK: u64 = 4 << 10;
 /// A cache of one run leaves a twentieth of the disk free, up to this.
 const SPARE: u64 = 1 << 30;
 
-/// Files are left free like bytes, and as many as an output needs.
 const SPARE_FILES: u64 = 10_000;
 const FEW_FILES: u64 = 8;
 
-/// In seconds.
 const BELIEVED: u64 = 24 * 60 * 60;
 
 pub(super) fn on_disk(length: u64) -> u64 {
@@ -39,7 +37,7 @@ pub(super) fn on_disk(length: u64) -> u64 {
 #[derive(Debug)]
 pub(super) struct Size {
     at_most: Option<u64>,
-    /// Octets that stay free, where only the disk is the bound; then there is no sum.
+    /// Only the disk is the bound, and there is no sum.
     leaves: Option<u64>,
     added: AtomicU64,
 }
@@ -70,7 +68,6 @@ impl Size {
         Ok(self.at_most.is_none_or(|most| on_disk(length) <= most))
     }
 
-    /// While another process counts or removes files, the sum grows later.
     pub(super) fn grew(&self, root: &OwnedFd, octets: u64) {
         if self.leaves.is_some() {
             return;
@@ -115,7 +112,6 @@ impl Size {
     }
 }
 
-/// Octets, and when all files were counted, in seconds.
 fn sum(file: &File) -> Option<(u64, u64)> {
     let mut text = String::new();
     file.take(64).read_to_string(&mut text).ok()?;
@@ -123,7 +119,6 @@ fn sum(file: &File) -> Option<(u64, u64)> {
     Some((octets.parse().ok()?, counted.parse().ok()?))
 }
 
-/// A tenth is free afterwards. Returns what is left.
 fn evict(root: &OwnedFd, most: u64) -> u64 {
     let mut found = Vec::new();
     for area in Area::ALL {
@@ -149,8 +144,7 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
     sum
 }
 
-/// Each has the time of its use, in nanoseconds, its path beneath the cache, and its octets on the disk. No link is
-/// followed.
+/// Times are nanoseconds. No link is followed.
 fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<(i128, String, u64)>) {
     let Ok(entries) = Dir::read_from(folder) else {
         return;

@@ -171,7 +171,7 @@ impl Cache {
         })
     }
 
-    /// Reads the archive now, if it stands in files: it may take longer than a message has time.
+    /// It may take longer than a message has time.
     pub(super) fn read_archive(&self, policy: &Policy, stop: &Stop) -> Result<(), Error> {
         match self.files.as_ref().filter(|_| !Fetcher::is_idle(policy)) {
             Some(files) => files.read(&|| stop.check().is_err()),
@@ -198,7 +198,7 @@ impl Cache {
         }
     }
 
-    /// Opens the record, so that a mistake shows before anything is done. A mail that passes through does not wait for that.
+    /// A mistake shows before anything is done, but a mail that passes through does not wait for that.
     pub(super) fn open_record(
         &self,
         sources: &[impl AsRef<Path>],

@@ -17,7 +17,6 @@ use super::args::Cli;
 use super::exit::{FILTERS, WALKS};
 use crate::error::Error;
 
-/// `options` are those of the program, or of the command alone. Where no file is named, the arguments stay as they are.
 pub(super) fn merged<'a>(
     arguments: &'a [OsString],
     options: &mut Command,
@@ -56,7 +55,6 @@ pub(super) fn merged<'a>(
     };
     let mut merged: Vec<OsString> = arguments.iter().take(2).cloned().collect();
     let table = read(file)?;
-    // As filters these commands need no option that says how mailboxes are read.
     let is_filter = FILTERS.contains(&command.get_name())
         && !WALKS.iter().any(|name| {
             let source = given.value_source(&name.replace('-', "_"));
@@ -91,7 +89,6 @@ pub(super) fn merged<'a>(
     Ok((Cow::Owned(merged), Some(file.clone())))
 }
 
-/// Options that only a run over mailboxes needs.
 const OF_WALKS: [&str; 5] = ["format", "jobs", "backup", "progress", "max-expanded"];
 
 fn takes_config(command: &Command) -> bool {

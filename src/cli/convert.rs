@@ -119,7 +119,6 @@ impl Walk<'_> {
         };
         // The output still needs as much.
         let leaves = self.sizes(true);
-        // Limits, hosts and servers may be others when the run goes on.
         let policy = self.policy;
         let from = (&policy.fetch, &policy.maps, &policy.attachments);
         let any_type = policy.accept_mismatch;
@@ -131,7 +130,6 @@ impl Walk<'_> {
         Resume::beside(output, &command, leaves, self.saying.volume())
     }
 
-    /// `resume` keeps the answers until all is done; `more` goes behind the sum.
     pub(super) fn run(
         &self,
         transform: &dyn Transform<Said>,
@@ -225,7 +223,6 @@ impl Walk<'_> {
         text
     }
 
-    /// Compressed sources count as they are, or, without `compressed`, not at all.
     fn sizes(&self, compressed: bool) -> u64 {
         let stop = &self.signals.stop;
         let size = |source: &PathBuf| size(source, &self.options, stop, compressed);
@@ -342,7 +339,8 @@ impl Walk<'_> {
         }
         let files = self.sources.iter().filter(|source| source.is_file());
         for source in files.filter(|_| self.args.in_place) {
-            // A source that cannot be replaced is found before another one is; one that cannot be read is told of in its turn.
+            // One that cannot be replaced is found before another one is; one that cannot be read is told of in its
+            // turn.
             if let Ok(Ok((Kind::Archive, _))) = look_at(source, self.options.format) {
                 return Err(Error::Usage(not_in_place(source).detail()));
             }
@@ -425,7 +423,6 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     }
 }
 
-/// The folder is made only if the one around it is there.
 fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error> {
     let failed = Error::cannot_write(output.display());
     let folder = folder_of(output);
@@ -439,8 +436,7 @@ fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error>
     fs::create_dir(output).map_err(failed)
 }
 
-/// All messages of a run share one: what was retrieved for one is there for the next, and the policy bounds all
-/// requests together. Once the run is to stop, nothing is asked for any more.
+/// One for all messages: what was retrieved for one is there for the next, and the policy bounds all requests together.
 pub(super) fn shared_fetcher(
     policy: &Arc<Policy>,
     cache: &Cache,

@@ -211,7 +211,6 @@ fn ends<'a>(
     }
 }
 
-/// A mistake in its options or in the environment is told as such.
 fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
     store::open(store, purpose, policy)?.map_err(|error| {
         let why = std::io::Error::other(say::error(&error));

@@ -10,17 +10,13 @@ use super::args::Cli;
 use super::say;
 use crate::error::Error;
 
-/// Commands that are filters, unless one of [`WALKS`] says that they go over mailboxes.
 pub(super) const FILTERS: [&str; 3] = ["detach", "restore", "embed"];
 pub(super) const WALKS: [&str; 3] = ["output", "in-place", "dry-run"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Status {
-    /// 0: everything was done.
     Success,
-    /// 1: something could not be read or written.
     Trouble,
-    /// 2: the command line makes no sense.
     Usage,
     /// 75, `EX_TEMPFAIL` of sysexits.h: mail systems keep the message and try again.
     TryAgain,
@@ -55,9 +51,8 @@ impl Status {
         }
     }
 
-    /// The status for a command line that could not be understood. Only words that were surely meant to be another
-    /// command than a filter may end with 2, which makes mail systems bounce: a typo in a mail system's configuration
-    /// must delay mail. No configuration names no command at all.
+    /// Only words that were surely meant to be another command than a filter may end with 2, which makes mail systems
+    /// bounce: a typo in a mail system's configuration must delay mail. No configuration names no command at all.
     pub(super) fn of_usage(arguments: &[OsString]) -> Self {
         let Some(name) = arguments.get(1) else {
             return Self::Usage;
@@ -79,7 +74,7 @@ impl Status {
         }
     }
 
-    /// The status when help could not be printed: the caller may have waited for mail.
+    /// The caller may have waited for mail.
     pub(super) fn of_lost_output(command: Option<&OsString>) -> Self {
         match command.and_then(|name| name.to_str()) {
             Some(name) if name == "filter" || FILTERS.contains(&name) => Self::TryAgain,

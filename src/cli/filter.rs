@@ -116,7 +116,6 @@ impl<'j> Job<'j> {
         self.is_pending.store(false, Ordering::SeqCst);
     }
 
-    /// The prefilter searches a large message before it is held in memory.
     pub(super) fn run(
         &self,
         transform: &dyn Transform<Said>,
@@ -126,7 +125,7 @@ impl<'j> Job<'j> {
     ) -> Result<(), Error> {
         let mut output = output::open()?;
         let file = self.file.filter(|path| !is_standard(path));
-        // On standard input there is one message, or a stranger's line would delay a mail.
+        // Standard input has one message, or a stranger's line would delay a mail.
         let named = file.filter(|path| {
             *path != Path::new("/dev/stdin") && fs::metadata(path).is_ok_and(|data| data.is_file())
         });
@@ -202,7 +201,7 @@ impl<'j> Job<'j> {
         .map_err(write_error)?;
         drop(buffered);
         self.mail_is_out();
-        // The mail is out: nothing that goes wrong with the report may change the exit status.
+        // Nothing that goes wrong with the report may change the exit status.
         self.report(&name, &said, &message, policy, mark);
         Ok(())
     }
@@ -211,7 +210,6 @@ impl<'j> Job<'j> {
         let report = &said.report;
         let saying = self.saying;
         let volume = saying.volume();
-        // Without rows its header was not read.
         let origin = || match &said.origin {
             Some(origin) => Cow::Borrowed(origin),
             None => Cow::Owned(Origin::new(name, 1, message)),
@@ -262,7 +260,7 @@ impl<'j> Job<'j> {
         }
     }
 
-    /// A file that shows at its start that it is no plain message would pass for one, with everything in it unchanged.
+    /// A mailbox would pass for a message, with everything in it unchanged.
     fn refuse_mailbox(&self, path: &Path) -> Result<(), Error> {
         match (look_at(path, Format::Eml)?, look_at(path, Format::Auto)?) {
             (Ok((_, Some(_))) | Err(NotMail::ReadAs(..)), Ok((Kind::Mbox, Some(_)))) => {

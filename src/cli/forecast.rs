@@ -33,8 +33,7 @@ pub(super) struct Forecast {
     data: u64,
     data_octets: u64,
     growth: u64,
-    /// Messages for which more would be retrieved than pictures: style sheets, messages and documents may bring whatever
-    /// `--max-growth` allows.
+    /// Messages with more than pictures: style sheets, messages and documents may bring whatever `--max-growth` allows.
     open: u64,
 }
 
@@ -173,7 +172,6 @@ impl Forecast {
     }
 }
 
-/// In lines of 76 columns with CRLF.
 fn in_base64(octets: u64) -> u64 {
     let symbols = octets.div_ceil(3).saturating_mul(4);
     symbols.saturating_add(symbols.div_ceil(76) * 2)

@@ -61,15 +61,13 @@ const CHUNK: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(super) enum Input {
-    /// It is small, or something in it needs work, or it fits into no temporary file (the text says why).
+    /// The text says why it fits into no temporary file.
     Message(Vec<u8>, Option<String>),
-    /// It is large, nothing in it needs work, and the temporary file has no name.
     Untouched(File),
 }
 
 impl Input {
     pub(super) fn read(mut reader: impl Read, prefilter: &Prefilter) -> io::Result<Self> {
-        // Most messages are in with one read.
         let mut bytes = Vec::with_capacity(FIRST);
         let mut searched = 0_usize;
         loop {
@@ -138,7 +136,7 @@ fn unspooled(
     mut reader: impl Read,
 ) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A lack of memory is an error, as in reading, and not an abort.
+    // A lack of memory is an error, and not an abort.
     bytes.try_reserve_exact(spooled.saturating_add(window.len()))?;
     file.seek(SeekFrom::Start(0))?;
     file.take(spooled as u64).read_to_end(&mut bytes)?;
@@ -151,7 +149,6 @@ fn unspooled(
     Ok(bytes)
 }
 
-/// It names the folder, because a user can change it.
 fn no_spool(error: &io::Error) -> String {
     let (folder, cause) = (std::env::temp_dir(), error.to_string());
     // tempfile's message ends with the name of the file, which nobody knows.
@@ -162,12 +159,11 @@ fn no_spool(error: &io::Error) -> String {
     )
 }
 
-/// The file or folder may not be there yet.
 pub(super) fn free_beside(path: &Path) -> io::Result<u64> {
     platform::free_space(if path.is_dir() { path } else { folder_of(path) })
 }
 
-/// A source that cannot be looked at counts nothing; what is compressed counts as it lies on the disk, or nothing.
+/// What cannot be looked at counts nothing; what is compressed counts as it lies on the disk, or nothing.
 pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let in_folder = |folder: &Path| -> u64 {

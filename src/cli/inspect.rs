@@ -84,7 +84,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             },
             Asking::Nobody | Asking::ForContent => Work::Forecast,
         },
-        // As detach has it: the survey counts its changes.
+        // As `detach` has it: the survey counts its changes.
         lengths: Lengths::Reversible,
         recorder: cache.recorder.clone(),
         tells_rows: args.json,
@@ -262,7 +262,6 @@ impl Inspection<'_> {
             .as_ref()
             .is_some_and(|opened| opened.original().is_none());
         match kind {
-            // Nothing on standard input is an empty message, as for filter.
             Ok(Kind::Mbox | Kind::Eudora) if !is_empty => self.mailbox(source, stream),
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
             _ => {

@@ -17,7 +17,6 @@ use crate::error::Error;
 use crate::policy::Scheme;
 
 pub(super) fn man(folder: Option<&Path>) -> Status {
-    // `-` is standard output, wherever it stands.
     let folder = folder.filter(|path| !is_standard(path));
     // Without clap's own `help`: embody(1) would name a page for it that is never written.
     let mut program = Cli::command().disable_help_subcommand(true);
@@ -45,7 +44,6 @@ pub(super) fn completions(shell: Shell) -> Status {
     printed(script.as_bytes())
 }
 
-/// Only the shells need the values that options take.
 fn completed() -> Command {
     let mut program = Cli::command();
     program.build();
@@ -68,10 +66,8 @@ fn pages(program: &Command, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// clap knows names, options and what they do; the rest is in `pages`.
 fn written_page(command: &Command) -> io::Result<Vec<u8>> {
     let more = command.get_after_long_help().map(ToString::to_string);
-    // A page has the options that the short help leaves out.
     let has_commands = command.has_subcommands();
     let command = command
         .clone()

@@ -28,7 +28,6 @@ use crate::milter::{
 use crate::policy::Policy;
 use crate::report::{Report, Row};
 
-/// The configuration file is read again, too.
 pub(super) type Reread<'r> = &'r dyn Fn() -> Result<MilterArgs, String>;
 
 /// A message that is under way when the process is to end has so long behind its retrievals.
@@ -139,7 +138,6 @@ fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {
     }
 }
 
-/// That there is no systemd is no failure.
 fn notify(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }
@@ -227,7 +225,6 @@ impl Log {
         }
         .and_then(|file| file.write(&Start::now(None), origin, rows));
         if let Err(error) = written {
-            // The next message tries to open it again.
             *file = None;
             let what = format!("cannot write the report {}: {error}", path.display());
             self.tell(queue_id, &what);

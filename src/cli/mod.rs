@@ -153,7 +153,6 @@ fn without_passwords(mut problem: clap::Error) -> clap::Error {
     problem
 }
 
-/// The configuration file may have changed.
 #[cfg(all(unix, feature = "milter"))]
 fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     let mut options = options(arguments);

@@ -18,22 +18,19 @@ use crate::platform::MetadataExt as _;
 use crate::record::Mailed;
 use crate::report::rfc3339;
 
-/// Bytes of a header section that are searched for Message-ID and Subject.
 const SEARCHED: usize = 1 << 20;
 
-/// Characters of a Subject that name a message.
 const SUBJECT: usize = 60;
 
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub(super) struct Origin {
-    /// The file, or `-`.
     pub(super) source: String,
     /// From 1, in the file or folder.
     pub(super) index: u64,
     pub(super) message_id: Option<String>,
     #[serde(skip)]
     subject: Option<String>,
-    /// When it was on its way, in UTC (RFC 3339): an archive is asked by it.
+    /// When it was on its way, in UTC (RFC 3339).
     date: Option<String>,
     #[cfg(all(unix, feature = "imap"))]
     #[serde(flatten)]
@@ -67,7 +64,6 @@ impl Origin {
         }
     }
 
-    /// Without Subject and day it is called by its Message-ID or its place.
     pub(super) fn called(&self) -> String {
         let day = self.date.as_deref().and_then(|date| date.get(..10));
         let subject = self.subject.as_deref().map(|subject| {

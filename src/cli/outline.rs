@@ -14,7 +14,7 @@ use crate::report::{Kind as RowKind, Outcome, Report, Row};
 pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
-    // There may be as many rows as parts.
+    // Rows may be as many as parts.
     let mut rows: HashMap<&str, Vec<&Row>> = HashMap::new();
     for row in &report.rows {
         rows.entry(&row.part).or_default().push(row);

@@ -13,7 +13,6 @@ Values:
     };
 }
 
-/// All commands that take the policy's options share it.
 macro_rules! values {
     () => {
         concat!(

@@ -17,7 +17,6 @@ const BAR_EVERY: Duration = Duration::from_millis(200);
 
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Columns with the brackets; a narrower terminal gets no bar.
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=26;
 
 pub(super) struct Display {
@@ -27,7 +26,6 @@ pub(super) struct Display {
 
 struct Progress {
     folder: String,
-    /// As far as it was known at the start.
     total: u64,
     bytes: u64,
     messages: u64,
@@ -104,7 +102,6 @@ impl Display {
         }
     }
 
-    /// The bar comes back with the next advance.
     pub(super) fn say(&self, line: &str) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if self.clear(&mut progress) {
@@ -125,7 +122,6 @@ impl Display {
     }
 }
 
-/// The next output stands on a line of its own.
 impl Drop for Display {
     fn drop(&mut self) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);

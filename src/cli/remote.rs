@@ -120,7 +120,6 @@ fn ask(text: &str) -> io::Result<String> {
     answer
 }
 
-/// A line of keys: Backspace and Ctrl-U erase, Ctrl-D ends, Ctrl-C and Ctrl-\ leave.
 fn typed(terminal: &File) -> io::Result<String> {
     let mut line = Vec::new();
     for octet in BufReader::new(terminal).bytes() {
@@ -139,7 +138,6 @@ fn typed(terminal: &File) -> io::Result<String> {
     String::from_utf8(line).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Options that mean nothing for mail on a server which becomes Maildirs.
 pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
     let what = match options.output_format {
         _ if is_standard(target) => {
@@ -245,7 +243,7 @@ impl InPlaceObserver<Said> for Reporter<'_> {
     }
 }
 
-/// Nothing is downloaded. It is false if a folder could not be read.
+/// Nothing is downloaded.
 pub(super) fn overview(
     account: &Account,
     larger_than: u64,

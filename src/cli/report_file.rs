@@ -28,7 +28,7 @@ pub(super) enum ReportFile {
     /// Each line is appended in one write, so that several runs may share the file.
     File {
         file: File,
-        /// The same file for reading, until the first row is written, if it may be read.
+        /// For reading, until the first row is written.
         before: Option<File>,
     },
 }
@@ -106,7 +106,6 @@ pub(super) fn check(
     check_apart("--report", path, sources, outputs)?;
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
     let mut first = [0];
-    // A file that cannot be read may be appended to.
     let starts = is_file.then(|| File::open(path).ok()?.read(&mut first).ok());
     if starts.flatten() == Some(1) && first != *b"{" {
         let what = "holds something else than a report; name another file".to_owned();

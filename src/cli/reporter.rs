@@ -21,9 +21,7 @@ use crate::report::{Detail, Row};
 pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
-    /// `inspect` prints rows itself.
     pub(super) says_rows: bool,
-    /// Hints at options that would allow what was left depend on it.
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,
     pub(super) made: Option<&'r Made>,
@@ -94,7 +92,6 @@ impl Reporter<'_> {
 impl Observer<Said> for Reporter<'_> {
     fn begin(&self, mailbox: &Path) {
         let mut counts = self.counts();
-        // Nothing was done to a mailbox that was not finished.
         counts.of_mailbox = Totals::default();
         counts.mailbox = mailbox.to_owned();
         #[cfg(all(unix, feature = "imap"))]

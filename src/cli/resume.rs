@@ -13,7 +13,6 @@ use crate::error::Error;
 
 const SUFFIX: &str = ".embody-resume";
 
-/// Dropping it removes the answers once the output is whole; otherwise it tells how to go on.
 pub(super) struct Resume {
     pub(super) folder: Option<RunFolder>,
     pub(super) made: Made,
@@ -83,7 +82,6 @@ impl Drop for Resume {
     }
 }
 
-/// Standard output, devices, and outputs whose folder is missing have none.
 fn place(output: &Path) -> Option<PathBuf> {
     let is_device = |found: fs::Metadata| !found.is_file() && !found.is_dir();
     if is_standard(output) || fs::metadata(output).is_ok_and(is_device) {
@@ -91,7 +89,7 @@ fn place(output: &Path) -> Option<PathBuf> {
     }
     let whole = match output.file_name() {
         Some(_) => output.to_owned(),
-        // As `.` and `..` are.
+        // `.` and `..` have no name.
         None => output.canonicalize().ok()?,
     };
     let mut name = whole.file_name()?.to_owned();

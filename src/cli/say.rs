@@ -11,7 +11,6 @@ use super::wording::{self, remedy};
 use crate::policy::Policy;
 use crate::report::{Report, Row};
 
-/// Characters of a stranger's text in one line.
 const LONGEST: usize = 300;
 
 /// The reader may be gone, as in `2>&1 | head`: the work goes on.
@@ -46,7 +45,6 @@ pub(super) fn skipped(path: &Path, what: &str) -> String {
     format!("{}: skipped: {what}", shown(path))
 }
 
-/// The name of a member may stand in `why`.
 pub(super) fn damaged(path: &Path, why: &str) -> String {
     format!("{}: {}", shown(path), harmless_within(why))
 }
@@ -100,7 +98,6 @@ pub(super) fn sum(report: &Report) -> String {
     format!("{expanded} expanded, {left} left, {links} links")
 }
 
-/// Most lines about one message, unless --verbose.
 const MOST_LINES: usize = 20;
 
 pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String> {

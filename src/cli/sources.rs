@@ -17,7 +17,6 @@ use crate::mailbox::{Format, Judged, Method, Options, PackedFile, Stop, unpacked
 use crate::platform::MetadataExt as _;
 use crate::store::layers::Layers;
 
-/// Rounds of listing before folders are said to change all the time.
 const ROUNDS: usize = 10;
 
 const PIECE: usize = 1 << 20;
@@ -46,7 +45,6 @@ const OPEN: &[&[u8]] = &[
     b"\xfe\xff",
 ];
 
-/// How the names of indexes start and end that programs keep beside mails.
 const INDEXES: &[(&str, &str)] = &[
     ("dovecot.index", ""),
     ("dovecot.list.index", ""),
@@ -81,7 +79,6 @@ pub(super) struct Sources {
     seen: HashSet<u64>,
     pub(super) files: u64,
     pub(super) octets: u64,
-    /// By device and inode.
     been: HashSet<(u64, u64)>,
     pub(super) trouble: BTreeSet<String>,
 }
@@ -114,7 +111,7 @@ impl Sources {
                 match read.file(&path, stop, visit) {
                     Ok(()) => {}
                     Err(why @ Error::Interrupted) => return Err(why),
-                    // It was moved: the next round finds it where it is.
+                    // The next round finds it where it was moved.
                     Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                         read.seen.insert(hash(&(round, &path)));
                     }
@@ -145,7 +142,6 @@ impl Sources {
         Ok(self.been.contains(&(metadata.dev(), metadata.ino())) || sources.iter().any(is_within))
     }
 
-    /// It follows symbolic links.
     fn list(&mut self, source: &Path, found: &mut Vec<PathBuf>) {
         let mut folders = vec![source.to_owned()];
         // Links may lead in a circle.
@@ -184,7 +180,6 @@ impl Sources {
         found.sort_unstable();
     }
 
-    /// Every other command says it in these words, so nothing is told twice.
     fn failed(&mut self, path: &Path, source: io::Error) {
         let error = Error::cannot_read(path.display())(source);
         self.trouble.insert(say::error(&error));

@@ -61,7 +61,6 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// The text says what is wrong with a compressed file.
 fn lines(
     found: &Found,
     pieces: (u64, bool),

@@ -9,7 +9,6 @@ use crate::error::Error;
 use crate::mailbox::find::Kind;
 use crate::mailbox::{Format, Method, Options, Stop, result_of};
 
-/// One source becomes `output` itself, several become files in it.
 pub(super) fn of(
     sources: &[PathBuf],
     output: &Path,

@@ -27,7 +27,6 @@ const TABLES: [(&str, [usize; 2]); 8] = [
     ("skipped", [99, 6]),
 ];
 
-/// It is not shown: it has the options that would allow what was left.
 const REMEDIES: &str = "remedy";
 
 #[derive(Default, Debug)]
@@ -110,7 +109,6 @@ impl Totals {
         }
     }
 
-    /// The mailboxes that are done, and the one that is read.
     pub(super) fn so_far(of: [&Self; 2]) -> String {
         let sum = |count: fn(&Self) -> u64| of.map(count).iter().sum::<u64>();
         let counts = [
@@ -148,7 +146,6 @@ impl Totals {
             let Some(names) = self.tables.get(title).filter(|_| most > 0) else {
                 continue;
             };
-            // Where there is one host it has all that was left.
             let hosts = self.tables.get("host");
             if title == "left at" && hosts.is_none_or(|hosts| hosts.names().nth(1).is_none()) {
                 continue;
@@ -171,7 +168,6 @@ impl Totals {
     }
 }
 
-/// The status of a server is part of it: a 404 is no 403.
 fn outcome(row: &Row) -> String {
     let words = row.outcome_and_reason();
     let is_status = matches!(row.reason, Some(Reason::HttpStatus | Reason::FtpStatus));

@@ -26,7 +26,6 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is not a size such as 25M, 1.5M, 512k or 1000"))
 }
 
-/// A fraction of a byte is cut off.
 fn octets(lower: &str) -> Option<u64> {
     let (number, step, needs_unit) = match (lower.strip_suffix("ib"), lower.strip_suffix('b')) {
         (Some(number), _) => (number, 1024_u128, true),
@@ -143,7 +142,6 @@ pub(super) fn expected(text: &str) -> Result<(u64, Option<SystemTime>), String> 
     })
 }
 
-/// Digits only: a sign or a blank is a slip.
 fn number(text: &str) -> Option<u64> {
     let text = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     text?.parse().ok()
@@ -192,7 +190,6 @@ pub(super) fn octal(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("'{text}' is no mode such as 0660"))
 }
 
-/// What a directory service alone knows needs its number.
 #[cfg(all(unix, feature = "milter"))]
 pub(super) fn group(text: &str) -> Result<u32, String> {
     let text = text.trim();

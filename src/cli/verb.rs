@@ -12,7 +12,6 @@ use crate::record::WarcRecorder;
 use crate::report::{Detail, Outcome, Reason, Report};
 
 pub(super) struct Said {
-    /// It is none if no row is told.
     pub(super) origin: Option<Origin>,
     pub(super) report: Report,
     pub(super) survey: Option<Box<Survey>>,
@@ -20,8 +19,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// `tells_rows` says whether rows are told, and not only counted. Those of what is missing beside a mailbox always
-    /// are.
+    /// Rows of what is missing beside a mailbox are always told.
     pub(super) fn of(message: &Message<'_>, report: Report, tells_rows: bool) -> Self {
         let is_named = !report.rows.is_empty() && (tells_rows || message.beside.is_some());
         Self {
@@ -52,7 +50,6 @@ impl Said {
         self.leave(Reason::HoldsSeparator, &detail);
     }
 
-    /// The rows say so, also those of changes that would have been made.
     pub(super) fn leave(&mut self, reason: Reason, detail: &Detail) {
         for row in &mut self.report.rows {
             if !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch) {
@@ -73,7 +70,6 @@ fn origin(message: &Message<'_>) -> Origin {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Work {
     Expand,
-    /// All of it, for a run that writes nothing.
     Rehearse,
     Forecast,
     /// Each source is asked whether there is an answer; without `embeds`, pictures are only asked for.
@@ -112,7 +108,6 @@ impl Transform<Said> for Expanding {
             Work::Expand | Work::Probe { embeds: false } => Asking::Sources,
             Work::Rehearse | Work::Probe { embeds: true } => Asking::Rehearsing,
         };
-        // The name of the message is filled in later.
         let expansion = expander.expand_beside(content, "", beside.as_ref(), asking)?;
         let report = match self.work {
             Work::Expand => expansion.report,

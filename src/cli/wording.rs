@@ -92,15 +92,14 @@ pub(crate) fn would_allow(reason: Reason) -> Option<&'static str> {
     reason.remedy().map(words)
 }
 
-/// The detail of such a row begins with the form.
 pub(super) fn follow(row: &Row) -> Option<String> {
     let form = row.detail.split(' ').next();
     let form = form.filter(|_| row.reason == Some(Reason::NotFollowed));
     form.map(|form| format!("--follow {form}"))
 }
 
-/// It is none if no option would do (`--deny-host` wins over `--allow-host`), which is tried out. What a name resolves
-/// to and where a redirect leads cannot be tried.
+/// `--deny-host` wins over `--allow-host`, so each option is tried. What a name resolves to and where a redirect leads
+/// cannot be tried.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
     match reason {
@@ -177,7 +176,6 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     }
 }
 
-/// The option is written as on a command line.
 fn open(policy: &mut Policy, reason: Reason, reference: &Reference<'_>) -> Option<String> {
     let site = reference.site();
     Some(match reason {

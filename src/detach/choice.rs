@@ -11,7 +11,7 @@ use crate::policy::{OnFailure, Policy, TypePattern};
 use crate::report::{Reason, Refusal};
 use crate::store::{Key, Store};
 
-/// Of a smaller body the reference would be as large, in octets.
+/// The reference would be as large.
 const LEAST: usize = 1 << 10;
 
 /// Which attachments leave the mail.
@@ -88,7 +88,7 @@ impl Choice {
     /// The default of [`larger_than`](Self::larger_than).
     pub const LARGER_THAN: u64 = 100 << 10;
 
-    /// It is none for a part that is not chosen. `policy` is the default one, whatever the options: it protects parts.
+    /// `policy` is the default one, whatever the options: it protects parts.
     pub(super) fn judge(
         &self,
         tree: &Tree<'_>,
@@ -122,7 +122,6 @@ impl Choice {
     }
 }
 
-/// It holds its content, and no reader shows it as text of the mail; its size does not matter.
 #[cfg(feature = "cli")]
 pub(crate) fn is_attachment(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {
     is_leaf(tree, part) && !is_reference(tree, part, limits)
@@ -142,7 +141,6 @@ fn is_reference(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {
     ExternalBody::read(tree, part, &reading(limits)).is_some()
 }
 
-/// A restorer reads references in no form that an option adds.
 pub(super) fn reading(limits: &ScanLimits) -> Reading {
     Reading {
         header_limit: limits.header,

@@ -21,10 +21,9 @@ use crate::store::Key;
 #[derive(Debug)]
 pub struct Detacher {
     settings: Settings,
-    /// The default policy protects parts, and says how deep they are looked for: no option changes that.
+    /// No option changes the default policy, which protects parts and says how deep they are looked for.
     policy: Policy,
     limits: ScanLimits,
-    /// Octets of each object that a dry run would store, if the caller asks.
     foreseen: Option<Mutex<HashMap<Key, u64>>>,
 }
 
@@ -68,7 +67,6 @@ impl Detacher {
         }
     }
 
-    /// The caller adds up what a dry run would store.
     #[cfg(feature = "cli")]
     #[must_use]
     pub(crate) fn without_memory(self) -> Self {
@@ -243,7 +241,6 @@ impl Run<'_> {
         Ok((key, octets.len(), group.map_err(not_restorable)?))
     }
 
-    /// There are none if a part of it could not come back, or the store did not keep what it was given.
     fn edits(&mut self) -> Edits {
         let left = std::mem::take(&mut self.left);
         let rows: Vec<usize> = left.iter().map(|left| left.row).collect();
@@ -288,8 +285,7 @@ impl Run<'_> {
     }
 
     /// Nothing leaves a mail that its reader would not bring back: so the output is read as a restorer will, and the
-    /// headers of its parts are compared with the original ones. The edits of `output` make the text true that names
-    /// the detached parts.
+    /// headers of its parts are compared with the original ones.
     fn judge(&self, output: &[u8], parts: Vec<PartId>) -> Result<Edits, Refusal> {
         let limits = &self.detacher.limits;
         let tree = mime::scan(output, limits);
@@ -330,7 +326,6 @@ fn not_restorable(detail: &str) -> Refusal {
     Refusal::lasting(Reason::NotRestorable, detail)
 }
 
-/// The part's body is edited away, so the header and the empty line remain.
 fn header_after(tree: &Tree<'_>, part: PartId, group: Group) -> Option<Vec<u8>> {
     let part = tree.part(part);
     let front = part.header.start;

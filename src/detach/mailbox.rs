@@ -1,3 +1,5 @@
+//! A detacher as what is done to each message of a mailbox.
+
 use super::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;

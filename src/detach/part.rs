@@ -1,3 +1,5 @@
+//! One part on its way out: its content, and the edits that leave a reference in its place.
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
@@ -20,7 +22,6 @@ const NOT_QUOTABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'<
 /// The longest word of a URL parameter (RFC 2017 §3.1).
 const WORD: usize = 40;
 
-/// The error says why the part could not come back as it is.
 pub(super) fn content_of(
     tree: &Tree<'_>,
     part: PartId,
@@ -37,8 +38,7 @@ pub(super) fn content_of(
     Ok((octets, wording))
 }
 
-/// The error says why the part could not come back as it is. Without a store nothing is written, so a digest of
-/// nothing, which is as long, stands in.
+/// Without a store nothing is written, so a digest of nothing, which is as long, stands in.
 pub(super) fn edits(
     settings: &Settings,
     tree: &Tree<'_>,
@@ -74,7 +74,6 @@ pub(super) fn edits(
     let encoding = match settings.form {
         Stub::ExternalBody => noted_encoding_field(tree.original, encoding, wording, newline)
             .ok_or("its Content-Transfer-Encoding field cannot be noted")?,
-        // The quotation has the field as it was.
         Stub::Thunderbird => usual_encoding_field(wording.manner),
     };
     let digest_added = settings.form == Stub::ExternalBody && of("Content-MD5").is_none();
@@ -103,7 +102,6 @@ pub(super) fn edits(
             )
         }
         Stub::Thunderbird => {
-            // The quotation stands in the body.
             let told = of("Content-Type")
                 .into_iter()
                 .chain(of("Content-Disposition"));
@@ -163,8 +161,6 @@ fn reference_field(url: &str, size: usize, newline: Newline) -> Vec<u8> {
     field
 }
 
-/// The part's own fields stand octet for octet and in their order, but for the encoding; then come those that it
-/// lacked.
 fn phantom_header(
     original: &[u8],
     fields: &[Field],

@@ -16,7 +16,6 @@ pub fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?)
 }
 
-/// It does not wait for the other end of a pipe.
 pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
     // Opening some devices does something.
     regular(rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode as RawMode)?;

@@ -40,7 +40,6 @@ impl Key {
         Some(Self(octets?.try_into().ok()?))
     }
 
-    /// The first digits are in the first.
     pub(crate) fn of_words(words: [u64; 4]) -> Self {
         let mut octets = [0; 32];
         for (octets, word) in octets.chunks_exact_mut(8).zip(words) {
@@ -107,7 +106,6 @@ mod tests {
 
     #[test]
     fn a_key_is_the_sha256_of_the_octets() {
-        // The first example of FIPS 180-4.
         assert_eq!(Key::of(b"abc").to_string(), ABC);
         assert_eq!(Key::of(b"abc").path(), format!("ba/78/{ABC}"));
         assert_eq!(Key::parse(ABC), Some(Key::of(b"abc")));

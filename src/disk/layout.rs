@@ -37,9 +37,7 @@ pub const STORE_USERS: &str = ".users";
 pub const CACHE_TAG: &str = "CACHEDIR.TAG";
 /// Its name begins so while it is written.
 pub const CACHE_TAGGING: &str = ".tag-";
-/// It stands behind the signature.
 pub const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
-/// It stands in the cache of one run.
 pub const RUN_WORDS: &str =
     "# This folder keeps the answers of a run of embody that is not finished.";
 pub const RUN_MADE: &str = "made";
@@ -175,7 +173,6 @@ pub fn says(tag: &File, words: &str) -> bool {
     read.is_ok() && text.lines().any(|line| line == words)
 }
 
-/// Other things may lie in the store as well.
 pub fn is_of_store(path: &Path) -> bool {
     let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else {
         return false;
@@ -191,7 +188,6 @@ pub fn is_of_store(path: &Path) -> bool {
         || is_key(octets) && is_in(STORE_USERS)
 }
 
-/// It does not matter what lies beside it. `path` is whole.
 pub fn is_object(path: &Path) -> io::Result<bool> {
     let mut names = path.iter().rev().map(OsStr::as_bytes);
     let (Some(name), Some(inner), Some(outer)) = (names.next(), names.next(), names.next()) else {
@@ -201,8 +197,6 @@ pub fn is_object(path: &Path) -> io::Result<bool> {
     Ok(is_key(name) && lies_right && is_its_name(path)?)
 }
 
-/// `ab` holds only files with keys that begin so; or, with more levels, folders of that kind. `first` remembers the
-/// first file.
 fn are_keys(entry: &DirEntry, before: &[u8], levels: usize, first: &OnceCell<PathBuf>) -> bool {
     let name = entry.file_name();
     let digits = [before, name.as_bytes()].concat();
@@ -238,7 +232,6 @@ fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|it| it.is_file())
 }
 
-/// Stores make their lock so.
 fn is_empty_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
 }

@@ -1,4 +1,4 @@
-//! Temporary files, which are written under a name of this process, and then renamed in one step, or removed.
+//! Temporary files.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,6 @@ use crate::platform::name_anew;
 
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
 
-/// It tells the temporary files of this process apart.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// It is removed when this is dropped; what a killed run leaves is [swept](sweep).
@@ -29,7 +28,6 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// Its name is the prefix, the process, and a number.
     pub fn new(folder: &Arc<OwnedFd>, prefix: &str) -> io::Result<Self> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -52,14 +50,12 @@ impl Temporary {
         }
     }
 
-    /// It replaces a file of that name.
     pub fn replace(mut self, folder: impl AsFd, name: &str) -> io::Result<()> {
         rustix::fs::renameat(&self.folder, &self.name, folder, name)?;
         self.is_temporary = false;
         Ok(())
     }
 
-    /// It is false if another file has that name.
     pub fn become_new(mut self, folder: impl AsFd, name: &str) -> io::Result<bool> {
         match name_anew(&self.folder, self.name.as_str(), folder, name) {
             Ok(is_gone) => {

@@ -1,4 +1,4 @@
-//! What edits of a message are in the words of the protocol: changes of fields, and one new body.
+//! What edits of a message are in the words of the protocol.
 //!
 //! The header that comes out is read and held against the one that came: fields between two that stay are new or
 //! changed. Only fields that are embody's business may be among them; anything else is a defect, and the message is
@@ -20,9 +20,7 @@ use crate::span::{Lines, Newline, Span};
 
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// One packet for each change, in the order in which they are sent.
     fields: Vec<Vec<u8>>,
-    /// Where the body starts in the output, if it changes.
     body: Option<usize>,
 }
 
@@ -30,7 +28,7 @@ pub struct Changes {
 /// that it may add or not, so there an insertion may stand some fields too early.
 const FIRST_PLACE: u32 = 1;
 
-/// Names, or how they begin, in lower case.
+/// In lower case.
 const OURS: [&[u8]; 5] = [
     b"content-",
     b"mime-version",
@@ -115,7 +113,6 @@ struct Comparison<'c> {
     keeps_blanks: bool,
 }
 
-/// There is no list of them: a header may have millions.
 fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
     let continues = |line: &Span| matches!(line.of(bytes).first(), Some(b' ' | b'\t'));
     let mut lines = Lines::new(bytes, section).map(|line| line.whole).peekable();
@@ -128,7 +125,6 @@ fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
     })
 }
 
-/// The number of a field, the field if it changes or goes, and what comes in its place or before it.
 type Change = (usize, Option<Field>, Option<Field>);
 
 impl Comparison<'_> {
@@ -190,7 +186,6 @@ impl Comparison<'_> {
         few(changes.len())
     }
 
-    /// Folds are LF in the protocol.
     fn text(&self, field: Field) -> Result<(&[u8], Vec<u8>), Left> {
         let name = field.name.of(self.front);
         let mut value = with_newlines(field.value.of(self.front).to_vec(), Newline::Lf);
@@ -282,7 +277,6 @@ fn few(changes: usize) -> Result<(), Left> {
     Err(Left::TooLarge(why.into()))
 }
 
-/// An empty body is sent, too.
 fn write_body(
     output: &Spliced<'_>,
     start: usize,

@@ -40,7 +40,6 @@ pub mod option {
     pub const LEADING_SPACE: u32 = 0x10_0000;
 }
 
-/// The connection is of no use any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Malformed {
     #[error("a packet of {0} bytes")]
@@ -49,10 +48,8 @@ pub enum Malformed {
     Empty,
     #[error("a packet of the unknown kind {0:#04x}")]
     Unknown(u8),
-    /// It is cut off, or lacks something.
     #[error("a packet of the kind '{0}' that is not made as it must be")]
     Shape(char),
-    /// It belongs between two messages, or within one.
     #[error("a packet of the kind '{0}' where none may stand")]
     OutOfOrder(char),
 }
@@ -73,9 +70,8 @@ pub struct Terms {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command<'p> {
     Negotiate(Terms),
-    /// Macros of the next command: name, NUL, value, NUL, and so on.
+    /// Name, NUL, value, NUL, and so on.
     Macros(&'p [u8]),
-    /// The message ends before its time, or there was none.
     Abort,
     Field {
         name: &'p [u8],
@@ -83,11 +79,10 @@ pub enum Command<'p> {
     },
     EndOfHeader,
     Body(&'p [u8]),
-    /// It mostly has no octets; now the filter says what it wants.
+    /// It mostly has no octets.
     EndOfBody(&'p [u8]),
     /// CONNECT, HELO, MAIL, RCPT, DATA or an unknown SMTP command.
     Event(u8),
-    /// Another SMTP connection comes here.
     QuitNewConnection,
     Quit,
 }
@@ -138,7 +133,6 @@ impl Terms {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (version, rest) = number(bytes)?;
         let (actions, rest) = number(rest)?;
-        // Later versions may say more.
         let (options, _) = number(rest)?;
         Some(Self {
             version,
@@ -176,9 +170,7 @@ pub fn macro_value<'p>(macros: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reply<'r> {
-    /// The macros are those that it wants with the end of the header and of the body.
     Negotiate(Terms, Option<&'r [u8]>),
-    /// At the end of the body, the message may go its way.
     Continue,
     /// The message may go its way, and the rest of it is not needed.
     Accept,
@@ -186,12 +178,11 @@ pub enum Reply<'r> {
     TryLater,
     Progress,
     Body(&'r [u8]),
-    /// The field comes behind all others.
     Add {
         name: &'r [u8],
         value: &'r [u8],
     },
-    /// The field comes before the one at this place, from 0.
+    /// `at` counts from 0.
     Insert {
         at: u32,
         name: &'r [u8],
@@ -205,13 +196,12 @@ pub enum Reply<'r> {
     },
 }
 
-/// Macros are wanted at the end of the body, and of the header (`SMFIM_`).
+/// The end of the body, and of the header (`SMFIM_`).
 const STAGES: [u32; 2] = [5, 6];
 
 impl Reply<'_> {
     pub(super) fn packet(&self) -> Vec<u8> {
         let mut packet = Vec::with_capacity(32);
-        // A vector takes all; a packet that is too long is none.
         let _ = self.write(&mut packet);
         packet
     }

@@ -15,22 +15,18 @@ use super::service::Verdict;
 use crate::fetch::Retrieved;
 use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
 
-/// In seconds. Most messages take milliseconds; with retrievals they take as long as networks do, and hardly longer
-/// than `--deadline`.
+/// In seconds: most messages take milliseconds; retrievals take as long as networks do, and hardly longer than
+/// `--deadline`.
 const BOUNDS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 240.0,
 ];
 
-/// Octets of a request.
 const LONGEST: usize = 8 << 10;
 
-/// A client may take so long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Each count only grows, but [`Counters::open`].
 #[derive(Default, Debug)]
 pub struct Counters {
-    /// Nothing was to be done, or everything was left.
     unchanged: AtomicU64,
     changed: AtomicU64,
     pub(super) later: AtomicU64,
@@ -47,7 +43,6 @@ pub struct Counters {
     took: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
     pub(super) connections: AtomicU64,
-    /// They found no place.
     pub(super) full: AtomicU64,
     pub(super) malformed: AtomicU64,
     pub(super) open: AtomicU64,
@@ -186,7 +181,7 @@ impl Counters {
     }
 }
 
-/// `head` is name, kind and help. No label has a value that would have to be escaped.
+/// No label has a value that would have to be escaped.
 fn metric<V: Display>(page: &mut String, head: &str, rows: impl IntoIterator<Item = (String, V)>) {
     let mut words = head.splitn(3, ' ');
     let [name, kind, help] = std::array::from_fn(|_| words.next().unwrap_or_default());
@@ -212,7 +207,6 @@ pub fn bind_metrics(address: &Address) -> io::Result<TcpListener> {
 pub(super) fn serve(listener: &TcpListener, counters: &Counters) {
     loop {
         match listener.accept() {
-            // The client may be gone.
             Ok((stream, _)) => drop(answer(&stream, counters)),
             // Too many files may be open: that may pass.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),

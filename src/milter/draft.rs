@@ -14,9 +14,8 @@ use crate::span::{Newline, Span};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Left {
     AsItIs,
-    /// Any change would leave it so.
     TooLarge(Detail),
-    /// Its header or embody is at fault: no edit could be said in the protocol.
+    /// Its header or embody is at fault.
     Trouble(String),
 }
 
@@ -33,19 +32,16 @@ pub struct Draft {
 #[derive(Default, Debug)]
 pub struct Incoming {
     pub bytes: Vec<u8>,
-    /// Where the fields of a whole header stand; the mail system sent each.
     pub fields: Span,
     pub count: usize,
     pub separator: Span,
     pub newline: Newline,
-    /// How much of `bytes` was searched, and what was found there.
     pub(super) searched: usize,
     pub(super) kinds: Kinds,
     /// It is empty if the mail system did not say it.
     pub queue_id: String,
 }
 
-/// Octets are searched in such pieces while more come; a small mail is searched when it is whole.
 const SEARCHED_AT_ONCE: usize = 128 << 10;
 
 const LONGEST_ID: usize = 64;
@@ -91,7 +87,6 @@ impl Draft {
         self.message.count += 1;
     }
 
-    /// `matters` says whether the message may change, whatever its body is.
     pub fn end_header(&mut self, matters: impl FnOnce(&[u8]) -> bool) {
         if self.body_start.is_some() {
             return;
@@ -122,7 +117,6 @@ impl Draft {
         }
     }
 
-    /// CRLF becomes LF, until a LF has no CR.
     fn lines(&mut self, octets: &[u8]) {
         let mut rest = octets;
         if !rest.is_empty() && std::mem::take(&mut self.holds_return) {
@@ -149,7 +143,6 @@ impl Draft {
         self.message.bytes.extend_from_slice(held.unwrap_or(rest));
     }
 
-    /// Each LF so far becomes CRLF: in the body it was, and the header goes with it.
     fn take_returns_back(&mut self) {
         let old = &self.message.bytes;
         let body_start = self.body_start.unwrap_or(old.len());
@@ -177,7 +170,6 @@ impl Draft {
 
     fn leave(&mut self, why: Left) {
         self.left = Some(why);
-        // A message that is left is not held.
         self.message.bytes = Vec::new();
         self.message.searched = 0;
     }

@@ -78,7 +78,6 @@ pub struct Listener {
     file: Option<(PathBuf, (u64, u64))>,
 }
 
-/// A socket that was handed over keeps its file.
 impl<S: Into<OwnedFd>> From<S> for Listener {
     fn from(socket: S) -> Self {
         let (socket, file) = (socket.into(), None);
@@ -102,15 +101,12 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 
 impl Listener {
     /// A socket's file has its mode and group before anybody but its owner can connect.
-    ///
-    /// # Errors A file there is no socket, or somebody answers on it; this process may not give it that group; or the
-    /// system refuses.
     pub fn bind(address: &Address, mode: u32, group: Option<u32>) -> io::Result<Self> {
         match address {
             Address::Inet(name) => Address::bind_port(name).map(Self::from),
             Address::Unix(path) => {
                 remove_stale(path)?;
-                // While the file has the group of this process, the group is to reach it as little as others.
+                // While the file has the group of this process, that group is to reach it as little as others.
                 let first = group.map_or(mode, |_| mode & 0o700);
                 // The file has that mode from the start: nobody can connect before, and no mode goes to a file that
                 // somebody else put there meanwhile. The system's type for modes may have 16 bits.
@@ -135,7 +131,6 @@ impl Listener {
         rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&socket, false)?;
         if is_tcp {
-            // Small packets go to and fro.
             sockopt::set_tcp_nodelay(&socket, true)?;
         }
         no_signals(&socket)?;
@@ -199,14 +194,12 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// It does not wait for who listens.
 fn connect(path: &Path) -> Result<(), Errno> {
     let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     rustix::io::ioctl_fionbio(&socket, true)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
-/// Reads and writes wait.
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: OwnedFd,
@@ -228,7 +221,6 @@ impl Stream {
         )?)
     }
 
-    /// A mail system that reads nothing is not waited for.
     pub(super) fn say_without_waiting(&self, octets: &[u8]) {
         let flags = SendFlags::DONTWAIT | NO_SIGNAL;
         // Half a packet would make nonsense of what follows.
@@ -237,7 +229,6 @@ impl Stream {
         }
     }
 
-    /// Threads that wait for it end, too.
     pub(super) fn shut(&self) {
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
@@ -341,7 +332,6 @@ mod tests {
             assert!(!path.exists(), "it was ours");
         }
 
-        // Somebody puts another file there meanwhile.
         let listener = Listener::bind(&address, 0o600, None).expect("nobody is there");
         let file = identity(&path).expect("it is there");
         fs::rename(&path, folder.path().join("moved")).expect("it can be renamed");

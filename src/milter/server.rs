@@ -41,7 +41,6 @@ const BETWEEN: Duration = Duration::from_secs(7210);
 /// Silence within a message.
 const WITHIN: Duration = Duration::from_secs(600);
 
-/// A mail system may take so long to read what it is told.
 const WRITING: Duration = Duration::from_secs(60);
 
 /// Several chunks of a body: a large mail takes few calls.
@@ -54,11 +53,9 @@ pub trait Journal: Send + Sync {
     fn says(&self, line: &str);
 }
 
-/// It holds from the next message on.
 pub struct Work {
     pub expander: Expander,
     pub journal: Arc<dyn Journal>,
-    /// At the same time.
     pub connections: usize,
 }
 
@@ -83,7 +80,6 @@ struct Connections {
 struct Open {
     stream: Stream,
     is_within_message: bool,
-    /// When the mail system is to be told that the message takes longer.
     progress: Option<Instant>,
 }
 
@@ -141,13 +137,11 @@ impl Server {
         Ok(())
     }
 
-    /// It ends when draining begins; then the listeners and the files of their sockets go.
     fn accept(self: &Arc<Self>, listeners: &[Listener]) {
         let all = listeners.iter().map(|it| PollFd::new(it, PollFlags::IN));
         let all = all.chain([PollFd::new(&self.woken, PollFlags::IN)]);
         let mut all: Vec<PollFd<'_>> = all.collect();
         loop {
-            // An interrupted call is made again.
             let _ = poll(&mut all, None);
             if self.connections().is_draining {
                 return;
@@ -168,7 +162,6 @@ impl Server {
         }
     }
 
-    /// The thread ends with the server.
     fn tell_progress(server: &Weak<Self>) {
         loop {
             thread::sleep(TICK);
@@ -219,8 +212,7 @@ impl Server {
         serving.spawn(move || connection.serve()).map(|_| ())
     }
 
-    /// Messages that are under way are answered, for at most `patience`; all else is closed. Returns how many
-    /// connections were still open then.
+    /// Returns how many connections were still open after `patience`.
     pub fn drain(&self, patience: Duration) -> usize {
         let mut connections = self.connections();
         // One byte is enough: nobody reads more, and a full socket would wait for ever.
@@ -302,7 +294,6 @@ impl Connection {
         Ok(())
     }
 
-    /// It is false between messages while the server drains.
     fn goes_on(&self, is_answered: bool) -> io::Result<bool> {
         let is_within_message = self.session.is_within_message();
         let mut connections = self.server.connections();

@@ -42,7 +42,6 @@ pub(super) fn most(expander: &Expander) -> usize {
     })
 }
 
-/// As to `keeps_blanks`, see [`Changes::of`].
 pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (Verdict, Report) {
     let judged = catch_unwind(AssertUnwindSafe(|| {
         let (bytes, searched) = (&incoming.bytes, incoming.searched);
@@ -59,7 +58,7 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
         }
     }));
     let defect = || Left::Trouble("a defect in embody".to_owned());
-    // The report would name changes that a message that is left did not get.
+    // The report would name changes that were not made.
     judged
         .unwrap_or_else(|_| Err(defect()))
         .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))

@@ -16,19 +16,16 @@ use crate::expand::Expander;
 pub enum Step<'s> {
     Wait,
     Say(Reply<'s>),
-    /// No more of the message comes. The reply is said if there was no need to hold it.
+    /// The reply is said if there was no need to hold the message.
     Judge(Draft, Reply<'s>),
-    /// The message is to come again later; it was not held.
     Refused,
     Close,
 }
 
 #[derive(Default, Debug)]
 pub struct Session {
-    /// There are enough connections: no message is held, and each is to come again later.
     is_full: bool,
     terms: Option<Terms>,
-    /// Other actions that the mail system offered are not used.
     can_change: bool,
     draft: Draft,
     skipped: bool,
@@ -150,7 +147,6 @@ impl Session {
         self.draft.search(expander.prefilter());
     }
 
-    /// The end of the header is answered, and whatever comes if that was not agreed on.
     fn answer_when_full(&mut self, command: &Command<'_>) -> Step<'static> {
         match command {
             Command::Field { .. } if self.agreed(option::QUIET_FIELDS) => Step::Wait,

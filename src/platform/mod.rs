@@ -65,7 +65,6 @@ pub fn folds_case(folder: &Path) -> io::Result<bool> {
     Ok(folds)
 }
 
-/// The existing name that the file system takes for `path`.
 pub fn taken_for(path: &Path) -> Option<OsString> {
     let wanted = path.file_name()?;
     let mut other = None;

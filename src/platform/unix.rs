@@ -1,3 +1,5 @@
+//! Unix: what POSIX has, and what Linux, macOS or FreeBSD have besides.
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -19,7 +21,6 @@ pub fn host() -> OsString {
     OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
 }
 
-/// It is false if `digits` are no number of a process.
 pub fn is_gone(digits: &[u8]) -> bool {
     let number = || std::str::from_utf8(digits).ok()?.parse().ok();
     let process = number().and_then(rustix::process::Pid::from_raw);
@@ -47,7 +48,6 @@ pub fn own(file: impl AsFd, owner: Option<Owner>) -> io::Result<()> {
     }
 }
 
-/// A symbolic link is not followed.
 pub fn own_folder(path: &Path, owner: Option<Owner>) -> io::Result<()> {
     if owner.is_none() {
         return Ok(());
@@ -128,7 +128,6 @@ pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
     }
 }
 
-/// An empty folder of that name goes.
 pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     fs::rename(old, new)
 }
@@ -184,7 +183,6 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     sync(File::open(folder)?)
 }
 
-/// On Linux one call is enough for thousands of files.
 pub fn sync_tree(folder: &Path) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return Ok(rustix::fs::syncfs(File::open(folder)?)?);
@@ -236,8 +234,7 @@ fn copy_attributes(_new: &File, _like: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The file is made if it is missing. A pipe that nobody reads is an error that [`is_unread_pipe`] knows; a full one
-/// does not wait.
+/// A pipe that nobody reads is an error that [`is_unread_pipe`] knows; a full one does not wait.
 pub fn append_without_waiting(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits();
     OpenOptions::new()
@@ -255,7 +252,6 @@ pub fn is_character_device(found: &Metadata) -> bool {
     found.file_type().is_char_device()
 }
 
-/// It has a descriptor of its own. A stream that is closed is an error.
 pub fn stream(of: impl AsFd) -> io::Result<File> {
     let descriptor = of.as_fd().try_clone_to_owned()?;
     match is_stand_in(&descriptor) {

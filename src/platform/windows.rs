@@ -78,15 +78,12 @@ impl FileExt for File {
 /// The standard library does not give the numbers of files. Files that were made and written at the same moment are
 /// taken for one, which refuses a command and loses nothing.
 pub trait MetadataExt {
-    /// When it was made.
     fn dev(&self) -> u64;
     /// When it was written; nothing for a folder, for what comes into it would change that.
     fn ino(&self) -> u64;
-    /// One, as far as is known.
     fn nlink(&self) -> u64;
     fn mtime(&self) -> i64;
     fn mtime_nsec(&self) -> i64;
-    /// As far as is known, when it was written.
     fn ctime(&self) -> i64 {
         self.mtime()
     }
@@ -149,7 +146,6 @@ pub fn is_gone(_digits: &[u8]) -> bool {
     false
 }
 
-/// Users have no numbers.
 pub fn user() -> u32 {
     0
 }
@@ -170,7 +166,6 @@ pub fn own_folder(_path: &Path, _owner: Option<Owner>) -> io::Result<()> {
     Ok(())
 }
 
-/// It is as open to others as the folder around it.
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
@@ -218,7 +213,6 @@ pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
 }
 
 pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
-    // It removes only an empty folder.
     super::absent(fs::remove_dir(new))?;
     fs::rename(old, new)
 }

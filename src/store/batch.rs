@@ -1,4 +1,3 @@
-//!
 //! The order keeps a crash from leaving a file whose name lies: content synced, read back and hashed, named, the name
 //! synced. Objects go through this together, several side by side, because a file system writes its journal once for
 //! all that wait for it.
@@ -21,7 +20,6 @@ const SIDE_BY_SIDE: usize = 16;
 #[derive(Debug)]
 pub(super) enum ObjectFile {
     Written(Temporary),
-    /// It had its name before this run, and its time was set anew.
     Reused(File),
 }
 
@@ -34,7 +32,6 @@ impl ObjectFile {
     }
 }
 
-/// Returns those that could not be made durable.
 pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMap<Key, StoreError> {
     let mut failed = HashMap::new();
     let (keys, pending): (Vec<Key>, Vec<ObjectFile>) = batch.into_iter().unzip();
@@ -74,7 +71,6 @@ pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMa
     failed
 }
 
-/// The results are in order.
 fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let share = items.len().div_ceil(SIDE_BY_SIDE).max(1);
     let all = |items: &[T]| items.iter().map(&work).collect::<Vec<R>>();
@@ -96,7 +92,6 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
     })
 }
 
-/// What was written is read back from the disk and hashed.
 fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
     sync(pending.file())?;
     match pending {
@@ -120,8 +115,7 @@ fn check(places: &Places, key: &Key, read_back: io::Result<Option<Key>>) -> Resu
     }
 }
 
-/// A file that has the name is never replaced. The object is verified, and touched so that a collection, which looks at
-/// its age, keeps it.
+/// A file that has the name is never replaced.
 fn place(
     places: &Places,
     temporary: Temporary,
@@ -140,8 +134,7 @@ fn place(
     }
 }
 
-/// The object that is there already, verified and touched, so that a collection that looks at its age keeps it;
-/// none if it is not there.
+/// The object is verified, and touched so that a collection, which looks at its age, keeps it.
 pub(super) fn reuse(places: &Places, key: &Key) -> Result<Option<File>, StoreError> {
     let there = verified(places, key)?;
     if let Some(file) = &there {

@@ -26,7 +26,6 @@ impl NoFolder {
         Self::open(path)
     }
 
-    /// It is never called, as all the others.
     pub fn path(&self) -> &Path {
         match *self {}
     }

@@ -24,7 +24,6 @@ use super::{Store, StoreError, User};
 use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, is_tagged};
 use crate::disk::{Key, sweep};
 
-/// Time for another program's lock.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// So much is made durable together: each object is an open file.
@@ -39,7 +38,6 @@ pub struct Folder {
     lock: Option<OwnedFd>,
     waiting: Mutex<Waiting>,
     committing: Mutex<()>,
-    /// Whose objects are put, until the user is listed.
     unlisted: Mutex<Option<User>>,
 }
 

@@ -12,7 +12,6 @@ const DEEPEST: usize = 16;
 
 const PIECE: usize = 64 << 10;
 
-/// What is encoded in a file is such a file again.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     depth: usize,
@@ -21,7 +20,6 @@ pub(crate) struct Layers {
     window: Vec<u8>,
     block: Block,
     base64: Option<Box<Layers>>,
-    /// The octets are an escape that is not whole yet.
     quoted_printable: Option<Box<(Vec<u8>, Layers)>>,
 }
 
@@ -70,7 +68,6 @@ impl Layers {
         self.quoted_printable = Some(layer);
     }
 
-    /// `None` is the end.
     fn show(&mut self, decoded: Option<&[u8]>, visit: &mut dyn FnMut(&[u8])) {
         match decoded {
             Some(decoded) => self.push(decoded, visit),
@@ -78,7 +75,6 @@ impl Layers {
         }
     }
 
-    /// What follows has nothing to do with what was before.
     pub(crate) fn finish(&mut self, visit: &mut dyn FnMut(&[u8])) {
         if self.window.is_empty() {
             return;
@@ -114,7 +110,6 @@ fn has_escapes(octets: &[u8]) -> bool {
     false
 }
 
-/// `begun` is an escape that the piece before did not end.
 fn unquoted(begun: &mut Vec<u8>, octets: &[u8]) -> Vec<u8> {
     let mut joined = std::mem::take(begun);
     joined.extend_from_slice(octets);
@@ -140,7 +135,6 @@ fn unquoted(begun: &mut Vec<u8>, octets: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// All of `behind` must begin an escape. Only so many blanks are held for the next piece.
 fn may_go_on(behind: &[u8]) -> bool {
     const MOST_BLANKS: usize = 80;
     let is_blank = |octet: &&u8| matches!(octet, b' ' | b'\t');
@@ -164,7 +158,6 @@ enum Base64State {
     Inside,
     /// More characters would begin another block.
     Padding,
-    /// If more comes on the line, it is text.
     Blank,
 }
 
@@ -183,7 +176,6 @@ impl Block {
     /// A shorter block holds no use.
     const SHORTEST: usize = 64 * 4 / 3;
 
-    /// `None` is the end of a block.
     fn push(&mut self, octets: &[u8], inner: &mut dyn FnMut(Option<&[u8]>)) {
         let mut rest = octets;
         while let Some((&first, behind)) = rest.split_first() {
@@ -221,7 +213,6 @@ impl Block {
                 }
                 _ if is_base64(first) && self.state != Base64State::Blank => {
                     if self.state == Base64State::Padding {
-                        // Several blocks were joined.
                         self.end(inner);
                     }
                     let run = rest.iter().take_while(|&&b| is_base64(b)).count();

@@ -1,3 +1,5 @@
+//! What lies in a store's folder: its objects, and what else is there; and how an object goes.
+
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -12,8 +14,6 @@ use crate::disk::layout::{STORE_LOCK, STORE_TEMPORARIES, STORE_USERS, is_of_keys
 use crate::disk::{Key, open_folder};
 
 impl Folder {
-    /// Regular files that lie where their name says, and the paths beneath the store of everything else; both are
-    /// sorted.
     pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {
         let (mut objects, mut strangers) = (Vec::new(), Vec::new());
         for outer in self.names(&self.places.root, "")? {
@@ -45,7 +45,6 @@ impl Folder {
         users::all(&self.places)
     }
 
-    /// Other things are noted.
     fn inner(
         &self,
         at: &OwnedFd,
@@ -118,7 +117,6 @@ impl Folder {
         }
     }
 
-    /// It is false if the object was put again since `before`.
     pub(crate) fn remove(&self, key: &Key, before: SystemTime) -> Result<bool, StoreError> {
         if !self.is_alone() {
             return Err(StoreError::lasting("the lock of the store is not held"));

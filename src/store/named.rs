@@ -12,9 +12,7 @@ use crate::policy::Policy;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// A folder is made if it is missing.
     Put,
-    /// Nothing is made, locked or written.
     Read,
 }
 
@@ -35,7 +33,6 @@ pub(crate) fn open(
     Ok(folder.map(|folder| Arc::new(folder) as Arc<dyn Store>))
 }
 
-/// The store need not exist.
 pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, Error> {
     if let Some((scheme, _)) = name.split_once("://") {
         return Ok(on_server(scheme, name, policy)?.base_url());

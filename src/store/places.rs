@@ -21,16 +21,12 @@ use crate::disk::{FOLDER, Key, Temporary, absent, open_file, open_folder, sync};
 pub(super) struct Places {
     pub(super) path: PathBuf,
     pub(super) root: OwnedFd,
-    /// Device and inode.
     identity: (u64, u64),
-    /// New folders have the mode of the store's own folder.
     mode: Mode,
-    /// Outer folders whose names this process has made durable.
     durable: Mutex<HashSet<String>>,
 }
 
 impl Places {
-    /// `path` is absolute and without links.
     pub(super) fn open(path: PathBuf) -> Result<Self, StoreError> {
         let trouble = |why| StoreError::io(format!("the store {}", path.display()), why);
         let root = rustix::fs::open(&path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
@@ -89,12 +85,10 @@ impl Places {
         absent(open_file(&folder, &key.to_string())).map_err(|why| self.trouble(&key.path(), why))
     }
 
-    /// The file is damaged, or somebody planted it.
     pub(super) fn not_its_name(&self, key: &Key) -> StoreError {
         StoreError::not_its_name(self.path.join(key.path()).display())
     }
 
-    /// Its own name and that of the folder around it are durable.
     pub(super) fn made(&self, key: &Key) -> Result<OwnedFd, StoreError> {
         let [outer, inner] = key.folders();
         let outer_failed = |why| self.trouble(&outer, why);

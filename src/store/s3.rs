@@ -16,12 +16,10 @@ const VALID: Duration = Duration::from_secs(15 * 60);
 pub(super) struct S3 {
     bucket: Bucket,
     credentials: Credentials,
-    /// Empty, or ends with a slash.
     prefix: String,
 }
 
 impl S3 {
-    /// The environment says which keys, region and endpoint.
     pub(super) fn new(
         name: &str,
         variable: &dyn Fn(&str) -> Option<String>,

@@ -24,7 +24,6 @@ use crate::disk::{Key, absent, open_file, open_folder, sync};
 /// A path has 4096 octets at most.
 const LONGEST: u64 = 64 << 10;
 
-/// The path goes to the end, whatever octets it has.
 fn written(user: &User) -> Vec<u8> {
     let mail = match &user.mail {
         Mail::At(path) => path.as_os_str().as_bytes(),
@@ -93,7 +92,6 @@ fn count(folder: &OwnedFd) -> io::Result<usize> {
     Ok(Dir::read_from(folder)?.take(MOST_USERS + 2).count())
 }
 
-/// Paths are those of the entries beneath the store. It is none where there is no list.
 pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
     let trouble = |why| places.trouble(STORE_USERS, why);
     let Some(folder) = absent(open_folder(&places.root, STORE_USERS)).map_err(trouble)? else {

@@ -27,7 +27,6 @@ fn is_between(octet: u8) -> bool {
     )
 }
 
-/// Positions are those of the first and the last digit.
 pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
     // A use has at least 64 octets, so it lies over several of these.
     const STRIDE: usize = 16;
@@ -87,7 +86,6 @@ fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key
     }
 }
 
-/// It begins with `URL*1=` (RFC 2231 §3).
 fn next_piece(octets: &[u8]) -> Option<usize> {
     let name = octets.get(..4)?;
     if !name.eq_ignore_ascii_case(b"url*") {

@@ -15,14 +15,11 @@ use crate::error::Error;
 use crate::fetch::{Direct, NoReply, Reply};
 use crate::policy::Policy;
 
-/// It bounds an answer that says why not.
 const LONGEST_EXPLANATION: u64 = 64 << 10;
 
 pub(super) trait Server: Send + Sync {
-    /// `path` is beneath the store.
     fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>);
 
-    /// Outer first; only folders that somebody has to make.
     fn folders(&self, key: &Key) -> Vec<String>;
 
     fn is_absent(&self, reply: &Reply) -> bool;
@@ -32,7 +29,6 @@ pub(super) trait Server: Send + Sync {
         false
     }
 
-    /// URLs for everybody begin so.
     fn base_url(&self) -> String;
 }
 
@@ -104,7 +100,6 @@ impl Web {
         self.send("GET", &key.path(), None, at_most)
     }
 
-    /// The octets match the key.
     fn answer(&self, key: &Key, at_most: u64, reply: Reply) -> Result<Option<Vec<u8>>, StoreError> {
         let path = key.path();
         match reply.status {
@@ -120,7 +115,7 @@ impl Web {
         let path = key.path();
         let put = || self.send("PUT", &path, Some(octets), LONGEST_EXPLANATION);
         let reply = put()?;
-        // RFC 4918 §9.7.1: a folder is missing. nginx says 500.
+        // RFC 4918 §9.7.1: 409 means that a folder is missing. nginx says 500.
         let folders = self.server.folders(key);
         if folders.is_empty() || !matches!(reply.status, 404 | 409 | 500) {
             return Ok(reply);
@@ -178,7 +173,6 @@ impl Store for Web {
 }
 
 pub(super) struct Dav {
-    /// Ends with a slash.
     base: Url,
     authorization: Option<String>,
 }

@@ -14,7 +14,7 @@ use crate::span::Span;
 /// As many as a table of a million buckets holds, 18 MB: one more would double it.
 const MESSAGES: usize = (1 << 20) / 8 * 7;
 
-/// Programs change these fields in the copies of one message.
+/// Copies of one message differ in these.
 const OF_MAILBOXES: [&str; 12] = [
     "Status",
     "X-Status",
@@ -48,7 +48,6 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// What the mailbox wrote into the header is left out.
     pub fn of(tree: &Tree<'_>) -> Self {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;

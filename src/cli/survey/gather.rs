@@ -30,9 +30,7 @@ const LONGEST_FROM: usize = 4 << 10;
 pub struct Surveying {
     pub expanding: Expanding,
     detacher: Detacher,
-    /// Dates behind it are in the future.
     now: SystemTime,
-    /// `--embed` was given; else pictures are only asked for.
     pub tells_embeds: bool,
     pub lists: bool,
 }
@@ -66,7 +64,6 @@ impl Surveying {
         }
     }
 
-    /// The edits are those that `detach` would make.
     fn survey(
         &self,
         message: &[u8],
@@ -111,7 +108,6 @@ impl Surveying {
         Ok((edits, survey, listed))
     }
 
-    /// The hashes of the contents that would leave go by the numbers of their parts.
     fn detach(
         &self,
         message: &[u8],

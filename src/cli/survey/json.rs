@@ -13,7 +13,6 @@ use crate::mime::{PartId, Tree};
 use crate::plan::documents::Showing;
 use crate::store::Key;
 
-/// What `inspect --json` says last, of all sources together.
 pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> Fields {
     let hosts = survey.hosts.names();
     let hosts = hosts.map(|(name, host)| (name, host.pictures));
@@ -111,16 +110,14 @@ pub(super) fn bound() -> String {
 
 #[derive(Serialize, Debug)]
 pub struct Listed {
-    /// Rows call its message so, too.
     pub message: String,
     part: String,
     kind: &'static str,
     media_type: String,
     name: Option<String>,
-    /// Decoded octets. It is none if the content cannot be decoded, as is the hash.
+    /// Decoded octets.
     bytes: Option<u64>,
     sha256: Option<String>,
-    /// In lower case.
     disposition: Option<String>,
     shown_by: Option<String>,
 }

@@ -32,11 +32,8 @@ pub struct NamedSource {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SourceKind {
-    /// A file, which `--in-place` replaces, and `--backup` keeps.
     File,
-    /// An archive, or something else of which the result is another file.
     Archive,
-    /// A folder: of a Maildir or MH folder there is no backup.
     Folder,
     /// Standard input, or a name that no command line of text can hold.
     Nameless,
@@ -49,9 +46,7 @@ pub struct Looked<'l> {
     pub has_archive: bool,
     pub by: &'l [Group],
     pub sources: &'l [NamedSource],
-    /// `--store`, as detach takes it, and what its URLs begin with.
     pub store: Option<(String, Option<&'l str>)>,
-    /// ` --format WORD`, if it was given.
     pub format: String,
     pub start: &'l str,
 }
@@ -88,7 +83,7 @@ impl Looked<'_> {
         vec![format!("{command}{} {sources}", self.format)]
     }
 
-    /// `--store` with its value; by default a folder beside the results, which `detach` makes.
+    /// By default, a folder beside the results, which `detach` makes.
     pub(super) fn storing(&self) -> String {
         match &self.store {
             None => "--store mail-attachments".to_owned(),

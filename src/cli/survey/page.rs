@@ -285,7 +285,6 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {word}", grouped(count))
 }
 
-/// Another file of that name, a mailbox say, stays.
 pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
     replace(path, page).map_err(Error::cannot_write(path.display()))
 }
@@ -293,7 +292,7 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
 fn replace(path: &Path, page: &str) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     match fs::metadata(path) {
-        // A pipe would be waited for.
+        // Opening a pipe would wait.
         Ok(metadata) if !metadata.is_file() => return refused("it is no file"),
         Ok(_) => {
             let (file, mut begin) = (File::open(path)?, Vec::new());

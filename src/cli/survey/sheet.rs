@@ -24,7 +24,6 @@ impl Page<'_> {
         self.html.push('\n');
     }
 
-    /// `words` is HTML, `commands` is text, a line each.
     pub fn act(&mut self, words: &str, commands: &[String]) {
         // Names of files are whole: they are not cut as strangers' text is.
         let lines = commands.iter().map(|line| marked(&harmless_within(line)));
@@ -34,7 +33,6 @@ impl Page<'_> {
         ));
     }
 
-    /// Commas stand between the heads of the columns.
     pub fn table<C: Counts>(
         &mut self,
         heads: &str,
@@ -68,12 +66,10 @@ impl Page<'_> {
     }
 }
 
-/// Text of a mail as text of the page: no markup, no control characters, and not too long.
 pub fn escaped(text: &str) -> String {
     marked(&harmless(text))
 }
 
-/// The text must be without control characters.
 fn marked(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -82,7 +78,6 @@ fn marked(text: &str) -> String {
         .replace('\'', "&#39;")
 }
 
-/// The spaces break no line.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -101,7 +96,6 @@ pub struct Bar {
     pub said: String,
 }
 
-/// In characters.
 const NAME: usize = 30;
 
 pub fn lying(title: &str, bars: &[Bar]) -> String {
@@ -136,7 +130,6 @@ pub struct Column {
     pub said: String,
 }
 
-/// Each column shows the part of it that could go.
 pub fn standing(title: &str, columns: &[Column]) -> String {
     let most = columns.iter().map(|it| it.all).max().unwrap_or(0).max(1);
     let mut svg = opened(title, 230);
@@ -150,7 +143,6 @@ pub fn standing(title: &str, columns: &[Column]) -> String {
     );
     let step = 640.0 / columns.len().max(1) as f64;
     let width = (step * 0.72).min(56.0);
-    // A label needs 40 units.
     let every = (40.0 / step).ceil().max(1.0) as usize;
     for (number, column) in columns.iter().enumerate() {
         let middle = 74.0 + step * (number as f64 + 0.5);

@@ -11,10 +11,10 @@ use super::tally::{Amount, Counts as _, Host, Links, Named, Pictures, Probe, Typ
 use crate::mailbox::Summary;
 use crate::store::Key;
 
-/// Contents that are compared: 48 MB of hashes.
+/// 48 MB of hashes.
 const OBJECTS: usize = 1 << 20;
 
-/// Octets from which the classes of sizes begin.
+/// In octets.
 pub const SIZES: [u64; 6] = [0, 10 << 10, 100 << 10, 1 << 20, 10 << 20, 100 << 20];
 
 #[derive(Default, Debug)]
@@ -24,7 +24,6 @@ pub struct Survey {
     pub octets: u64,
     pub oversized: u64,
     pub dates: Dates,
-    /// Octets are those of the bodies in the mail.
     pub attachments: Amount,
     pub sizes: [Amount; SIZES.len()],
     pub inline: [Amount; SIZES.len()],
@@ -62,15 +61,12 @@ pub struct Dates {
 pub struct Detach {
     pub large: Amount,
     pub leave: Amount,
-    /// Decoded octets of what would leave.
     pub content_octets: u64,
     /// Documents show these; they leave with `--inline` alone.
     pub shown_inline: Amount,
     /// The reasons include those of `shown_inline`.
     pub stay: BTreeMap<&'static str, u64>,
-    /// Octets by which the mail would shrink.
     pub saves: i64,
-    /// Decoded octets of each.
     objects: HashMap<Key, u64>,
     pub uncompared: Amount,
 }
@@ -110,7 +106,6 @@ impl Survey {
         self.types.add(other.types);
     }
 
-    /// For a survey of one message that was not counted yet.
     fn alone(&mut self) -> Option<(Box<str>, Cow<'static, str>, Year)> {
         let sender = self.sender.take()?;
         let year = match self.dates.first {
@@ -135,7 +130,7 @@ impl Survey {
         sum
     }
 
-    /// The sizes of the mailboxes say what `detach` would save: they are exactly the difference that a run of it makes.
+    /// The sizes of the mailboxes are exactly what a run of `detach` would save.
     pub fn walked(&mut self, summary: &Summary) {
         self.mailboxes = summary.mailboxes;
         self.oversized = summary.oversized;

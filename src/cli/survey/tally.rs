@@ -56,14 +56,11 @@ counts! {
 
     Host { pictures, trackers, references, alive, dead, archived, lost, refused, }
 
-    /// `large` are those that `detach` looks at.
     Type {
         attachments, octets, large, large_octets, leave, leave_octets,
-        /// Those that the mail itself shows.
         inline, inline_octets,
     }
 
-    /// Places of documents that show a picture.
     Pictures {
         /// Trackers are not counted.
         remote,
@@ -71,7 +68,6 @@ counts! {
         in_mail,
         data,
         data_octets,
-        /// They have other schemes, or are relative to nothing.
         elsewhere,
     }
 
@@ -81,9 +77,7 @@ counts! {
         unread,
         count,
         relative,
-        /// A base makes them absolute.
         with_base,
-        /// They mean a part of the mail.
         to_parts,
     }
 
@@ -100,7 +94,6 @@ counts! {
     }
 }
 
-/// The names are our own, so there is no bound.
 pub fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
     for (name, count) in other {
         *one.entry(name).or_default() += count;
@@ -120,7 +113,6 @@ impl Host {
         self.refused += answer.refused;
     }
 
-    /// In the order of tables; the last two are told where an archive was asked.
     pub fn probed(&self) -> [u64; 8] {
         [
             self.pictures,
@@ -142,7 +134,6 @@ impl Amount {
     }
 }
 
-/// The first [`NAMES`] names are counted apart.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Named<C> {
     names: BTreeMap<String, C>,
@@ -183,7 +174,6 @@ impl<C: Counts> Named<C> {
         }
     }
 
-    /// In the order of the alphabet.
     pub fn names(&self) -> impl Iterator<Item = (&str, &C)> {
         self.names.iter().map(|(name, counts)| (&**name, counts))
     }
@@ -192,7 +182,6 @@ impl<C: Counts> Named<C> {
         self.others.as_ref()
     }
 
-    /// What weighs nothing is left out.
     pub fn heaviest(&self, weight: impl Fn(&C) -> u64) -> Vec<(&str, &C)> {
         let mut names: Vec<(&str, &C)> = self.names().filter(|(_, it)| weight(it) > 0).collect();
         names.sort_by_key(|(name, counts)| (std::cmp::Reverse(weight(counts)), *name));

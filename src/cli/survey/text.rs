@@ -219,7 +219,6 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) ->
         Group::Year => {
             let head = "messages octets attachments octets pictures references";
             heading(text, "year", head)?;
-            // In the order of years; there are few.
             for (name, it) in survey.years.names() {
                 line(text, &it.columns(), name)?;
             }

@@ -179,7 +179,6 @@ proptest! {
         let mut printable = 0;
         for layer in layers {
             octets = match layer {
-                // Quoted-printable is undone once.
                 0 if printable == 0 => {
                     printable += 1;
                     quoted(&octets, false)

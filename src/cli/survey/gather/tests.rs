@@ -100,7 +100,6 @@ proptest! {
         prop_assert!(sum.attachments.octets <= sum.octets);
         prop_assert!(detach.large.count <= sum.attachments.count);
         prop_assert_eq!(detach.leave.count + detach.stay.values().sum::<u64>(), detach.large.count);
-        // The second is the first once more.
         prop_assert!(detach.duplicates().count >= detach.leave.count / 2);
         prop_assert!(detach.saves <= i64::try_from(detach.leave.octets).expect("it is small"));
         let links = &sum.links;
