@@ -32,7 +32,6 @@ impl Allowance {
         }
     }
 
-    /// The caller knows which limit that is.
     #[cfg(feature = "http")]
     pub(crate) fn of(duration: Duration) -> Self {
         let far = Duration::from_secs(24 * 60 * 60);

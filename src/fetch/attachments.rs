@@ -17,10 +17,8 @@ use crate::policy::Policy;
 use crate::policy::marked::split;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Components at the end of a path.
 const MOST: usize = 16;
 
-/// Folders answer what a plan says may be in them; the rest, and what is missing, is asked of another.
 pub(crate) struct Attachments {
     policy: Arc<Policy>,
     roots: Roots,
@@ -36,7 +34,6 @@ impl Attachments {
         })
     }
 
-    /// Only ends of at least `least` components count.
     fn file(&self, url: &str, least: usize) -> Result<Option<PathBuf>, Refusal> {
         let components = components(url);
         for count in (least..=components.len()).rev() {
@@ -45,7 +42,7 @@ impl Attachments {
             let mut found = Vec::new();
             for folder in &self.policy.attachments {
                 let path = folder.join(&end);
-                // The user may have named one folder twice.
+                // One folder may be named twice.
                 if self.roots.holds_file(&path) && !found.contains(&path) {
                     found.push(path);
                 }
@@ -79,7 +76,6 @@ impl Attachments {
         Ok(Some(Retrieved::of_file(&path, body, begun)))
     }
 
-    /// The others are asked for the URL that stands in the mail.
     fn answer<T: From<Retrieved>>(
         &self,
         request: &Request,
@@ -119,7 +115,7 @@ impl Fetch for Attachments {
     }
 }
 
-/// They are decoded once, and none of them leads elsewhere.
+/// Each is decoded once, and none leads elsewhere.
 fn components(url: &str) -> Vec<String> {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let path = url.get(..end).unwrap_or_default();

@@ -27,7 +27,6 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// The user named the folder, or the one around it.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Refusal> {
         let handle = Dir::open_ambient_dir(&path, ambient_authority());
         let handle = handle.map_err(|why| unreadable(&path, &why))?.into();
@@ -53,7 +52,7 @@ impl Folder {
         Ok(Some(Self { path, handle }))
     }
 
-    /// Sorted, without folders, and without what Macs note beside files.
+    /// What Macs note beside files is left out.
     pub(crate) fn names(&self) -> Result<Vec<OsString>, Refusal> {
         let failed = |why| unreadable(&self.path, &why);
         let is_note = |name: &[u8]| name == b".DS_Store" || name.starts_with(b"._");
@@ -72,7 +71,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// In octets; a symbolic link is refused, like whatever else is no file.
+    /// In octets; a symbolic link is refused.
     pub(crate) fn length(&self, name: &OsStr) -> Result<u64, Refusal> {
         let path = self.path.join(name);
         let metadata = self.handle.symlink_metadata(name);
@@ -96,16 +95,13 @@ impl Folder {
 #[derive(Debug)]
 pub(crate) struct Sidecars {
     form: Follow,
-    /// Folders of attachments are in it.
     path: PathBuf,
     /// Apple's Mail has it in the name of the message's file; for Eudora it is that of the message.
     number: String,
-    /// The folder of this message's attachments, once it was asked for.
     own: OnceCell<Result<Option<Folder>, Refusal>>,
 }
 
 impl Sidecars {
-    /// The files are those of the whole mailbox.
     pub(crate) fn of_eudora(source: &Path, number: u64) -> Self {
         Self {
             form: Follow::Eudora,
@@ -135,7 +131,6 @@ impl Sidecars {
         })
     }
 
-    /// References of other forms do not mean files beside this mailbox.
     pub(crate) fn form(&self) -> Follow {
         self.form
     }

@@ -29,7 +29,6 @@ use super::tap::{self, Current};
 #[derive(Debug)]
 pub(super) struct Connections<C> {
     pub(super) connector: C,
-    /// The proxy itself is connected to with this.
     pub(super) without_proxy: Config,
 }
 
@@ -83,7 +82,7 @@ impl<C: Connector> Connections<C> {
     }
 
     /// One address after the other, so that it is known which of them it is. Each has half of the time that is left,
-    /// the last one all, much as ureq has it.
+    /// the last one all.
     #[allow(clippy::type_complexity)]
     fn one_by_one(
         &self,
@@ -142,21 +141,19 @@ fn authorization(proxy: &Proxy) -> String {
 
 struct Connection {
     transport: Box<dyn Transport>,
-    /// Its number for recordings, and where it leads.
     tapped: Option<(u64, Option<IpAddr>)>,
     absolute: Option<AbsoluteForm>,
 }
 
 struct AbsoluteForm {
     origin: String,
-    /// A header field, which stands behind the first line; or nothing.
     authorization: String,
-    /// What is sent next begins a request: nothing was sent yet, or an answer has been read since.
+    /// Nothing was sent yet, or an answer has been read since.
     is_answered: bool,
 }
 
 impl AbsoluteForm {
-    /// A proxy takes it so. It is none without a request line in origin form (RFC 9112 §3.2.1).
+    /// It is none without a request line in origin form (RFC 9112 §3.2.1).
     fn of(&self, sent: &[u8]) -> Option<Vec<u8>> {
         let target = memchr::memchr(b' ', sent)? + 1;
         let fields = memchr::memmem::find(sent, b"\r\n")? + 2;
@@ -188,7 +185,6 @@ impl Transport for Connection {
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
         if let Some((number, address)) = self.tapped {
             tap::with_current(|current| {
-                // Nothing is new yet on a connection that was kept.
                 if current.connection.is_none() {
                     current.connection = Some(number);
                     current.recording.connected(address);

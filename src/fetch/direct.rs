@@ -26,7 +26,6 @@ pub(crate) struct Reply {
 #[derive(Debug)]
 pub(crate) enum NoReply {
     TooLarge,
-    /// The words name no URL; trying again may help.
     Failed(String, bool),
 }
 

@@ -23,13 +23,10 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 
 const MOST_AROUND: usize = 16;
 
-/// A message, and the number of its note.
 type Place = (u64, usize);
 
-/// The number of a folder, and a name in it.
 pub(crate) type Named = (usize, OsString);
 
-/// The mailbox that is at work, with its files.
 pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
 
 #[derive(Debug)]
@@ -41,8 +38,7 @@ pub(crate) struct EudoraFiles {
 #[derive(Debug)]
 struct Listing {
     folder: Folder,
-    /// It holds parts of a multipart/related, and no attachments; none for a folder of an option, which may hold
-    /// either.
+    /// It holds parts of a multipart/related, or attachments; none for a folder of an option, which may hold either.
     holds_parts: Option<bool>,
     names: HashMap<String, Vec<OsString>>,
 }
@@ -56,7 +52,6 @@ const FOLDERS: [(&str, bool, bool); 4] = [
 ];
 
 impl EudoraFiles {
-    /// What cannot be read counts as missing.
     pub(crate) fn beside(mailbox: &Path, policy: &Policy) -> Self {
         let mut folders = Vec::new();
         let whole = mailbox.canonicalize();
@@ -134,7 +129,6 @@ impl EudoraFiles {
         folder.join(name)
     }
 
-    /// The file belongs to the note, unless another note has claimed it.
     pub(crate) fn claim(&self, note: &EudoraNote, by: Place) -> Result<Named, Refusal> {
         let named = self.find(note)?;
         let owner = match locked(&self.claims).entry(named.clone()) {
@@ -210,7 +204,6 @@ fn listings(path: &Path) -> Vec<Listing> {
     names.iter().filter_map(listing).collect()
 }
 
-/// Names that differ by their case, or by how letters with accents are put together, are alike.
 fn key(name: &str) -> String {
     on_disk(&name.to_lowercase())
 }

@@ -30,19 +30,14 @@ pub(crate) struct Asked<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Whose {
-    /// The mail names it.
     Source,
-    /// An archive, for a capture.
     Archive,
-    /// An archive, for its list of captures.
     Index,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum How {
-    /// GET, with all content.
     Whole,
-    /// GET, without content.
     Unread,
     Head,
 }
@@ -80,26 +75,22 @@ pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<Str
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// A cache writes it down.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Source {
-    /// One of these addresses, all of which were judged.
+    /// All of them were judged.
     #[serde(rename = "addresses")]
     Server(Vec<IpAddr>),
-    /// The proxy alone looked up the addresses of the server.
     #[serde(rename = "proxy")]
     Proxy,
-    /// When the server gave or last confirmed it, and when it gave it, in seconds since 1970.
+    /// Seconds since 1970: when the server gave or last confirmed it, and when it gave it.
     #[serde(skip)]
     Kept { at: u64, first: u64 },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Recorded {
-    /// `urn:uuid:...`.
     pub(crate) id: String,
     pub(crate) url: String,
-    /// As in RFC 3339.
     pub(crate) date: String,
     pub(crate) payload: String,
 }
@@ -112,10 +103,10 @@ pub(crate) fn is_temporary(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
 }
 
-/// An archive says with it when it captured an answer (RFC 7089 §2.1.1).
+/// RFC 7089 §2.1.1.
 pub(crate) const MEMENTO_DATETIME: &str = "memento-datetime";
 
-/// The status of a captured answer is that of the source then; an archive's own answer has no such time.
+/// An archive's own answer has no such time.
 pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
     let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
     date::seconds(value.as_bytes()).filter(|seconds| *seconds > 0)
@@ -158,9 +149,7 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     /// A redirect is an answer, and is not followed.
     fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed>;
 
-    /// Another protocol asks.
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal>;
 
-    /// Another protocol found nobody.
     fn found_nobody(&self, host: &Host, port: u16, failed: &Failed);
 }

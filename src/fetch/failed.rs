@@ -11,14 +11,11 @@ pub(crate) struct Failed {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Nobody {
-    /// The name has no address.
     Host,
-    /// The port takes no connection.
     Port,
 }
 
-/// A connection that did not come about in so long says that nobody is there; what a message's own deadline cut short
-/// does not.
+/// What a message's own deadline cut short does not say that nobody is there.
 pub(crate) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
     elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
 }

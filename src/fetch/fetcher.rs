@@ -23,15 +23,12 @@ use crate::report::{Reason, Refusal};
 /// By itself it has neither memory nor gate. Without the features `http` and `ftp`, their schemes are refused with
 /// [`Reason::UnsupportedScheme`].
 pub struct Fetcher {
-    /// Whether it is asked before the source.
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
     /// The archive is asked by this date if the mail has none, and else not.
     pub(crate) undated: Option<SystemTime>,
     memory: Option<Memory>,
     gate: Gate,
-    /// It is told how each retrieval ended; what the memory knows is none.
     pub(crate) observer: Option<Observer>,
-    /// Instead of content there is [`Reason::NotRetrieved`], and what the source said.
     only_probes: bool,
     source: Arc<dyn Fetch>,
 }
@@ -205,7 +202,6 @@ impl Fetcher {
 
 #[cfg(feature = "cli")]
 impl Fetcher {
-    /// Sources come first, so that it is known which are alive.
     pub(crate) fn probing(mut self) -> Self {
         self.only_probes = true;
         if let Some((archive_first, _)) = &mut self.archive {

@@ -36,7 +36,6 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Zero counts as one.
     pub(super) fn allow(&mut self, most: usize) {
         locked(&self.queue).free = most.max(1);
     }
@@ -78,7 +77,6 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// It is given back even if the retrieval panics.
 pub(super) struct Turn<'g> {
     gate: &'g Gate,
 }

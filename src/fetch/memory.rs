@@ -10,20 +10,17 @@ use super::allowance::late;
 use super::{Request, Retrieved};
 use crate::report::{Reason, Refusal, Retry};
 
-/// URL without fragment, type, and date where that counts.
 type Key = (String, Option<String>, Option<SystemTime>);
 type Answer = Result<Retrieved, Refusal>;
 type Answers = Cache<Key, Answer, ByWeight>;
 
-/// What an entry takes besides its body, roughly.
 const ENTRY: usize = 512;
 
 /// A request for what is being retrieved right now waits for it and shares the answer, but waits no longer than its own
 /// deadline. A refusal because *a message's* deadline passed is not shared, and no temporary refusal is kept: the next
 /// message may be luckier.
 ///
-/// Beyond `octets`, answers go that were not asked for lately; one with more than half of that is not kept. A hit
-/// shares the body with the memory.
+/// Beyond `octets`, answers go that were not asked for lately; one with more than half of that is not kept.
 pub(super) struct Memory {
     octets: usize,
     /// A process that runs for months must not give the answers of its first day.
@@ -54,7 +51,6 @@ impl Memory {
                 if matches!(&answer, Err(refusal) if refusal.reason == Reason::Deadline) {
                     return answer;
                 }
-                // The requests that wait get it in any case.
                 let _ = guard.insert(answer.clone());
                 if is_temporary(&answer) {
                     answers.remove_if(&key, is_temporary);
@@ -87,7 +83,6 @@ fn answers(octets: usize) -> Answers {
         .shards(1)
         // Half is for what was asked for once, lately; with less, what comes next would hardly stay.
         .hot_allocation(0.5)
-        // It only sizes the memory of what was thrown out.
         .estimated_items_capacity(1000)
         .weight_capacity(octets as u64);
     match options.build() {
@@ -97,7 +92,6 @@ fn answers(octets: usize) -> Answers {
             DefaultHashBuilder::default(),
             DefaultLifecycle::default(),
         ),
-        // The only error is a missing number, and none is.
         Err(_) => Cache::with_weighter(1000, octets as u64, ByWeight),
     }
 }

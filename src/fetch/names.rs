@@ -48,8 +48,6 @@ impl Names for SystemNames {
     }
 }
 
-/// Every address is judged; they stay in the order of the resolver.
-///
 /// `localhost` is not looked up (RFC 6761 §6.3): it has those of 127.0.0.1 and ::1 that `--allow-net` opens.
 pub(super) fn judged(
     policy: &Policy,
@@ -116,7 +114,6 @@ fn looked_up(
     thread::Builder::new()
         .name("lookup".to_owned())
         .spawn(move || {
-            // Nobody listens if the answer is late.
             let _ = answer.send(names.addresses(&name));
         })
         .map_err(|why| {

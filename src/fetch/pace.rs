@@ -17,15 +17,11 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug)]
 struct Rates {
-    /// Eight requests a second.
     between: Duration,
-    /// For the index.
     between_questions: Duration,
     /// Archives block clients that do not heed a 429; the pause is also made where nobody is there.
     pause: Duration,
-    /// So many 429 are the end.
     strikes: u32,
-    /// After it the archive is asked again; none is the end for the whole run.
     end: Option<Duration>,
 }
 
@@ -49,7 +45,6 @@ struct State {
     next_question: Instant,
     paused: Option<(Instant, &'static str)>,
     strikes: u32,
-    /// The last of too many strikes is forgotten then, if ever.
     ended: Option<Instant>,
 }
 
@@ -129,7 +124,6 @@ impl Pace {
                 let late = late.naming(Setting::Deadline).then(" allows");
                 return Err(busy(paused.map_or(late, |(_, why)| why.into())));
             }
-            // Meanwhile there may be a pause or a stop.
             std::thread::sleep(wait.min(LONGEST_SLEEP));
         }
     }
@@ -137,7 +131,6 @@ impl Pace {
     pub(super) fn heed(&self, given: &Result<Answer, Failed>) {
         match given {
             Err(failed) if failed.nobody.is_some() => self.pause(UNREACHABLE, None),
-            // A captured answer is of long ago.
             Ok(answer) if captured(&answer.headers).is_none() => {
                 let wanted = retry_after(&answer.headers);
                 match (answer.status, wanted) {
@@ -185,7 +178,7 @@ mod tests {
         })
     }
 
-    /// The pauses end when no test runs any more, however slow the machine is.
+    /// The pauses outlast every test, however slow the machine is.
     fn pausing() -> Pace {
         Pace::with(Rates {
             pause: Duration::from_secs(60 * 60),
@@ -193,7 +186,6 @@ mod tests {
         })
     }
 
-    /// It has patience for a minute.
     fn turn(pace: &Pace) -> (Result<(), Refusal>, bool) {
         let looks = std::cell::Cell::new(0);
         let is_stopped = || {
@@ -258,7 +250,6 @@ mod tests {
         assert!(!has_waited);
     }
 
-    /// Each time has patience for a minute; the last answer is for ever.
     fn ask(
         pace: Pace,
         answers: &[(u16, &'static [(&'static str, &'static str)])],

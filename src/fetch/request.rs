@@ -25,7 +25,6 @@ pub struct Request {
 
 #[cfg(feature = "http")]
 impl Request {
-    /// Anything, if the declared type cannot stand in a header field.
     pub(crate) fn acceptable(&self) -> &str {
         self.accept
             .as_deref()
@@ -58,7 +57,6 @@ pub struct Retrieved {
     pub first: Option<SystemTime>,
     /// The record that holds the answer (`urn:uuid:...`).
     pub record: Option<Arc<str>>,
-    /// In hexadecimal digits, once it was asked for; clones share it.
     pub(crate) sha256: Arc<OnceLock<String>>,
 }
 
@@ -187,7 +185,6 @@ impl Fetch for NoFetch {
     }
 }
 
-/// In a dry run every retrieval is refused with [`Reason::NotRetrieved`].
 #[cfg(feature = "cli")]
 pub(crate) struct Unasked;
 

@@ -71,9 +71,7 @@ pub fn fetch_all(
 
 struct Several {
     next: usize,
-    /// So many answers from the front are there, and were judged.
     settled: usize,
-    /// Octets for further bodies; none once there was one too many.
     left: Option<u64>,
     answers: Vec<Option<Result<Retrieved, Refusal>>>,
 }

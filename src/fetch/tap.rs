@@ -20,7 +20,6 @@ pub(crate) trait Recorder: Send + Sync + fmt::Debug {
 
     fn kept(&self, asked: &Asked<'_>, answer: &Answer) -> Option<Recorded>;
 
-    /// The content came otherwise than by http.
     fn content(&self, retrieved: &Retrieved, address: Option<IpAddr>) -> Option<Arc<str>>;
 }
 
@@ -29,13 +28,10 @@ pub(crate) trait Recording {
 
     fn received(&mut self, octets: &[u8]);
 
-    /// The other side sends no more.
     fn closed(&mut self);
 
-    /// The recording begins again on a new connection.
     fn connected(&mut self, address: Option<IpAddr>);
 
-    /// `why` says why no more was read.
     fn finish(self: Box<Self>, why: Option<Reason>) -> Option<Recorded>;
 }
 
@@ -44,10 +40,8 @@ thread_local! {
 }
 
 pub(super) struct Current {
-    /// The connection that is listened to.
     pub(super) connection: Option<u64>,
     pub(super) recording: Box<dyn Recording>,
-    /// Content is read for the record alone until then.
     lingers: Option<Instant>,
 }
 
@@ -61,7 +55,6 @@ pub(super) fn is_recorded() -> bool {
     with_current(|_| ()).is_some()
 }
 
-/// The connection gets the number.
 pub(super) fn connected(address: Option<IpAddr>) -> u64 {
     let connection = NEXT.fetch_add(1, Ordering::Relaxed);
     with_current(|current| {

@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use crate::error::Error;
 
-/// `localhost` means these without a lookup (RFC 6761 §6.3).
+/// RFC 6761 §6.3.
 pub(super) const LOOPBACK: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
     IpAddr::V6(Ipv6Addr::LOCALHOST),
 ];
 
-/// `name` is in lower case.
 pub(super) fn is_localhost(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     name == "localhost" || name.ends_with(".localhost")
@@ -22,7 +21,6 @@ pub(super) fn is_localhost(name: &str) -> bool {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Host {
-    /// In lower case and in ASCII (IDNA).
     Name(String),
     /// Spellings do not matter: `127.1`, `0x7f.1` and `2130706433` are one.
     Address(IpAddr),
@@ -32,7 +30,7 @@ pub(crate) enum Host {
 const OWN: [&str; 3] = [".local", ".home.arpa", ".internal"];
 
 impl Host {
-    /// It means something in one's own network only, and is not this machine's.
+    /// It means something in one's own network only.
     pub(crate) fn is_own_name(&self) -> bool {
         let Self::Name(name) = self else { return false };
         let name = name.trim_end_matches('.');
@@ -40,7 +38,6 @@ impl Host {
         is_own && !is_localhost(name)
     }
 
-    /// They are known without a lookup.
     #[cfg(any(feature = "cli", feature = "http", feature = "ftp", test))]
     pub(crate) fn known_addresses(&self) -> Option<Vec<IpAddr>> {
         match self {
@@ -50,7 +47,6 @@ impl Host {
         }
     }
 
-    /// IPv6 addresses stand in brackets, as in a URL.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         url::Host::parse(text).ok().map(Self::from_url)
     }
@@ -64,8 +60,7 @@ impl Host {
     }
 }
 
-/// The name by which the host of a URL is counted: in lower case, as it is asked for. What can be no host of the web
-/// has none: nothing, blanks, other symbols, or a name without a dot.
+/// What can be no host of the web has no name: nothing, blanks, other symbols, or a name without a dot.
 #[cfg(feature = "cli")]
 pub(crate) fn countable(text: &str) -> Option<String> {
     let host = Host::parse(text)?;
@@ -139,7 +134,6 @@ impl FromStr for HostPattern {
         let beneath = behind_star.strip_prefix('.');
         let is_beneath = beneath.is_some();
         let name = beneath.unwrap_or(trimmed).trim_end_matches('.');
-        // An address may come without its brackets.
         let host = match name.parse::<IpAddr>() {
             Ok(address) => Host::Address(address),
             Err(_) => Host::parse(name).ok_or_else(wrong)?,
@@ -193,7 +187,6 @@ impl Extend<HostPattern> for HostPatterns {
         let known = Arc::make_mut(&mut self.patterns);
         for pattern in patterns {
             known.insert(match &pattern.host {
-                // Patterns that match the same address are one.
                 Host::Address(_) => HostPattern::exactly(&pattern.host),
                 Host::Name(name) => {
                     self.longest = self.longest.max(name.len());

@@ -40,8 +40,8 @@ impl Mapping {
     }
 }
 
-/// How many slashes a prefix has behind its scheme, and whether it ends in the host (`http://example.org`) or before it
-/// (`http:`, `http://`). It is none if nothing that follows can be part of a host.
+/// How many slashes a prefix has behind its scheme, and whether it ends in the host; none if what follows can be no
+/// part of a host.
 fn open_end(prefix: &str) -> Option<(usize, bool)> {
     let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
     let slashes = behind.len() - behind.trim_start_matches('/').len();

@@ -10,11 +10,10 @@ use crate::external_body::{Claim, ExternalBody, Form, Scheme};
 /// No mail has it: the plan makes it.
 const ATTACHMENT: &str = "embody-attachment:";
 
-/// No mail has it: the plan makes it.
 const QUESTION: &str = "embody-resolver:";
 
 impl Policy {
-    /// [`split`] undoes it. It is none for a reference that cannot be in a folder of attachments.
+    /// [`split`] undoes it.
     pub(crate) fn in_attachments(&self, body: &ExternalBody<'_>, url: &str) -> Option<String> {
         let least = match body.form {
             _ if cfg!(not(feature = "file")) => return None,
@@ -27,8 +26,7 @@ impl Policy {
         Some(format!("{ATTACHMENT}{least}:{url}"))
     }
 
-    /// [`question_of`] undoes it. It is none without a resolver, and for what is no file of a cloud at a host that may
-    /// be asked.
+    /// [`question_of`] undoes it.
     pub(crate) fn question(&self, body: &ExternalBody<'_>) -> Option<String> {
         let hosted = body.hosted.as_deref();
         let hosted = hosted.filter(|_| matches!(body.form, Form::Hosted(_) | Form::Sympa))?;
@@ -50,7 +48,6 @@ pub(crate) fn split(url: &str) -> Option<(&str, usize)> {
     Some((url, least.parse().ok()?))
 }
 
-/// It is without what [`Policy::in_attachments`] or [`Policy::question`] put in front.
 pub(crate) fn plain(url: &str) -> &str {
     let asked = || question_of(url).map_or(url, |(_, _, url)| url);
     split(url).map_or_else(asked, |(url, _)| url)

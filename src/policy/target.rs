@@ -95,7 +95,7 @@ impl Target {
         }
     }
 
-    /// Browsers resolve a Location field so, except that a relative one does not inherit our user name and password.
+    /// Unlike in browsers, a relative one does not inherit our user name and password.
     pub(super) fn join(&self, reference: &str) -> Option<String> {
         let base = Url::parse(&self.request_url()).ok()?;
         Some(base.join(reference).ok()?.into())
@@ -108,8 +108,6 @@ impl Target {
         }
     }
 
-    /// Refuses with [`Reason::BadUrl`], [`Reason::PrivateAddress`] (a zone id), or [`Reason::UnsupportedScheme`] (a
-    /// file on another machine).
     pub(super) fn parse(scheme: Scheme, url: &str) -> Result<Self, Refusal> {
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return Err(bad("it holds white space or a control character"));
@@ -201,7 +199,7 @@ pub(super) fn split_scheme(url: &str) -> Result<(&str, &str), Refusal> {
     scheme_and_rest(url).ok_or_else(|| bad("it has no scheme"))
 }
 
-/// Nearly all URLs have a host and a path of letters, digits and what stands between them: these are understood.
+/// Nearly all URLs are of letters, digits and what stands between them: these need no parser.
 pub(super) fn is_plain(scheme: Scheme, url: &str) -> bool {
     let rest = scheme_and_rest(url).and_then(|(_, rest)| rest.strip_prefix("//"));
     let Some((host, path)) = rest.and_then(|rest| rest.split_once('/')) else {

@@ -39,7 +39,6 @@ impl Roots {
         })
     }
 
-    /// The innermost of nested roots is what the user was most precise about.
     fn beneath<'p>(&self, path: &'p Path) -> Option<(&Dir, &'p Path)> {
         self.0
             .iter()
@@ -47,7 +46,6 @@ impl Roots {
             .min_by_key(|(_, beneath)| beneath.as_os_str().len())
     }
 
-    /// The policy has judged `path`.
     pub(in crate::fetch) fn read(
         &self,
         policy: &Policy,
@@ -67,7 +65,6 @@ impl Roots {
     }
 }
 
-/// It was seen to be a file, `beneath` an open folder; `path` is its name in messages.
 pub(in crate::fetch) fn read_regular(
     folder: &Dir,
     beneath: &Path,
@@ -96,7 +93,7 @@ pub(in crate::fetch) fn read_regular(
     }
 }
 
-/// A pipe may have taken the file's place, whose other end is not waited for.
+/// The other end of a pipe that took the file's place is not waited for.
 #[cfg(unix)]
 fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
     use cap_std::fs::OpenOptionsExt as _;

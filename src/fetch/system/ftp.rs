@@ -27,7 +27,7 @@ use crate::fetch::failed::{Failed, Nobody};
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
 
-/// User and password (RFC 1635 §3).
+/// RFC 1635 §3.
 const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");
 
 pub(super) fn retrieve(
@@ -40,13 +40,12 @@ pub(super) fn retrieve(
     let watchdog = Watchdog::over(&socket, allowance)?;
     let outcome = converse(policy, target, &place, socket, &watchdog, allowance);
     outcome.map_err(|refusal| match refusal.reason {
-        // The watchdog broke whatever broke after it bit.
+        // Whatever broke after the watchdog bit, broke because of it.
         reason if allowance.is_over() && reason != Reason::TooLarge => allowance.overrun(),
         _ => refusal,
     })
 }
 
-/// Octets, as the server may not speak UTF-8.
 struct RemotePath {
     folders: Vec<Vec<u8>>,
     file: Vec<u8>,
@@ -86,7 +85,6 @@ pub(super) fn connect(
     addresses: &[SocketAddr],
     allowance: Allowance,
 ) -> Result<TcpStream, Failed> {
-    // No server is asked for a URL that names no file.
     RemotePath::of(target)?;
     let mut last = None;
     for (tried, address) in addresses.iter().enumerate() {
@@ -168,12 +166,11 @@ fn converse(
     ended
 }
 
-/// EPSV is not known (RFC 959 §4.2.1, RFC 2428 §4).
+/// RFC 959 §4.2.1, RFC 2428 §4.
 fn does_not_know(status: Status) -> bool {
     matches!(status.code(), 500..=504 | 522 | 202)
 }
 
-/// PASV or EPSV said the port; the address is that of the control connection.
 fn data_connection(
     peer: IpAddr,
     said: SocketAddr,
@@ -222,10 +219,9 @@ fn broken(why: &Error) -> Refusal {
     }
 }
 
-/// Whatever waits for the connections wakes up when the time is over.
 struct Watchdog {
     sockets: Arc<Mutex<Vec<TcpStream>>>,
-    /// It is set before the connections are shut: a reader that sees the end of one sees this, too.
+    /// Set before the connections are shut: a reader that sees the end of one sees this, too.
     bitten: Arc<AtomicBool>,
     /// Dropping it calls the dog off.
     _leash: mpsc::Sender<()>,
@@ -267,7 +263,6 @@ impl Watchdog {
 
 fn shut(sockets: &Mutex<Vec<TcpStream>>) {
     for socket in sockets.lock().iter().flat_map(|sockets| sockets.iter()) {
-        // A socket may be shut already.
         let _ = socket.shutdown(Shutdown::Both);
     }
 }

@@ -30,7 +30,7 @@ impl Http<'_> {
         Ok(answer.retrieved(&target))
     }
 
-    /// GET follows where a server has no answer to HEAD. Its content is not read, and its connection is closed.
+    /// The content of a GET is not read, and its connection is closed.
     pub(super) fn probe(&self, target: &Target) -> Result<Probed, Refusal> {
         let (method, answer) = match self.follow(target.clone(), How::Head) {
             Err(refusal) if matches!(refusal.reason, Reason::HttpStatus | Reason::BadResponse) => {

@@ -48,7 +48,6 @@ pub(super) fn read_to_end(response: Response<Body>, longest: u64, allowance: All
     while !allowance.is_over() && wire.read(&mut piece).is_ok_and(|read| read > 0) {}
 }
 
-/// Any other transfer coding is refused.
 fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
     let mut fields = response.headers().get_all(header::TRANSFER_ENCODING).iter();
     let Some(value) = fields.next() else {
@@ -67,7 +66,6 @@ fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-/// Any other content coding is refused.
 pub(super) fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
     let mut fields = headers.get_all(header::CONTENT_ENCODING).iter();
     let value = fields.next().map_or(&b""[..], |value| value.as_bytes());

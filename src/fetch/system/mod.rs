@@ -120,7 +120,6 @@ impl System {
         Ok(self.retrieved(target, body, peer, begun))
     }
 
-    /// The source knows no media types.
     #[cfg(any(feature = "file", feature = "ftp"))]
     fn retrieved(
         &self,

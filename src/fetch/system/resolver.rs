@@ -15,14 +15,13 @@ use super::super::request::Retrieved;
 use crate::policy::Policy;
 use crate::report::{Provenance, Reason, Refusal};
 
-/// Octets of its standard error that are read, and characters of them that are shown.
 const LONGEST_WORDS: u64 = 16 << 10;
 const SHOWN: usize = 200;
 
 /// It may go on after it has closed its output.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// A temporary failure (sysexits.h).
+/// As in sysexits.h.
 const TEMPORARY: i32 = 75;
 
 pub(super) fn ask(
@@ -103,7 +102,6 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>
         if let Some(pipe) = pipe
             && pipe.take(most).read_to_end(&mut octets).is_ok()
         {
-            // Nobody waits once the time is over.
             let _ = sender.send(octets);
         }
     });
@@ -118,7 +116,6 @@ fn last_line(text: &[u8]) -> Option<String> {
     Some(shown.take(SHOWN).collect())
 }
 
-/// The program, and what it started, end with this.
 struct Running {
     child: Child,
     is_waited_for: bool,

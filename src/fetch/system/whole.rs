@@ -4,7 +4,6 @@ use std::io::{self, Read};
 
 use crate::report::Refusal;
 
-/// `expected` octets are allocated at once. `judge` is asked behind each piece, with the octets so far.
 pub(super) fn read_whole(
     mut source: impl Read,
     expected: u64,

@@ -51,7 +51,7 @@ const LINGERING: (u64, Duration) = (1 << 20, Duration::from_secs(5));
 
 type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
 
-/// They are made when they are first needed: reading the system's certificates costs milliseconds.
+/// Made when first needed: reading the system's certificates costs milliseconds.
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) policy: Arc<Policy>,
@@ -63,7 +63,6 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Nothing but the CA file and the proxy is looked at yet.
     pub(super) fn new(
         policy: Arc<Policy>,
         names: Arc<dyn Names>,
@@ -256,7 +255,6 @@ impl Resolver for JudgedAddresses {
     }
 }
 
-/// It is understood as the policy understood it.
 fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
     let scheme = Scheme::from_name(uri.scheme_str()?.as_bytes())?;
     let port = uri.port_u16().or(scheme.default_port())?;
