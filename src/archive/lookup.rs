@@ -1,4 +1,4 @@
-//! What one archive has of one URL: the capture nearest to a date.
+//! The captures that one archive has of one URL: the nearest to a date is taken.
 //!
 //! * An answer with Memento-Datetime is what the source said then: its 404 or 429 says nothing of the archive. Without,
 //!   the answer is the archive's own.

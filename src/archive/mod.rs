@@ -1,4 +1,4 @@
-//! What a web archive saw near the date of a mail (docs/archive.md), by Memento (RFC 7089).
+//! Web archives: the captures near the date of a mail (docs/archive.md), by Memento (RFC 7089).
 //!
 //! [`Archive`] is what a [`Fetcher`](crate::fetch::Fetcher) asks before its source or after it, over the same
 //! [`Servers`](crate::fetch::Servers) as the source, so that answers are kept and judged alike.

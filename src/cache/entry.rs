@@ -1,4 +1,4 @@
-//! What is known of a URL, and of how it was asked for.
+//! The record of a URL, and of how it was asked for.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,6 @@ const MOST_ADDRESSES: usize = 64;
 pub(super) struct Entry {
     url: String,
     accept: String,
-    /// What the runs trusted.
     trust: String,
     pub(super) answer: Option<KeptAnswer>,
     pub(super) gone: Option<Gone>,

@@ -166,7 +166,7 @@ impl Kept {
             return Ok(answer);
         }
         let given = ask(asked)?;
-        // What an archive captured does not change.
+        // A capture does not change.
         if is_capture(&given) || !is_temporary(given.status) {
             self.keep_whatever(asked, &mut entry, &given, now());
         }

@@ -1,4 +1,4 @@
-//! What may be kept, what is fresh, and what to ask about what is not (RFC 9111), by http-cache-semantics.
+//! Which answers may be kept, which are fresh, and how to ask about the others (RFC 9111), by http-cache-semantics.
 //!
 //! The cache is a shared one: several users' mail goes through it. The crate compares words as they stand, and adds an
 //! Age of any length, so header fields are made fit before. Set-Cookie stays as a fact, without its value.
@@ -12,7 +12,7 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCo
 use super::entry::KeptAnswer;
 use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT};
 
-/// What an answer says about being kept may not count.
+/// An answer's own words about being kept may not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ignoring {
     Nothing,
@@ -66,7 +66,7 @@ pub(super) fn relevant(headers: &HeaderMap, ignoring: Ignoring) -> Vec<(String, 
         let value = if [header::CACHE_CONTROL, header::PRAGMA, header::VARY].contains(&name) {
             directives(&values.join(", "), &name, ignoring)
         } else if name == header::AGE {
-            // RFC 9111 §5.1; what is no number is no age.
+            // RFC 9111 §5.1; an Age that is no number counts as 0.
             first.trim().parse().unwrap_or(0).min(OLDEST).to_string()
         } else {
             first.to_owned()

@@ -1,4 +1,4 @@
-//! What asks servers: the cache of `--cache`, the archive of `--archive`, and the record of `--record`.
+//! The cache of `--cache`, the archive of `--archive`, and the record of `--record`, in front of servers.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -105,7 +105,7 @@ impl Input {
         };
         let (mut spooled, mut overlap) = (0, Prefilter::OVERLAP);
         loop {
-            // What the next search has to see again is written in the next round.
+            // The next search needs these bytes again; the next round writes them.
             let kept = window.len().saturating_sub(overlap);
             if let Err(error) = file.write_all(window.get(..kept).unwrap_or_default()) {
                 let bytes = unspooled(&file, spooled, window, reader)?;
@@ -163,7 +163,7 @@ pub(super) fn free_beside(path: &Path) -> io::Result<u64> {
     platform::free_space(if path.is_dir() { path } else { folder_of(path) })
 }
 
-/// What cannot be looked at counts nothing; what is compressed counts as it lies on the disk, or nothing.
+/// A source that cannot be looked at counts nothing; a compressed one counts as it lies on the disk, or nothing.
 pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let in_folder = |folder: &Path| -> u64 {

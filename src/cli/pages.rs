@@ -1,6 +1,5 @@
-//! What the long help and the manual pages say besides the options: examples, exit statuses, files and
-//! what else to read. One text for both: a line at the margin that ends with a colon begins a section,
-//! one that is indented by two blanks is what is explained, one by six explains it.
+//! The text of the long help and the manual pages besides the options. A line at the margin that ends with a colon
+//! begins a section; a line with two blanks in front is explained by those with six.
 
 macro_rules! size {
     () => {

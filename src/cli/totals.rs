@@ -16,7 +16,7 @@ use crate::report::{Kind, Outcome, Reason, Report, Row};
 /// stand around it.
 const TABLES: [(&str, [usize; 2]); 8] = [
     ("kind", [99, 99]),
-    // Who keeps the files to which mails show links.
+    // Clouds that keep the files to which mails show links.
     ("kept by", [99, 99]),
     ("scheme", [99, 6]),
     ("host", [40, 10]),

@@ -18,7 +18,7 @@ const ABANDONED: Duration = Duration::from_secs(60 * 60);
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-/// It is removed when this is dropped; what a killed run leaves is [swept](sweep).
+/// It is removed when this is dropped; [`sweep`] removes those of killed runs.
 #[derive(Debug)]
 pub struct Temporary {
     pub file: File,

@@ -1,4 +1,4 @@
-//! What connects: ureq with rustls. The resolver that it is given says to which addresses it may connect.
+//! The client: ureq with rustls. The resolver that it is given says to which addresses it may connect.
 
 use std::io;
 use std::sync::Arc;

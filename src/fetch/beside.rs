@@ -1,4 +1,4 @@
-//! What mail programs keep in files beside a mailbox. Only this is read without an option.
+//! Files that mail programs keep beside a mailbox. Only these are read without an option.
 //!
 //! A stranger wrote which of the files a mail means. So what the mail says is compared with the names that are there,
 //! and never opened: each step is a name out of a listing, in an open folder. A symbolic link is neither file nor
@@ -52,7 +52,7 @@ impl Folder {
         Ok(Some(Self { path, handle }))
     }
 
-    /// What Macs note beside files is left out.
+    /// Notes of Macs beside files are left out.
     pub(crate) fn names(&self) -> Result<Vec<OsString>, Refusal> {
         let failed = |why| unreadable(&self.path, &why);
         let is_note = |name: &[u8]| name == b".DS_Store" || name.starts_with(b"._");

@@ -15,7 +15,7 @@ pub(crate) enum Nobody {
     Port,
 }
 
-/// What a message's own deadline cut short does not say that nobody is there.
+/// A connection that a message's own deadline cut short does not say that nobody is there.
 pub(crate) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
     elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
 }

@@ -52,7 +52,7 @@ fn both(source: Refusal, archive: Refusal) -> Refusal {
             }
         }
         Reason::Offline if source.reason == Reason::Offline => source,
-        // What keeps the source from being asked says nothing of it.
+        // A source that is not asked may still have it.
         _ if source.reason == Reason::Offline => archive,
         _ => Refusal {
             detail: source
@@ -144,7 +144,7 @@ mod tests {
                 Err((R::Timeout, T::Later)),
                 Err((R::Timeout, T::Later)),
             ),
-            // What keeps the archive from being asked is not what is wrong with the source.
+            // A refusal to ask the archive says nothing of the source.
             (
                 Err(&gone),
                 Err(&denied),

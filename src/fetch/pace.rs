@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn after_each_429_there_is_a_pause_and_after_three_an_end() {
-        // Who waits long enough asks again, but not within the pause.
+        // Requests after the pause are asked, those within it are not.
         let (asked, reasons) = ask(pace(), &[(429, &[])], 6);
         assert_eq!(asked.len(), 3);
         for pair in asked.windows(2) {

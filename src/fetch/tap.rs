@@ -71,7 +71,7 @@ impl Current {
     }
 }
 
-/// What was not finished is written down when this is dropped.
+/// Dropping it writes down an exchange that was not finished.
 pub(super) struct Listening(bool);
 
 impl Listening {

@@ -1,4 +1,4 @@
-//! What edits of a message are in the words of the protocol.
+//! Edits of a message in the words of the protocol.
 //!
 //! The header that comes out is read and held against the one that came: fields between two that stay are new or
 //! changed. Only fields that are embody's business may be among them; anything else is a defect, and the message is

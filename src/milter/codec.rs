@@ -13,7 +13,7 @@ pub const LARGEST: usize = (1 << 20) + (1 << 10);
 /// The most octets that every mail system takes.
 pub const CHUNK: usize = 65_535;
 
-/// What may be done to a message (`SMFIF_`).
+/// The changes that a filter may make (`SMFIF_`).
 pub mod action {
     pub const ADD_FIELDS: u32 = 0x01;
     pub const CHANGE_BODY: u32 = 0x02;
@@ -21,7 +21,7 @@ pub mod action {
     pub const SET_MACROS: u32 = 0x100;
 }
 
-/// What need not be sent, and what need not be answered (`SMFIP_`).
+/// Packets that need not be sent, and those that need no answer (`SMFIP_`).
 pub mod option {
     pub const NO_CONNECT: u32 = 0x01;
     pub const NO_HELO: u32 = 0x02;

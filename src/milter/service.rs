@@ -1,4 +1,4 @@
-//! What is done to a message: the expander's work, and whether the result may go on.
+//! The work on a message, and whether the result may go on.
 //!
 //! A message with trouble goes on unchanged, and a line says why. Only `--on-failure defer` makes the mail system try
 //! again later, and nothing refuses mail.

@@ -1,4 +1,4 @@
-//! What operating systems do differently: every `cfg` of a system that is not about a whole command stands here.
+//! Differences of operating systems: every `cfg` of a system that is not about a whole command stands here.
 //!
 //! For a capability that a system or a file system lacks, there is a way around it, or an error that says so;
 //! docs/platforms.md has the list. Nothing here needs /proc.

@@ -141,7 +141,7 @@ pub fn host() -> OsString {
     std::env::var_os("COMPUTERNAME").unwrap_or_default()
 }
 
-/// What a killed run left goes after a day.
+/// Nobody tells; a file of a killed run goes after a day.
 pub fn is_gone(_digits: &[u8]) -> bool {
     false
 }

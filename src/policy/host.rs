@@ -60,7 +60,7 @@ impl Host {
     }
 }
 
-/// What can be no host of the web has no name: nothing, blanks, other symbols, or a name without a dot.
+/// A text that can be no host of the web has no name: nothing, blanks, other symbols, or a name without a dot.
 #[cfg(feature = "cli")]
 pub(crate) fn countable(text: &str) -> Option<String> {
     let host = Host::parse(text)?;

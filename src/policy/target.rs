@@ -1,4 +1,4 @@
-//! What a URL names. It is parsed once: the server that is judged is the one that is asked.
+//! The target of a URL, which is parsed once: the server that is judged is the one that is asked.
 //!
 //! Deviations from the WHATWG parser, all of them refusals ([`Reason::BadUrl`]): white space and control characters
 //! anywhere (it drops some of them), anything but `//` and a host after `http:`, `https:` and `ftp:` (it would find a

@@ -97,7 +97,7 @@ fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
     match pending {
         ObjectFile::Reused(_) => Ok(None),
         ObjectFile::Written(temporary) => {
-            // What is in memory would say nothing about the disk.
+            // The memory says nothing about the disk.
             #[cfg(target_os = "linux")]
             let _ = rustix::fs::fadvise(&temporary.file, 0, None, rustix::fs::Advice::DontNeed);
             Key::of_file(&temporary.file).map(Some)

@@ -1,4 +1,4 @@
-//! What lies in a store's folder: its objects, and what else is there; and how an object goes.
+//! The objects in a store's folder, and everything else there; and the removal of an object.
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};

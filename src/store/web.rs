@@ -135,7 +135,7 @@ impl Store for Web {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
         let (key, size) = (Key::of(octets), octets.len() as u64);
         let there = self.ask(&key, size)?;
-        // Who may not know goes on to PUT, which replaces nothing.
+        // A user who may not know goes on to PUT, which replaces nothing.
         let is_hidden = there.status == 403 && self.server.hides_absence();
         if !is_hidden && self.answer(&key, size, there)?.is_some() {
             return Ok(key);

@@ -1,4 +1,4 @@
-//! What is in one message. It runs in the workers; sums are made in the order of the messages.
+//! The survey of one message. It runs in the workers; sums are made in the order of the messages.
 
 use std::collections::HashMap;
 use std::time::SystemTime;

@@ -182,7 +182,7 @@ impl Detach {
         }
     }
 
-    /// What was not compared is taken for different.
+    /// Contents that were not compared are taken for different.
     pub fn objects(&self) -> Amount {
         let octets: u64 = self.objects.values().sum();
         Amount {

@@ -128,7 +128,7 @@ fn outside(what: String) -> Refusal {
 }
 
 pub(in crate::fetch) fn unreadable(path: &Path, why: &std::io::Error) -> Refusal {
-    // What RESOLVE_BENEATH (EXDEV) and cap-std's own walk say when a link leads out.
+    // RESOLVE_BENEATH (EXDEV) and cap-std's own walk say so when a link leads out.
     #[cfg(unix)]
     let crosses = why.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error());
     #[cfg(not(unix))]

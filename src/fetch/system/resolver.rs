@@ -122,7 +122,7 @@ struct Running {
 }
 
 impl Running {
-    /// What it started ends then, too.
+    /// Processes that it started end then, too.
     fn ended(&mut self, allowance: Allowance) -> Result<ExitStatus, Refusal> {
         let lost = |error: std::io::Error| failed(&format!("it cannot be waited for: {error}"));
         while !self.is_over().map_err(lost)? {

@@ -105,7 +105,7 @@ impl Wire {
                     }
                 }
             }
-            // What a redirect or an error says is evidence, too.
+            // The content of a redirect or an error is evidence, too.
             How::Whole if listening.is_on() => {
                 let (longest, time) = LINGERING;
                 listening.linger(time);
