@@ -1,10 +1,9 @@
 //! What came from a source: its octets, shared by all references to it, and what is said of them.
 //!
-//! The field of a part that came in says which URL the mail named, when its source gave it, and what the octets were. P4 says that
-//! no clock stands in the output; this field, which has to be asked for, is the exception.
-//!
-//! `X-Embody-Source: <URL>; retrieved=...; sha256=...; status=...; final=<URL>; captured=...; record=<urn:uuid:...>`: a URL, and
-//! parameters (RFC 2045 §5.1, RFC 2231 §3). What is not known is left out.
+//! P4 says that no clock stands in the output; the field of a part that came in, which has to be asked for, is the
+//! exception:
+//! `X-Embody-Source: <URL>; retrieved=...; sha256=...; status=...; final=<URL>; captured=...; record=<urn:uuid:...>`:
+//! the URL that the mail named, and parameters (RFC 2045 §5.1, RFC 2231 §3). What is not known is left out.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -22,8 +21,7 @@ use crate::mime::transfer::{base64_length, canonical_text};
 use crate::policy::Policy;
 use crate::report::{Provenance, Row, rfc3339};
 
-/// Content that many references may share: thousands of them to one part must cost neither its
-/// size nor the time of its digest thousands of times.
+/// Thousands of references to one part must cost neither its size nor the time of its digest thousands of times.
 #[derive(Default, Debug)]
 pub(super) struct Octets {
     bytes: Bytes,
@@ -55,7 +53,7 @@ impl Octets {
         self.bytes.len()
     }
 
-    /// The octets a body has at least that holds these: text may lose CRs, what is `exact` goes as base64.
+    /// At least: text may lose CRs, what is `exact` goes as base64.
     pub(super) fn least_body(&self, exact: bool) -> usize {
         if exact {
             return base64_length(self.len());
@@ -64,7 +62,7 @@ impl Octets {
         self.len() - self.carriage_returns.get_or_init(count)
     }
 
-    /// The bytes for keeps; copied only if somebody else holds them as well.
+    /// Copies only if somebody else holds the bytes as well.
     pub(super) fn into_vec(shared: Rc<Self>) -> Vec<u8> {
         Rc::try_unwrap(shared)
             .map_or_else(|held| held.bytes.clone(), |octets| octets.bytes)
@@ -113,13 +111,12 @@ impl Answer {
         self.came.sha256(&self.octets)
     }
 
-    /// Whether it came from this URL, without a redirect.
+    /// Without a redirect.
     pub(super) fn is_direct(&self, policy: &Policy, url: &str) -> bool {
         let target = policy.judge_url(url);
         target.is_ok_and(|target| target.public_url() == *self.url)
     }
 
-    /// The octets of what is said about the content: its URL and its type.
     pub(super) fn names_length(&self) -> usize {
         self.url.len() + self.media_type.as_ref().map_or(0, String::len)
     }
@@ -148,7 +145,6 @@ impl From<Retrieved> for Answer {
     }
 }
 
-/// How content came, as rows tell it.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Came {
     from: Provenance,
@@ -171,12 +167,11 @@ impl Came {
         }
     }
 
-    /// The hash of what was retrieved; what is in the message has none in rows.
+    /// What is in the message has no hash in rows.
     pub(super) fn sha256(&self, octets: &Octets) -> Option<String> {
         self.elapsed.map(|_| octets.key().to_owned())
     }
 
-    /// Tells how content of this hash came, whether it was put in or not.
     pub(super) fn tell(&self, sha256: Option<String>, row: &mut Row) {
         row.from = self.from;
         row.status = self.status;
@@ -200,8 +195,7 @@ pub(super) const SOURCE_FIELD: &str = "X-Embody-Source";
 const COLUMNS: usize = 76;
 
 impl Came {
-    /// The field of what came for this URL, where redirects led to `last`; lines end with CRLF. None for what was in the mail, or is an
-    /// object of a store of ours.
+    /// Redirects led to `last`; lines end with CRLF. None for what was in the mail, or is an object of a store of ours.
     pub(super) fn source_field(&self, named: &str, last: &str, sha256: &str) -> Option<Vec<u8>> {
         if self.url.is_none() || named.is_empty() {
             return None;
@@ -239,7 +233,7 @@ impl Came {
     }
 }
 
-/// A parameter, in pieces if it is long. Its value is characters of URIs and brackets, so nothing in it is to be escaped.
+/// In pieces if it is long. The value is characters of URIs and brackets: nothing in it is to be escaped.
 fn push_parameter(field: &mut String, name: &str, value: &str) {
     let is_token = value
         .bytes()

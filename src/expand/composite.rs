@@ -1,8 +1,7 @@
 //! Whether a multipart or a message can stand where a reference stood.
 //!
-//! Composite bodies go unencoded (RFC 2045 §6.4), so they must fit as they are: no line that
-//! would end a multipart around them, no octets that the entities around do not announce, and no
-//! line end that only some readers see. What does not fit is refused; nothing of it is changed.
+//! Composite bodies go unencoded (RFC 2045 §6.4), so they must fit as they are: no line that would end a multipart
+//! around them, no octets that the entities around do not announce, and no line end that only some readers see.
 
 use crate::mime::header::has_control_character;
 use crate::mime::transfer::{Encoded, has_boundary, has_long_line};
@@ -13,8 +12,7 @@ pub(super) fn refused(detail: &str) -> Refusal {
     Refusal::lasting(Reason::UnfitComposite, detail)
 }
 
-/// A composite body as it will stand in the place of a part. `header` is what makes a multipart's body an entity, and empty
-/// for a message.
+/// `header` is what makes a multipart's body an entity, and empty for a message.
 pub(super) fn fit(
     tree: &Tree<'_>,
     part: PartId,
@@ -50,8 +48,8 @@ pub(super) fn fit(
         let multipart = &tree.part(PartId::ROOT).content;
         let has_parts =
             matches!(multipart, Content::Multipart(multipart) if !multipart.delimiters.is_empty());
-        // With no such line in the content, a multipart whose boundary is that of one around, or the
-        // beginning of one, as many readers compare them, is still open at its end.
+        // Without such a line in the content, a multipart is still open at its end whose boundary is that of one
+        // around, or the beginning of one, as many readers compare them.
         let inner = tree.boundaries();
         let takes_in = |around: &&[u8]| inner.iter().any(|inner| around.starts_with(inner));
         if boundaries.iter().any(takes_in) {
@@ -66,7 +64,7 @@ pub(super) fn fit(
     Ok(Encoded { encoding, body })
 }
 
-/// Whether a body in the encoding `used` may stand under a field that names `declared` (RFC 2045 §6.2).
+/// RFC 2045 §6.2
 pub(super) fn allows(declared: TransferEncoding, used: TransferEncoding) -> bool {
     use TransferEncoding::{Binary, EightBit, SevenBit};
     match declared {

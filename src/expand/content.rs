@@ -17,22 +17,21 @@ use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::{Policy, Scheme};
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
-/// The type of octets that nobody described.
+/// Nobody described the octets.
 pub(super) const OCTETS: &str = "application/octet-stream";
 
-/// Content, and what its source said about it.
 #[derive(Clone, Debug)]
 pub(super) struct Obtained {
-    /// `type/subtype` as the source names it; none if it names none.
+    /// `type/subtype`
     pub(super) source_type: Option<String>,
-    /// The type of the new part: the declared one, else the source's, else a default.
+    /// The declared type, else the source's, else a default.
     pub(super) essence: String,
-    /// The source's media type parameters, decoded.
+    /// Decoded.
     pub(super) parameters: Rc<[(String, String)]>,
     pub(super) octets: Rc<Octets>,
     pub(super) location: Option<String>,
     pub(super) came: Came,
-    /// The field that says so in its part, with CRLF, if one is to.
+    /// With CRLF.
     pub(super) source_field: Option<Rc<[u8]>>,
     /// Things worth telling that stop nothing.
     pub(super) notes: Vec<String>,
@@ -52,7 +51,7 @@ impl Obtained {
         }
     }
 
-    /// Says in a row that it came in; `proved`, that figures which the mail notes of it hold.
+    /// `proved`: figures which the mail notes of it hold.
     pub(super) fn describe(&self, proved: bool, row: &mut Row) {
         row.outcome = match row.kind {
             Kind::Attachment => Outcome::Restored,
@@ -128,8 +127,8 @@ pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Rc<Octets>, Refus
         TransferEncoding::Base64 | TransferEncoding::Binary
     );
     match source.encoding.decode(source.body.of(tree.original)) {
-        // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5): its octets
-        // must not depend on how this machine stores mail.
+        // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5): its octets must not depend on how
+        // this machine stores mail.
         Some(octets) if source.essence.starts_with("text/") && !is_encoded => {
             Ok(Octets::shared(canonical_text(&octets).into_owned()))
         }
@@ -153,7 +152,6 @@ fn is_described(encoding: TransferEncoding) -> bool {
     encoding.is_encoded() && encoding != TransferEncoding::Unknown
 }
 
-/// Whether [`take`] decodes what was retrieved.
 pub(super) fn is_decoded(body: &ExternalBody<'_>, encoding: TransferEncoding) -> bool {
     is_described(encoding) && body.describes_stored_octets()
 }
@@ -199,7 +197,7 @@ pub(super) fn take(
     })
 }
 
-/// Takes what was read from a file, of which nothing but the mail says what it is.
+/// Nothing but the mail says what a file is.
 pub(super) fn read(answer: &Answer) -> Obtained {
     Obtained::of(OCTETS, Rc::clone(&answer.octets), answer.came.clone())
 }
@@ -212,11 +210,10 @@ fn names_a_type(value: &str) -> bool {
 }
 
 fn all_parameters(media_type: &MediaType<'_>) -> Vec<(String, String)> {
-    // A handful of names is all a real field has.
+    // A real field has a handful of names.
     media_type.decoded_parameters(32)
 }
 
-/// Checks type, digest and size, and settles the new part's type.
 pub(super) fn admit(
     mut obtained: Obtained,
     body: &ExternalBody<'_>,
@@ -278,7 +275,7 @@ pub(super) fn admit(
     Ok(obtained)
 }
 
-/// The content of a part that was detached: its hash decides, whatever else is said of it.
+/// The hash decides, whatever else is said of the content.
 fn admit_noted(
     mut obtained: Obtained,
     body: &ExternalBody<'_>,
@@ -295,7 +292,7 @@ fn admit_noted(
     Ok(obtained)
 }
 
-/// What to say of a charset that the source names and the sender does not. The sender's holds.
+/// The sender's charset holds.
 fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String> {
     let declared = body.declared.as_ref()?.parameter("charset")?;
     let declared = String::from_utf8_lossy(&declared);
@@ -311,14 +308,14 @@ pub(super) fn is_page(essence: &str) -> bool {
     matches!(essence, "text/html" | "application/xhtml+xml")
 }
 
-/// Whether a time, in seconds since 1970, is before now. The clock changes what is told, never what is done.
+/// The clock changes what is told, never what is done.
 pub(super) fn is_past(seconds: i64) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     i64::try_from(now.unwrap_or_default().as_secs()).is_ok_and(|now| seconds < now)
 }
 
-/// Whether a cloud showed a page where a file was meant. Here application/octet-stream, which all such
-/// parts have, agrees with less than elsewhere: the link in the part would be lost for a sign-in form.
+/// A cloud showed a page where a file was meant. Here application/octet-stream, which all such parts have, agrees with
+/// less than elsewhere: the link in the part would be lost for a sign-in form.
 fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
     let declared = body.declared.as_ref();
     body.form == Form::CloudFile
@@ -326,8 +323,8 @@ fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
         && !declared.is_some_and(|declared| is_page(&declared.essence))
 }
 
-/// Content-MD5 (RFC 1864 §2): over the octets; over the CRLF form for text, where the octets are
-/// accepted too because many writers hash those.
+/// RFC 1864 §2: over the octets; over the CRLF form for text, where the octets are accepted too because many writers hash
+/// those.
 fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
     let refuse = |detail: String| Err(Refusal::lasting(Reason::DigestMismatch, detail));
     let mut trimmed = value.to_vec();

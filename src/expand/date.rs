@@ -13,26 +13,21 @@ use crate::mime::header::{self, Fields, Header};
 const FIRST: i64 = 365 * DAY;
 const DAY: i64 = 24 * 60 * 60;
 
-/// A field with a date has less.
 const LONGEST: usize = 10_000;
 
-/// Octets of a header section that are looked at.
 const MOST: usize = 4 << 20;
 
-/// The time that a field says, in seconds since 1970; none if no clock showed it. A clock may be a day ahead: one that
-/// shows the local time as UTC is so by less.
+/// None: no clock showed it. A clock may be a day ahead: one that shows the local time as UTC is so by less.
 pub(crate) fn sane(value: &[u8], now: SystemTime) -> Option<i64> {
     let now = now.duration_since(UNIX_EPOCH).ok()?.as_secs();
     let latest = i64::try_from(now).ok()?.saturating_add(DAY);
     date::seconds(value).filter(|date| (FIRST..=latest).contains(date))
 }
 
-/// The date of a message; none if no field says one that some clock may have shown.
 pub(crate) fn of(message: &[u8], now: SystemTime) -> Option<SystemTime> {
     of_fields(message, &Header::of_message(message, MOST).fields, now)
 }
 
-/// The same, of a message with these fields.
 pub(crate) fn of_fields(message: &[u8], fields: &Fields, now: SystemTime) -> Option<SystemTime> {
     let received = fields
         .iter(message)
@@ -68,7 +63,6 @@ mod tests {
                 "Date: Fri, 02 May 2003 10:11:12 +0000\n\nx",
                 Some(1_051_870_272),
             ),
-            // Behind an envelope line, folded, in another zone, with a comment.
             (
                 "From a@b Fri May  2 10:11:12 2003\nReceived: from a by b;\n\tFri, 2 May 2003\n 12:11:12 +0200 (CEST)\nDate: Sat, 03 May 2003 10:11:12 +0000\n\nx",
                 Some(1_051_870_272),
@@ -82,7 +76,6 @@ mod tests {
                 "Received: by b; Fri, 02 May 2003 10:11:12 +0000\nReceived: by a; Fri, 02 May 2020 10:11:12 +0000\n\n",
                 Some(1_051_870_272),
             ),
-            // What is later than tomorrow, from before there was mail, or nonsense is passed over.
             (
                 "Date: Wed, 15 Nov 2023 12:00:00 +0000\n\n",
                 Some(1_700_049_600),
@@ -104,7 +97,6 @@ mod tests {
                 "Subject: no date\n\nDate: Fri, 02 May 2003 10:11:12 +0000\n",
                 None,
             ),
-            // As asctime has it; and behind it a Received that no clock showed.
             ("Date: Mon Apr  7 12:43:22 2003\n\n", Some(1_049_719_402)),
             (
                 "Received: by b; Mon Apr  7 12:43:22 1903\nReceived: by a;\n Mon Apr  7 12:43:22 2003\n\n",

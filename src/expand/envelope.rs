@@ -9,18 +9,15 @@ use crate::mime::date::seconds;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::{Header, unfold};
 
-/// Octets of a header that are looked at.
 const MOST: usize = 1 << 20;
-/// Octets of the labels: some hundred of the longest that Gmail has.
+/// Some hundred of the longest that Gmail has.
 const LABELS: usize = 64 << 10;
-/// Octets of an address, or of a separator line.
 const LONGEST: usize = 1000;
 
-/// Of a message, which stood behind that separator if it stood in an mbox: what follows `From `.
+/// `separator` is what follows `From ` in an mbox.
 ///
-/// The sender is that of the separator, else what Return-Path says, else From. The date is that of the separator; of one
-/// without a zone it is UTC, as RFC 4155 has it, as in the fields of a header. Else it is what the newest Received says,
-/// or Date. The labels are those of Gmail's Takeout.
+/// The sender is that of the separator, else what Return-Path says, else From. The date is that of the separator (one without
+/// a zone is UTC: RFC 4155), else that of the newest Received, or Date. The labels are those of Gmail's Takeout.
 pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     let fields = Header::of_message(message, MOST).fields;
     let (sender, date) = separated(separator.get(..LONGEST).unwrap_or(separator));
@@ -40,8 +37,8 @@ pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     }
 }
 
-/// Sender and date of a separator: `a@b Thu Jan  1 00:00:00 1970`, in all the ways in which programs write it. The date
-/// starts with the month in front of the last time of day, or with the day of the week in front of that.
+/// `a@b Thu Jan  1 00:00:00 1970`, in all the ways in which programs write it. The date starts with the month in front
+/// of the last time of day, or with the day of the week in front of that.
 fn separated(line: &[u8]) -> (String, Option<SystemTime>) {
     let text = String::from_utf8_lossy(line);
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -71,7 +68,7 @@ fn starts_as(word: &str, names: &[&str]) -> bool {
     start.is_some_and(|start| names.contains(&start.as_str()))
 }
 
-/// A sender in words, `a at b`, is none that could stand in a separator.
+/// A sender in words, `a at b`, could not stand in a separator.
 fn one_word(words: &[&str]) -> String {
     match words {
         // Thunderbird, Eudora and others write these where they do not know the sender.
@@ -81,7 +78,6 @@ fn one_word(words: &[&str]) -> String {
     }
 }
 
-/// The address in a field of one: between `<` and `>`, or all of it.
 fn address(value: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(value);
     let address = match text.rsplit_once('<') {
@@ -95,7 +91,7 @@ fn address(value: &[u8]) -> Option<String> {
     is_one.then(|| address.to_owned())
 }
 
-/// The labels in the value of Takeout's field: words of RFC 2047, between commas; those in quotes may hold commas.
+/// Words of RFC 2047, between commas; those in quotes may hold commas.
 fn labels(value: &[u8]) -> Vec<String> {
     let is_cut = value.len() > LABELS;
     let value = unfold(value.get(..LABELS).unwrap_or(value));
@@ -146,7 +142,6 @@ mod tests {
         ] {
             assert_eq!(labels(value.as_bytes()), expected, "{value}");
         }
-        // A label that is cut off is none.
         let long = format!("a,b,{}", "c".repeat(LABELS));
         assert_eq!(labels(long.as_bytes()), ["a", "b"]);
     }

@@ -19,9 +19,7 @@ use crate::policy::{Follow, Policy};
 use crate::report::Report;
 use crate::store::Store;
 
-/// Fills external bodies and resolves links.
-///
-/// It may be shared between threads. It owns its policy and what retrieves under it.
+/// Fills external bodies and resolves links. Threads may share it. It owns its policy and what retrieves under it.
 ///
 /// ```
 /// use embody::{Expander, Policy};
@@ -58,8 +56,8 @@ pub struct Expansion<'m> {
     pub edits: Edits,
     /// What was done and what was not.
     pub report: Report,
-    /// Octets that were looked at, counted as [`Limits::work`](crate::policy::Limits::work) counts them:
-    /// 0 if the message holds nothing that could be worked on.
+    /// Octets that were looked at, as [`Limits::work`](crate::policy::Limits::work) counts them: 0 if there was nothing to
+    /// do.
     pub work: u64,
 }
 
@@ -78,8 +76,7 @@ impl ExpanderBuilder {
         self
     }
 
-    /// Retrieves with what is made from this expander's policy: a [`Fetch`] that hands requests on to a
-    /// [`Fetcher`], say.
+    /// Retrieves with what is made from this expander's policy: a [`Fetch`] that hands requests on to a [`Fetcher`], say.
     ///
     /// # Errors
     /// Those of `make`.
@@ -159,9 +156,7 @@ impl Expander {
         Self::builder(policy).build()
     }
 
-    /// An expander to be told more about.
-    ///
-    /// Without [`ExpanderBuilder::fetch`] it retrieves with a [`Fetcher`] under the same policy.
+    /// Without [`ExpanderBuilder::fetch`] the expander retrieves with a [`Fetcher`] under the same policy.
     pub fn builder(policy: impl Into<Arc<Policy>>) -> ExpanderBuilder {
         let policy: Arc<Policy> = policy.into();
         ExpanderBuilder {
@@ -194,7 +189,7 @@ impl Expander {
         self.expand_beside(message, name, None, Asking::Sources)
     }
 
-    /// The same of a message beside whose mailbox files lie that it may mean.
+    /// Files that the message may mean lie beside its mailbox.
     pub(crate) fn expand_beside<'m>(
         &self,
         message: &'m [u8],
@@ -206,7 +201,7 @@ impl Expander {
         self.run(message, kinds, name, asking, beside)
     }
 
-    /// The same of a message of which it is known which kinds of words stand in it.
+    /// The kinds of words in the message are known.
     pub(crate) fn run<'m>(
         &self,
         message: &'m [u8],
@@ -240,17 +235,16 @@ impl Expander {
         })
     }
 
-    /// What [`Expander::expand`] would do, as far as that can be known without retrieving: the rows
-    /// of the report say what would become of each reference.
+    /// What [`Expander::expand`] would do, as far as that can be known without retrieving.
     #[must_use]
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
         let expansion = self.expand_beside(message, name, None, Asking::Nobody);
-        // Where nobody is asked, nothing fails for a while.
+        // Without requests, nothing fails for a while.
         expansion.map_or_else(|_| Report::default(), |expansion| expansion.report.would())
     }
 
-    /// Whether a message with this header, its empty line included, may have to be changed, whatever body comes.
-    /// Most mail that is one text is done with here.
+    /// False: a message with this header, its empty line included, needs no change, whatever body comes. Most mail that
+    /// is one text is done with here.
     #[cfg(feature = "milter")]
     pub(crate) fn body_matters(&self, header: &[u8]) -> bool {
         let is_marked = self.marks() && has_mark(header);
@@ -263,9 +257,8 @@ impl Expander {
         tree.root().content != crate::mime::Content::Leaf
     }
 
-    /// Where the first byte is that [`Expander::expand`] might care about, in any run of whole messages.
-    ///
-    /// This runs at memory speed and proves nothing; `None` does: nothing in there would change.
+    /// Where the first byte is that [`Expander::expand`] might care about, in any run of whole messages. This runs at
+    /// memory speed and proves nothing; `None` does: nothing in there would change.
     #[must_use]
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         match self.marks() {

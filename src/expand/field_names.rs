@@ -1,11 +1,11 @@
-//! A set of the names of header fields, as small as can be: a mail may be nothing but fields of distinct names,
-//! of which a map would take ten times as much as they do.
+//! A set of header field names, as small as can be: a mail may be nothing but fields of distinct names, and a map would
+//! take ten times as much.
 
 use std::cmp::Ordering;
 
 use crate::mime::Field;
 
-/// The names of fields; sorted and distinct, case-blind.
+/// Sorted and distinct, case-blind.
 pub(super) fn field_names(original: &[u8], fields: impl Iterator<Item = Field>) -> Vec<&[u8]> {
     const FEW: usize = 1 << 16;
     let mut names = Vec::new();
@@ -22,7 +22,6 @@ pub(super) fn field_names(original: &[u8], fields: impl Iterator<Item = Field>) 
     names
 }
 
-/// Whether a name is among [`field_names`].
 pub(super) fn is_among(names: &[&[u8]], name: &[u8]) -> bool {
     names.binary_search_by(|known| compare(known, name)).is_ok()
 }

@@ -12,7 +12,7 @@ use crate::mime::date;
 use crate::plan::{Item, Step};
 use crate::report::{Reason, Refusal, Retry};
 
-/// Octets of a page that are read: what it says stands at its start.
+/// What a page says stands at its start.
 const LONGEST: usize = 256 << 10;
 
 const SIGN_IN: [&str; 7] = [
@@ -25,7 +25,7 @@ const SIGN_IN: [&str; 7] = [
     "appleid.apple.com",
 ];
 
-/// What pages say, in lower case: the reason is that of the first that is found.
+/// In lower case: the reason is that of the first that is found.
 const SAID: [(Reason, &str); 11] = [
     (Reason::ScanPage, "virus scan warning"),
     (Reason::ScanPage, "id=\"uc-download-link\""),
@@ -40,7 +40,6 @@ const SAID: [(Reason, &str); 11] = [
     (Reason::Expired, "been deleted"),
 ];
 
-/// Why an answer is a page and not the file.
 fn judge_page(body: &ExternalBody<'_>, answer: &Answer) -> Result<(), Refusal> {
     let octets = answer.octets.bytes();
     let start = octets.get(..octets.len().min(LONGEST)).unwrap_or_default();
@@ -88,7 +87,7 @@ fn is_hosted(body: &ExternalBody<'_>) -> bool {
     matches!(body.form, Form::Hosted(_) | Form::Sympa)
 }
 
-/// A failure, by the end that the mail names.
+/// The mail names an end.
 fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
     let hosted = body.hosted.as_ref();
     let expires = hosted.and_then(|hosted| hosted.expires.as_deref());
@@ -106,19 +105,19 @@ fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
     }
 }
 
-/// Seconds since 1970 of a date and time, as programs write it or as people do.
+/// As programs write it or as people do.
 fn time_of(text: &str) -> Option<i64> {
     let time = DateTime::parse_rfc3339(text).map(|time| time.to_timestamp());
     time.or_else(|| date::seconds(text.as_bytes()))
 }
 
 impl Session<'_> {
-    /// Whether content that comes in may refer elsewhere itself, where a later look at the message sees it.
+    /// A later look at the message may see a reference in the content.
     pub(super) fn may_refer(&self, obtained: &Obtained) -> bool {
         self.settings.prefilter.notes(obtained.octets.bytes())
     }
 
-    /// Asks the resolver, side by side, for the files of these items that nobody else gave.
+    /// Only for the files that nobody else gave.
     pub(super) fn resolve(&mut self, items: &[&Item<'_>]) {
         let policy = self.policy();
         if policy.resolver.is_empty() {
@@ -131,7 +130,6 @@ impl Session<'_> {
         self.ask(questions.iter().map(|question| (question.as_str(), None)));
     }
 
-    /// Why the plain URL of an item, if it was asked, gave no file.
     fn settled(&self, item: &Item<'_>) -> Result<(), Refusal> {
         let Step::Retrieve { url, accept } = &item.step else {
             return Ok(());
@@ -143,7 +141,7 @@ impl Session<'_> {
         }
     }
 
-    /// The answer for an item: the resolver's, for a file that a cloud did not give.
+    /// The resolver's, for a file that a cloud did not give.
     pub(super) fn answered(&mut self, item: &Item<'_>, url: &str) -> Option<Found<Answer>> {
         let accept = match &item.step {
             Step::Retrieve { accept, .. } => accept.clone(),

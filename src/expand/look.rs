@@ -1,5 +1,5 @@
-//! What the documents of a message refer to, for a survey: each link once, in the order of the message, whatever
-//! `--embed` and `--links` say. Nothing is decided, retrieved or changed.
+//! What the documents of a message refer to, for a survey, whatever `--embed` and `--links` say. Nothing is decided,
+//! retrieved or changed.
 
 use super::expander::Expander;
 use crate::ledger::Ledger;
@@ -8,24 +8,22 @@ use crate::mime::Tree;
 use crate::plan::documents::{Documents, Shown};
 use crate::policy::countable;
 
-/// What a link leads to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target<'d> {
-    /// A part of the mail, by its location or by `cid:`.
+    /// By its location or by `cid:`.
     Part,
-    /// A `data:` URL of so many octets.
+    /// Octets.
     Data(usize),
-    /// This host, by http or https.
+    /// By http or https.
     Web { scheme: &'static str, host: String },
-    /// Another scheme.
     Scheme(&'d str),
     /// A relative link without a base, or one without a host that could be asked.
     Nowhere,
 }
 
 impl Expander {
-    /// Shows every link of every document of a message. Gives the number of its documents, of which attached ones are
-    /// somebody's files and do not count; and of those not read, or not to the end: a charset, a damaged encoding, too much work.
+    /// Gives the number of documents, of which attached ones are somebody's files and do not count; and of those not
+    /// read to the end: a charset, a damaged encoding, too much work.
     pub(crate) fn look(
         &self,
         tree: &Tree<'_>,

@@ -1,5 +1,3 @@
-//! An expander as what is done to each message of a mailbox.
-
 use super::envelope;
 #[cfg(feature = "file")]
 use super::eudora::Flattened;
@@ -17,8 +15,7 @@ use crate::report::Report;
 #[cfg(feature = "file")]
 use std::sync::{Arc, PoisonError};
 
-/// Fills every message, and gives the [`Observer`](crate::mailbox::Observer) of the run its report, which calls the
-/// message by its number.
+/// The [`Observer`](crate::mailbox::Observer) of the run gets the report, which calls the message by its number.
 impl Transform<Report> for Expander {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.first_touch(bytes)
@@ -68,7 +65,7 @@ impl Expander {
             let flattened = Flattened::read(message.content, self.policy());
             let notes = flattened.iter().flat_map(Flattened::notes);
             for (index, note) in notes.enumerate() {
-                // Why one is none of its own is told when it is filled.
+                // Why a file is none of its own is told when the message is filled.
                 files.claim(note, (message.number, index)).ok();
             }
         }
@@ -90,8 +87,7 @@ impl Expander {
         files
     }
 
-    /// Which of the messages in `bytes`, which end at `ends`, [`Expander::expand`] might change, or have something
-    /// to say about.
+    /// Messages that [`Expander::expand`] might change, or have something to say about.
     pub(crate) fn touched_messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         if self.marks() {
             // A mark of others goes from a message that has nothing but a document, too.

@@ -19,7 +19,7 @@ pub enum Mark {
     Field,
 }
 
-/// Whether the message is signed by its sender's domain (RFC 6376).
+/// RFC 6376
 pub(super) fn has_dkim_signature(message: &[u8]) -> bool {
     let fields = Header::of_message(message, 1 << 20).fields;
     fields.first(message, "DKIM-Signature").is_some()
@@ -30,19 +30,17 @@ pub(super) fn has_mark(message: &[u8]) -> bool {
     fields.first(message, MARK_FIELD).is_some()
 }
 
-/// The edits with the field added, if there is something to say; of those that were there one stays at most: only what
-/// this run did may stand there. A run that changes nothing else leaves one as it is that has the form of ours, for it
-/// may tell of the run before.
+/// Of the fields that were there one stays at most: only what this run did may stand there. A run that changes nothing
+/// else leaves one that has the form of ours, for it may tell of the run before.
 pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &ScanLimits) -> Edits {
-    // The header is all that is looked at.
     let header_of = |front: &[u8]| Header::of_message(front, limits.header);
     let output = edits
         .splice(message)
         .front(|front| header_of(front).body_start());
     let tree = mime::scan(&output, limits);
     let root = tree.root();
-    // Behind a header that was not read to its end, the field might stand within another; what cannot be added
-    // takes none away, or the next run would do more.
+    // Behind a header that was not read to its end, the field might stand within another; what cannot be added takes
+    // none away, or the next run would do more.
     if root.content == Content::Opaque(Limit::HeaderTooLarge) {
         return edits;
     }

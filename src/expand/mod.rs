@@ -3,9 +3,8 @@
 //! Any trouble with one reference leaves its part byte for byte, and is a row of the report; the policy may ask to stop
 //! with an [`Error`](crate::Error) instead where it may be over later.
 //!
-//! Content that is itself a message or a multipart is looked at before it is put in. Bounds are met
-//! in the order of the document: what fits is done, what does not is left with its reason, and a
-//! later run may go on there. Without a bound that was reached, a second run changes nothing.
+//! Content that is itself a message or a multipart is looked at before it is put in. Bounds are met in the order of the
+//! document: a later run may go on at what was left. Without a bound that was reached, a second run changes nothing.
 
 mod answer;
 mod composite;

@@ -22,10 +22,8 @@ impl<'t> PartEdits<'t> {
         }
     }
 
-    /// Adds the edits of a part that changes; `named` are parts that it means, with the Content-ID that each gets.
-    ///
-    /// # Errors
-    /// [`Reason::BoundaryCollision`] if an edit meets another one; then nothing is added.
+    /// `named` are parts that the changed part means, with the Content-ID that each gets.
+    /// [`Reason::BoundaryCollision`]: an edit meets another one, and nothing is added.
     pub(super) fn change<'n>(
         &mut self,
         mut group: Group,
@@ -50,8 +48,7 @@ pub(super) fn overlapping(_: Overlap) -> Refusal {
     Refusal::lasting(Reason::BoundaryCollision, detail)
 }
 
-/// What goes when a part goes: the part and the boundary line in front of it, as far as it has not
-/// gone with the part before (`removed_to`).
+/// The part and the boundary line in front of it, as far as it has not gone with the part before (`removed_to`).
 pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span {
     let ordinal = tree.part(part).ordinal;
     let end = tree.part(part).span.end;
@@ -70,9 +67,9 @@ pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span 
         Some([b'\n', ..]) => 1,
         _ => 0,
     };
-    // One line break must be left where one was, and none where none was: what stands in front may
-    // need it, or a header have it already. A boundary line behind another part's header has none of
-    // its own, and of several parts that go only the first had one.
+    // One line break must be left where one was, and none where none was: what stands in front may need it, or a header
+    // have it already. A boundary line behind another part's header has none of its own, and of several parts that go
+    // only the first had one.
     let start = delimiter.start.max(removed_to);
     let own_break = if start == delimiter.start {
         free_break(start)

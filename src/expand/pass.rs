@@ -1,7 +1,5 @@
-//! One pass over one entity: scan, plan, get contents, make edits; and the same for what was put in.
-//!
-//! Content that is itself a message or a multipart is looked at before it is put in, one level
-//! deeper. Decisions fall in the order of the document, because bounds are met in that order.
+//! One pass over one entity: scan, plan, get contents, make edits; and the same for what was put in. Content that is
+//! itself a message or a multipart is looked at before it is put in, one level deeper.
 
 mod attached;
 mod nested;
@@ -35,18 +33,17 @@ pub(super) struct Place {
     /// The number of the part that it is put into; empty for the message.
     prefix: String,
     limits: ScanLimits,
-    /// How many contents are around it, or passes were in front.
+    /// Contents around it, or passes in front.
     level: usize,
     base: Option<Rc<Base>>,
     trail: Vec<String>,
-    /// Whether the entity stands for a note, so that nothing in the message will say where it came from.
+    /// Nothing in the message will say where it came from: it stands for a note.
     is_scrubbed: bool,
     /// Octets of the contents around it, which are held while it is looked at.
     held: usize,
 }
 
 impl Place {
-    /// The message itself.
     pub(super) fn message(limits: ScanLimits, level: usize) -> Self {
         Self {
             limits,
@@ -67,7 +64,7 @@ impl Place {
 pub(super) struct Pass {
     pub(super) edits: Edits,
     pub(super) report: Report,
-    /// Whether something is left, or was not even seen, that a change elsewhere may help.
+    /// Something is left, or was not even seen, that a change elsewhere may help.
     pub(super) waits: bool,
     /// The first failure that may be over later.
     pub(super) temporary: Option<Detail>,
@@ -87,7 +84,7 @@ impl From<Refusal> for Stop {
 }
 
 impl Pass {
-    /// Adds what was decided behind this; its edits are made already.
+    /// The edits of `behind` are made already.
     pub(super) fn add(&mut self, behind: Self) {
         self.report.rows.extend(behind.report.rows);
         self.report.notes.extend(behind.report.notes);
@@ -105,7 +102,6 @@ enum Change {
     Filled(PartId, NewPart),
 }
 
-/// Parts that come into one, each with the rows that tell of it.
 type Filled = Vec<(NewPart, Range<usize>)>;
 
 impl Change {
@@ -211,13 +207,11 @@ struct Pending<'p> {
     lengths: Lengths,
     removed_to: usize,
     texts: BTreeMap<PartId, Text>,
-    /// What comes into each of these texts, and into messages as attachments.
     filled: BTreeMap<PartId, Filled>,
 }
 
 impl Pending<'_> {
-    /// Decides about items that offer one object, in the order in which they are tried; mostly there is
-    /// one.
+    /// Items that offer one object, in the order in which they are tried; mostly there is one.
     fn decide(&mut self, session: &mut Session<'_>, members: &[usize]) -> Result<(), Stop> {
         let mut refusals: Vec<(usize, Refusal)> = Vec::new();
         for &index in members {
@@ -250,7 +244,7 @@ impl Pending<'_> {
         Ok(())
     }
 
-    /// Gets the content of an item and makes its edits; none where somebody would have to be asked, and nobody is.
+    /// None: somebody would have to be asked, and nobody is.
     fn attempt(
         &mut self,
         session: &mut Session<'_>,
@@ -309,7 +303,7 @@ impl Pending<'_> {
         Ok((Change::Edits(substitute.finish(body)?), told))
     }
 
-    /// What is told of content that comes in; `proved` says whether figures that the mail notes of it hold.
+    /// `proved`: figures that the mail notes of the content hold.
     fn told(
         &self,
         session: &Session<'_>,
@@ -433,7 +427,7 @@ impl Pending<'_> {
         self.pass
     }
 
-    /// Tells of each part that a bound kept from being looked into, and that may hold references, as of a reference that is left.
+    /// A part that a bound kept from being looked into may hold references: it counts as one that is left.
     fn tell_unseen(&mut self, session: &Session<'_>) {
         let references = self.plan.references.iter();
         let known: HashSet<PartId> = references.map(|item| item.body.part).collect();

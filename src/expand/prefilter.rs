@@ -25,15 +25,13 @@ pub struct Prefilter {
     embed: Embed,
     references: &'static Words,
     notes: bool,
-    /// How files in clouds are looked for, if they are.
     hosted: Option<Reading>,
-    /// Forms that are looked for where files lie beside a mailbox.
     forms: Followed,
     limits: ScanLimits,
 }
 
 impl Prefilter {
-    /// How many bytes of one window a search of the next one has to see again.
+    /// Bytes of one window that a search of the next one has to see again.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub const OVERLAP: usize = 2 * LOOKED_AT;
 
@@ -56,7 +54,7 @@ impl Prefilter {
         }
     }
 
-    /// The search for what makes a part an attachment: one has a field that says its type or its disposition.
+    /// The search for parts that are attachments: a field says their type or their disposition.
     #[cfg(feature = "cli")]
     #[must_use]
     pub fn of_attachments() -> Self {
@@ -100,25 +98,24 @@ impl Prefilter {
         }
     }
 
-    /// Where the first of the words is, or a mark.
     #[must_use]
     pub(super) fn first_or_mark(&self, bytes: &[u8]) -> Option<usize> {
         self.or_note(bytes, MARKED.first(bytes))
     }
 
-    /// Where a word is, or a note in front of it.
+    /// A note may stand in front of a word.
     fn or_note(&self, bytes: &[u8], word: Option<usize>) -> Option<usize> {
         let front = bytes.get(..word.unwrap_or(bytes.len()));
         front.and_then(|front| self.first_note(front)).or(word)
     }
 
-    /// Where the first note is: of Mailman, of Sympa, or a document, which may hold links to files in clouds.
+    /// Of Mailman, of Sympa, or a document, which may hold links to files in clouds.
     fn first_note(&self, bytes: &[u8]) -> Option<usize> {
         let found = self.searches().filter_map(|search| search(bytes, 0));
         found.min()
     }
 
-    /// The searches for notes; that for documents where no other one tells them.
+    /// Documents are searched where no other note tells them.
     fn searches(&self) -> impl Iterator<Item = notes::Search> {
         let hosted = self.hosted.as_ref();
         let is_sympa = hosted.is_some_and(|reading| reading.forms.contains(Follow::Sympa));
@@ -132,7 +129,7 @@ impl Prefilter {
         wanted.map(|(_, search)| search)
     }
 
-    /// Whether content that comes in may hold notes that a later look at the message would take.
+    /// A later look at the message would take the notes.
     #[must_use]
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
         let holds = |reading: &Reading| {
@@ -146,10 +143,8 @@ impl Prefilter {
         self.notes
     }
 
-    /// Which of the messages in `bytes` may have to be changed, as [`in_message`](Self::in_message) says: those
-    /// that end at the places given, in order; they are numbered from 0.
-    ///
-    /// All are searched at once, and none is looked at more closely before something was found in it.
+    /// Messages that may have to be changed, as [`in_message`](Self::in_message) says. All are searched at once, and
+    /// none is looked at more closely before something was found in it.
     #[cfg(any(test, feature = "mailbox"))]
     #[must_use]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
@@ -173,16 +168,14 @@ impl Prefilter {
         self.embed.is_on() && !self.embed.is_only_data()
     }
 
-    /// Whether a whole message may have to be changed: what [`any`](Self::any) says, looked at
-    /// more closely.
+    /// Whether a whole message may have to be changed: a closer look than [`any`](Self::any).
     #[cfg(any(test, feature = "mailbox", feature = "internals"))]
     #[must_use]
     pub fn in_message(&self, message: &[u8]) -> bool {
         self.matters(message, self.kinds(message))
     }
 
-    /// Whether a message with the type of a document in it may have a document to be changed. Most HTML has no base, in
-    /// its message's header or in itself, and is done with here.
+    /// Most HTML has no base, in its message's header or in itself, and is done with here.
     fn has_document(&self, message: &[u8]) -> bool {
         // In MMDF a line of its own opens each message; it is no header field.
         let opening = message.strip_prefix(b"\x01\x01\x01\x01");
@@ -191,7 +184,7 @@ impl Prefilter {
             .and_then(|rest| rest.strip_prefix(b"\n"))
             .unwrap_or(message);
         let tree = mime::scan(message, &self.limits);
-        // The fields that give documents a base or a sibling.
+        // These fields give documents a base or a sibling.
         let is_related = |part| {
             let mut fields = ["Content-Base", "Content-Location"].iter();
             fields.any(|name| tree.value(part, name).is_some())
@@ -201,7 +194,6 @@ impl Prefilter {
             || tree.ids().any(|part| self.is_sought(&tree, part))
     }
 
-    /// Whether a part is a document that may have what is sought.
     fn is_sought(&self, tree: &Tree<'_>, part: PartId) -> bool {
         let part = tree.part(part);
         let (essence, body) = (part.essence.as_bytes(), part.body.of(tree.original));
@@ -236,14 +228,12 @@ fn document(bytes: &[u8], from: usize) -> Option<usize> {
     DOCUMENTS.find_from(bytes, from).map(|(at, _)| at)
 }
 
-/// So many octets behind the name are looked at.
+/// Octets behind the name.
 const LOOKED_AT: usize = 32;
 
-/// Whether what stands behind the name of a Content-Type field may be the type of a document.
-///
 /// Blanks, folds and comments may stand in front of the type and around the slash (RFC 822 §3.1.4), and
-/// [`MediaType::parse`](crate::mime::MediaType::parse) passes over them. Where there are some, it may be one. The lists of
-/// fields that DKIM signs are none.
+/// [`MediaType::parse`](crate::mime::MediaType::parse) passes over them. Where there are some, this may be the type of
+/// a document. The lists of fields that DKIM signs are none.
 fn is_document_type(behind: &[u8]) -> bool {
     let unblanked = |bytes: &mut &[u8]| *bytes = bytes.trim_ascii_start();
     let mut rest = behind.get(..LOOKED_AT).unwrap_or(behind);
@@ -277,10 +267,10 @@ fn is_document_type(behind: &[u8]) -> bool {
 
 /// Marks, the first [`OF_MARKS`]; what references need, [`OF_REFERENCES`]; and what the type of a document begins with.
 static WORDS: [Word; 8] = [
-    // What a mark of an earlier run begins with, and one that a stranger wrote.
+    // A mark of an earlier run begins so, and one that a stranger wrote.
     word("x-embody", 1),
     word("external-body", 8),
-    // What else makes a part a reference, and what says that one was deleted.
+    // Other fields that make a part a reference, and one that says that a reference was deleted.
     word("x-mozilla-external-attachment-url", 1),
     word("x-mozilla-altered", 1),
     word("x-mozilla-cloud-part", 1),
@@ -303,7 +293,7 @@ static ATTACHMENTS: Words = Words::new(
     b'-',
 );
 
-/// What every part has of which Apple's Mail keeps the content elsewhere.
+/// Apple's Mail keeps the content of parts with this field elsewhere.
 static APPLE: Words = Words::new(&[word("x-apple-content-length", 1)], b'-');
 
 static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], b'-');

@@ -1,5 +1,4 @@
-//! Getting the content of the references of one entity. What several references share is got and
-//! held once.
+//! Getting the content of the references of one entity. What several references share is got and held once.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -23,9 +22,8 @@ pub(super) struct Contents<'g> {
     plan: &'g Plan<'g>,
     item_of: HashMap<PartId, usize>,
     targets: HashSet<PartId>,
-    /// Content of items that others refer to.
     settled: HashMap<usize, Found<Obtained>>,
-    /// Decoded parts, and what their fields say: read once, however many refer to them.
+    /// Read once, however many refer to them.
     copies: HashMap<PartId, Result<Obtained, Refusal>>,
 }
 
@@ -55,8 +53,8 @@ impl<'g> Contents<'g> {
         }
     }
 
-    /// The content of one item, following Content-IDs through other references: first to the end of
-    /// the chain, then back. Chains may be as long as the message.
+    /// Follows Content-IDs through other references: first to the end of the chain, then back. Chains may be as long as the
+    /// message.
     pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found<Obtained> {
         let plan = self.plan;
         let mut chain: Vec<(usize, &Item<'_>)> = Vec::new();
@@ -144,8 +142,8 @@ impl<'g> Contents<'g> {
     }
 }
 
-/// Where the content is from, as the mail says it: where redirects led, or what the reference names. What `--map` put in
-/// its place may be a name of one's own network, and is nobody else's business.
+/// Where redirects led, or what the reference names. What `--map` put in its place may be a name of one's own network,
+/// and is nobody else's business.
 fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer) -> Cow<'a, str> {
     let own = item.shown_url.as_deref().unwrap_or_default();
     let is_mapped = matches!(policy.map(own), Cow::Owned(_));
@@ -161,8 +159,7 @@ fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer)
     Cow::Owned(own.into())
 }
 
-/// The field that says where content came from, if parts bear one. What embody detached comes back as it was: a hash proves that it is the
-/// sender's.
+/// None if parts bear none. What embody detached comes back as it was: a hash proves that it is the sender's.
 fn source_field(
     policy: &Policy,
     item: &Item<'_>,
@@ -200,7 +197,7 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
     content::admit(obtained, &item.body, session.policy()).map(Some)
 }
 
-/// What an item gets that goes through another reference, which has this number.
+/// The item goes through the reference with this number.
 fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
     let found = found.map_err(|refusal| Refusal {
         detail: Detail::from(format!("part {number}, which it refers to, was left: "))
@@ -225,7 +222,7 @@ fn root_detail(detail: &Detail) -> Detail {
 }
 
 impl Session<'_> {
-    /// A file beside the mailbox. It counts as no retrieval: nobody is asked, and the mail cannot name it twice.
+    /// It counts as no retrieval: nobody is asked, and the mail cannot name it twice.
     fn read(&self, beside: &Sidecars, folder: &str, name: Option<&str>) -> Found<Obtained> {
         let policy = self.policy();
         if self.is_forecast() {
@@ -235,7 +232,6 @@ impl Session<'_> {
         Ok(Some(content::read(&Answer::from(read))))
     }
 
-    /// Retrieves, side by side, what these items need and nobody asked for yet.
     pub(super) fn retrieve(&mut self, items: &[&Item<'_>]) {
         self.ask(items.iter().filter_map(|item| match &item.step {
             Step::Retrieve { url, accept } => Some((url.as_str(), accept.as_deref())),
@@ -243,8 +239,7 @@ impl Session<'_> {
         }));
     }
 
-    /// Retrieves, side by side, what nobody asked for yet: URLs, and the types that are asked for. Of what
-    /// was one too many nothing is known afterwards.
+    /// Side by side, what was not asked for yet. Of what was one too many nothing is known afterwards.
     pub(super) fn ask<'u>(&mut self, wanted: impl Iterator<Item = (&'u str, Option<&'u str>)>) {
         let mut requests: Vec<Request> = Vec::new();
         for (url, accept) in wanted {

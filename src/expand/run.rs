@@ -51,14 +51,12 @@ impl Session<'_> {
         outcomes
     }
 
-    /// Without files nothing that Eudora took apart is put together.
     #[cfg(not(all(feature = "file", feature = "mailbox")))]
     fn unflatten(&mut self, _message: &[u8]) -> Pass {
         Pass::default()
     }
 
-    /// Follows the references, in passes over the message: what came in may have brought the
-    /// Content-ID that another reference names.
+    /// In passes over the message: what came in may have brought the Content-ID that another reference names.
     fn references(&mut self, message: &[u8]) -> Pass {
         let mut outcomes = self.unflatten(message);
         let (mut current, edits) = outcomes.take_edits().put_together(message);
@@ -99,7 +97,7 @@ impl Session<'_> {
         outcomes
     }
 
-    /// Has the documents of the message changed, as it is with the edits that are made, if it may hold some.
+    /// The message is looked at as it is with the edits that are made.
     fn documents(
         &mut self,
         message: &[u8],
@@ -155,7 +153,7 @@ impl Session<'_> {
         made
     }
 
-    /// Resolves the links of all documents, which are told of by the numbers that they had before the embedding.
+    /// Rows tell of documents by the numbers that they had before the embedding.
     fn links(&mut self, message: &[u8], outcomes: &mut Pass, embedding: &Embedding) {
         if self.policy().links == Links::Resolve {
             let of_links = (Kind::Link, "no link was resolved");
@@ -176,7 +174,6 @@ impl Pass {
         std::mem::take(&mut self.edits)
     }
 
-    /// # Errors
     /// [`Error::Deferred`] if something failed for a while and the policy says to try later.
     pub(super) fn unless_deferred(self, policy: &Policy) -> Result<Self, Error> {
         match &self.temporary {
@@ -196,8 +193,7 @@ fn number_key(number: &str) -> Vec<u64> {
         .collect()
 }
 
-/// The edits of all links that change, and a row for each document in which something would change, or may not. A document
-/// is changed as a whole or left with a reason: what fits is done, in the order of the documents.
+/// A document is changed as a whole or left with a reason: what fits is done, in the order of the documents.
 fn resolved(session: &mut Session<'_>, tree: &Tree<'_>) -> (Edits, Vec<Row>) {
     let mut documents = Documents::new(tree, session.policy());
     let mut edits = PartEdits::new(tree);

@@ -1,5 +1,4 @@
-//! What Mailman stored, on its way back into the mail: what it was before it was stored, whether that is proved, and the
-//! part that it becomes.
+//! What Mailman stored, on its way back: what it was before, whether that is proved, and the part that it becomes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +14,6 @@ use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
-/// Content as it was before Mailman stored it.
 pub(super) struct Stored {
     pub(super) obtained: Obtained,
     /// If it has one, it becomes somebody's file, not text of the mail.
@@ -28,17 +26,15 @@ pub(super) struct Stored {
     is_inline: bool,
 }
 
-/// A text with notes, while it is decided what comes in their places.
 pub(super) struct Text {
     pub(super) part: PartId,
-    /// What it says, if it is encoded: its notes are places in this.
+    /// None: it is not encoded. Notes are places in this.
     pub(super) decoded: Option<Vec<u8>>,
     pub(super) notes: Vec<Span>,
-    /// What parts are divided by.
     pub(super) boundary: Vec<u8>,
-    /// Whether the text becomes a multipart; else it stands in one, and is divided there.
+    /// Else the text stands in a multipart, and is divided there.
     pub(super) is_nested: bool,
-    /// The empty lines behind each note, if all go.
+    /// Empty lines, by note, if all go.
     pub(super) behind: HashMap<usize, Span>,
     pub(super) is_whole: bool,
     /// Octets that boundaries and fields take, to be counted once.
@@ -46,7 +42,6 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// The octets that hold it, and where in them.
     pub(super) fn place<'t>(&'t self, entity: &'t [u8], body: Span) -> (&'t [u8], Span) {
         match &self.decoded {
             Some(decoded) => (decoded, Span::new(0, decoded.len())),
@@ -56,13 +51,13 @@ impl Text {
 }
 
 pub(super) struct NewPart {
-    /// Its fields, each with its line end.
+    /// Each with its line end.
     pub(super) fields: Vec<u8>,
     pub(super) body: Vec<u8>,
     pub(super) is_base64: bool,
-    /// Which note of a text it stands for.
+    /// Of the note in the text.
     pub(super) number: usize,
-    /// Octets that the message gains.
+    /// In octets.
     pub(super) growth: i64,
 }
 
@@ -84,9 +79,6 @@ impl Stored {
         }
     }
 
-    /// What the stored file was.
-    ///
-    /// # Errors
     /// [`Reason::SizeMismatch`], [`Reason::TypeMismatch`] for a page in place of the file, and
     /// [`Reason::TypeNotAllowed`].
     pub(super) fn of(
@@ -153,7 +145,7 @@ impl Stored {
         })
     }
 
-    /// A file that a cloud keeps. What holds parts comes in as a file.
+    /// What holds parts comes in as a file.
     pub(super) fn hosted(body: &ExternalBody<'_>, mut obtained: Obtained) -> Self {
         if is_composite(&obtained.essence) {
             obtained.notes.push(AS_A_FILE.to_owned());
@@ -167,7 +159,7 @@ impl Stored {
         }
     }
 
-    /// A file that Eudora kept, and the Content-ID or the URL by which the mail shows it.
+    /// With the Content-ID or the URL by which the mail shows it.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(super) fn beside(
         obtained: Obtained,
@@ -189,7 +181,7 @@ impl Stored {
         }
     }
 
-    /// The body: text as it is if it can be, and its octets need not be `exact`.
+    /// Text as it is if it can be, and its octets need not be `exact`.
     pub(super) fn encode(&self, exact: bool, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
         let octets = self.obtained.octets.bytes();
         let is_text = self.obtained.essence.starts_with("text/");
@@ -244,7 +236,7 @@ impl Stored {
     }
 }
 
-/// What Mailman wrote in front of a message.
+/// Mailman wrote it in front of a message.
 const ENVELOPE: &[u8] = b"From ";
 const AS_A_FILE: &str = "its type says that it holds parts, and it is put in as a file";
 const ESCAPED: &str =
@@ -256,7 +248,7 @@ fn without_first_line(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// Whether a server showed a page, as to somebody who has to sign in: HTML, where neither the note nor the name of the file
+/// A server showed a page, as to somebody who has to sign in: HTML, where neither the note nor the name of the file
 /// says so; or a form for a password of the archive.
 fn is_page_instead(obtained: &Obtained, scrubbed: &Scrubbed) -> bool {
     let is_html = obtained.source_type.as_deref().is_some_and(is_page);
@@ -274,7 +266,7 @@ fn asks_for_password(page: &[u8]) -> bool {
     holds("<form") && holds("/private/") && holds("password")
 }
 
-/// The charset to say of text whose charset is not known; none for ASCII (RFC 1428).
+/// For text whose charset is not known; none for ASCII (RFC 1428).
 pub(super) fn charset_of(text: &[u8]) -> Option<&'static str> {
     match std::str::from_utf8(text) {
         _ if text.is_ascii() => None,

@@ -1,5 +1,3 @@
-//! One message while it is worked on: what was chosen, what is known, what may still be spent.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,50 +17,48 @@ use crate::report::Refusal;
 /// More than any deadline needs, and little enough to be added to any instant.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// How long behind the deadline of the retrievals work goes on, at most: what came shortly before is put in.
+/// Work goes on for so long, at most: what came shortly before is put in.
 const BEHIND_DEADLINE: Duration = Duration::from_secs(5);
 
-/// What holds for every message that an expander works on.
+/// For every message that an expander works on.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) policy: Arc<Policy>,
     pub(super) mark: Mark,
-    /// Whether to work on what embody detached and on nothing else; else on all references, and on links as the policy
-    /// says.
+    /// Else on all references, and on links as the policy says.
     pub(super) detached_only: bool,
-    /// Where the content of what was detached is looked up by its hash, whatever URL the part has.
+    /// What was detached is looked up by its hash, whatever URL the part has.
     pub(super) store: bool,
     pub(super) prefilter: Prefilter,
-    /// The files beside the mailbox of Eudora that is at work.
+    /// Of the mailbox of Eudora that is at work.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(super) eudora: EudoraMailbox,
 }
 
 pub(super) struct Session<'s> {
     pub(super) settings: &'s Settings,
-    /// What the prefilter found in the message as it came.
+    /// In the message as it came.
     pub(super) kinds: Kinds,
-    /// What rows call the message.
     pub(super) name: &'s str,
     pub(super) fetch: &'s dyn Fetch,
     pub(super) asking: Asking,
     pub(super) beside: Option<&'s Sidecars>,
-    /// When nothing is retrieved any more. Work ends a little later.
+    /// Nothing is retrieved then. Work ends a little later.
     pub(super) deadline: Instant,
     /// When the message was on its way, if whoever is asked heeds that.
     pub(super) date: Option<SystemTime>,
-    /// Answers so far, by URL and wanted type: nothing is asked twice. Of URLs beyond the limit there is none.
+    /// By URL and wanted type: nothing is asked twice. Of URLs beyond the limit there is none.
     pub(super) retrieved: HashMap<(String, Option<String>), Found<Answer>>,
     pub(super) ledger: Ledger,
 }
 
-/// What came of looking for content: none where somebody would have to be asked and nobody is, or is being asked now.
+/// None: somebody would have to be asked and nobody is, or is being asked now.
 pub(super) type Found<T> = Result<Option<T>, Refusal>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asking {
     Sources,
-    /// They are, in a run that writes nothing: pictures that they do not give count as embedded where links are resolved,
+    /// In a run that writes nothing: pictures that the sources do not give count as embedded where links are resolved,
     /// and in what the message gains.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Rehearsing,

@@ -8,7 +8,7 @@ use crate::plan::{Item, Step};
 use crate::report::{Provenance, Reason, Refusal};
 use crate::store::{Key, Store};
 
-/// The start of the URL of an object that is looked up by its hash. It stands in no mail: the plan makes it.
+/// It stands in no mail: the plan makes it.
 const SCHEME: &str = "embody-store:";
 
 /// The store is asked for what was detached, whatever the policy says of its URL.
@@ -29,7 +29,6 @@ pub(super) fn by_hash(item: &mut Item<'_>) {
     }
 }
 
-/// Answers from a store what names an object of it; the rest is asked of another.
 pub(super) struct FromStore {
     pub(super) store: Arc<dyn Store>,
     pub(super) others: Arc<dyn Fetch>,
@@ -62,7 +61,6 @@ impl Fetch for FromStore {
     }
 }
 
-/// Trouble of a store, in words, with its cause.
 pub(crate) fn refusal_of(error: &crate::store::StoreError) -> Refusal {
     let mut detail = error.to_string();
     let mut cause = std::error::Error::source(error);

@@ -1,15 +1,12 @@
 //! The edits that put content where a reference was (docs/design.md, "The new part").
 //!
-//! The outer Content-Type field gives way to the phantom header's own fields, byte for byte; the
-//! outer Content-Transfer-Encoding goes; the other outer fields stay, except those that the phantom
-//! header also has. The body becomes the content.
+//! The outer Content-Type field gives way to the phantom header's own fields, byte for byte; the outer
+//! Content-Transfer-Encoding goes; the other outer fields stay, except those that the phantom header also has. A
+//! detached part gets back the header it had, and the encoding that header names where the content allows it. The
+//! fields that made a part a reference always go.
 //!
-//! A detached part gets back the header it had, and in the encoding that header names where the content
-//! allows it: it shall be the part it was. The fields that made a part a reference always go.
-//!
-//! Deviation: on a message header (not a body part's) only the phantom's `Content-*` fields are
-//! taken. RFC 2046 gives the phantom header no power over From, Subject or Date, and a stranger
-//! should not get it.
+//! Deviation: on a message header (not a body part's) only the phantom's `Content-*` fields are taken. RFC 2046 gives
+//! the phantom header no power over From, Subject or Date, and a stranger should not get it.
 
 mod described;
 
@@ -35,7 +32,7 @@ pub(super) struct Substitute<'p> {
     tree: &'p Tree<'p>,
     body: &'p ExternalBody<'p>,
     newline: Newline,
-    /// What the part's names have behind the content's.
+    /// The part's names have it behind the content's.
     suffix: Option<&'static str>,
     obtained: Obtained,
     content_type: Vec<u8>,
@@ -73,7 +70,7 @@ impl<'p> Substitute<'p> {
         is_composite(&self.obtained.essence)
     }
 
-    /// Whether the new part may be a reference itself: with `--follow shortcuts` such a file is one.
+    /// With `--follow shortcuts` such a file is a reference.
     pub(super) fn may_be_reference(&self) -> bool {
         self.obtained.essence.ends_with("internet-shortcut") && !self.is_composite()
     }
@@ -82,8 +79,7 @@ impl<'p> Substitute<'p> {
         self.obtained.location.as_deref()
     }
 
-    /// The base that holds in the new part (the draft, 5.1): its own fields, else the URL it was
-    /// retrieved from, else what holds where it stands.
+    /// The draft, 5.1: its own fields, else the URL it was retrieved from, else what holds where it stands.
     pub(super) fn base_around(&self, around: Option<Rc<Base>>) -> Option<Rc<Base>> {
         let retrieval = self.location().and_then(Base::of_retrieval).map(Rc::new);
         let around = retrieval.or(around);
@@ -101,8 +97,7 @@ impl<'p> Substitute<'p> {
         phantom.or_else(|| self.tree.value(self.body.part, name))
     }
 
-    /// The number under which readers count what is inside the new part: that of a multipart without
-    /// parents is empty (RFC 9051 §6.4.5).
+    /// Readers count what is inside the new part under it: that of a multipart without parents is empty (RFC 9051 §6.4.5).
     pub(super) fn number(&self) -> String {
         let number = self.tree.number(self.body.part);
         if !self.is_multipart() || self.tree.is_under_multipart(self.body.part) {
@@ -122,14 +117,13 @@ impl<'p> Substitute<'p> {
         self.obtained.octets.len()
     }
 
-    /// The octets of composite content with the message's line ends.
-    /// They are taken out: content in content in content is held once a level.
+    /// With the message's line ends. The octets are taken out: content in content in content is held once a level.
     pub(super) fn composite_body(&mut self) -> Vec<u8> {
         let octets = Octets::into_vec(self.obtained.take_octets());
         with_newlines(octets, self.newline)
     }
 
-    /// The header that makes a multipart's body an entity; a message has its own.
+    /// It makes a multipart's body an entity; a message has its own.
     pub(super) fn header_of_multipart(&self) -> Vec<u8> {
         match self.is_multipart() {
             true => [&self.content_type, self.newline.bytes()].concat(),
@@ -203,7 +197,7 @@ impl<'p> Substitute<'p> {
         })
     }
 
-    /// Edits of the outer header; and the new fields, if there is no field in whose place they come.
+    /// Also the new fields, if there is no field in whose place they come.
     fn header_edits(&self, encoded: &Encoded, location: Option<&str>) -> (Group, Vec<u8>) {
         let original = self.tree.original;
         let outer = self.tree.fields(self.body.part);

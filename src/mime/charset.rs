@@ -6,29 +6,26 @@ use std::borrow::Cow;
 use encoding_rs::{BIG5, EUC_KR, Encoding, GB18030, GBK, ISO_2022_JP, REPLACEMENT, SHIFT_JIS};
 use encoding_rs::{UTF_16BE, UTF_16LE};
 
-/// What a byte below 0x80 is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Charset {
-    /// The ASCII character, wherever it stands: a superset of ASCII byte by byte.
+    /// Wherever it stands: a superset of ASCII byte by byte.
     Superset,
-    /// Shift_JIS: the ASCII character, unless it is the second byte of a character that a byte above 0x7f begins; 0xa0 to
-    /// 0xdf are characters of one byte.
+    /// Unless it is the second byte of a character that a byte above 0x7f begins; 0xa0 to 0xdf are characters of one byte.
     ShiftJis,
-    /// The same of Big5, GBK, GB18030, windows-949, where all bytes above 0x80 begin a character of two.
+    /// Big5, GBK, GB18030, windows-949: all bytes above 0x80 begin a character of two.
     DoubleByte,
     /// Something else, or something else after an escape: UTF-16, UTF-7, ISO-2022, EBCDIC.
     Other,
 }
 
-/// What stands for the octets from 0x80 to 0x9f in windows-1252, whose others are those of Unicode.
+/// The octets from 0x80 to 0x9f; the others of windows-1252 are those of Unicode.
 pub const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
-/// What stands for a trail byte in [`Charset::without_trail_bytes`]: no ASCII, and in no charset the end
-/// of anything.
+/// No ASCII, and in no charset the end of anything.
 const MASK: u8 = 0xff;
 
 impl Charset {
-    /// Of a label in any case; none if it is unknown.
+    /// None: it is unknown.
     pub fn of_label(label: &[u8]) -> Option<Self> {
         if let Some(encoding) = Encoding::for_label(label) {
             return Some(match encoding {
@@ -64,7 +61,7 @@ impl Charset {
             b"ms1361",
             b"x-johab",
         ];
-        // What mail programs write and browsers do not know.
+        // Mail programs write these, and browsers do not know them.
         match label.trim_ascii().to_ascii_lowercase().as_slice() {
             b"cp932" | b"windows-932" | b"mskanji" | b"sjis-win" | b"shift_jisx0213"
             | b"shift_jis-2004" | b"x-windows-31j" | b"x-mac-japanese" => Some(Self::ShiftJis),
@@ -81,8 +78,7 @@ impl Charset {
         }
     }
 
-    /// The same of a label that stands in the text itself and could be read: what it names, the text is
-    /// not in UTF-16 (the HTML standard, §13.2.3.3).
+    /// A text whose own label could be read is not in UTF-16, whatever the label says (the HTML standard, §13.2.3.3).
     pub fn of_readable_label(label: &[u8]) -> Option<Self> {
         match Encoding::for_label(label) {
             Some(encoding) if [UTF_16BE, UTF_16LE].contains(&encoding) => Some(Self::Superset),
@@ -90,13 +86,12 @@ impl Charset {
         }
     }
 
-    /// Whether a byte below 0x80 may be the second one of a character.
+    /// A byte below 0x80 may be the second one of a character.
     pub fn has_trail_bytes(self) -> bool {
         matches!(self, Self::ShiftJis | Self::DoubleByte)
     }
 
-    /// The text with another byte for each trail byte that looks like ASCII: as long as before, and
-    /// what looks like ASCII in it is.
+    /// Another byte stands for each trail byte that looks like ASCII; the length stays.
     pub fn without_trail_bytes(self, text: &[u8]) -> Cow<'_, [u8]> {
         if !self.has_trail_bytes() || text.is_ascii() {
             return Cow::Borrowed(text);
@@ -133,8 +128,7 @@ fn is_ebcdic(label: &[u8]) -> bool {
     digits.is_some_and(|digits| PAGES.contains(&digits) || digits.starts_with(b"0114"))
 }
 
-/// A text in an unknown charset, with another byte for each `\` behind a byte above 0x7f:
-/// it may be half a character. UTF-8 is told by its form and stays.
+/// In an unknown charset a `\` behind a byte above 0x7f may be half a character. UTF-8 is told by its form and stays.
 pub fn without_doubtful_bytes(text: &[u8]) -> Cow<'_, [u8]> {
     if std::str::from_utf8(text).is_ok() {
         return Cow::Borrowed(text);

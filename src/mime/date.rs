@@ -26,14 +26,14 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// Seconds since 1970, UTC; none if the value is no date, or one that no clock shows. The 31st of a shorter month is the
-/// first of the next one, as in Python. The value may be folded.
+/// UTC; None: it is no date, or one that no clock shows. The 31st of a shorter month is the first of the next one, as
+/// in Python. The value may be folded.
 pub fn seconds(value: &[u8]) -> Option<i64> {
     let value = value.get(..LONGEST).unwrap_or(value);
     usual(value).or_else(|| in_any_form(value))
 }
 
-/// The time of `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`, as nearly all mail has it: read in a tenth of the time.
+/// `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`, as nearly all mail has it: read in a tenth of the time.
 fn usual(value: &[u8]) -> Option<i64> {
     let mut words = str::from_utf8(value).ok()?.split_ascii_whitespace();
     let mut word = words.next()?;
@@ -62,7 +62,6 @@ fn usual(value: &[u8]) -> Option<i64> {
     Some(local.filter(|_| words.all(is_comment))? - offset(zone)?)
 }
 
-/// The time of any other date.
 fn in_any_form(value: &[u8]) -> Option<i64> {
     let text = without_comments(value);
     let words = words(&text);
@@ -139,7 +138,7 @@ fn without_comments(value: &[u8]) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The words, those of a time that has blanks around its colons as one.
+/// A time that has blanks around its colons is one word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_ascii_whitespace() {
@@ -155,7 +154,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The first word behind the day of the week, which may have a comma behind it, with or without a blank.
+/// The day of the week may have a comma behind it, with or without a blank.
 fn first<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<&'w str> {
     words
         .map(|word| match word.rsplit_once(',') {
@@ -165,7 +164,7 @@ fn first<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<&'w str> {
         .find(|word| word.contains(|symbol: char| symbol.is_ascii_digit()) || month(word).is_some())
 }
 
-/// The number, and the zone that stands right behind it: `12:43:22+0200`.
+/// `12:43:22+0200`
 fn glued(word: &str) -> (&str, &str) {
     match word.find(['+', '-']) {
         Some(at) if starts_with_digit(word) => word.split_at(at),
@@ -183,7 +182,6 @@ fn month(word: &str) -> Option<u8> {
     u8::try_from(MONTHS.iter().position(is_month)? + 1).ok()
 }
 
-/// Digits, and nothing else.
 fn number<T: std::str::FromStr>(word: &str) -> Option<T> {
     let digits = word.bytes().all(|octet| octet.is_ascii_digit());
     digits.then(|| word.parse().ok()).flatten()
@@ -198,7 +196,7 @@ fn full_year(word: &str) -> Option<u16> {
     }
 }
 
-/// Hour, minute and second; a fraction of a second is not counted.
+/// A fraction of a second is not counted.
 fn clock(time: &str) -> Option<[u8; 3]> {
     let separator = if time.contains(':') { ':' } else { '.' };
     let mut parts = time.splitn(3, separator);
@@ -208,7 +206,7 @@ fn clock(time: &str) -> Option<[u8; 3]> {
     Some([hour, minute, number(second)?])
 }
 
-/// Seconds by which clocks of the zone are ahead; none if they are so by more than four digits say.
+/// In seconds; None: it has more than four digits.
 fn offset(zone: &str) -> Option<i64> {
     // RFC 5322 §4.3. Single letters are not among them: RFC 822 had their signs wrong.
     let digits = match zone.to_ascii_uppercase().as_str() {

@@ -12,7 +12,7 @@ use memchr::{memchr, memmem};
 use super::quoted_printable::Sign;
 use super::transfer::TransferEncoding;
 
-/// Text with its encoded words undone. What cannot be undone stays.
+/// What cannot be undone stays.
 pub fn decoded_words(text: &[u8]) -> String {
     let mut decoded = Decoded::default();
     let mut rest = text;
@@ -22,7 +22,6 @@ pub fn decoded_words(text: &[u8]) -> String {
             rest = behind;
             continue;
         }
-        // Up to what may open a word.
         let next = memmem::find(rest.get(1..).unwrap_or_default(), b"=?");
         let (plain, behind) = rest.split_at(next.map_or(rest.len(), |at| at + 1));
         decoded.take_text(plain);
@@ -35,10 +34,10 @@ pub fn decoded_words(text: &[u8]) -> String {
 #[derive(Default)]
 struct Decoded<'t> {
     text: String,
-    /// Words of one charset whose octets are not characters yet.
+    /// The octets are not characters yet.
     charset: &'t [u8],
     octets: Vec<u8>,
-    /// Blanks behind a word: they count if no other word follows (§6.2).
+    /// They count if no other word follows (§6.2).
     blanks: &'t [u8],
 }
 
@@ -76,7 +75,7 @@ impl<'t> Decoded<'t> {
     }
 }
 
-/// The charset and the octets of the word that `text` starts with, and what stands behind it.
+/// Charset, octets, and what stands behind the word.
 fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     /// Octets of a charset and a language.
     const LONGEST_LABEL: usize = 80;
@@ -99,7 +98,7 @@ fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     Some((charset, octets, behind))
 }
 
-/// The "Q" encoding (§4.2); an escape that is none stays.
+/// §4.2; an escape that is none stays.
 fn quoted(mut text: &[u8]) -> Vec<u8> {
     let mut octets = Vec::with_capacity(text.len());
     while let [first, rest @ ..] = text {

@@ -1,5 +1,4 @@
-//! New entities: the fields of a part that has no original, and the boundary of the multipart around it. All is derived
-//! from the content: no clock, no random number.
+//! New entities: fields, and the boundary of a multipart. All is derived from the content: no clock, no random number.
 
 use std::collections::HashSet;
 
@@ -8,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::span::{Lines, Newline, Span};
 
-/// What is no character of a URI (RFC 3986 §2); browsers take more.
+/// No characters of a URI (RFC 3986 §2); browsers take more.
 const NOT_OF_URI: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -27,7 +26,7 @@ pub fn sha256(octets: &[u8]) -> String {
     format!("{:x}", Sha256::digest(octets))
 }
 
-/// Adds a field to a header. The value must hold no line end.
+/// The value must hold no line end.
 pub fn push_field(header: &mut Vec<u8>, name: &str, value: &str, newline: Newline) {
     for piece in [name.as_bytes(), b": ", value.as_bytes(), newline.bytes()] {
         header.extend_from_slice(piece);
@@ -38,8 +37,8 @@ pub fn uri(url: &str) -> String {
     utf8_percent_encode(url, NOT_OF_URI).to_string()
 }
 
-/// A field that holds a URL, and characters of URIs only, folded like RFC 2017's URL parameter where it would be too
-/// long: white space inside the field means nothing (the draft, 5.1.1).
+/// `url` holds characters of URIs only, and is folded like RFC 2017's URL parameter where it would be too long: white
+/// space inside the field means nothing (the draft, 5.1.1).
 pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     let mut field = name.as_bytes().to_vec();
     field.push(b':');
@@ -58,9 +57,8 @@ pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     field
 }
 
-/// A boundary made from a hash, that no line of `content` begins with, nor meets one of `around`.
-///
-/// `=_` stands in no base64 and in no quoted-printable line (RFC 2045 §6.7).
+/// No line of `content` begins with the boundary, which meets none of `around`. `=_` stands in no base64 and in no
+/// quoted-printable line (RFC 2045 §6.7).
 pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     let hash = sha256(seed);
     let hash = hash.get(..24).unwrap_or_default();
@@ -90,7 +88,7 @@ pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     }
 }
 
-/// Every `_` and number that a text begins with: `_1` and `_12` of `_12x`.
+/// `_1` and `_12` of `_12x`.
 fn fronts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     // No number that is tried is longer.
     const DIGITS: usize = 10;

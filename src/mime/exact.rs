@@ -1,11 +1,10 @@
 //! How a body was written, noted in a few words, so that its octets give the same body again.
 //!
-//! RFC 2045 leaves writers many choices: how long a line is, which line ends, what follows the last line. A body
-//! is decoded here together with those choices, and only if writing the octets with them gives the same body,
-//! octet for octet.
+//! RFC 2045 leaves writers many choices: how long a line is, which line ends, what follows the last line. A body is
+//! decoded together with those choices, and only if writing the octets with them gives the same body, octet for octet.
 //!
-//! A [`Wording`] may come from a stranger's mail. So the lengths in it are bounded, and what it makes of octets is
-//! known before it is made ([`Wording::length`]).
+//! A [`Wording`] may come from a stranger's mail: its lengths are bounded, and what it makes is measured before
+//! ([`Wording::length`]).
 
 use memchr::memchr;
 
@@ -14,18 +13,18 @@ use super::quoted_printable;
 use super::transfer::{TransferEncoding, push_base64, with_newlines};
 use crate::span::Newline;
 
-/// The longest line of base64 that is divided (RFC 5322 §2.1.1).
+/// RFC 5322 §2.1.1
 pub const LONGEST_LINE: usize = 998;
 pub const LONGEST_TAIL: usize = 1000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// base64 in lines of so many columns, the last one shorter or equal; 0 is one line of any length.
+    /// Lines of so many columns, the last one shorter or equal; 0 is one line of any length.
     Base64 { line: usize },
-    /// Quoted-printable, escaped and divided as embody's own writer does it.
+    /// Escaped and divided as embody's own writer does it.
     QuotedPrintable,
     Identity {
-        /// Whether they are written with the line ends that they have, whatever those of the mail are by now.
+        /// Whatever those of the mail are by now.
         keeps_line_ends: bool,
     },
 }
@@ -33,14 +32,13 @@ pub enum Manner {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wording {
     pub manner: Manner,
-    /// What ends its lines; the other one than the header's where both stand under [`Manner::Identity`].
+    /// Not the header's where both kinds stand under [`Manner::Identity`].
     pub newline: Newline,
     pub tail: usize,
 }
 
 impl Wording {
-    /// The octets of a body and how they were written; none if they would not give the same body again. `newline`
-    /// ends the lines of its header.
+    /// None: the octets would not give the same body again. `newline` ends the lines of the header.
     pub fn read(
         body: &[u8],
         encoding: TransferEncoding,
@@ -65,8 +63,8 @@ impl Wording {
         }
     }
 
-    /// How octets were written in base64 whose body had so many octets, each line end counted as one; none if no lines give
-    /// that length. Lines of 76 go first, as most programs write them, then shorter ones.
+    /// `length` counts each line end as one; None: no lines give that length. Lines of 76 go first, as most programs
+    /// write them, then shorter ones.
     pub fn of_base64(octets: usize, length: u64, newline: Newline) -> Option<Self> {
         let symbols = octets.div_ceil(3) * 4;
         let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;
@@ -84,7 +82,7 @@ impl Wording {
         })
     }
 
-    /// Whether a Content-Transfer-Encoding field may name this for such a body.
+    /// A Content-Transfer-Encoding field may name `encoding` for such a body.
     pub fn is_of(&self, encoding: TransferEncoding) -> bool {
         match self.manner {
             Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
@@ -93,7 +91,7 @@ impl Wording {
         }
     }
 
-    /// Octets of the body, at most: exactly, for base64 and identity.
+    /// At most; exactly, for base64 and identity.
     pub fn length(&self, octets: &[u8]) -> usize {
         let newline = self.newline.bytes().len();
         let tail = self.tail * newline;
@@ -120,7 +118,7 @@ impl Wording {
         }
     }
 
-    /// The body; none if the octets cannot be written so.
+    /// None: the octets cannot be written so.
     pub fn write(&self, octets: &[u8]) -> Option<Vec<u8>> {
         let mut body = match self.manner {
             Manner::Base64 { line } => {
@@ -143,7 +141,7 @@ impl Wording {
     }
 }
 
-/// How many line ends stand between lines of base64 of so many columns; 0 is one line of any length.
+/// 0 is one line of any length.
 fn breaks(symbols: usize, line: usize) -> usize {
     match line {
         0 => 0,
@@ -151,13 +149,12 @@ fn breaks(symbols: usize, line: usize) -> usize {
     }
 }
 
-/// Whether octets can be a body as they are, on every way that mail takes: no NUL, no CR that ends no line, and
-/// no line that a mailbox might quote.
+/// On every way that mail takes: no NUL, no CR that ends no line, and no line that a mailbox might quote.
 fn is_plain(octets: &[u8]) -> bool {
     !has_control_character(octets) && !has_from_line(octets)
 }
 
-/// Whether a line is one that mailboxes quote: `>`s or none, then `From `.
+/// Mailboxes quote lines of `>`s or none, then `From `.
 fn has_from_line(octets: &[u8]) -> bool {
     memchr::memmem::find_iter(octets, b"From ").any(|at| {
         let front = octets.get(..at).unwrap_or_default();
@@ -167,8 +164,7 @@ fn has_from_line(octets: &[u8]) -> bool {
     })
 }
 
-/// A body without the line ends at its end, what ends its first line (`newline` where none does), and how many line ends
-/// there were; none if they are too many.
+/// Also what ends the first line (`newline` where nothing does), and the count of line ends; None: they are too many.
 fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], Newline, usize)> {
     let newline = memchr(b'\n', body).map_or(newline, |_| Newline::of_first_line(body));
     let mut core = body;
@@ -239,7 +235,6 @@ mod tests {
         prop_oneof![Just(Newline::Lf), Just(Newline::CrLf)]
     }
 
-    /// base64 as slowly and plainly as can be.
     fn plainly(octets: &[u8], line: usize, newline: Newline, tail: usize) -> Vec<u8> {
         let symbols = base64_simd::STANDARD.encode_to_string(octets);
         let lines: Vec<&[u8]> = symbols.as_bytes().chunks(line.max(1)).collect();

@@ -1,5 +1,5 @@
 //! Header fields as small as can be: of each, where it begins. A mail may be nothing but fields of two octets, `:` and
-//! a line feed. Three spans for each were thirty times such a mail.
+//! a line feed: three spans for each were thirty times such a mail.
 
 use memchr::memchr;
 
@@ -7,11 +7,11 @@ use crate::span::{Lines, Span};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// The name, without blanks before the colon; empty for a stray continuation line.
+    /// Without blanks before the colon; empty for a stray continuation line.
     pub name: Span,
-    /// Everything behind the colon up to the terminator of the last line, folds included.
+    /// Up to the terminator of the last line, folds included.
     pub value: Span,
-    /// The field with its terminator; fields tile their section.
+    /// With its terminator; fields tile their section.
     pub whole: Span,
 }
 
@@ -54,7 +54,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// How far fields may reach, in octets: what offsets can say.
+    /// Octets from the first field on: offsets reach no further.
     pub const LONGEST: usize = u32::MAX as usize;
 
     pub fn none_at(origin: usize) -> Self {
@@ -76,8 +76,7 @@ impl Fields {
         fields
     }
 
-    /// Adds a field behind the others. One that begins more than [`Fields::LONGEST`] octets behind the
-    /// first is none.
+    /// A field that begins more than [`Fields::LONGEST`] octets behind the first is dropped.
     pub(super) fn push(&mut self, whole: Span) {
         let offset = whole.start.checked_sub(self.origin);
         if let Some(Ok(offset)) = offset.map(u32::try_from) {
@@ -91,7 +90,7 @@ impl Fields {
         self.end = end;
     }
 
-    /// Adds fields that stand behind the others. Whether all of them could be added.
+    /// Whether all of them could be added.
     pub fn append(&mut self, others: &Self) -> bool {
         let before = self.len();
         if self.is_empty() {
@@ -116,8 +115,7 @@ impl Fields {
         (0..self.len()).filter_map(|index| self.at(original, index))
     }
 
-    /// The first of that name: when a message repeats a field that must be unique, that is what most readers go by. Only
-    /// the fields' beginnings are looked at.
+    /// When a message repeats a field that must be unique, most readers take the first. Only the fields' beginnings are read.
     pub fn first(&self, original: &[u8], name: &str) -> Option<Field> {
         let name = name.as_bytes();
         let is_named = |&offset: &u32| {
@@ -144,7 +142,6 @@ impl Fields {
     fn at(&self, original: &[u8], index: usize) -> Option<Field> {
         let mut whole = self.whole(index)?;
         if self.has_gaps {
-            // Up to the first line that does not continue it.
             let continues = |line: &Span| {
                 let is_first = line.start == whole.start;
                 is_first || matches!(line.of(original).first(), Some(b' ' | b'\t'))
@@ -165,7 +162,7 @@ impl Fields {
         ))
     }
 
-    /// The fields, each with its terminator; they tile a header section.
+    /// Each with its terminator; they tile a header section.
     pub fn wholes(&self) -> impl Iterator<Item = Span> + '_ {
         (0..self.len()).filter_map(|index| self.whole(index))
     }
@@ -177,7 +174,6 @@ mod tests {
     use crate::mime::header::Header;
     use proptest::prelude::*;
 
-    /// What the lines say, read as slowly and plainly as can be.
     fn reference(section: &[u8]) -> Vec<Field> {
         let mut fields: Vec<Field> = Vec::new();
         for line in Lines::new(section, Span::new(0, section.len())) {

@@ -1,8 +1,7 @@
 //! Header sections as spans: RFC 5322 §2.2, and what stands in real mail.
 //!
-//! A field starts at a line `name:`; lines that start with a blank continue it. The section ends
-//! at an empty line, at a line that is neither, at a boundary line of an enclosing multipart, or
-//! at the end.
+//! A field starts at a line `name:`; lines that start with a blank continue it. The section ends at an empty line, at a
+//! line that is neither, at a boundary line of an enclosing multipart, or at the end.
 //!
 //! Deviations from RFC 5322, because mail has them:
 //! * blanks between the name and the colon are accepted (RFC 822 had them);
@@ -23,7 +22,7 @@ pub enum SectionEnd {
     /// At a line that is no field: the body starts with it.
     Unseparated,
     Boundary,
-    /// At the limit: what follows was not read.
+    /// What follows was not read.
     TooLarge,
 }
 
@@ -40,17 +39,13 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the section that starts at `within.start` and ends at `within.end` at the latest: that of a body part,
-    /// without an envelope and boundary lines.
+    /// For a body part: an envelope and boundary lines are not expected.
     pub fn read(original: &[u8], within: Span, limit: usize) -> Self {
         Self::read_until(original, within, false, limit, |_| false)
     }
 
-    /// The same; an envelope line may stand in front of the section of a message, and `is_boundary` is asked, for every
-    /// line that starts with `--`, whether it ends the part.
-    ///
-    /// `limit` is the largest section that is read, in octets: it fends off messages that are
-    /// nothing but fields. It is at most [`Fields::LONGEST`].
+    /// An envelope line may stand in front of the section of a message. `is_boundary` is asked about every line that
+    /// starts with `--`. `limit` fends off messages that are nothing but fields; it is at most [`Fields::LONGEST`].
     pub(super) fn read_until(
         original: &[u8],
         within: Span,
@@ -58,7 +53,6 @@ impl Header {
         limit: usize,
         mut is_boundary: impl FnMut(&[u8]) -> bool,
     ) -> Self {
-        /// Fields of a message: most have about as many.
         const USUAL: usize = 16;
         let start = within.start;
         let limit = limit.min(Fields::LONGEST);
@@ -126,7 +120,7 @@ impl Header {
     }
 }
 
-/// Whether other readers may see a line end where there is none.
+/// Other readers may see a line end where there is none.
 pub fn has_control_character(field: &[u8]) -> bool {
     memchr::memchr2_iter(b'\r', 0, field).any(|at| field.get(at..at + 2) != Some(b"\r\n"))
 }
@@ -143,8 +137,7 @@ fn is_field(original: &[u8], line: Line) -> bool {
     name.is_some_and(|name| is_word(name.trim_ascii_end()))
 }
 
-/// A field value with its folds undone (the line ends removed, RFC 5322 §2.2.3) and outer blanks
-/// cut off.
+/// RFC 5322 §2.2.3; outer blanks are cut off.
 pub fn unfold(value: &[u8]) -> Vec<u8> {
     let trimmed = value.trim_ascii();
     if memchr::memchr2(b'\r', b'\n', trimmed).is_none() {

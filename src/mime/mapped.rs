@@ -1,5 +1,4 @@
-//! A decoded body that still knows where each octet came from, so that a few octets can be changed
-//! and the rest of an encoded body keeps its bytes.
+//! A decoded body that still knows where each octet came from: a few octets change, and the rest keeps its bytes.
 
 mod changes;
 mod written;
@@ -33,9 +32,9 @@ impl<'a> MappedBody<'a> {
         &self.octets
     }
 
-    /// Turns changes into replacements of spans of the original. Identity bodies change only where the octets do. Of a
-    /// quoted-printable body only the changed octets are written anew, with soft line breaks where a line would become
-    /// too long. A base64 body is written anew from its first changed line on.
+    /// Spans of the original. Identity bodies change only where the octets do. Of a quoted-printable body only the
+    /// changed octets are written anew, with soft line breaks where a line would become too long. A base64 body is
+    /// written anew from its first changed line on.
     pub fn replacements(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         if changes.is_empty() {
             return Vec::new();
@@ -58,8 +57,7 @@ impl<'a> MappedBody<'a> {
         replacements
     }
 
-    /// Where an octet stands is found by reading the body once more: a table would be ten times as large as a body of
-    /// nothing but escapes.
+    /// Reads the body once more: a table of places would be ten times as large as a body of nothing but escapes.
     fn quoted_printable(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let mut place_of = places(bytes);
@@ -98,8 +96,7 @@ impl<'a> MappedBody<'a> {
         replacements
     }
 
-    /// Bytes of the body that no octet needs, of an encoding in which they go with the first change: line
-    /// ends of base64, and what means nothing in it.
+    /// Bytes that go with the first change: line ends of base64, and what means nothing in it.
     pub fn spare(&self) -> usize {
         match self.encoding {
             TransferEncoding::Base64 => self.body.len().saturating_sub(self.octets.len() * 4 / 3),
@@ -107,8 +104,7 @@ impl<'a> MappedBody<'a> {
         }
     }
 
-    /// What the body gains at least, but for what is [spare](Self::spare), where octets come in the place
-    /// of so many others.
+    /// What the body gains, but for what is [spare](Self::spare).
     pub fn least_gain(&self, lost: usize, replacement: &[u8]) -> i64 {
         let is_escaped = |octet: &&u8| !is_plain(**octet);
         let (least, most) = match self.encoding {
@@ -132,8 +128,8 @@ impl<'a> MappedBody<'a> {
         piece(self.octets.get(at..).unwrap_or_default());
     }
 
-    /// The lines between the first change and the last symbol, written anew; what stands behind that
-    /// symbol means nothing and stays.
+    /// Writes the lines between the first change and the last symbol anew; what stands behind that symbol means nothing and
+    /// stays.
     fn base64(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let symbols_end = bytes
@@ -159,9 +155,8 @@ impl<'a> MappedBody<'a> {
     }
 }
 
-/// How many whole lines of a base64 body, in octets and in bytes, lie before `octet` and hold a
-/// multiple of four symbols each, with nothing else in them. The last line, which nothing ends, is not
-/// counted.
+/// Whole lines, in octets and in bytes, that lie before `octet` and hold a multiple of four symbols each, with nothing
+/// else in them. The last line, which nothing ends, is not counted.
 fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     let (mut octets, mut at) = (0, 0);
     for line in Lines::new(bytes, Span::new(0, bytes.len())) {
@@ -180,8 +175,7 @@ fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     (octets, at)
 }
 
-/// Octets as quoted-printable text that starts at `column` and is followed by `rest` bytes on its
-/// line; gives the column behind it.
+/// `rest` bytes follow on the line; gives the column behind the octets.
 fn write_octets(
     octets: &[u8],
     mut column: usize,
@@ -209,11 +203,9 @@ fn write_octets(
     column
 }
 
-/// How many bytes at the end of `front` begin an escape that `octets`, or what follows if there are
-/// none, would complete: a bare `=`, or one with a digit behind it.
-///
-/// RFC 2045 §6.7 wants such an `=` escaped; many programs do not care. It reads as itself as long as
-/// no two digits follow, which a new value may bring.
+/// How many bytes at the end of `front` begin an escape that `octets`, or what follows if there are none, would
+/// complete: a bare `=`, or one with a digit behind it. RFC 2045 §6.7 wants such an `=` escaped; many programs do not
+/// care. It reads as itself as long as no two digits follow, which a new value may bring.
 fn half_escape(front: &[u8], octets: &[u8]) -> usize {
     match front {
         _ if octets
@@ -228,14 +220,13 @@ fn half_escape(front: &[u8], octets: &[u8]) -> usize {
     }
 }
 
-/// The line of the last place looked for. Places come in order, so each byte is searched once,
-/// however many places a line has.
+/// Places come in order, so each byte is searched once, however many places a line has.
 #[derive(Default)]
 struct LineAround {
     start: usize,
-    /// Where its text ends, blanks at the end not counted.
+    /// Blanks at the end are not counted.
     text_end: usize,
-    /// Where its line feed stands, or the end of the body.
+    /// Where the line feed stands, or the end of the body.
     end: Option<usize>,
 }
 
@@ -327,8 +318,7 @@ mod tests {
         }
     }
 
-    /// Whether an `=` that is written as it is reads as itself: what follows on its line is no
-    /// two digits, and something follows.
+    /// An `=` reads as itself if something follows on its line that is no two digits.
     fn stays_bare(content: &[u8], at: usize) -> bool {
         let digit = |at: usize| content.get(at).is_some_and(u8::is_ascii_hexdigit);
         let line_goes_on = (at + 1..at + 3).all(|next| next % 60 != 59);

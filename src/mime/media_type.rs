@@ -1,18 +1,16 @@
-//! Content-Type values: type, subtype, and parameters (RFC 2045 §5.1, RFC 2231), read as slices of
-//! the field, and written.
+//! Content-Type values: type, subtype, and parameters (RFC 2045 §5.1, RFC 2231), read as slices of the field, and written.
 //!
-//! mail-parser's own Content-Type parser is not used for the parameters: it replaces octets that
-//! are not UTF-8, ends an unquoted value at a fold, and looks every continuation up in a list of
-//! all the others, so that a hostile header costs quadratic time.
+//! mail-parser's own Content-Type parser is not used for the parameters: it replaces octets that are not UTF-8, ends an
+//! unquoted value at a fold, and looks every continuation up in a list of all the others, so that a hostile header
+//! costs quadratic time.
 //!
 //! Deviations from RFC 2045 and RFC 2231, because mail has them:
-//! * an unquoted value runs to the next semicolon, or to a comment with a blank in front, whatever it
-//!   holds (`URL=http://x/y?a=b`); a comment without one is part of it (`name=(1).txt`);
+//! * an unquoted value runs to the next semicolon, or to a comment with a blank in front, whatever it holds
+//!   (`URL=http://x/y?a=b`); a comment without one is part of it (`name=(1).txt`);
 //! * behind a comment that is never closed, parentheses mean nothing;
-//! * a quoted value that is never closed runs to the end of the field, and [`Lookup::CutOff`] tells:
-//!   mail systems cut fields off that are long (Postfix at 102 400 octets);
-//! * of two parameters with one name the first counts; a continued or encoded form goes before a
-//!   plain one;
+//! * a quoted value that is never closed runs to the end of the field, and [`Lookup::CutOff`] tells: mail systems cut
+//!   fields off that are long (Postfix at 102 400 octets);
+//! * of two parameters with one name the first counts; a continued or encoded form goes before a plain one;
 //! * sections may come in any order, but none may be missing;
 //! * text in RFC 2231's charset becomes UTF-8; an unknown charset's octets stay as they are.
 
@@ -34,11 +32,10 @@ pub struct MediaType<'a> {
     is_open: bool,
 }
 
-/// What a part without a (usable) Content-Type is.
 pub const DEFAULT_TYPE: &str = "text/plain";
 
 impl<'a> MediaType<'a> {
-    /// Reads a field value. Total: what cannot be read is `text/plain` without parameters.
+    /// Total: what cannot be read is `text/plain` without parameters.
     pub fn parse(value: &'a [u8]) -> Self {
         let mut at = skip_blanks_and_comments(value, 0);
         let main = token(value, at);
@@ -75,7 +72,7 @@ impl<'a> MediaType<'a> {
         }
     }
 
-    /// The same of a field in which the input ends: there may have been more of it.
+    /// The input ends in the field: there may have been more of it.
     pub fn open_ended(self) -> Self {
         Self {
             is_open: true,
@@ -91,8 +88,7 @@ impl<'a> MediaType<'a> {
         Parameters::of(self.rest, self.is_open)
     }
 
-    /// The value of one parameter with quotes, RFC 2231 sections and encodings undone, folds
-    /// still in it. The encoded layer is decoded exactly once.
+    /// Quotes, RFC 2231 sections and encodings are undone, once; folds are still in it.
     pub fn parameter(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         self.look_up(name).value()
     }
@@ -108,8 +104,8 @@ impl<'a> MediaType<'a> {
         written.found(&parameters)
     }
 
-    /// The values of all parameters, decoded and unfolded, under their names in lower case, in the order
-    /// in which they first appear: of at most so many names. One pass over the field, whatever is in it.
+    /// Decoded and unfolded, with names in lower case, in the order in which they first appear. One pass over the
+    /// field, whatever is in it.
     pub fn decoded_parameters(&self, at_most: usize) -> Vec<(String, String)> {
         let mut names: Vec<(&[u8], Written<'a>)> = Vec::new();
         let mut parameters = self.parameters();
@@ -132,15 +128,14 @@ impl<'a> MediaType<'a> {
     }
 }
 
-/// The token (RFC 2045 §5.1) at `from`; empty if there is none.
+/// RFC 2045 §5.1; empty if there is none.
 fn token(bytes: &[u8], from: usize) -> &[u8] {
     let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f || b"()<>@,;:\\\"/[]?=".contains(byte);
     let rest = bytes.get(from..).unwrap_or_default();
     rest.split(ends).next().unwrap_or_default()
 }
 
-/// A whole Content-Type field for a part that has no original, its parameters quoted or RFC
-/// 2231-encoded as needed; line ends are CRLF, the last one included.
+/// A whole field for a part that has no original; line ends are CRLF, the last one included.
 pub fn write(essence: &str, parameters: &[(String, String)]) -> Vec<u8> {
     let mut value = ContentType::new(essence);
     for (name, text) in parameters {
@@ -152,8 +147,7 @@ pub fn write(essence: &str, parameters: &[(String, String)]) -> Vec<u8> {
     written
 }
 
-/// Parameters to append to a value that is already there: `;` CRLF blank name=value ..., without a
-/// last line end.
+/// Appended to a value: `;` CRLF blank name=value ..., without a last line end.
 pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
     let mut written = Vec::new();
     for (name, text) in parameters {
@@ -165,8 +159,8 @@ pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
     written
 }
 
-/// A whole field of text, in encoded words where it is not ASCII (RFC 2047); control characters are left out. Line ends are
-/// CRLF, the last one included.
+/// In encoded words where it is not ASCII (RFC 2047); control characters are left out. Line ends are CRLF, the last one
+/// included.
 pub fn write_text(name: &str, text: &str) -> Vec<u8> {
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     let mut written = format!("{name}: ").into_bytes();
@@ -180,8 +174,7 @@ pub fn is_composite(essence: &str) -> bool {
     essence.starts_with("multipart/") || essence.starts_with("message/")
 }
 
-/// Whether what looks like ASCII in a text of this charset (any case) is, but for the second bytes of
-/// characters. Unknown charsets count as compatible: nearly all are.
+/// But for the second bytes of characters. Unknown charsets count as compatible: nearly all are.
 pub fn is_ascii_compatible(charset: &str) -> bool {
     Charset::of_label(charset.as_bytes()) != Some(Charset::Other)
 }
@@ -264,7 +257,7 @@ mod tests {
             MediaType::parse(field.as_bytes()).decoded_parameters(32),
             []
         );
-        // As did comments without an end.
+        // So did comments without an end.
         for unit in [
             ";a=b (", ";a (", ";a= (", ";a=(", ";u*1=(", ";u*1=b (", ";(", "(;a=()",
         ] {

@@ -13,9 +13,9 @@ impl PartId {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScanLimits {
-    /// Parts nested deeper than this are leaves. The message itself has depth 0.
+    /// Parts nested deeper are leaves. The message itself has depth 0.
     pub depth: usize,
-    /// Behind this many parts the rest of a multipart is one opaque span.
+    /// Behind so many parts the rest of a multipart is one opaque span.
     pub parts: usize,
     pub header: usize,
 }
@@ -39,10 +39,10 @@ pub enum Limit {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// Octets, whatever the type; a `message/external-body` is one too.
+    /// A `message/external-body` is a leaf, too.
     Leaf,
     Multipart(Multipart),
-    /// One message: the only child's span is the body.
+    /// The only child's span is the body.
     Message,
     Opaque(Limit),
 }
@@ -56,27 +56,23 @@ impl Content {
     }
 }
 
-/// The spans of a multipart that belong to no part, and what ends its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Multipart {
-    /// Its boundary parameter, read once: a long Content-Type may stand above ten thousand parts.
+    /// Read once: a long Content-Type may stand above ten thousand parts.
     pub boundary: Vec<u8>,
     pub preamble: Span,
     /// One boundary line before each child, with the line break in front of it where that is free.
     pub delimiters: Vec<Span>,
     pub close: Option<Span>,
-    /// Behind the close delimiter; or, when `overflow` is set, everything from the first part that
-    /// was not looked at.
+    /// Behind the close delimiter; or, when `overflow` is set, everything from the first part that was not looked at.
     pub epilogue: Span,
     pub overflow: Option<Limit>,
 }
 
-/// One entity: the message, a body part, or a message in a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
     /// None for the message itself.
     pub parent: Option<PartId>,
-    /// From 0.
     pub ordinal: usize,
     pub depth: usize,
     /// Header section, separator and body.
@@ -85,7 +81,7 @@ pub struct Part {
     pub header: Span,
     /// The empty line behind the header; empty if missing.
     pub separator: Span,
-    /// The body. The line break before a boundary line is not part of it.
+    /// The line break before a boundary line is not part of it.
     pub body: Span,
     /// Lower-case `type/subtype`; the default type where no field says.
     pub essence: String,
@@ -125,7 +121,7 @@ impl<'a> Tree<'a> {
         self.fields(id).value(self.original, name)
     }
 
-    /// The first word of a part's Content-Disposition, in any case; empty if it has none.
+    /// The first word of the field, in any case; empty if there is none.
     pub fn disposition(&self, id: PartId) -> &'a [u8] {
         let value = self.value(id, "Content-Disposition");
         let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b'(');
@@ -142,25 +138,25 @@ impl<'a> Tree<'a> {
         field.whole.end == self.root().span.end
     }
 
-    /// Whether the input ends in a part that a boundary line would have ended.
+    /// A boundary line would have ended the part.
     pub fn is_cut_off(&self, id: PartId) -> bool {
         let is_multipart = |above| matches!(self.part(above).content, Content::Multipart(_));
         self.part(id).span.end == self.root().span.end && self.ancestors(id).any(is_multipart)
     }
 
-    /// Whether a part's header is that of a message, not of a body part.
+    /// The header is that of a message, not of a body part.
     pub fn is_message(&self, id: PartId) -> bool {
         self.part(id)
             .parent
             .is_none_or(|above| self.part(above).content == Content::Message)
     }
 
-    /// The message that a part belongs to: a Content-ID means a part of the same message first.
+    /// A Content-ID means a part of the same message first.
     pub fn message_of(&self, id: PartId) -> PartId {
         self.messages_around(id).next().unwrap_or(PartId::ROOT)
     }
 
-    /// That message, and those it stands in, nearest first.
+    /// The message of the part, and those that it stands in, nearest first.
     pub fn messages_around(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
         let around = std::iter::once(id).chain(self.ancestors(id));
         around.filter(|part| self.is_message(*part))
@@ -171,12 +167,12 @@ impl<'a> Tree<'a> {
         matches!(above, Some(Content::Multipart(_)))
     }
 
-    /// What a part stands in, nearest first.
+    /// Nearest first.
     pub fn ancestors(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
         std::iter::successors(self.part(id).parent, |&above| self.part(above).parent)
     }
 
-    /// Whether two parts stand in different branches of a multipart/alternative, of which a reader shows one.
+    /// In different branches of a multipart/alternative, of which a reader shows one.
     pub fn are_alternatives(&self, one: PartId, other: PartId) -> bool {
         let (mut above, mut beside) = (one, other);
         while above != beside {
@@ -190,8 +186,8 @@ impl<'a> Tree<'a> {
         above != one && above != other && self.part(above).essence == "multipart/alternative"
     }
 
-    /// The part's number as IMAP counts (RFC 9051 §6.4.5): `1.2.1`. The message itself is `1` if it
-    /// is no multipart, else empty; so is, behind its own number, a message in a message.
+    /// As IMAP counts (RFC 9051 §6.4.5): `1.2.1`. The message itself is `1` if it is no multipart, else empty; so is,
+    /// behind its own number, a message in a message.
     pub fn number(&self, id: PartId) -> String {
         let around = std::iter::once(id).chain(self.ancestors(id));
         let steps = around.filter_map(|at| match self.part(at) {
@@ -204,20 +200,19 @@ impl<'a> Tree<'a> {
         steps.join(".")
     }
 
-    /// Whether a boundary line follows the part directly, so that content put there must end its
-    /// last line itself.
+    /// Content put there must end its last line itself.
     pub fn abuts_boundary(&self, id: PartId) -> bool {
         let end = self.part(id).span.end;
         let next = self.original.get(end);
         next.is_some_and(|byte| !b"\r\n".contains(byte))
     }
 
-    /// The boundaries of all multiparts around a part, innermost first.
+    /// Innermost first.
     pub fn boundaries_around(&self, id: PartId) -> Vec<&[u8]> {
         self.boundaries_of(self.ancestors(id))
     }
 
-    /// The boundaries of all multiparts, those without a single boundary line included.
+    /// Of all multiparts, those without a single boundary line included.
     pub fn boundaries(&self) -> Vec<&[u8]> {
         self.boundaries_of(self.ids())
     }

@@ -1,8 +1,6 @@
-//! The parameters of a Content-Type value and fields like it, as they are written (RFC 2045 §5.1, RFC 2231).
-//! [`media_type`](super::media_type) lists the deviations.
+//! Parameters as they are written (RFC 2045 §5.1, RFC 2231). [`media_type`](super::media_type) lists the deviations.
 //!
-//! However often a name, a section or an open parenthesis is repeated, each octet is read a fixed number
-//! of times.
+//! However often a name, a section or an open parenthesis is repeated, each octet is read a fixed number of times.
 
 use std::borrow::Cow;
 
@@ -14,9 +12,9 @@ use percent_encoding::percent_decode;
 pub enum Lookup<'a> {
     None,
     Whole(Cow<'a, [u8]>),
-    /// The beginning of its value: the quote that opens it is never closed, or the input ends.
+    /// The beginning: the quote that opens the value is never closed, or the input ends.
     CutOff(Cow<'a, [u8]>),
-    /// Sections, but not the one with this number (RFC 2231 §3).
+    /// The section with this number is missing (RFC 2231 §3).
     SectionMissing(u32),
 }
 
@@ -38,13 +36,12 @@ impl<'a> Lookup<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameter<'a> {
-    /// The name without RFC 2231's asterisks, in the case it was written.
+    /// Without RFC 2231's asterisks, in the case it was written.
     pub name: &'a [u8],
     pub section: Option<u32>,
-    /// Whether the name ends in an asterisk: the value is percent-encoded, as in `name*=charset'language'%xx` (RFC 2231
-    /// §4).
+    /// The value is percent-encoded, as in `name*=charset'language'%xx` (RFC 2231 §4).
     pub is_encoded: bool,
-    /// The value as written, without enclosing quotes; quoted pairs and folds still in it.
+    /// Without enclosing quotes; quoted pairs and folds still in it.
     pub raw: &'a [u8],
     pub quoting: Quoting,
 }
@@ -53,7 +50,7 @@ pub struct Parameter<'a> {
 pub enum Quoting {
     Bare,
     Quoted,
-    /// A value without an end: mostly a quoted-string that is never closed.
+    /// Mostly a quoted-string that is never closed.
     Unclosed,
 }
 
@@ -77,16 +74,16 @@ impl<'a> Parameter<'a> {
 
 pub struct Parameters<'a> {
     bytes: &'a [u8],
-    /// Whether more may have followed: a value at the end is cut off unless a quote closes it.
+    /// More may have followed: a value at the end is cut off unless a quote closes it.
     pub(super) is_open: bool,
     at: usize,
-    /// Where a comment begins that is never closed: what follows is read as if there were none, instead
-    /// of looking for the end of each.
+    /// A comment begins there that is never closed: what follows is read as if there were none, instead of looking for
+    /// the end of each.
     unclosed: Option<usize>,
 }
 
 impl<'a> Iterator for Parameters<'a> {
-    /// A parameter, and where it can be read again from.
+    /// With the place where it can be read again.
     type Item = (usize, Parameter<'a>);
 
     fn next(&mut self) -> Option<(usize, Parameter<'a>)> {
@@ -134,8 +131,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// The text from `start` up to the `=` or `;` behind it, without comments at its end, and where that
-    /// stands.
+    /// Up to the `=` or `;`, without comments at its end; and where that stands.
     fn name(&mut self, start: usize) -> (&'a [u8], usize) {
         let mut at = start;
         let mut end = None;
@@ -163,7 +159,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Joins RFC 2231 sections, given by number and place; the error is the number of the missing one.
+    /// Sections come by number and place; the error is the number of the missing one.
     fn joined(&self, sections: &[(u32, u32)]) -> Result<Vec<u8>, u32> {
         let mut numbers = (0u32..).zip(sections);
         if let Some((missing, _)) = numbers.find(|(expected, (section, _))| section != expected) {
@@ -204,7 +200,7 @@ impl<'a> Parameters<'a> {
         Ok(joined)
     }
 
-    /// Where the blanks and comments that begin with the `(` at `at` end; none if one of them has no end.
+    /// `at` is a `(`; None: one of the comments has no end.
     fn behind_comments(&mut self, at: usize) -> Option<usize> {
         let is_behind = self.unclosed.is_some_and(|unclosed| unclosed < at);
         if is_behind || self.bytes.get(at) != Some(&b'(') {
@@ -217,7 +213,7 @@ impl<'a> Parameters<'a> {
         behind
     }
 
-    /// Reads a value, how it was written, and goes on behind it.
+    /// Goes on behind the value.
     fn value(&mut self, from: usize) -> (&'a [u8], Quoting) {
         let start = self.value_start(from);
         if self.bytes.get(start) == Some(&b'"') {
@@ -231,8 +227,8 @@ impl<'a> Parameters<'a> {
                 self.at = hit;
                 break hit;
             }
-            // A comment behind a bare value: `charset=us-ascii (Plain text)`, RFC 2045 §5.1's own
-            // example. Other parentheses may be part of a URL.
+            // A comment behind a bare value: `charset=us-ascii (Plain text)`, RFC 2045 §5.1's own example. Other
+            // parentheses may be part of a URL.
             let before = hit.checked_sub(1).filter(|_| hit > start);
             if before.is_some_and(|before| self.bytes.get(before).copied().is_some_and(is_blank)) {
                 let behind = self.behind_comments(hit).unwrap_or(hit);
@@ -246,8 +242,7 @@ impl<'a> Parameters<'a> {
         (raw.trim_ascii(), Quoting::Bare)
     }
 
-    /// Where a value begins: behind blanks, and behind comments that have a blank in front or a quote
-    /// behind. `name=(1).txt` is a name.
+    /// Behind blanks, and behind comments that have a blank in front or a quote behind. `name=(1).txt` is a name.
     fn value_start(&mut self, from: usize) -> usize {
         let start = skip_blanks(self.bytes, from);
         if self.bytes.get(start) != Some(&b'(') {
@@ -286,8 +281,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// `name*2*` → name, section 2, percent-encoded. An asterisk form that RFC 2231 does not know is
-/// part of the name.
+/// `name*2*` → name, section 2, percent-encoded. An asterisk form that RFC 2231 does not know is part of the name.
 fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
     let stem = written.strip_suffix(b"*").unwrap_or(written);
     let is_encoded = stem.len() < written.len();
@@ -305,8 +299,7 @@ fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
     }
 }
 
-/// All that is written under one name. A field may consist of sections: of each only its number and
-/// its place are kept.
+/// A field may consist of sections: of each only its number and its place are kept.
 #[derive(Default)]
 pub(super) struct Written<'a> {
     plain: Option<Parameter<'a>>,
@@ -320,7 +313,7 @@ impl<'a> Written<'a> {
             self.plain.get_or_insert(parameter);
             return;
         }
-        // Behind what is there, another section may have stood.
+        // Another section may have stood behind the end.
         self.is_cut_off |=
             parameter.quoting == Quoting::Unclosed || (is_open && parameter.section.is_some());
         // `name*=` without a number is a value in one section.
@@ -333,7 +326,7 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// The value, read once more from where `parameters` found it.
+    /// Reads the sections once more.
     pub(super) fn found(mut self, parameters: &Parameters<'a>) -> Lookup<'a> {
         let plain = self.plain.map(|plain| {
             let is_cut_off = plain.quoting == Quoting::Unclosed;
@@ -368,8 +361,7 @@ pub(super) fn skip_blanks_and_comments(bytes: &[u8], from: usize) -> usize {
     closed_comments(bytes, at).unwrap_or(bytes.len())
 }
 
-/// Where the comments that begin at `from`, and the blanks behind each, end; none if one of them is never
-/// closed.
+/// None: one of the comments is never closed.
 fn closed_comments(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while bytes.get(at) == Some(&b'(') {
@@ -391,8 +383,7 @@ fn closed_comments(bytes: &[u8], from: usize) -> Option<usize> {
     Some(at.min(bytes.len()))
 }
 
-/// What stands in a field value that holds one word, between the comments in front of it and the first
-/// one behind it (RFC 822 §3.1.4): of Content-MD5 and the like.
+/// One word, as in Content-MD5; comments may stand around it (RFC 822 §3.1.4).
 pub fn without_comments(value: &[u8]) -> &[u8] {
     let start = skip_blanks_and_comments(value, 0);
     let rest = value.get(start..).unwrap_or_default();

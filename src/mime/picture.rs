@@ -1,8 +1,7 @@
 //! What octets are, by the octets themselves: pictures and how large they are, media, fonts.
 //!
-//! A picture here is what begins like one: nothing is decoded, so one that was cut off
-//! behind its beginning is not told from a whole one. Magic numbers of two or four
-//! octets that text could begin with (`BM`, an icon's zeros) are backed by the fields behind them.
+//! Nothing is decoded: a picture is what begins like one, cut off or not. Magic numbers of two or four octets that text
+//! could begin with (`BM`, an icon's zeros) are backed by the fields behind them.
 //!
 //! Total, constant in time and memory except that boxes and segments are walked once.
 
@@ -27,7 +26,7 @@ impl FileType {
     }
 }
 
-/// How many octets of a file name its brands; a file with more brands is none we know.
+/// A file with more octets of brands is of no kind that is known here.
 const BRANDS_LIMIT: usize = 256;
 
 pub fn sniff(octets: &[u8]) -> Option<FileType> {
@@ -52,7 +51,7 @@ pub fn sniff(octets: &[u8]) -> Option<FileType> {
     Some(FileType { size, ..kind })
 }
 
-/// The sound or video that these octets are: mp4, webm, ogg, mp3, wav.
+/// mp4, webm, ogg, mp3, wav.
 pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
     if let Some(mut brands) = brands(octets) {
         return match brands.next()? {
@@ -94,7 +93,7 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
     }
 }
 
-/// The font that these octets are: woff, woff2, ttf, otf.
+/// woff, woff2, ttf, otf.
 pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     // A directory of tables: how many, three numbers, and the name of the first (OpenType, `otff`).
     let has_tables = || {
@@ -111,13 +110,12 @@ pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     }
 }
 
-/// Nothing shows a picture without a width: the field means something else then (a GIF may leave it to its
-/// frames).
+/// Nothing shows a picture without a width: the field means something else then (a GIF may leave it to its frames).
 fn sides(width: u32, height: u32) -> Option<(u32, u32)> {
     (width > 0 && height > 0).then_some((width, height))
 }
 
-/// The picture that a brand of ISO base media files (ISO 14496-12 §4.3) means.
+/// Brands of ISO base media files (ISO 14496-12 §4.3).
 fn of_brand(brand: &[u8]) -> Option<FileType> {
     match brand {
         b"avif" | b"avis" => Some(FileType::new("image/avif", "avif")),
@@ -128,7 +126,7 @@ fn of_brand(brand: &[u8]) -> Option<FileType> {
     }
 }
 
-/// The brands of an ISO base media file, the major one first.
+/// The major one first.
 fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let size = octets.first_chunk().copied().map(u32::from_be_bytes)?;
     let size = (size as usize).min(BRANDS_LIMIT).min(octets.len());
@@ -138,8 +136,8 @@ fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     Some(std::iter::once(major).chain(compatible))
 }
 
-/// A BMP. Its oldest header has sides of two octets, the others such of four with a sign: a negative height
-/// means that the top row comes first.
+/// The oldest header has sides of two octets, the others such of four with a sign: a negative height means that the top
+/// row comes first.
 fn bitmap(octets: &[u8]) -> Option<FileType> {
     let number = |at: usize| {
         let octets = octets.get(at..)?.first_chunk().copied()?;
@@ -163,8 +161,8 @@ fn is_icon(octets: &[u8]) -> bool {
     matches!(octets, [0, 0, 1, 0, count, more, _, _, _, 0, ..] if *count > 0 || *more > 0)
 }
 
-/// An SVG document: only a byte order mark, blanks, an XML declaration, comments, other processing
-/// instructions and a document type may stand in front of `<svg`. Not UTF-16, not compressed.
+/// Only a byte order mark, blanks, an XML declaration, comments, other processing instructions and a document type may
+/// stand in front of `<svg`. Not UTF-16, not compressed.
 fn svg(octets: &[u8]) -> Option<FileType> {
     let mut rest = octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets);
     let attributes = loop {
@@ -208,7 +206,7 @@ fn behind_document_type(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The value of an attribute of the tag whose name was just read.
+/// The tag's name was just read.
 fn attribute<'a>(tag: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     let mut rest = tag;
     loop {
@@ -228,7 +226,7 @@ fn attribute<'a>(tag: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// A number without a unit, or in pixels, rounded up.
+/// Without a unit, or in pixels; rounded up.
 fn plain_number(value: &[u8]) -> Option<u32> {
     let value = value.trim_ascii();
     let number = value.strip_suffix(b"px").unwrap_or(value);

@@ -1,27 +1,26 @@
 //! quoted-printable (RFC 2045 §6.7).
 //!
-//! Reading takes what is broken as most programs do: an `=` that begins no escape stands for itself, and
-//! digits may be in lower case. Blanks before a line end were added on the way and go (rule 3).
+//! Broken text is read as most programs do: an `=` that begins no escape stands for itself, and digits may be in lower
+//! case. Blanks before a line end were added on the way and go (rule 3).
 
 use memchr::memchr;
 
 use crate::span::{Lines, Newline, Span};
 
-/// Columns of an encoded line (RFC 2045 §6.7 rule 5, §6.8).
+/// RFC 2045 §6.7 rule 5, §6.8.
 pub(super) const ENCODED_COLUMNS: usize = 76;
 
-/// What an `=` stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sign {
     Escape(u8),
-    /// Nothing: the line goes on in the next one.
+    /// The line goes on in the next one.
     SoftBreak,
-    /// Itself.
+    /// Stands for itself.
     Bare,
 }
 
 impl Sign {
-    /// Reads what stands behind an `=`, and how many bytes of that belong to it.
+    /// Also how many bytes of `behind` belong to the `=`.
     pub fn read(behind: &[u8]) -> (Self, usize) {
         let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
         if let (Some(high), Some(low)) = (digit(0), digit(1)) {
@@ -48,7 +47,7 @@ pub(super) fn decode(body: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// The bytes of a body that stand for octets, each with the octet if they are an escape; others are octets themselves.
+/// With the octet where it is an escape; other bytes are octets themselves.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     let mut lines = Lines::new(bytes, Span::new(0, bytes.len()));
     // The unread text of the current line, and the line end behind it, unless that is soft.
@@ -85,8 +84,7 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     })
 }
 
-/// A function that gives the bytes of an octet. Octets must be asked for in order; behind the last one it gives no bytes,
-/// at the end.
+/// Octets must be asked for in order; behind the last one the span is empty, at the end.
 pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
     let mut pieces = pieces(bytes).peekable();
     // How many octets there are before the next piece, and where the last one ended.
@@ -119,7 +117,7 @@ pub(super) fn encode(text: &[u8], newline: Newline) -> Vec<u8> {
     encoded
 }
 
-/// One line as quoted-printable, with soft line breaks; line ends in it are octets like others.
+/// With soft line breaks; line ends in `content` are octets like others.
 pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>) {
     let mut column = 0;
     for index in 0..content.len() {
@@ -134,8 +132,8 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
     }
 }
 
-/// Text as Apple's Mail writes it as quoted-printable, where it is plain text: lines are divided behind blanks, and what
-/// does not end with a line end ends with a soft line break.
+/// As Apple's Mail writes plain text: lines are divided behind blanks, and what does not end with a line end ends with
+/// a soft line break.
 pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
     /// Columns of a word with the blank behind it, of the last word of a line, and of what has no blanks.
     const COLUMNS: [usize; 3] = [73, 75, 74];
@@ -176,7 +174,7 @@ pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
     encoded
 }
 
-/// Columns of the octet that a rest of a line starts with, in this column.
+/// Of the first octet of `rest`.
 fn width(rest: &[u8], column: usize) -> usize {
     match rest {
         [b' ' | b'\t'] | [b'=', ..] => 3,
@@ -187,7 +185,6 @@ fn width(rest: &[u8], column: usize) -> usize {
     }
 }
 
-/// Gives the octet's columns.
 fn push_octet(rest: &[u8], column: usize, encoded: &mut Vec<u8>) -> usize {
     let octet = rest.first().copied().unwrap_or_default();
     let width = width(rest, column);
@@ -203,7 +200,7 @@ pub(super) fn push_soft_break(newline: Newline, encoded: &mut Vec<u8>) {
     encoded.extend_from_slice(newline.bytes());
 }
 
-/// Whether an octet is written as it is within a line, at neither end of it.
+/// At neither end of a line.
 pub(super) fn is_plain(octet: u8) -> bool {
     matches!(octet, b' '..=b'<' | b'>'..=b'~')
 }
@@ -220,7 +217,6 @@ mod tests {
     use mail_parser::decoders::quoted_printable::quoted_printable_decode;
     use proptest::prelude::*;
 
-    /// The rules in the words of RFC 2045 §6.7, one line after the other.
     fn plainly(body: &str) -> Vec<u8> {
         let mut octets = Vec::new();
         for line in body.split_inclusive('\n') {

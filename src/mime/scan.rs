@@ -1,20 +1,17 @@
 //! Bytes → [`Tree`]: where the parts of a message stand (RFC 2046 §5.1).
 //!
-//! The scanner is total, reads every byte at most once for boundaries, and never recurses: nesting costs a vector, not
-//! stack.
+//! The scanner is total, reads every byte at most once for boundaries, and never recurses: nesting costs a vector, not stack.
+//! * A boundary line is `--boundary` at the start of a line, then `--` or nothing, then blanks only; text such as
+//!   `--foobar` is no boundary `foo`.
+//! * The line break in front of a boundary line belongs to it, unless a header needs it.
+//! * A boundary of an enclosing multipart ends every inner one; behind its own close delimiter a boundary means nothing any
+//!   more.
+//! * `multipart/digest` makes its parts `message/rfc822` unless they say otherwise.
+//! * `message/rfc822` and `message/global` are entered unless they are encoded; `message/partial` and everything else is a
+//!   leaf.
 //!
-//! What it holds to:
-//! * a boundary line is `--boundary` at the start of a line, then `--` or nothing, then blanks
-//!   only; text such as `--foobar` is no boundary `foo`;
-//! * the line break in front of a boundary line belongs to it, unless a header needs it;
-//! * a boundary of an enclosing multipart ends every inner one; behind its own close delimiter a
-//!   boundary means nothing any more;
-//! * `multipart/digest` makes its parts `message/rfc822` unless they say otherwise;
-//! * `message/rfc822` and `message/global` are entered unless they are encoded; `message/partial`
-//!   and everything else is a leaf.
-//!
-//! Deviations: a multipart without a usable boundary parameter, or with a transfer encoding of
-//! base64 or quoted-printable (RFC 2045 §6.4 forbids those), is a leaf.
+//! Deviations: a multipart without a usable boundary parameter, or with a transfer encoding of base64 or
+//! quoted-printable (RFC 2045 §6.4 forbids those), is a leaf.
 
 use std::sync::LazyLock;
 
@@ -50,8 +47,8 @@ struct Scanner<'a> {
     original: &'a [u8],
     limits: &'a ScanLimits,
     parts: Vec<Part>,
-    /// Parts whose end has not been found, the outermost first; and whether the boundary of each is looked for, which is not
-    /// that of leaves, messages, and closed multiparts.
+    /// Parts whose end has not been found, the outermost first; and whether the boundary of each is looked for, which
+    /// is not that of leaves, messages, and closed multiparts.
     open: Vec<(usize, bool)>,
     /// Where the current body text starts: no line break before it is free for a boundary.
     floor: usize,
@@ -90,7 +87,7 @@ impl Scanner<'_> {
         self.close_above(0, self.original.len());
     }
 
-    /// Opens the entity at `start`, and the message in it if it is one, and so on inwards.
+    /// And the message in the entity if it is one, and so on inwards.
     fn enter(&mut self, start: usize, parent: Option<usize>, default: &str) {
         let mut next = Some((start, parent, default));
         while let Some((start, parent, default)) = next.take() {
@@ -174,7 +171,7 @@ impl Scanner<'_> {
         container
     }
 
-    /// The boundary parameter; trailing blanks can't be part of one (RFC 2046 §5.1.1).
+    /// Trailing blanks can't be part of a boundary (RFC 2046 §5.1.1).
     fn boundary_of(&self, part: &Part) -> Option<Vec<u8>> {
         let value = part.fields.value(self.original, "Content-Type")?;
         let value = MediaType::parse(value).parameter("boundary")?;
@@ -182,8 +179,8 @@ impl Scanner<'_> {
         (!boundary.is_empty()).then_some(boundary)
     }
 
-    /// The next line that is a boundary of an open multipart: which one, as in `open`, and whether it closes that; and the
-    /// line with its terminator and, where free, the line break in front.
+    /// Its place in `open`, and whether it closes that multipart; and the line with its terminator and, where free, the
+    /// line break in front.
     fn next_delimiter(&self) -> Option<(usize, bool, Span)> {
         self.boundaries().next()?;
         let mut from = self.floor;
@@ -211,8 +208,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Which open multipart a line delimits, innermost first, and whether it closes that. Of the line, not more is compared
-    /// than it has octets, for each of at most [`ScanLimits::depth`] boundaries.
+    /// Innermost first. Of the line, not more is compared than it has octets, for each of at most [`ScanLimits::depth`]
+    /// boundaries.
     fn matching(&self, line: &[u8]) -> Option<(usize, bool)> {
         let dashes = line.strip_prefix(b"--")?;
         self.boundaries().find_map(|(level, boundary)| {
@@ -226,7 +223,7 @@ impl Scanner<'_> {
         })
     }
 
-    /// The boundaries that are looked for, innermost first.
+    /// Those that are looked for, innermost first.
     fn boundaries(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let open = self.open.iter().enumerate().rev();
         open.filter(|(_, (_, is_open))| *is_open)

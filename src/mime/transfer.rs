@@ -9,23 +9,23 @@ use super::parameters::without_comments;
 use super::quoted_printable::{self, ENCODED_COLUMNS};
 use crate::span::{Lines, Newline, Span};
 
-/// The longest line that may go as 7bit or 8bit, without its terminator (RFC 5322 §2.1.1).
+/// Without the terminator (RFC 5322 §2.1.1).
 pub const LINE_LIMIT: usize = 998;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransferEncoding {
-    /// `7bit`, and what is not said.
+    /// Also where no field says.
     SevenBit,
     EightBit,
     Binary,
     QuotedPrintable,
     Base64,
-    /// Something else; RFC 2045 §6.4 says to treat the body as octets of no known meaning.
+    /// RFC 2045 §6.4 says to treat the body as octets of no known meaning.
     Unknown,
 }
 
 impl TransferEncoding {
-    /// Reads a field value; none is 7bit. Comments and case do not matter.
+    /// Comments and case do not matter.
     pub fn of(value: Option<&[u8]>) -> Self {
         let Some(value) = value else {
             return Self::SevenBit;
@@ -53,14 +53,12 @@ impl TransferEncoding {
         }
     }
 
-    /// Whether the body's bytes are not its octets.
     pub fn is_encoded(self) -> bool {
         matches!(self, Self::QuotedPrintable | Self::Base64 | Self::Unknown)
     }
 
-    /// base64 skips what is not in its alphabet (RFC 2045 §6.8) and takes missing padding;
-    /// quoted-printable keeps what is no escape (§6.7). None for an unknown encoding, and for
-    /// base64 with an impossible length.
+    /// base64 skips what is not in its alphabet (RFC 2045 §6.8) and takes missing padding; quoted-printable keeps what
+    /// is no escape (§6.7). None: an unknown encoding, or base64 with an impossible length.
     pub fn decode(self, body: &[u8]) -> Option<Cow<'_, [u8]>> {
         match self {
             Self::SevenBit | Self::EightBit | Self::Binary => Some(Cow::Borrowed(body)),
@@ -80,7 +78,6 @@ fn decode_base64(body: &[u8]) -> Option<Vec<u8>> {
     Some(stripped)
 }
 
-/// Appends what means something in a base64 body.
 pub fn append_letters(body: &[u8], letters: &mut Vec<u8>) {
     for line in Lines::new(body, Span::new(0, body.len())) {
         let line = line.content.of(body);
@@ -94,12 +91,11 @@ pub fn append_letters(body: &[u8], letters: &mut Vec<u8>) {
     }
 }
 
-/// Whether a byte of a base64 body means something (RFC 2045 §6.8).
+/// RFC 2045 §6.8
 pub(super) fn in_alphabet(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// A body ready to be put into a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Encoded {
     pub encoding: TransferEncoding,
@@ -107,9 +103,8 @@ pub struct Encoded {
     pub body: Vec<u8>,
 }
 
-/// Encodes text in a charset in which ASCII bytes are ASCII characters, under 7bit if it can stand so between the
-/// `boundaries` of the multiparts around. Line ends become `newline` under 7bit and quoted-printable; base64 keeps the
-/// octets.
+/// ASCII bytes must be ASCII characters in the charset. 7bit is chosen if the text can stand so between `boundaries`.
+/// Line ends become `newline` under 7bit and quoted-printable; base64 keeps the octets.
 pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
     let (encoding, body) = if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
         (TransferEncoding::SevenBit, with_newlines(text, newline))
@@ -126,12 +121,11 @@ pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Enc
     Encoded { encoding, body }
 }
 
-/// Of a base64 body with this many octets in it, its line ends counted as one each.
+/// Line ends are counted as one each.
 pub fn base64_length(octets: usize) -> usize {
     octets.div_ceil(3) * 4 + octets.div_ceil(ENCODED_COLUMNS / 4 * 3).saturating_sub(1)
 }
 
-/// In lines of 76 columns.
 pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
     let mut body = Vec::with_capacity(base64_length_with(octets.len(), newline));
     append_base64(octets, newline, &mut body);
@@ -141,13 +135,11 @@ pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
     }
 }
 
-/// The octets of what [`append_base64`] appends.
 pub fn base64_length_with(octets: usize, newline: Newline) -> usize {
     let line_ends = base64_length(octets) - octets.div_ceil(3) * 4;
     base64_length(octets) + line_ends * (newline.bytes().len() - 1)
 }
 
-/// As [`encode_base64`], behind what is there.
 pub fn append_base64(octets: &[u8], newline: Newline, body: &mut Vec<u8>) {
     push_base64(octets, ENCODED_COLUMNS, newline, |piece| {
         body.extend_from_slice(piece);
@@ -155,8 +147,7 @@ pub fn append_base64(octets: &[u8], newline: Newline, body: &mut Vec<u8>) {
     });
 }
 
-/// Hands base64 on piece by piece, as long as `sink` takes it; whether it took all. `line` is the columns of a line, 0 for
-/// one line.
+/// Piece by piece, as long as `sink` takes them. `line` is the columns of a line, 0 for one line.
 pub(super) fn push_base64(
     octets: &[u8],
     line: usize,
@@ -189,11 +180,10 @@ pub(super) fn push_base64(
     true
 }
 
-/// Encodes octets as they were encoded before, if that loses nothing; none where another encoding has
-/// to be chosen.
+/// As before, if that loses nothing; None: another encoding has to be chosen.
 ///
-/// Line ends become `newline` in text, and under 7bit and 8bit, which know no others (RFC 2045 §2.7): what
-/// is no text must then have line ends of one kind only. Under quoted-printable it stays exact.
+/// Line ends become `newline` in text, and under 7bit and 8bit, which know no others (RFC 2045 §2.7): what is no text
+/// must then have line ends of one kind only. Under quoted-printable it stays exact.
 pub fn encode_like(
     before: TransferEncoding,
     octets: &[u8],
@@ -235,7 +225,7 @@ pub fn encode_by_words(text: &[u8], newline: Newline) -> Encoded {
     }
 }
 
-/// Text with every `\r\n` and `\n` written as `newline`. A bare CR stays.
+/// A bare CR stays.
 pub fn with_newlines(text: Vec<u8>, newline: Newline) -> Vec<u8> {
     let untouched = match newline {
         Newline::Lf => memchr::memmem::find(&text, b"\r\n").is_none(),
@@ -258,7 +248,7 @@ fn is_seven_bit(text: &[u8]) -> bool {
     text.is_ascii() && is_eight_bit(text)
 }
 
-/// Whether text may go as 8bit (RFC 2045 §2.8).
+/// RFC 2045 §2.8
 pub fn is_eight_bit(text: &[u8]) -> bool {
     memchr(0, text).is_none()
         && Lines::new(text, Span::new(0, text.len())).all(|line| {
@@ -266,12 +256,11 @@ pub fn is_eight_bit(text: &[u8]) -> bool {
         })
 }
 
-/// Whether a line is longer than the 998 octets that may go as 7bit or 8bit.
 pub fn has_long_line(text: &[u8]) -> bool {
     Lines::new(text, Span::new(0, text.len())).any(|line| line.content.len() > LINE_LIMIT)
 }
 
-/// Whether a line would be taken for a boundary line of these, or for one that begins alike.
+/// Also for a line that begins like a boundary line.
 pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
     !boundaries.is_empty()
         && Lines::new(text, Span::new(0, text.len())).any(|line| {
@@ -281,7 +270,7 @@ pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
         })
 }
 
-/// Text in its canonical form: every line end CRLF (RFC 1864 §2 hashes that form).
+/// Every line end CRLF (RFC 1864 §2 hashes that form).
 pub fn canonical_text(text: &[u8]) -> Cow<'_, [u8]> {
     match Newline::CrLf.is_throughout(text) {
         true => Cow::Borrowed(text),

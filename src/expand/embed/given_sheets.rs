@@ -1,5 +1,4 @@
-//! Retrieving, step by step, as style sheets show what else there is to retrieve; and the style sheets as
-//! they are put in.
+//! Style sheets show what else there is to retrieve, step by step; and they are put in.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -19,12 +18,11 @@ use crate::report::{Reason, Refusal};
 
 const OUR_URL: usize = 64;
 
-/// Bytes of the fields of a style sheet's part besides its source, at most.
+/// Besides its source.
 const FIELDS: usize = 400;
 
 impl Pending<'_> {
-    /// Retrieves what documents show; then what their style sheets show, and so on. Each URL is asked for once, so a
-    /// circle of style sheets ends.
+    /// Also what style sheets show, and so on. Each URL is asked for once, so a circle of style sheets ends.
     pub(super) fn retrieve(&mut self, session: &mut Session<'_>, places: &mut Places) {
         let mut asked = 0;
         loop {
@@ -41,7 +39,7 @@ impl Pending<'_> {
         }
     }
 
-    /// A URL that failed by https is wanted by http, where the reference names no scheme.
+    /// By http what failed by https, where the reference names no scheme.
     fn try_otherwise(&mut self, session: &Session<'_>, places: &mut Places, asked: Range<usize>) {
         for number in asked {
             let Some(wanted) = places.urls.get(number) else {
@@ -63,8 +61,7 @@ impl Pending<'_> {
         }
     }
 
-    /// Looks into the style sheets that are here, and those that they import. URLs below `asked` are here, or will
-    /// never be.
+    /// URLs below `asked` are here, or will never be.
     fn look_into_sheets(&mut self, session: &mut Session<'_>, places: &mut Places, asked: usize) {
         let mut later = Vec::new();
         while let Some(beside) = places.sheets.pop_front() {
@@ -86,7 +83,7 @@ impl Pending<'_> {
         places.sheets.extend(later);
     }
 
-    /// Looks into one, once for each container: the parts of the mail that it means are those of the documents there.
+    /// Once for each container: the parts of the mail that the sheet means are those of the documents there.
     fn look_into(
         &mut self,
         session: &mut Session<'_>,
@@ -124,8 +121,7 @@ impl Pending<'_> {
         }
     }
 
-    /// Puts a style sheet into the mail with all that it shows, and gives the `cid:` URL of its part, which stands in
-    /// place of `replaced` bytes.
+    /// Gives the `cid:` URL of its part, which stands in place of `replaced` bytes.
     pub(super) fn give_sheet(
         &mut self,
         session: &mut Session<'_>,
@@ -188,8 +184,8 @@ impl Pending<'_> {
         Given::Url(url)
     }
 
-    /// The `cid:` URL of a style sheet, if it fits. Its largest cost is counted before it is known what it shows, so
-    /// that one may refer to another before that one is made.
+    /// The sheet's largest cost is counted before it is known what it shows, so that another may refer to it before it is
+    /// made.
     fn accept(
         &mut self,
         session: &mut Session<'_>,
@@ -255,14 +251,13 @@ impl Pending<'_> {
             content_id,
         };
         if let Ok(most) = self.most(container, number) {
-            // It was counted as more.
             session.ledger.lose(most as i64 - new.len() as i64);
         }
         self.put_part(container, new);
     }
 }
 
-/// Whether a server may answer by another scheme what it did not answer by this one.
+/// Another scheme may answer.
 fn may_be_otherwise(reason: Reason) -> bool {
     use Reason::{InArchive, NotRetrieved, PrivateAddress, TooLarge};
     let is_same = matches!(reason, TooLarge | PrivateAddress | NotRetrieved | InArchive);

@@ -1,12 +1,9 @@
 //! Pictures that HTML shows become parts of the mail, referred to by `cid:`.
 //!
-//! First the mail itself: a URL that names a sibling is that part. Then `data:` URLs, then the network,
-//! under the same policy and the same ledger as every retrieval. What it is, the octets say. Equal
-//! octets are one part; ids and boundaries are hashes. Everything happens in the order of the
-//! documents: what fits is done, a failed one keeps its URL and has a row.
-//!
-//! [`places`] finds what is shown, [`pictures`] holds the contents and says where the parts of a document go, [`style`] and [`given_sheets`] those that show
-//! others, and [`shape`] puts them there.
+//! First the mail itself: a URL that names a sibling is that part. Then `data:` URLs, then the network, under the same
+//! policy and the same ledger as every retrieval. The octets say what something is. Equal octets are one part; ids and
+//! boundaries are hashes. Everything happens in the order of the documents: what fits is done, a failed one keeps its
+//! URL and has a row.
 
 mod given_sheets;
 mod names;
@@ -35,16 +32,14 @@ pub(super) struct Embedding {
     pub(super) rows: Vec<Row>,
     /// The first failure that may be over later.
     pub(super) temporary: Option<Detail>,
-    /// Bytes that the documents would gain at most if what was not asked for does not come: its links would be made
-    /// absolute.
+    /// Bytes that the documents would gain at most if what was not asked for does not come, from links made absolute.
     pub(super) unresolved: u64,
-    /// The numbers of the multiparts that were made, with those of the documents that they were made for.
+    /// Numbers of multiparts that were made, with those of their documents.
     wrapped: HashMap<String, String>,
 }
 
 impl Embedding {
-    /// The number that a document had before, by the number that it has now. A multipart that was made for a document
-    /// counts as the document.
+    /// A multipart that was made for a document counts as the document.
     pub(super) fn number_before<'n>(&'n self, now: &'n str) -> &'n str {
         self.wrapped.get(above(now)).map_or(now, String::as_str)
     }
@@ -95,8 +90,7 @@ enum Given {
 }
 
 impl Given {
-    /// Whether a server would have to be asked, and nothing will be written: then the document is taken as it would be
-    /// with what comes.
+    /// A server would have to be asked, and nothing will be written: the document is taken as it would be with what comes.
     fn is_awaited(&self, session: &Session<'_>) -> bool {
         match self {
             Self::Unasked => true,
@@ -116,15 +110,15 @@ struct Pending<'p> {
     new: Vec<(New, usize)>,
     held: HashSet<(Container, usize)>,
     wrapped: Vec<PartId>,
-    /// How many parts the message has, with those that were made.
+    /// Parts of the message, with those that were made.
     present: usize,
-    /// The picture that came from each URL, by its number in [`Places::urls`].
+    /// By number in [`Places::urls`].
     answers: HashMap<usize, Result<usize, Refusal>>,
     pictures: Pictures<'p>,
-    /// What each style sheet shows that is no part of the mail yet, by what its parts are put into and its number in
-    /// [`Pictures`]; or why it cannot be looked into.
+    /// What each style sheet shows that is no part of the mail yet, by its number in [`Pictures`]; or why it cannot be looked
+    /// into.
     sheets: HashMap<(Container, usize), Result<Vec<Place>, Refusal>>,
-    /// Rows of what style sheets show, which follow the rows of the sheets.
+    /// They follow the rows of the sheets.
     inner_rows: Vec<Row>,
     inner_named: Vec<PartId>,
     edits: PartEdits<'p>,
@@ -132,7 +126,6 @@ struct Pending<'p> {
 }
 
 impl Pending<'_> {
-    /// Decides about one document: all its places, then whether the document can be changed at all.
     fn document(
         &mut self,
         session: &mut Session<'_>,
@@ -307,7 +300,6 @@ impl Pending<'_> {
         Given::Url(format!("cid:{}", cid_escaped(&content_id)))
     }
 
-    /// The picture that a URL brought; none if it was not asked for.
     fn answer(
         &mut self,
         session: &mut Session<'_>,
@@ -363,7 +355,6 @@ impl Pending<'_> {
             Meaning::Url(_) => wanted.map(|wanted| wanted.source.clone()),
             _ => place.shown.clone(),
         };
-        // The type that is asked for, until content is there.
         if wanted.is_some_and(|wanted| wanted.is_sheet) {
             row.media_type = Some(SHEET.to_owned());
         }

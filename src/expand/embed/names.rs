@@ -1,5 +1,5 @@
-//! Content-IDs of new parts: the hash of what is in them, and a number behind it where the message has that already. So
-//! each part has its own, and a reader that takes any part of the message finds the right one as well.
+//! Content-IDs of new parts: the hash of what is in them, and a number behind it where the message has that already, so
+//! that a reader that takes any part of the message finds the right one.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,17 @@ use crate::external_body::{holds_blank, identifier};
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::RELATED;
 
-/// How many digits of a hash stand in ids and file names.
+/// Of a hash, in ids and file names.
 pub(super) const DIGITS: usize = 32;
 
 const DOMAIN: &str = "@embody";
 
 #[derive(Default)]
 pub(super) struct Names {
-    /// How many parts of each message bear one.
     bearers: HashMap<(PartId, String), usize>,
-    /// The parts right in each multipart/related that have one of our form, by its digits.
+    /// Parts right in each multipart/related that have one of our form, by its digits.
     ours: HashMap<(PartId, String), Vec<(PartId, String)>>,
-    /// How many new ones were made of the same digits in each message, or are there.
+    /// Ids of the same digits in each message.
     made: HashMap<(PartId, String), u32>,
 }
 
@@ -46,7 +45,7 @@ impl Names {
         names
     }
 
-    /// The parts of a multipart/related whose Content-ID has these digits and is theirs alone.
+    /// The Content-ID must be the part's alone.
     pub(super) fn of_ours(
         &self,
         (message, related): (PartId, PartId),
@@ -77,7 +76,7 @@ impl Names {
     }
 }
 
-/// The digits of a Content-ID of our form. That form proves nothing: whoever knows which picture will come could write it.
+/// That form proves nothing: whoever knows which picture will come could write it.
 fn digits_of(content_id: &str) -> Option<&str> {
     let (digits, further) = content_id.strip_suffix(DOMAIN)?.split_at_checked(DIGITS)?;
     let is_ours = digits.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -32,7 +32,7 @@ const LABEL: usize = 40;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Container {
-    /// This multipart/related, in front of its last boundary line, which begins at `end`.
+    /// In front of its last boundary line, which begins at `end`.
     Extended {
         related: PartId,
         end: usize,
@@ -41,8 +41,8 @@ pub(super) enum Container {
 }
 
 impl Container {
-    /// Where the parts of a document go: into the nearest multipart/related around it that is not outside
-    /// of the alternative, or the message, that the document is a branch of.
+    /// The nearest multipart/related that is not outside of the alternative, or the message, that the document is a branch
+    /// of.
     pub(super) fn of(tree: &Tree<'_>, document: PartId) -> Result<Self, Refusal> {
         let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
         for above in tree.ancestors(document) {
@@ -78,8 +78,7 @@ impl Container {
     }
 }
 
-/// Where this answer to this URL came from, which documents call `source`; and the field that says more, with CRLF, if parts
-/// bear one.
+/// What documents call `source`; and the field that says more, with CRLF, if parts bear one.
 pub(super) fn source(
     answer: &Answer,
     (url, source): (&str, &str),
@@ -98,15 +97,14 @@ pub(super) fn source(
 struct Picture {
     octets: Rc<Octets>,
     kind: FileType,
-    /// The charset that the source of a style sheet or an SVG names.
+    /// The source of a style sheet or an SVG names it.
     charset: Option<String>,
-    /// Where the first of equal ones came from: what [`source`] gives.
+    /// Of the first of equal ones: what [`source`] gives.
     source: Option<(String, Vec<u8>)>,
     hash: String,
     /// Ids are made of this hash: that of the octets where no charset tells equal ones apart.
     identity: String,
-    /// By container, the Content-ID that it gets, or that a part there with these octets has (true); known once it is
-    /// asked for.
+    /// True: a part with these octets is there and has the Content-ID. Known once it is asked for.
     content_ids: HashMap<Container, (String, bool)>,
 }
 
@@ -230,11 +228,10 @@ impl<'p> Pictures<'p> {
         Some(self.pictures.get(number)?.kind.size?.0)
     }
 
-    /// Bytes of the URL that a content came from, escaped, and of the field that says so.
     pub(super) fn source_length(&self, number: usize) -> usize {
         let picture = self.pictures.get(number);
         let source = picture.and_then(|picture| picture.source.as_ref());
-        // A byte may take three.
+        // A byte may take three when it is escaped.
         source.map_or(0, |(url, field)| url.len() * 3 + field.len())
     }
 
@@ -268,8 +265,8 @@ impl<'p> Pictures<'p> {
         picture.map_or(&[], |picture| picture.octets.bytes())
     }
 
-    /// The Content-ID of a content in a container, and whether a part there already holds the content. One of our form proves
-    /// nothing: a part that bears it is taken only if its octets and its type are equal, and else another id is made.
+    /// True: a part there already holds the content. A Content-ID of our form proves nothing: a part that bears it is
+    /// taken only if its octets and its type are equal, and else another id is made.
     pub(super) fn identity(&mut self, container: Container, number: usize) -> (String, bool) {
         let (tree, policy) = (self.tree, self.policy);
         let Some(picture) = self.pictures.get_mut(number) else {
@@ -311,8 +308,7 @@ impl<'p> Pictures<'p> {
     }
 }
 
-/// The URL as a browser takes it: blanks within the data are data, other than in a folded parameter, for
-/// which [`DataUrl`] reads.
+/// As a browser takes it: blanks within the data are data, other than in a folded parameter, for which [`DataUrl`] reads.
 fn spaces_kept(url: &str) -> Cow<'_, str> {
     let trimmed = url.trim_matches(|symbol: char| symbol <= ' ');
     match trimmed.split_once(',') {
@@ -323,7 +319,7 @@ fn spaces_kept(url: &str) -> Cow<'_, str> {
     }
 }
 
-/// A new part. Its body is only written where it is to stand.
+/// The body is only written where it is to stand.
 pub(super) struct New {
     pub(super) content_id: String,
     /// The number of what it stands for, and of the content that is in it: of a style sheet, one with other URLs.
@@ -344,7 +340,6 @@ impl New {
     }
 }
 
-/// What is in a `data:` URL: its octets, their type, and the label of their charset.
 pub(super) fn decoded(
     url: &str,
     policy: &Policy,
@@ -357,7 +352,7 @@ pub(super) fn decoded(
     Ok((octets, media_type.essence, label))
 }
 
-/// Whether a part of the mail holds these octets, for every reader.
+/// For every reader.
 fn holds(tree: &Tree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
     let entity = tree.part(part);
     protection(tree, part, policy).is_none()
@@ -382,7 +377,6 @@ fn charset(
     match Charset::of_label(label.as_bytes()) {
         // The charset of XML that names none.
         _ if is_utf_8 && link_label::in_xml_declaration(octets).is_none() => Ok(None),
-        // The label is unknown, and the octets say what they are.
         None => Ok(None),
         Some(Charset::Superset) => Ok(Some(label)),
         Some(_) => {

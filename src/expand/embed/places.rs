@@ -1,4 +1,4 @@
-//! What the documents of a message show, and from where: the plan of embedding. Nothing is retrieved here.
+//! The plan of embedding. Nothing is retrieved here.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,8 +18,8 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 
 const SHOWN_DATA: usize = 48;
 
-/// Bytes that a place takes until it is written, its new URL and the edits included; and that a picture or the like
-/// takes: its row, and its new part beside the content. Measured, and rounded up.
+/// Bytes that a place takes until it is written, its new URL and the edits included; and that a picture takes: its row,
+/// and its new part beside the content. Measured, and rounded up.
 const PLACE: usize = 400;
 const THING: usize = 1_900;
 
@@ -27,11 +27,11 @@ const THING: usize = 1_900;
 pub(super) enum Meaning {
     Nothing,
     Part(PartId, String),
-    /// Content that is here: a number in [`Pictures`].
+    /// A number in [`Pictures`].
     Picture(usize),
-    /// A tracker that is not asked for: the number of what stands in its place.
+    /// The number of what stands in place of a tracker that is not asked for.
     Blank(usize),
-    /// What is to be retrieved: a number in [`Places::urls`].
+    /// A number in [`Places::urls`].
     Url(usize),
     Refused(Box<Refusal>),
 }
@@ -46,12 +46,12 @@ impl From<Refusal> for Meaning {
 pub(super) struct Place {
     pub(super) ordinal: usize,
     pub(super) meaning: Meaning,
-    /// Bytes of the URL in the document.
+    /// Of the URL in the document.
     pub(super) octets: usize,
-    /// Bytes that its link would take at most, if it were made absolute.
+    /// Of its link, at most, if it were made absolute.
     pub(super) absolute: usize,
     pub(super) tag: usize,
-    /// Whether it is the `src` that candidates of its tag stand beside.
+    /// Candidates of its tag stand beside this `src`.
     pub(super) is_source: bool,
     pub(super) is_candidate: bool,
     pub(super) image_set: Option<usize>,
@@ -65,24 +65,20 @@ pub(super) struct Places {
     pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
     pub(super) urls: Vec<Wanted>,
     numbers: HashMap<Key, usize>,
-    /// Style sheets to be looked into, once they are here; each beside a document, and so many steps away from it.
+    /// To be looked into; each beside a document, and so many steps away from it.
     pub(super) sheets: VecDeque<(Meaning, PartId, usize)>,
-    /// By the number of a URL that failed, the one that was asked for in its place.
+    /// By the number of a URL that failed.
     pub(super) instead: HashMap<usize, usize>,
-    /// Content-IDs of parts that have none yet.
+    /// Of parts that have none yet.
     pub(super) made: HashMap<PartId, String>,
     image_sets: usize,
-    /// Bytes of `data:` URLs in style sheets so far, and at most.
     nested: usize,
     pub(super) most_nested: usize,
     room: usize,
-    /// Places that are not looked at, because those before them take as much memory as there may be, and the number of the
-    /// first one.
+    /// Those before them take as much memory as there may be.
     unseen: usize,
     first_unseen: usize,
-    /// Why nothing can be put in beside the document that is looked at.
     refused: Option<Refusal>,
-    /// Whether that document must stay as it is, whatever it shows.
     is_protected: bool,
 }
 
@@ -145,7 +141,7 @@ impl Places {
         places
     }
 
-    /// The meaning of a link that stands so many steps away from a document; none for most links, which show nothing.
+    /// None for most links, which show nothing.
     pub(super) fn place(
         &mut self,
         shown: Shown<'_>,
@@ -211,7 +207,6 @@ impl Places {
         Some(place)
     }
 
-    /// One place for all those of a document that are not looked at.
     pub(super) fn unseen(&mut self, tag: usize) -> Option<Place> {
         let unseen = std::mem::take(&mut self.unseen);
         let detail = format!(
@@ -355,8 +350,7 @@ impl Places {
     }
 }
 
-/// Has those trackers of a document retrieved whose URL the document shows as well: it is asked for anyway, and a second
-/// run would find it in the mail.
+/// A tracker whose URL the document shows as well is asked for anyway, and a second run would find it in the mail.
 fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     let is_tracker = |place: &Place| match &place.meaning {
         Meaning::Refused(refusal) => refusal.reason == Reason::Tracker,
@@ -381,8 +375,7 @@ fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     }
 }
 
-/// Points the options of each `image-set()` that were not embedded at the first one that was: a reader that takes
-/// one of them would ask for it.
+/// A reader would ask for the options of an `image-set()` that were not embedded: they point at the first one that was.
 pub(super) fn point_options(
     found: &[Place],
     urls: &mut HashMap<usize, String>,
@@ -397,7 +390,6 @@ pub(super) fn point_options(
     }
 }
 
-/// Points the places that were not embedded at this picture, which is so wide.
 pub(super) fn point<'f>(
     places: impl Iterator<Item = &'f Place>,
     (url, width): (&str, Option<u32>),

@@ -1,7 +1,5 @@
-//! Where the new parts stand: in the multipart/related around their document, or in one made for it.
-//!
-//! Only insertions, and Content-* fields that move inwards where a message is only HTML: all other
-//! octets stay.
+//! Where the new parts stand. Only insertions, and Content-* fields that move inwards where a message is only HTML: all
+//! other octets stay.
 
 use super::super::wrapped;
 use super::Pending;
@@ -22,7 +20,7 @@ impl Pending<'_> {
         self.new.push((new, cost));
     }
 
-    /// Whether the message may have one more part: what stands behind the limit would not be read the next time.
+    /// What stands behind the limit would not be read the next time.
     pub(super) fn judge_parts(&self, container: Container, most: usize) -> Result<(), Refusal> {
         // A multipart that is made for a document is a part as well.
         let made = self.new.len() + usize::from(matches!(container, Container::Wrapped(_)));
@@ -63,7 +61,7 @@ impl Pending<'_> {
         self.new.clear();
     }
 
-    /// The edits of the document and of its new parts. Fields move in their changed form.
+    /// Fields move in their changed form.
     pub(super) fn with_parts(&self, container: Container, mut own: Group) -> Group {
         match container {
             _ if self.new.is_empty() => own,
@@ -94,7 +92,6 @@ impl Pending<'_> {
 
     fn wrapped(&self, document: PartId, mut own: Group) -> Group {
         let entity = self.tree.part(document);
-        // It is the hash of what is in the part.
         let seeds = self.new.iter().map(|(part, _)| part.content_id.as_bytes());
         let boundary = wrapped::boundary(self.tree, document, seeds);
         let field = format!(

@@ -1,8 +1,7 @@
 //! What a style sheet is that comes from elsewhere, and whether it may become a part.
 //!
-//! What counts is the style sheet with its URLs made absolute: equal ones are one part, whose Content-ID is
-//! made from it. So two style sheets that import each other can each have the other's Content-ID, and a
-//! circle stays the circle it was.
+//! What counts is the sheet with its URLs made absolute: equal ones are one part, whose Content-ID is made from it. So
+//! two sheets that import each other can each have the other's Content-ID, and a circle stays the circle it was.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -23,8 +22,7 @@ pub(super) fn of_data(pictures: &mut Pictures<'_>, url: &str) -> Result<usize, R
     Ok(pictures.add_text(Octets::shared(octets), (kind(), charset), None))
 }
 
-/// The style sheet of an answer to this URL, which documents mean by `source`. Its base is the URL of who gave
-/// it, after redirects.
+/// Documents mean the URL by `source`. The base is the URL of who gave the sheet, after redirects.
 pub(super) fn of_answer(
     pictures: &mut Pictures<'_>,
     answer: &Answer,
@@ -61,7 +59,7 @@ pub(super) fn kind() -> FileType {
     }
 }
 
-/// Whether a browser would take it for a style sheet, and it is not what servers give instead of one.
+/// Servers give pages instead; and a browser must take it for a style sheet.
 fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), Refusal> {
     policy.judge_size(octets.len() as u64)?;
     let refuse = |detail: String| Err(Refusal::lasting(Reason::TypeMismatch, detail));
@@ -81,8 +79,7 @@ fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), R
     policy.judge_type(SHEET)
 }
 
-/// Whether markup stands at the front, perhaps behind comments. CSS may begin with `<!--`, and knows no other
-/// `<` there.
+/// Markup may stand behind comments. CSS may begin with `<!--`, and knows no other `<` there.
 fn looks_like_markup(octets: &[u8]) -> bool {
     let mut rest = octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets);
     loop {

@@ -1,16 +1,16 @@
 //! What is to be retrieved because documents show it.
 
-/// The URL, whether it is a style sheet, and the URL that is asked for if this one fails.
+/// URL, whether it is a style sheet, and the URL that is asked for if this one fails.
 pub(super) type Key = (String, bool, Option<String>);
 
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     /// Mapped, and the same for URLs that are equivalent: by each of them a part of the mail is found.
     pub(super) url: String,
-    /// The same URL as documents mean it, its password masked.
+    /// As documents mean it, its password masked.
     pub(super) source: String,
     pub(super) is_sheet: bool,
-    /// The URL to ask for if this one fails: http, for a reference that names no scheme.
+    /// Asked for if this one fails: http, for a reference that names no scheme.
     pub(super) otherwise: Option<(String, String)>,
 }
 
@@ -20,7 +20,6 @@ impl Wanted {
         (self.url.clone(), self.is_sheet, otherwise)
     }
 
-    /// The key of its answer among those of the session.
     pub(super) fn asked(&self) -> (String, Option<String>) {
         (self.url.clone(), Some(self.accept().to_owned()))
     }

@@ -18,16 +18,13 @@ pub(super) struct File {
 }
 
 enum Slot<'f> {
-    /// A text, and what is shown with it.
+    /// And what is shown with the text.
     Text(EudoraText, Vec<&'f File>),
     File(&'f File),
 }
 
 impl Flattened<'_> {
-    /// The edits, and what they do where no file comes in.
-    ///
-    /// # Errors
-    /// [`Overlap`] if two of them meet: then nothing may be changed.
+    /// Also what the edits do where no file comes in. [`Overlap`]: nothing may be changed.
     pub(super) fn edits(
         &self,
         found: &[Option<File>],
@@ -91,7 +88,7 @@ impl Flattened<'_> {
         Ok((edits, what))
     }
 
-    /// What the message consists of: lines whose files are not there are text with what stands beside them.
+    /// Lines whose files are not there are text with what stands beside them.
     fn slots<'f>(&self, found: &'f [Option<File>]) -> Vec<Slot<'f>> {
         let message = self.message;
         let mut slots: Vec<Slot<'f>> = Vec::new();
@@ -142,7 +139,7 @@ impl Flattened<'_> {
         slots
     }
 
-    /// Text that cannot stand as it is: its lines are too long.
+    /// Lines that are too long cannot stand as they are.
     fn encoded(&self, text: &EudoraText) -> Option<(TransferEncoding, Vec<u8>)> {
         let octets = text.span.of(self.message);
         let is_bare = |at: usize| octets.get(at + 1) != Some(&b'\n');
@@ -207,8 +204,8 @@ impl Flattened<'_> {
         with_newlines(fields, newline)
     }
 
-    /// The edits of the header: fields of the body that came give way to others. `text` is what it is if it becomes one part;
-    /// `is_new` says that the type is another one.
+    /// Fields of the body that came give way to others. `text` is what it is if it becomes one part; `is_new` says that
+    /// the type is another one.
     fn header(&self, fields: Vec<u8>, text: &EudoraText, is_new: bool) -> Vec<Edit> {
         let Flattened {
             message,

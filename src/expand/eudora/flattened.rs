@@ -13,16 +13,16 @@ pub(in crate::expand) struct Flattened<'m> {
     pub(super) newline: Newline,
     pub(super) media_type: Option<&'m [u8]>,
     pub(super) pieces: Vec<EudoraPiece>,
-    /// Whether there may be more that is no text.
+    /// There may be more that is no text.
     pub(super) is_cut: bool,
     pub(super) named: Vec<EudoraNote>,
-    /// What its parts will be divided by, and those of a multipart/related in it.
+    /// And that of a multipart/related in it.
     pub(super) boundary: String,
     pub(super) inner: String,
 }
 
 impl<'m> Flattened<'m> {
-    /// None for what Eudora did not take apart.
+    /// None: Eudora did not take it apart.
     pub(in crate::expand) fn read(message: &'m [u8], policy: &Policy) -> Option<Self> {
         let header = Header::of_message(message, policy.limits.header);
         let body = Span::new(header.body_start(), message.len());
@@ -48,7 +48,7 @@ impl<'m> Flattened<'m> {
         })
     }
 
-    /// Every line that names a file, in order, and then what the header names.
+    /// Lines of the body that name a file, in order, and then what the header names.
     pub(in crate::expand) fn notes(&self) -> impl Iterator<Item = &EudoraNote> {
         let of_body = self.pieces.iter().filter_map(|piece| match piece {
             EudoraPiece::Note(note) => Some(note),
@@ -66,7 +66,7 @@ impl<'m> Flattened<'m> {
     }
 }
 
-/// Whether the boundary of the multipart that a message says to be begins a line of it.
+/// The message says that it is a multipart, and is one.
 fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool {
     let media_type = media_type.map(MediaType::parse);
     let media_type = media_type.filter(|it| it.main() == "multipart");
@@ -85,7 +85,7 @@ impl Flattened<'_> {
         self.texts().any(|(_, text)| text.wrapper.is_some())
     }
 
-    /// The charset of a text: what the Mac says that it was made, else what the header says, else what it seems.
+    /// What the Mac says that it was made, else what the header says, else what it seems.
     pub(super) fn charset(&self, text: &EudoraText) -> Option<String> {
         let octets = text.span.of(self.message);
         let is_utf8 = std::str::from_utf8(octets).is_ok();
@@ -121,7 +121,7 @@ impl Flattened<'_> {
         }
     }
 
-    /// Whether Content-Transfer-Encoding says something that is not so any more.
+    /// The encoding that the header names was undone.
     pub(super) fn is_decoded(&self) -> bool {
         let octets = self.body.of(self.message);
         let encoding = self
@@ -147,7 +147,6 @@ impl Flattened<'_> {
     }
 }
 
-/// Text that may stand in a field.
 pub(super) fn token(text: &[u8], without: &[u8]) -> Option<String> {
     const LONGEST: usize = 900;
     let is_fit = |octet: &u8| octet.is_ascii_graphic() && !without.contains(octet);

@@ -1,12 +1,13 @@
-//! Messages of Eudora's mailboxes are made MIME again, before anything else is done with them: marked text becomes a part of its
-//! type, and lines that name files give way to these. What is not marked and names no file stays text.
+//! Messages of Eudora's mailboxes are made MIME again, before anything else is done with them: marked text becomes a
+//! part of its type, and lines that name files give way to these. What is not marked and names no file stays text.
 //!
-//! The Content-Type of the header is that of the message before Eudora took it apart, and Content-Transfer-Encoding is undone:
-//! both are replaced where they do not hold. A multipart whose boundary lines are there is left alone: it was not taken apart.
+//! The header's Content-Type is that of the message before Eudora took it apart, and Content-Transfer-Encoding is
+//! undone: both are replaced where they do not hold. A multipart whose boundary lines are there was not taken apart,
+//! and is left alone.
 //!
-//! Files are attachments, octet for octet in base64. Text with line ends of one kind goes as text, with those of the message; on
-//! the Mac a bare CR is one. What the HTML of the message shows by a Content-ID or a Content-Location whose hash the line has, is put
-//! into a multipart/related with it.
+//! Files are attachments, octet for octet in base64. Text with line ends of one kind (on the Mac, a bare CR) goes as
+//! text, with those of the message. What the HTML shows by a Content-ID or Content-Location whose hash the line has
+//! goes into a multipart/related with it.
 
 mod compose;
 mod flattened;
@@ -37,7 +38,7 @@ use crate::span::Newline;
 
 const AROUND: usize = 200;
 
-/// Referred to parts, by their hashes: the text in which each stands; and a Content-ID, or the URL of a Content-Location.
+/// By hash: the text in which each stands; and a Content-ID, or the URL of a Content-Location.
 type Referred = HashMap<u32, Link>;
 type Link = (usize, Result<String, String>);
 
@@ -218,7 +219,7 @@ fn holds_from(text: &[u8]) -> bool {
     text.starts_with(b"From ") || memchr::memmem::find(text, b"\nFrom ").is_some()
 }
 
-/// Text with line ends of one kind: those of the Mac as LF. None if there are several, or NUL.
+/// Those of the Mac become LF. None if there are several kinds, or NUL.
 fn lines_of(octets: &[u8]) -> Option<Vec<u8>> {
     let count = |octet| memchr::memchr_iter(octet, octets).count();
     let (cr, lf) = (count(b'\r'), count(b'\n'));
@@ -236,7 +237,7 @@ fn lines_of(octets: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What the HTML of a message refers to, by the hashes that Eudora notes.
+/// By the hashes that Eudora notes.
 fn links(flattened: &Flattened<'_>) -> Referred {
     let notes = flattened.notes();
     let hashes = notes.flat_map(|note| [note.hashes.0, note.hashes.1]);
@@ -269,7 +270,7 @@ fn links(flattened: &Flattened<'_>) -> Referred {
     links
 }
 
-/// The link that has one of the hashes. It means one part.
+/// A link means one part.
 fn take(links: &mut Referred, (content_id, location): (u32, u32)) -> Option<Link> {
     let is = |hash: u32, by_id: bool| {
         let link = links.get(&hash).filter(|_| hash > 1);

@@ -1,5 +1,5 @@
-//! Files that become attachments of a mail: parts at the end of its multipart/mixed, or of one that is made around what it
-//! was. The document that showed a link to them stays, octet for octet.
+//! Files that become attachments of a mail: parts at the end of its multipart/mixed, or of one that is made. The
+//! document that showed a link to them stays, octet for octet.
 
 use super::{Change, Filled, Pending, Put};
 use crate::edit::Group;
@@ -12,10 +12,10 @@ use crate::mime::{Content, PartId, media_type};
 use crate::plan::Item;
 use crate::report::{Reason, Refusal};
 
-/// Octets of the fields and lines around what a message was and its first attachment, at most.
+/// Of the fields and lines around what a message was and its first attachment, at most.
 const WRAPPING: usize = 400;
 
-/// Octets of a boundary line of ours and its line ends, at most.
+/// With its line ends, at most.
 const BOUNDARY_LINE: usize = 80;
 
 impl Pending<'_> {
@@ -54,7 +54,7 @@ impl Pending<'_> {
         Ok((Change::Filled(message, new), told))
     }
 
-    /// The boundary of the multipart/mixed that a message is; none if one is to be made.
+    /// None: a multipart/mixed is to be made.
     fn boundary_of(&self, message: PartId) -> Result<Option<&[u8]>, Refusal> {
         let entity = self.tree.part(message);
         let is_broken = match &entity.content {

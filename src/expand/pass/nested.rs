@@ -1,5 +1,5 @@
-//! Content that is itself a message or a multipart: it goes through a pass of its own before it is put in, one level deeper,
-//! unless it leads back to what is around it.
+//! Content that is itself a message or a multipart goes through a pass of its own before it is put in, one level
+//! deeper, unless it leads back to what is around it.
 
 use super::{Pass, Pending, Place, Stop, too_deep};
 use crate::expand::session::Session;
@@ -81,10 +81,9 @@ impl Pending<'_> {
         Ok((body, pass))
     }
 
-    /// Refuses a URL from which something around the part was retrieved.
-    ///
-    /// Content from the network says so in its Content-Location, so that a second run sees it. The place of a file is
-    /// not written into the message: for that the circle is left as a whole.
+    /// Refuses a URL from which something around the part was retrieved. Content from the network says so in its
+    /// Content-Location, so that a second run sees it. The place of a file is not written into the message: for that
+    /// the circle is left as a whole.
     fn judge_circle(
         &mut self,
         session: &mut Session<'_>,

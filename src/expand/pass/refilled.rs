@@ -37,7 +37,7 @@ impl Pending<'_> {
         Ok((Change::Edits(self.with_body(id, encoded)), told))
     }
 
-    /// The body, and whether the noted length proves that it is what it was.
+    /// True: the noted length proves that the body is what it was.
     fn encoded_again(
         &self,
         item: &Item<'_>,
@@ -144,8 +144,8 @@ impl Pending<'_> {
     }
 }
 
-/// A body of the noted length, if one line end at its end may make it so: Mail may have counted the delimiter's with it, or
-/// kept it with the content. A line end counts as one octet. And whether it is of that length now.
+/// One line end at the end may make the length right: Mail may have counted the delimiter's with the body, or kept it
+/// with the content. A line end counts as one octet. True: the length is right now.
 fn fitted(mut encoded: Encoded, noted: Option<u64>, newline: Newline) -> (Encoded, bool) {
     let body = &mut encoded.body;
     let crlf = memchr::memmem::find_iter(body, b"\r\n").count();

@@ -1,5 +1,3 @@
-//! Parts that embody detached: they become again what they were.
-
 use super::{Change, Pending, Put};
 use crate::edit::Edits;
 use crate::expand::content::Obtained;
@@ -45,7 +43,7 @@ impl Pending<'_> {
         Ok((Change::Edits(group), told))
     }
 
-    /// The edits, and that of the text which names what was detached, now that some of it is back.
+    /// Also edits the text which names what was detached, now that some of it is back.
     pub(super) fn relisted(&self, session: &Session<'_>, edits: Edits) -> Edits {
         // Edits are put together only where there is something to take out.
         if listing(self.tree).is_none() {

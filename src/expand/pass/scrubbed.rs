@@ -1,8 +1,8 @@
-//! Notes of Mailman's that give way to what they name. The text that holds them becomes a multipart: its own pieces, and
-//! what was taken out, in order. Where a note is all of the text, the content takes its place.
+//! Notes of Mailman's that give way to what they name. The text that holds them becomes a multipart: its own pieces,
+//! and what was taken out, in order. Where a note is all of the text, the content takes its place.
 //!
-//! Edits of one text are one group. What its own octets say stays, but for separators; text parts of a multipart/mixed
-//! are divided within it, so that notes which were left may be filled by a later run.
+//! Edits of one text are one group. Its own octets stay, but for separators; text parts of a multipart/mixed are
+//! divided within it, so that a later run may fill notes that were left.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use crate::plan::Item;
 use crate::report::{Detail, Outcome, Reason, Refusal, Setting};
 use crate::span::Span;
 
-/// Octets of the fields of a text part, and of the lines around it, at most.
+/// Of the fields of a text part, and of the lines around it, at most.
 const AROUND: usize = 160;
 
 impl Pending<'_> {
@@ -90,7 +90,6 @@ impl Pending<'_> {
         Ok((Change::Filled(part, new), told))
     }
 
-    /// Sees how a text divides, once.
     fn open_text(&mut self, session: &mut Session<'_>, part: PartId) -> Result<(), Refusal> {
         if self.texts.contains_key(&part) {
             return Ok(());
@@ -157,8 +156,8 @@ impl Pending<'_> {
 
     pub(super) fn put_filled(&mut self, session: &mut Session<'_>) {
         let texts = std::mem::take(&mut self.texts);
-        // The last first: what is taken out of the rows stands behind what is looked at later, and a message in a message
-        // ends before that does.
+        // The last first: what is taken out of the rows stands behind what is looked at later, and a message in a
+        // message ends before that does.
         let filled = std::mem::take(&mut self.filled).into_iter().rev();
         let (divided, extended): (Vec<_>, Vec<_>) =
             filled.partition(|(part, _)| texts.contains_key(part));
@@ -171,7 +170,7 @@ impl Pending<'_> {
         }
     }
 
-    /// Adds the edits by which parts come in; if they cannot be, their rows say so.
+    /// If the parts cannot come in, their rows say so.
     fn settle(&mut self, session: &mut Session<'_>, group: Result<Group, Refusal>, parts: Filled) {
         let counted: i64 = parts.iter().map(|(new, _)| new.growth).sum();
         let changed = group.and_then(|group| {
@@ -209,7 +208,7 @@ impl Pending<'_> {
         Ok(group)
     }
 
-    /// The edits of its header, and those of the text, which are edits of the body where that is not encoded.
+    /// Of the header; and of the text, which are edits of the body where that is not encoded.
     fn divided(&self, text: &Text, parts: &Filled) -> (Group, Group) {
         let (source, part) = text.place(self.tree.original, self.tree.part(text.part).body);
         let newline = self.tree.newline.bytes();

@@ -1,18 +1,16 @@
-//! Whether a document may show something from a `data:` URL, told without parsing.
-//!
-//! What a document may do to hide the scheme: blanks that are dropped from a URL, character references, escapes of CSS.
-//! The first are read; of the others, those that may stand for one of the scheme's octets are enough.
+//! Whether a document may show something from a `data:` URL, told without parsing. A document may hide the scheme by
+//! blanks that are dropped from a URL, which are read, and by character references and escapes of CSS: of these, one
+//! that may stand for one of the scheme's octets is enough.
 
 use memchr::memchr3_iter;
 
-/// The octets of the scheme, the last one first; what is dropped from URLs, and the other half of characters in UTF-16.
+/// The last octet first; what is dropped from URLs, and the other half of characters in UTF-16.
 const REVERSED: &[u8] = b"atad";
 const DROPPED: &[u8] = b"\t\n\r\0";
 
-/// Digits of a numeric reference that are read, at most; longer ones count.
+/// Longer numeric references count as found.
 const DIGITS: usize = 12;
 
-/// Whether the text of a document may hold a `data:` URL.
 pub(in crate::expand) fn may_show_data(text: &[u8]) -> bool {
     memchr3_iter(b':', b'&', b'\\', text).any(|at| {
         let (before, behind) = text.split_at(at);
@@ -25,9 +23,9 @@ pub(in crate::expand) fn may_show_data(text: &[u8]) -> bool {
     })
 }
 
-/// Whether `data` stands at the end, with anything between its letters that is dropped.
+/// Anything between the letters may be dropped.
 fn ends_in_scheme(before: &[u8]) -> bool {
-    // The blanks that may be dropped are bounded: a megabyte of line ends in front of many colons would be read for each.
+    // A megabyte of line ends in front of many colons would be read for each.
     const LONGEST: usize = 64;
     let start = before.len().saturating_sub(LONGEST);
     let mut octets = before.get(start..).unwrap_or_default().iter().rev();
@@ -40,7 +38,7 @@ fn ends_in_scheme(before: &[u8]) -> bool {
     REVERSED.iter().all(|wanted| found(wanted, octets.next()))
 }
 
-/// Whether a character reference, read behind its `&`, may stand for an octet of the scheme or one that is dropped.
+/// `reference` stands behind its `&`.
 fn may_refer(reference: &[u8]) -> bool {
     let named = [b"colon".as_slice(), b"Tab", b"NewLine"];
     let Some(number) = reference.strip_prefix(b"#") else {
@@ -64,7 +62,7 @@ fn may_refer(reference: &[u8]) -> bool {
     })
 }
 
-/// Whether an escape of CSS, read behind its `\`, may stand for an octet of the scheme, or for nothing.
+/// `escape` stands behind its `\`; it may also stand for nothing.
 fn may_escape(escape: &[u8]) -> bool {
     let first = escape.first().copied().unwrap_or_default();
     first.is_ascii_hexdigit() || b"tT:\n\r\x0c".contains(&first)

@@ -1,8 +1,7 @@
 //! Whether a quoted-printable body spells `<base`, with an escape or a soft line break in it or all literal.
 //!
-//! A spelling starts in one of a few ways, which a vector search finds: an escaped `<`; a `<` with an `=` behind it that
-//! a `b` or a line's end follows; or some letters, and all of them or an `=`. What is spelled from there on is read as
-//! the decoder reads it.
+//! A vector search finds how a spelling may start: an escaped `<`; a `<` with an `=` behind it that a `b` or a line's
+//! end follows; or some letters, and all of them or an `=`. From there on it is read as the decoder reads it.
 
 use memchr::memchr2_iter;
 
@@ -13,10 +12,8 @@ const NAME: &[u8] = b"<base";
 
 static STARTS: Packed = Packed::new();
 
-/// Whether it is spelled somewhere in `bytes`.
-///
-/// Each byte is read a bounded number of times: what is passed over between two octets of a spelling holds no
-/// other start of one.
+/// Each byte is read a bounded number of times: what is passed over between two octets of a spelling holds no other start of
+/// one.
 pub(super) fn may_spell_base(bytes: &[u8]) -> bool {
     let spelled = |at: usize| spells_base(bytes.get(at..).unwrap_or_default());
     STARTS
@@ -24,11 +21,9 @@ pub(super) fn may_spell_base(bytes: &[u8]) -> bool {
         .unwrap_or_else(|| memchr2_iter(b'<', b'=', bytes).any(spelled))
 }
 
-/// How spellings start.
-///
-/// The vector search tells patterns apart by the low halves of their first octets, in eight kinds, in which it puts them by
-/// turns. Here are nine; those that share one must not make a third of themselves that is frequent: as `=3c` and `<=4`
-/// would make `=3d`. So eight come first, and at their ninth and last turn the one that goes with `<= `.
+/// The vector search tells patterns apart by the low halves of their first octets, in eight kinds, in which it puts
+/// them by turns. Here are nine; those that share one must not make a third of themselves that is frequent: as `=3c`
+/// and `<=4` would make `=3d`. So eight come first, and at their ninth and last turn the one that goes with `<= `.
 fn starts() -> Vec<Vec<u8>> {
     let apart = ["=3cb", "<=4", "<=6", "<=\n", "<=\r", "<= ", "<b=", "<ba="];
     let known = ["=3cB", "=3Cb", "=3CB", "=3c=", "=3C="];
@@ -47,7 +42,6 @@ fn starts() -> Vec<Vec<u8>> {
     starts
 }
 
-/// Whether the octets that `bytes` stand for start with `<base`.
 fn spells_base(mut bytes: &[u8]) -> bool {
     for wanted in NAME {
         let octet = loop {
@@ -63,7 +57,7 @@ fn spells_base(mut bytes: &[u8]) -> bool {
             match sign {
                 Sign::Escape(octet) => break octet,
                 Sign::Bare => break b'=',
-                // Before the first octet it is none of the spelling's.
+                // Before the first octet a break is none of the spelling's.
                 Sign::SoftBreak if *wanted == b'<' => return false,
                 Sign::SoftBreak => {}
             }
@@ -83,7 +77,7 @@ mod tests {
     use super::*;
     use crate::mime::TransferEncoding;
 
-    /// By both searches, which must agree.
+    /// Both searches must agree.
     fn is_seen(body: &[u8]) -> bool {
         let seen = memchr2_iter(b'<', b'=', body).any(|at| spells_base(&body[at..]));
         let long = [vec![b'x'; SHORT].as_slice(), body].concat();

@@ -1,5 +1,3 @@
-//! Which kinds of words stand in a message: found once, also while it comes, and asked several times.
-
 use super::words::Words;
 use super::{ALL, APPLE, DOCUMENTS, Prefilter};
 use crate::fetch::Sidecars;
@@ -13,7 +11,6 @@ pub struct Kinds {
 }
 
 impl Prefilter {
-    /// What [`in_message`](Self::in_message) says, of a message of which the kinds of words are known.
     pub(in crate::expand) fn matters(&self, message: &[u8], kinds: Kinds) -> bool {
         kinds.references || (kinds.documents && (self.embeds_any() || self.has_document(message)))
     }
@@ -22,7 +19,7 @@ impl Prefilter {
         self.further(bytes, Kinds::default())
     }
 
-    /// The same of a message that may mean files beside its mailbox.
+    /// The message may mean files beside its mailbox.
     pub(crate) fn kinds_beside(&self, bytes: &[u8], beside: Option<&Sidecars>) -> Kinds {
         let kinds = self.kinds(bytes);
         let words = match beside.map(Sidecars::form) {
@@ -35,7 +32,7 @@ impl Prefilter {
         }
     }
 
-    /// The same, where some stand in what is before `bytes`.
+    /// `known` words stand in what is before `bytes`.
     fn further(&self, bytes: &[u8], known: Kinds) -> Kinds {
         let kinds = self.of_words(bytes, known);
         let is_noted =
@@ -63,14 +60,14 @@ impl Prefilter {
         }
     }
 
-    /// The same of a message that comes in pieces: what was found in its first `searched` octets is known.
+    /// The message comes in pieces: what was found in its first `searched` octets is known.
     #[cfg(feature = "milter")]
     pub(crate) fn kinds_so_far(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
         let from = searched.saturating_sub(Self::OVERLAP);
         self.further(bytes.get(from..).unwrap_or_default(), known)
     }
 
-    /// The same of all of it: what stood at the end of a piece, and might have been the type of a document, is seen whole.
+    /// What stood at the end of a piece, and might have been the type of a document, is seen whole.
     #[cfg(feature = "milter")]
     pub(crate) fn kinds_in_all(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
         let kinds = self.kinds_so_far(bytes, searched, known);

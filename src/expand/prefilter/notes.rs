@@ -1,5 +1,4 @@
-//! What every note of Mailman's has: the end of a URL that it wrote, or the sentence of what it did not store; and the format
-//! that every note of Sympa's has.
+//! What every note of Mailman's has: the end of a URL, or the sentence of what it did not store; and the format of Sympa's.
 
 #[cfg(any(test, feature = "mailbox"))]
 use std::ops::Range;
@@ -8,13 +7,13 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 use memchr::memmem::Finder;
 
-/// What stands in front of the date and the hash of an attachment.
+/// In front of the date and the hash of an attachment.
 const NAME: &[u8] = b"/attachments/";
-/// Octets in front of the place of a half of it, and behind, in which the rest stands, and a date and a hash.
+/// Octets in front of a half of the name, and behind, in which the rest stands, and a date and a hash.
 const AROUND: (usize, usize) = (16, 40);
 
-/// Halves of the name, of which a line's end leaves one whole; the same in base64, whichever of the three places in a group
-/// of octets the name has; and the sentence that HTML was not stored.
+/// A line's end leaves one half of the name whole; the same in base64, whichever of the three places in a group of
+/// octets the name has; and the sentence that HTML was not stored.
 const WORDS: [&str; 9] = [
     "/attac",
     "hments/",
@@ -26,7 +25,7 @@ const WORDS: [&str; 9] = [
     "obWVudHM",
     "HTML attachment scrubbed and removed",
 ];
-/// Of these, halves that are looked at more closely.
+/// The halves that are looked at more closely.
 const PLAIN: usize = 2;
 
 // Made once: most messages are short. It is never empty, and far below every limit.
@@ -40,10 +39,9 @@ static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 });
 static FLOWED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("flowed"));
 
-/// A search for notes of one kind: where the first one stands, at `from` or later.
+/// Where the first note of one kind stands, at `from` or later.
 pub(super) type Search = fn(&[u8], usize) -> Option<usize>;
 
-/// Adds the messages in which something is found that matters, by their numbers: those that end at the places given, in order.
 #[cfg(any(test, feature = "mailbox"))]
 pub(super) fn add_messages(
     search: impl Fn(usize) -> Option<usize>,
@@ -66,7 +64,6 @@ pub(super) fn add_messages(
     }
 }
 
-/// Where a note of Mailman's stands.
 pub(super) fn mailman(bytes: &[u8], from: usize) -> Option<usize> {
     let Some(search) = &*SEARCH else {
         return (from < bytes.len()).then_some(from);
@@ -77,7 +74,7 @@ pub(super) fn mailman(bytes: &[u8], from: usize) -> Option<usize> {
     hit.map(|hit| from + hit.start())
 }
 
-/// Whether the half of a name here is part of the URL of a stored attachment, as far as it stands on this line or the next.
+/// As far as the URL stands on this line or the next.
 fn is_path(bytes: &[u8], at: usize) -> bool {
     let end = bytes.len().min(at + AROUND.1);
     let around = bytes.get(at.saturating_sub(AROUND.0)..end);
@@ -99,7 +96,7 @@ fn is_path(bytes: &[u8], at: usize) -> bool {
     })
 }
 
-/// Where the format of a text stands that is that of Sympa's notes: their bodies may be encoded.
+/// The format of the text tells Sympa's notes: their bodies may be encoded.
 pub(super) fn sympa(bytes: &[u8], from: usize) -> Option<usize> {
     Some(from + FLOWED.find(bytes.get(from..)?)?)
 }

@@ -146,7 +146,6 @@ fn a_document_matters_where_a_base_may_be() {
     ] {
         let part = format!("--b\n{fields}\n{body}\n--b--\n");
         let message = format!("Content-Type: multipart/mixed; boundary=b\n\n{part}");
-        // Something there is a document.
         let message = format!("X: Content-Type: text/html\n{message}");
         assert_eq!(candidates.in_message(message.as_bytes()), may, "{message}");
     }
@@ -185,7 +184,6 @@ fn millions_of_types_are_a_few_looks() {
     for (unit, may) in [
         ("Content-Type: text/html\n", false),
         ("Content-Type: text/html\n\n", false),
-        // The rest of them is not looked into.
         ("--b\nContent-Type: text/html\n\n", true),
     ] {
         let head = "Content-Type: multipart/mixed; boundary=b\n\n";
@@ -197,7 +195,6 @@ fn millions_of_types_are_a_few_looks() {
     }
 }
 
-/// Messages of what the searches look for and what only looks like it.
 fn messages() -> impl Strategy<Value = Vec<String>> {
     let piece = prop_oneof![
         Just("Content-Type: text/html\n"),

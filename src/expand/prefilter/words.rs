@@ -1,9 +1,9 @@
 //! Words to look for together, in any case.
 //!
-//! A fragment of each word is looked for with a vector search, and the word is verified around it. Fragments
-//! have three octets: in prose, headers and base64 there are few by chance. They hold few letters, because
-//! each of those stands for two patterns, and the search takes twice the time for more than 32 of them. In their
-//! middle stands the octet that is searched for alone where there is none of it for long: base64 holds no `-`.
+//! A vector search finds a fragment of each word, around which the word is verified. Fragments have three octets,
+//! because in prose, headers and base64 there are few by chance. They hold few letters, because each of those stands
+//! for two patterns, and the search takes twice the time for more than 32. In their middle stands the octet that is
+//! searched for alone where there is none of it for long: base64 holds no `-`.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -15,9 +15,9 @@ use memchr::{memchr, memchr_iter};
 pub(super) struct Word {
     /// In lower case.
     pub(super) text: &'static [u8],
-    /// Where in it the octet stands that all words of a search have: one that is no letter.
+    /// The place of the octet that all words of a search have: one that is no letter.
     anchor: usize,
-    /// Whether what stands behind the word makes it count.
+    /// What stands behind the word makes it count.
     behind: fn(&[u8]) -> bool,
 }
 
@@ -30,7 +30,6 @@ pub(super) const fn word(text: &'static str, anchor: usize) -> Word {
 }
 
 impl Word {
-    /// The same, if what stands behind it is so.
     pub(super) const fn before(self, behind: fn(&[u8]) -> bool) -> Self {
         Self { behind, ..self }
     }
@@ -60,7 +59,7 @@ const BLOCK: usize = 8 << 10;
 /// Below this many bytes it does not pay to build the tables for a vector search.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// A vector search whose tables are built when they are first of use; none where the processor has no vectors.
+/// The tables are built when they are first of use; none where the processor has no vectors.
 #[derive(Debug)]
 pub(super) struct Packed(OnceLock<Option<packed::Searcher>>);
 
@@ -69,7 +68,7 @@ impl Packed {
         Self(OnceLock::new())
     }
 
-    /// The search for `patterns` in so many bytes: where it is worth its tables, or has them already.
+    /// None: so few bytes are not worth the tables, which are not there already.
     fn over<I: IntoIterator<Item = Vec<u8>>>(
         &self,
         length: usize,
@@ -83,8 +82,7 @@ impl Packed {
             .as_ref()
     }
 
-    /// Whether something `holds` at a place where one of `patterns` starts. `None` where the search is not worth its
-    /// tables, and does not have them already.
+    /// `None` where the search is not worth its tables, and does not have them already.
     pub(super) fn any_in<I: IntoIterator<Item = Vec<u8>>>(
         &self,
         bytes: &[u8],
@@ -125,7 +123,7 @@ impl Words {
         self.find_from(bytes, 0).map(|(at, _)| at)
     }
 
-    /// Where the first of the words stands whose anchor is at `from` or later, and which one it is.
+    /// The first word whose anchor is at `from` or later, and which one it is.
     pub(super) fn find_from(&self, bytes: &[u8], mut from: usize) -> Option<(usize, usize)> {
         let Some(packed) = self.packed.over(bytes.len(), || patterns(self.words)) else {
             return memchr_iter(self.anchor, bytes.get(from..)?)
@@ -150,7 +148,7 @@ impl Words {
         }
     }
 
-    /// Where the word stands of which the byte at `at` is the one that `offset` tells.
+    /// The byte at `at` is the one that `offset` tells.
     fn around(
         &self,
         bytes: &[u8],
@@ -169,7 +167,6 @@ impl Words {
     }
 }
 
-/// The fragments of all words, each in every case.
 fn patterns(words: &[Word]) -> BTreeSet<Vec<u8>> {
     let mut patterns = BTreeSet::new();
     for word in words {
@@ -180,7 +177,7 @@ fn patterns(words: &[Word]) -> BTreeSet<Vec<u8>> {
     patterns
 }
 
-/// `text`, which is in lower case, in every case.
+/// `text` is in lower case.
 pub(super) fn for_each_case(text: &[u8], mut give: impl FnMut(Vec<u8>)) {
     for upper in 0..1_u32 << text.len() {
         let mut pattern = text.to_vec();
@@ -251,7 +248,6 @@ mod tests {
         for words in super::super::SEARCHES {
             for word in words.words {
                 for place in BLOCK - 40..BLOCK + 4 {
-                    // The first anchor, from which on a block is searched.
                     let mut bytes = [&[words.anchor], vec![b'x'; place].as_slice()].concat();
                     bytes.extend_from_slice(word.text);
                     bytes.push(b':');

@@ -5,15 +5,14 @@ use std::ops::Range;
 
 use crate::mime::packed;
 
-/// Octets of a block. Each is freed when it is used up, so that what is made of the changes takes its place.
+/// Each is freed when it is used up, so that what is made of the changes takes its place.
 const BLOCK: usize = 64 << 10;
 /// A document with few links needs no more.
 const FIRST_BLOCK: usize = 1 << 10;
 /// Octets of the three numbers in front of a replacement, at most.
 const NUMBERS: usize = 30;
 
-/// Changes of octets, in order and disjoint, packed: of each its distance from the one before, how many
-/// octets go, and those that come.
+/// In order and disjoint, packed: of each its distance from the one before, how many octets go, and those that come.
 #[derive(Clone, Default, Debug)]
 pub struct Changes {
     blocks: VecDeque<Vec<u8>>,
@@ -70,8 +69,7 @@ impl Changes {
         }
     }
 
-    /// Adds changes: at each of `places`, which are in order and in no change, `bytes` replace one
-    /// octet.
+    /// `bytes` replace one octet at each of `places`, which are in order and in no change.
     pub fn with(self, places: &[usize], bytes: &[u8]) -> Self {
         let mut all = Self::default();
         let mut places = places.iter().copied().peekable();

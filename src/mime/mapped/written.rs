@@ -1,12 +1,12 @@
-//! What replacements are made of: pieces that stand close together become one, and base64 is written as its octets come,
-//! which stand nowhere as a whole.
+//! Replacements that stand close together become one, and base64 is written as its octets come, which stand nowhere as a
+//! whole.
 
 use crate::mime::transfer::encode_base64;
 use crate::span::{Newline, Span};
 
-/// Bytes between two replacements, at most, that are copied as they are. A replacement takes about a hundred.
+/// Bytes in between are copied as they are. A replacement takes about a hundred.
 const NEAR: usize = 64;
-/// A replacement of so many bytes is not continued: it would have to be moved to grow.
+/// A larger replacement would have to be moved to grow.
 const LARGE: usize = 64 << 10;
 
 pub(super) fn push_joined(
@@ -28,10 +28,9 @@ pub(super) fn push_joined(
     replacements.push((span, bytes.to_vec()));
 }
 
-/// Octets that are encoded at a time: so many full lines.
+/// So many full lines.
 const STAGE: usize = 57 << 10;
 
-/// Lines of base64, in pieces that take the place of what they are made of.
 pub(super) struct Base64Lines {
     newline: Newline,
     stage: Vec<u8>,
