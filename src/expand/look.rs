@@ -16,6 +16,7 @@ pub(crate) enum Target<'d> {
     Data(usize),
     /// By http or https.
     Web { scheme: &'static str, host: String },
+    /// Another scheme.
     Scheme(&'d str),
     /// A relative link without a base, or one without a host that could be asked.
     Nowhere,
