@@ -1,3 +1,5 @@
+//! Answers from the cache, or from the servers.
+//!
 //! * A fresh answer is given without asking anybody; of a stale one the server is asked whether it still holds. Without
 //!   the server there is no stale answer, except with `--offline`.
 //! * A kept answer counts only if its content has its hash and the policy allows the addresses it came from; else the
@@ -143,7 +145,7 @@ impl Kept {
                         return Ok(answer(kept, body));
                     }
                 }
-                // It is not fresh since the server said that it is gone.
+                // The server has to say again that the content is too large by now.
                 Some(conditions) if asked.how == How::Whole && !conditions.is_empty() => {
                     if let Ok(Some(body)) = self.body(kept) {
                         return self.ask_whether(asked, &mut entry, kept, body, &conditions, ask);

@@ -14,6 +14,7 @@ use super::files::open_file;
 use super::layout::is_temporary;
 use crate::platform::name_anew;
 
+/// No run writes one file for that long.
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
