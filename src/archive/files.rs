@@ -1,6 +1,5 @@
-//! Captures in files as an archive (docs/archive.md). No server is asked. The policy judges the mail's URL and those
-//! that redirects lead to, as it does when servers are asked, so that a run over what an earlier one recorded gives the
-//! same mail.
+//! Captures in files as an archive (docs/archive.md). No server is asked, but the policy judges URLs and redirects as
+//! if it were: a run over what an earlier one recorded gives the same mail.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

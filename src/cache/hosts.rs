@@ -125,7 +125,7 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
     silence(folder, server, None, &refusal, NOBODY);
 }
 
-/// RFC 9110 §10.2.3.
+/// RFC 9110 §10.2.3; an archive means all of it, another server this URL.
 pub(super) fn pause(
     folder: &CacheFolder,
     [_, server]: &[String; 2],

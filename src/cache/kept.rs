@@ -110,8 +110,7 @@ fn offline(detail: &str) -> Refusal {
 }
 
 impl Kept {
-    /// With `--offline` freshness does not matter, and content counts also if the server said since then that it is
-    /// gone.
+    /// With `--offline` freshness does not matter, nor that the server said later that the content is gone.
     fn remembered(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
         let entry = Entry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer {

@@ -12,7 +12,7 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCo
 use super::entry::KeptAnswer;
 use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT};
 
-/// An answer's own words about being kept may not count.
+/// An answer's own words about being kept that do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ignoring {
     Nothing,

@@ -339,8 +339,7 @@ impl Walk<'_> {
         }
         let files = self.sources.iter().filter(|source| source.is_file());
         for source in files.filter(|_| self.args.in_place) {
-            // One that cannot be replaced is found before another one is; one that cannot be read is told of in its
-            // turn.
+            // A source that cannot be replaced is found before another is; the run tells of unreadable ones.
             if let Ok(Ok((Kind::Archive, _))) = look_at(source, self.options.format) {
                 return Err(Error::Usage(not_in_place(source).detail()));
             }

@@ -1,5 +1,4 @@
-//! Reading one message without holding a large one in memory that needs no work; and sources that can be read only
-//! once.
+//! Reading one message, without holding a large one in memory that needs no work; and streams.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -151,8 +151,7 @@ pub(super) fn check_apart(
     Ok(())
 }
 
-/// Two names with equal identities are one file: device and inode of what is there, or those of the folder and the new
-/// name.
+/// Device and inode of what is there, or those of the folder and the new name: equal ones are one file.
 type Identity = (u64, u64, Option<OsString>);
 
 /// Many may write to a terminal or the null device, so these have none.

@@ -12,11 +12,10 @@ use crate::mailbox::{Effect, Summary};
 use crate::policy::{Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 
-/// Each table has so many rows at most in full, and in the sum of a run, which has at most 60 lines with all that may
-/// stand around it.
+/// Each table has at most so many rows, in full and in the sum of a run, which has at most 60 lines in all.
 const TABLES: [(&str, [usize; 2]); 8] = [
     ("kind", [99, 99]),
-    // Clouds that keep the files to which mails show links.
+    // Keepers of files to which mails show links.
     ("kept by", [99, 99]),
     ("scheme", [99, 6]),
     ("host", [40, 10]),

@@ -98,8 +98,7 @@ pub(super) fn follow(row: &Row) -> Option<String> {
     form.map(|form| format!("--follow {form}"))
 }
 
-/// `--deny-host` wins over `--allow-host`, so each option is tried. Names cannot be resolved here, nor redirects
-/// followed.
+/// `--deny-host` wins over `--allow-host`, so each option is tried. Names are not resolved, nor redirects followed.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
     match reason {

@@ -11,7 +11,7 @@ use crate::policy::{OnFailure, Policy, TypePattern};
 use crate::report::{Reason, Refusal};
 use crate::store::{Key, Store};
 
-/// The reference would be as large.
+/// The reference to a body with fewer octets would be as large.
 const LEAST: usize = 1 << 10;
 
 /// Which attachments leave the mail.
@@ -65,8 +65,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What [`Choice::default`] chooses goes to this store, and message/external-body parts refer to the URLs that the
-    /// store gives.
+    /// The [default](Choice::default) choice, to this store, with message/external-body parts that refer to its URLs.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {

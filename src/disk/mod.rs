@@ -1,9 +1,7 @@
-//! Folders of ours on a disk, stores (docs/store.md) and caches (docs/cache.md): their names, and how their files are
-//! written.
+//! Folders of ours on a disk: the names and files of stores (docs/store.md) and caches (docs/cache.md).
 //!
-//! Everything is opened in the folder around it, and no symbolic link is followed, so one that somebody planted leads
-//! nowhere. A file is written under a temporary name and gets its own in one step, so a reader sees a whole file or
-//! none.
+//! Everything is opened in the folder around it, and no symbolic link is followed: one that somebody planted leads
+//! nowhere. A file gets its name in one step, so a reader sees a whole file or none.
 
 #[cfg(unix)]
 mod files;

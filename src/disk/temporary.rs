@@ -77,8 +77,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Only files that nobody wrote for an hour, and of which `is_over` says that nobody writes them, are removed. Failures
-/// do no harm.
+/// Only files that nobody wrote for an hour, and that `is_over` says nobody writes, are removed. Failures do no harm.
 pub fn sweep(folder: impl AsFd, prefix: &str, is_over: impl Fn(&File) -> bool) {
     let Ok(entries) = Dir::read_from(&folder) else {
         return;

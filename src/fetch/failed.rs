@@ -37,7 +37,7 @@ impl Failed {
 impl From<Refusal> for Failed {
     fn from(refusal: Refusal) -> Self {
         let nobody = match (refusal.reason, refusal.retry) {
-            // The name server cannot answer now, which says nothing of the host.
+            // A name server that cannot answer now says nothing of the host.
             (Reason::NameNotFound, Retry::Never) => Some(Nobody::Host),
             _ => None,
         };

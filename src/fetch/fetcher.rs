@@ -72,8 +72,7 @@ impl Fetcher {
     /// Octets that [`Fetcher::memory`] is good for: 64 MiB.
     pub const MEMORY: usize = 64 << 20;
 
-    /// A fetcher under a policy, which asks the system's name resolver. Networks wait for the first retrieval that
-    /// needs them.
+    /// A fetcher that asks the system's name resolver. Networks wait for the first retrieval that needs them.
     ///
     /// An [`Expander`](crate::Expander) makes its own; this is for a [`Fetch`] of one's own that hands requests on.
     ///

@@ -1,8 +1,7 @@
 //! From a host to addresses that were judged.
 //!
-//! One address of a name that may not be asked refuses the name: a name with a public and a private address is there to
-//! have the second one reached. The addresses that were judged are connected to; nothing is looked up twice for one
-//! connection.
+//! One address that may not be asked refuses the name: a name with a public and a private address is there to have the
+//! second one reached. Only judged addresses are connected to; nothing is looked up twice for one connection.
 
 use std::collections::HashSet;
 use std::fmt::Debug;

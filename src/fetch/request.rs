@@ -112,8 +112,7 @@ pub trait Fetch: Send + Sync {
         self.fetch(request).map(Probed::from)
     }
 
-    /// Whether an answer may depend on [`Request::date`]. Otherwise requests have none, and messages of different dates
-    /// share answers.
+    /// Whether answers may depend on [`Request::date`]; else requests have none, and messages share answers.
     fn heeds_date(&self) -> bool {
         false
     }

@@ -1,8 +1,7 @@
 //! Edits of a message in the words of the protocol.
 //!
-//! The header that comes out is read and held against the one that came: fields between two that stay are new or
-//! changed. Only fields that are embody's business may be among them; anything else is a defect, and the message is
-//! left.
+//! The header that comes out is held against the one that came: fields between two that stay are new or changed. Only
+//! fields that are embody's business may be among them; anything else is a defect, and the message is left.
 //!
 //! Insertions come first, from the end to the front, so that no place moves that is still to be named; then changes and
 //! removals, each name's last one first, because mail systems disagree on whether a removed field still counts.

@@ -15,8 +15,7 @@ use super::service::Verdict;
 use crate::fetch::Retrieved;
 use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
 
-/// In seconds: most messages take milliseconds; retrievals take as long as networks do, and hardly longer than
-/// `--deadline`.
+/// In seconds: most messages take milliseconds, retrievals hardly longer than `--deadline`.
 const BOUNDS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 240.0,
 ];

@@ -47,8 +47,7 @@ const WRITING: Duration = Duration::from_secs(60);
 const READ_AT_ONCE: usize = 256 << 10;
 
 pub trait Journal: Send + Sync {
-    /// A message that was not held has no bytes, and no queue id if the mail system did not say it. `elapsed` includes
-    /// retrievals.
+    /// A message that was not held has no bytes; its queue id may be missing. `elapsed` includes retrievals.
     fn processed(&self, message: &Incoming, verdict: &Verdict, report: &Report, elapsed: Duration);
     fn says(&self, line: &str);
 }
@@ -152,7 +151,7 @@ impl Server {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
-                        // Too many open files pass, but must not keep a core busy.
+                        // The error may pass, as too many open files do, and must not keep a core busy.
                         let what = format!("cannot accept a connection: {error}");
                         self.work().journal.says(&what);
                         thread::sleep(Duration::from_millis(100));

@@ -72,8 +72,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
-/// It is an error where the file system has no such locks (flock). The lock goes with the handle, and its copies share
-/// it.
+/// It is an error where the file system has no flock. The lock goes with the handle, and its copies share it.
 pub fn try_lock_handle(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -132,8 +131,7 @@ pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     fs::rename(old, new)
 }
 
-/// It returns whether the old name is gone: where the system or file system (NFS, FreeBSD) only has links, the file has
-/// two names then.
+/// It is false if the file has two names then: systems and file systems (NFS, FreeBSD) may only have links.
 pub fn name_anew(
     from: impl AsFd,
     old: impl rustix::path::Arg + Copy,
@@ -280,8 +278,7 @@ pub fn free_space(folder: &Path) -> io::Result<u64> {
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// A write to a connection that the other end has closed is an error, and no SIGPIPE. macOS says so of the socket:
-/// [`no_signals`].
+/// Writing to a connection that the other end closed is an error, not SIGPIPE. macOS: [`no_signals`].
 #[cfg(all(feature = "milter", not(target_vendor = "apple")))]
 pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::NOSIGNAL;
 #[cfg(all(feature = "milter", target_vendor = "apple"))]

@@ -84,8 +84,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Packets to these addresses end at the IPv4 address inside: the mapped form (RFC 4291 §2.5.5.2) and NAT64 (RFC 6052
-/// §2.1).
+/// These addresses lead to the IPv4 address inside: mapped (RFC 4291 §2.5.5.2) and NAT64 (RFC 6052 §2.1).
 fn reached(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(six) => match six.segments() {

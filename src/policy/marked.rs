@@ -1,4 +1,4 @@
-//! How a plan says in a URL to what retrieves that folders of attachments, or the resolver, are asked for it.
+//! Marks in URLs, by which a plan has folders of attachments, or the resolver, asked.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 

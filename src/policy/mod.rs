@@ -9,9 +9,9 @@
 //!    `--allow-host`; 5. the host as an address, whatever its spelling; 6. the port;
 //!    for files instead of 3 to 6: the roots.
 //!
-//! The host that is judged is the host that is asked: `fetch` sends what the `url` crate (the WHATWG parser) understood
-//! and [`Target`] keeps, never the text of the mail. It judges the addresses of a name with [`Policy::judge_address`],
-//! at connect time.
+//! The host that is judged is the host that is asked: `fetch` sends what the `url` crate (the WHATWG parser)
+//! understood, never the text of the mail, and judges the addresses of a name with [`Policy::judge_address`], at
+//! connect time.
 
 mod address;
 mod choice;
@@ -62,22 +62,20 @@ pub struct Policy {
     pub fetch: BTreeSet<Scheme>,
     /// `--allow-host`: if not empty, only these hosts are asked. It opens no private address.
     pub(crate) allow_hosts: HostPatterns,
-    /// `--deny-host`: wins over `allow_hosts`.
+    /// `--deny-host`: these win over `allow_hosts`.
     pub(crate) deny_hosts: HostPatterns,
-    /// `--deny-host-file`: wins, too.
+    /// `--deny-host-file`: these win, too.
     pub(crate) listed_hosts: HostPatterns,
     /// `--allow-net`: networks that are asked although they are not globally reachable.
     pub allow_nets: Vec<IpNet>,
     /// `--allow-port`: ports besides the scheme's own.
     pub allow_ports: BTreeSet<u16>,
-    /// `--allow-userinfo`: whether URLs with a user name or a password are retrieved, which may be bait
-    /// (`http://good@evil/`) or a secret. They are sent to the host that the URL names, and to none that it redirects
-    /// to.
+    /// `--allow-userinfo`: whether URLs with a user name or a password are retrieved. They may be bait
+    /// (`http://good@evil/`) or a secret; no host that a redirect leads to gets them.
     pub allow_userinfo: bool,
     /// `--file-root`: absolute folders beneath which files are read.
     pub file_roots: Vec<PathBuf>,
-    /// `--attachments`: absolute folders for files that a mail names by a URL of elsewhere; it needs the feature
-    /// `file`.
+    /// `--attachments`: absolute folders for files that a mail names by a URL of elsewhere (feature `file`).
     pub attachments: Vec<PathBuf>,
     /// `--resolver`: a program and its arguments, for files of clouds that nobody else gave.
     pub(crate) resolver: Vec<String>,
@@ -159,8 +157,8 @@ impl Policy {
         Ok(target)
     }
 
-    /// Whether a redirect may be followed: to http or https only, never from https to http, and else as a URL of the
-    /// mail.
+    /// Whether a redirect may be followed: only to http or https, never from https to http, else as
+    /// [`Policy::judge_url`].
     ///
     /// # Errors
     /// [`Reason::RedirectRefused`] for the scheme, or when `location` is no URL; else as
@@ -289,8 +287,7 @@ impl Policy {
         Err(Refusal::lasting(Reason::OutsideFileRoot, detail))
     }
 
-    /// Whether content of this media type (`type/subtype`, any case) may be put in; this holds for `data:` URLs, too
-    /// (RFC 2397 §6).
+    /// Whether content of this media type (any case) may be put in, also from `data:` URLs (RFC 2397 §6).
     ///
     /// # Errors
     /// [`Reason::TypeNotAllowed`].

@@ -1,3 +1,5 @@
+//! Objects on their way into a folder.
+//!
 //! The order keeps a crash from leaving a file whose name lies: content synced, read back and hashed, named, the name
 //! synced. Objects go through this together, several side by side, because a file system writes its journal once for
 //! all that wait for it.

@@ -49,8 +49,7 @@ struct Waiting {
 }
 
 impl Folder {
-    /// Opens a store to put and read objects, and makes it if it is missing. It shares the lock with others that do the
-    /// same.
+    /// Opens a store to put and read objects, and makes it if it is missing. Others may open it so, too.
     ///
     /// # Errors
     /// The folder cannot be made or written, or a collection holds the lock for a minute.

@@ -1,8 +1,7 @@
 //! Stores of objects that are named by their content: what detach moves out of mails (docs/store.md).
 //!
 //! An object lies under the SHA-256 of its octets, so equal octets are one object, nothing is overwritten, and every
-//! reader can tell whether it is the right one. MIME never lives here; the network is reached through the client of
-//! `fetch`.
+//! reader can tell whether it is the right one. MIME never lives here.
 
 #[cfg(unix)]
 mod batch;
@@ -63,8 +62,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// durably before the first of them, and else takes none.
     fn puts_from(&self, _user: User) {}
 
-    /// Makes what [`put`](Store::put) has taken durable, read back and hashed. Only then may a mail that refers to it
-    /// be written.
+    /// Makes what [`put`](Store::put) has taken durable, read back and hashed. Until then no mail may refer to it.
     ///
     /// # Errors
     /// One of `keys` could not be made durable; nothing may refer to it.

@@ -1,5 +1,4 @@
-//! Messages that stand several times, as in an export with a mailbox for each label. A hash of each is kept, so memory
-//! has a bound.
+//! Messages that stand several times, as in an export with a mailbox for each label; hashes bound the memory.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _};

@@ -52,8 +52,7 @@ pub struct Looked<'l> {
 }
 
 impl Looked<'_> {
-    /// A command up to the sources, and what becomes of them, in a word. What is written beside takes a line for each
-    /// source.
+    /// A command up to the sources, and what becomes of them, in a word: a line for each result that is written beside.
     pub(super) fn commands(&self, command: &str, purpose: &str) -> Vec<String> {
         let command = format!("{command}{}", self.format);
         let in_place = format!("{command} --in-place --backup .before-{purpose}");

@@ -307,8 +307,7 @@ fn replace(path: &Path, page: &str) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     let mut builder = tempfile::Builder::new();
-    // Others may read it as any file that the user makes. An error of `tempfile_in` would name this file, and people
-    // know the page.
+    // Others may read it as any file of the user. Errors of `tempfile_in` would name this file; people know the page.
     let beside = builder
         .prefix(".embody-survey-")
         .make_in(folder_of(path), |path| {

@@ -1,5 +1,4 @@
-//! What the sections of the page are made of. Everything that comes from mail or from the command line goes through
-//! [`escaped`].
+//! The parts of the page's sections. Everything from mail or the command line goes through [`escaped`].
 
 use std::fmt::Write as _;
 

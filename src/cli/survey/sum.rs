@@ -130,7 +130,7 @@ impl Survey {
         sum
     }
 
-    /// The sizes of the mailboxes are exactly what a run of `detach` would save.
+    /// The sizes before and after differ by exactly what a run of `detach` would save.
     pub fn walked(&mut self, summary: &Summary) {
         self.mailboxes = summary.mailboxes;
         self.oversized = summary.oversized;

@@ -1,8 +1,6 @@
-//! http and https (RFC 9110, 9112): the requests that one retrieval takes. `wire` sends them, `http_body` says what is
-//! whole.
+//! The requests of one retrieval by http or https (RFC 9110, 9112). `wire` sends them, `http_body` says what is whole.
 //!
-//! * Redirects are followed here, one judged request each, through [`Servers`], so that a cache in front of them sees
-//!   each.
+//! * Redirects are followed here, one judged request each, through [`Servers`]: a cache in front sees each.
 //! * `Authorization` never goes to where a redirect leads.
 //! * One time-out runs from before the lookup to the last octet.
 
