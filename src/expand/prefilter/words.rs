@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aho_corasick::packed;
 use memchr::{memchr, memchr_iter};
@@ -56,16 +57,23 @@ const LEAD: usize = 1;
 /// So many octets behind an anchor are searched for fragments, before the next anchor is searched for.
 const BLOCK: usize = 8 << 10;
 
-/// Below this many bytes it does not pay to build the tables for a vector search.
+/// Until so many bytes were searched it does not pay to build the tables for a vector search.
 pub(super) const SHORT: usize = 16 << 10;
 
 /// The tables are built when they are first of use; none where the processor has no vectors.
 #[derive(Debug)]
-pub(super) struct Packed(OnceLock<Option<packed::Searcher>>);
+pub(super) struct Packed {
+    tables: OnceLock<Option<packed::Searcher>>,
+    /// Bytes that were searched without them: a mailbox of short mails pays for them as one long mail does.
+    searched: AtomicUsize,
+}
 
 impl Packed {
     pub(super) const fn new() -> Self {
-        Self(OnceLock::new())
+        Self {
+            tables: OnceLock::new(),
+            searched: AtomicUsize::new(0),
+        }
     }
 
     /// None: so few bytes are not worth the tables, which are not there already.
@@ -74,12 +82,16 @@ impl Packed {
         length: usize,
         patterns: impl FnOnce() -> I,
     ) -> Option<&packed::Searcher> {
-        if length < SHORT {
-            return self.0.get()?.as_ref();
+        if let Some(tables) = self.tables.get() {
+            return tables.as_ref();
         }
-        self.0
-            .get_or_init(|| packed::Searcher::new(patterns()))
-            .as_ref()
+        if self.searched.fetch_add(length, Ordering::Relaxed) + length < SHORT {
+            return None;
+        }
+        let tables = self
+            .tables
+            .get_or_init(|| packed::Searcher::new(patterns()));
+        tables.as_ref()
     }
 
     /// `None` where the search is not worth its tables, and does not have them already.
