@@ -101,7 +101,7 @@ pub struct Detail {
     named: Vec<Mention>,
 }
 
-/// A setting that a sentence speaks of, where its words stand in the text, and what it allows and what was found.
+/// Where the words of a setting stand in the text, and what it allows and what was found.
 type Mention = (Setting, usize, Option<(u64, u64)>);
 
 impl Detail {
@@ -134,7 +134,7 @@ impl Detail {
         self
     }
 
-    /// What the setting named last allows, and what was found.
+    /// For the setting named last.
     pub(crate) fn measuring(mut self, allowed: u64, found: u64) -> Self {
         if let Some((.., measured)) = self.named.last_mut() {
             *measured = Some((allowed, found));
@@ -156,7 +156,6 @@ impl Detail {
             .extend(named.map(|(setting, at, measured)| (setting, length + at, measured)));
     }
 
-    /// The sentence without so many octets at its start.
     pub(crate) fn behind(&self, octets: usize) -> Self {
         let named = self.named.iter();
         Self {

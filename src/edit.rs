@@ -1,5 +1,5 @@
-//! Edits and [`splice`](Edits::splice): the only maker of output, which is the original, copied up to each edit. No edits:
-//! the input is given back borrowed, so nothing can have changed.
+//! Edits and [`splice`](Edits::splice): the only maker of output, which is the original, copied up to each edit.
+//! Without edits the input is given back borrowed, so nothing can have changed.
 
 mod joined;
 
@@ -45,20 +45,20 @@ impl Edit {
     }
 }
 
-/// Edits that stand or fall together; an external body is one group.
+/// They stand or fall together; an external body is one group.
 pub(crate) type Group = Vec<Edit>;
 
 /// Sorted, disjoint edits of one original.
 #[derive(Clone, Default, Debug)]
 pub struct Edits {
-    /// The edits that were added in the order of the original, as most are.
+    /// In the order of the original, as most are added.
     edits: Vec<Edit>,
-    /// The edits that were added behind one that stands further on, by their place and how many were added before them:
-    /// a sorted vector would move for each of them.
+    /// Added behind an edit that stands further on, by place and how many were added before: a sorted vector would move for
+    /// each.
     late: BTreeMap<(Span, usize), Edit>,
 }
 
-/// An edit meets another one: what they would come to is not said.
+/// An edit meets another one, so the outcome is not defined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("an edit of bytes {start}..{end} overlaps another", start = .0.start, end = .0.end)]
 pub struct Overlap(pub(crate) Span);
@@ -99,7 +99,7 @@ impl Edits {
         Ok(all)
     }
 
-    /// Adds all edits of a group, or none. Two insertions at one place stay in the order in which they were added.
+    /// All edits are added, or none. Two insertions at one place stay in the order in which they were added.
     pub(crate) fn add(&mut self, mut group: Group) -> Result<(), Overlap> {
         group.sort_by_key(|edit| (edit.span.start, edit.span.end));
         let mut behind = 0;
@@ -125,7 +125,7 @@ impl Edits {
         Ok(())
     }
 
-    /// Whether an edit that is there shares bytes with `span`, or one lies inside the other.
+    /// Also if one lies inside the other.
     pub(crate) fn meets(&self, span: Span) -> bool {
         let from = self
             .edits
@@ -137,8 +137,8 @@ impl Edits {
             || late.is_some_and(|(_, edit)| edit.span.end > span.start)
     }
 
-    /// The output in one piece, and the same edits as slices of it: each replacement is let go of when it was
-    /// copied, so that what the message gained is held once. Without edits the output is borrowed.
+    /// Also gives the same edits as slices of the output: each replacement is let go of when it was copied, so that
+    /// what the message gained is held once. Without edits the output is borrowed.
     pub(crate) fn put_together(self, original: &[u8]) -> (Output<'_>, Self) {
         if self.is_empty() {
             return (Output::Original(original), self);
@@ -190,7 +190,6 @@ impl Edits {
     }
 }
 
-/// One edit meets no other, and none is no edits.
 impl From<Option<Edit>> for Edits {
     fn from(edit: Option<Edit>) -> Self {
         Self {
@@ -207,7 +206,7 @@ impl IntoIterator for Edits {
     fn into_iter(self) -> Self::IntoIter {
         let mut all = self.edits;
         if !self.late.is_empty() {
-            // Of two at one place, that which was not late comes first.
+            // Of two at one place, the one that was not late comes first.
             all.extend(self.late.into_values());
             all.sort_by_key(|edit| edit.span);
         }
@@ -215,7 +214,7 @@ impl IntoIterator for Edits {
     }
 }
 
-/// Where spans of the original begin in the output, of those that no edit touches. They are asked about in their order.
+/// None where an edit touches the span. Spans must be asked about in their order.
 pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
     let mut edits = edits.iter().peekable();
     let mut by = 0;
@@ -224,7 +223,7 @@ pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
             by += edit.growth();
         }
         let mut is_kept = true;
-        // One that reaches into the span, or stands in it; it may reach into the next as well.
+        // Such an edit reaches into the span, or stands in it; it may reach into the next as well.
         while let Some(edit) = edits.peek().filter(|edit| edit.span.start < span.end) {
             is_kept = false;
             if edit.span.end > span.end {
@@ -277,8 +276,8 @@ impl<'a> Spliced<'a> {
         self.chunks.iter().all(|chunk| chunk.is_empty())
     }
 
-    /// The header section and at least a line behind it, or everything: of large output the front only.
-    /// `ends` tells where a header section ends that begins these bytes.
+    /// At least a line behind the header section, or everything: of large output the front only. `ends` tells where a
+    /// header section ends that begins these bytes.
     pub(crate) fn front(&self, ends: impl Fn(&[u8]) -> usize) -> Vec<u8> {
         const FIRST: usize = 64 << 10;
         let mut front: Vec<u8> = Vec::new();

@@ -97,7 +97,6 @@ impl Error {
         }
     }
 
-    /// What it says, with the settings that it speaks of.
     #[cfg(feature = "cli")]
     pub(crate) fn detail(&self) -> Detail {
         match self {

@@ -1,4 +1,4 @@
-//! The bounds of one message, in one place: what it may gain, how often it may ask, how many octets may be looked at for it.
+//! The bounds of one message: what it may gain, how often it may ask, how many octets may be looked at for it.
 //!
 //! Bounds are met in the order of the document. The same message always meets the same bounds; only the end of its time
 //! ([`Ledger::until`]) depends on the machine: it is there for what the other bounds let through.
@@ -11,14 +11,14 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 #[derive(Default)]
 pub(crate) struct Ledger {
     limits: Limits,
-    /// Octets gained so far; less than nothing if the message became shorter.
+    /// Octets; less than nothing if the message became shorter.
     gained: i64,
     retrievals: u32,
-    /// Octets of all retrieved bodies together.
+    /// Octets of all bodies together.
     retrieved: u64,
     work: u64,
     message: u64,
-    /// What the message had gained when it was last put together.
+    /// Gained when the message was last put together.
     kept: u64,
     /// Octets of absolute URLs that plans hold.
     urls: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Ledger {
     next_look: u64,
 }
 
-/// Octets that are looked at between two looks at the clock.
+/// In octets of work.
 const BETWEEN_LOOKS: u64 = 64 << 10;
 
 /// Octets that are free of some bounds: small messages may be nested as deep, and have as long a base, as they like.
@@ -42,7 +42,7 @@ impl Ledger {
         }
     }
 
-    /// From then on no work is let in.
+    /// No work is let in from then on.
     pub(crate) fn until(self, end: Instant) -> Self {
         Self {
             end: Some(end),
@@ -50,14 +50,13 @@ impl Ledger {
         }
     }
 
-    /// Counts octets that the message gains, or loses; nothing if it would gain too much.
+    /// Nothing is counted if the message would gain too much.
     pub(crate) fn grow(&mut self, octets: i64) -> Result<(), Refusal> {
         self.would_fit(octets)?;
         self.gained = self.gained.saturating_add(octets);
         Ok(())
     }
 
-    /// What [`Ledger::grow`] would say.
     pub(crate) fn would_fit(&self, octets: i64) -> Result<(), Refusal> {
         let total = self.gained.saturating_add(octets);
         if octets > 0 && total > signed(self.limits.growth) {
@@ -95,12 +94,12 @@ impl Ledger {
         self.gained
     }
 
-    /// Takes back what was gained since [`Ledger::gained`] said `before`: it is not put in after all.
+    /// What was gained since [`Ledger::gained`] said `before` is not put in after all.
     pub(crate) fn restore_gained(&mut self, before: i64) {
         self.gained = before;
     }
 
-    /// Takes back what was counted as gained, or as lost: it is not put in after all.
+    /// What was counted is not put in after all.
     pub(crate) fn lose(&mut self, octets: i64) {
         self.gained = self.gained.saturating_sub(octets);
     }
@@ -128,8 +127,7 @@ impl Ledger {
         )
     }
 
-    /// Octets that further retrieved bodies may have together: what cannot be put in need not be held.
-    /// After one too many, nothing more is retrieved.
+    /// What cannot be put in need not be held. After one body too many, nothing more is retrieved.
     pub(crate) fn room_for_bodies(&self) -> u64 {
         self.limits.growth.saturating_sub(self.retrieved)
     }
@@ -138,15 +136,14 @@ impl Ledger {
         self.retrieved = self.retrieved.saturating_add(octets as u64);
     }
 
-    /// The message was put together: what it gained may be looked at as often as the message. Content
-    /// that only was decoded may not, or a mail would buy work with what it makes us decode.
+    /// The message was put together: what it gained may be looked at as often as the message. Content that only was
+    /// decoded may not, or a mail would buy work with what it makes us decode.
     pub(crate) fn keep(&mut self) {
         let gained = u64::try_from(self.gained).unwrap_or_default();
         self.kept = self.kept.max(gained);
     }
 
-    /// Counts octets that are looked at; nothing if they are too many, or the time is over. Octets that a mail can make us
-    /// look at again and again must be counted before.
+    /// Octets that a mail can make us look at again and again must be counted before.
     pub(crate) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
         self.in_time()?;
         let total = self.work.saturating_add(octets as u64);
@@ -177,8 +174,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether this many octets of content in content in content may be held at the same time: twice the message and what
-    /// was retrieved for it.
+    /// Content in content in content may hold twice the message and what was retrieved for it.
     pub(crate) fn judge_held(&self, octets: usize) -> Result<(), Refusal> {
         let most = self.material().saturating_mul(2);
         if octets as u64 <= most.max(FREE) {
@@ -198,7 +194,7 @@ impl Ledger {
         self.message.saturating_add(self.retrieved)
     }
 
-    /// Octets that further URLs may have which a base makes absolute: they are held, and making them is work.
+    /// URLs that a base makes absolute are held, and making them is work.
     pub(crate) fn room_for_urls(&self) -> usize {
         let held = self.message.saturating_mul(2).saturating_add(FREE);
         let held = held.saturating_sub(self.urls as u64);
@@ -206,14 +202,13 @@ impl Ledger {
         usize::try_from(held.min(work)).unwrap_or(usize::MAX)
     }
 
-    /// Octets that may be held for the places of documents that show something.
     pub(crate) fn room_for_places(&self) -> usize {
         // A small message may show five thousand pictures.
         const FREE: u64 = 12 << 20;
         usize::try_from(self.message.max(FREE)).unwrap_or(usize::MAX)
     }
 
-    /// Octets of `data:` URLs in style sheets that stand in no document: each holds those in it once more.
+    /// `data:` URLs in style sheets that stand in no document: each holds those in it once more.
     pub(crate) fn room_for_nested(&self) -> usize {
         usize::try_from(self.material().max(FREE)).unwrap_or(usize::MAX)
     }
@@ -226,7 +221,7 @@ impl Ledger {
         self.urls = self.urls.saturating_sub(octets);
     }
 
-    /// Counts octets that are looked at whatever the bound: each message is looked at once.
+    /// Whatever the bound: each message is looked at once.
     pub(crate) fn spend(&mut self, octets: usize) {
         self.work = self.work.saturating_add(octets as u64);
     }

@@ -4,9 +4,8 @@
 //! changes a message, or content that is put into one, has its edits [`corrected`]. A mailbox quotes lines besides, and
 //! carries the fields of the message's own header once more ([`Measure`]).
 //!
-//! A field that was true stays true in the way in which it counts: the line end in front of a boundary line is part
-//! of the body for some writers. A false one is made true in the message's own header, and goes from a part, because
-//! nobody knows what it counted there.
+//! A true field stays true in its way of counting: the line end in front of a boundary line is part of the body for some
+//! writers. A false one is made true in the message's own header, and goes from a part, because nobody knows what it counted.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,11 +23,9 @@ pub enum Lengths {
     Reversible,
 }
 
-/// Fields of a message that are corrected. One may be nothing but such fields, and what is kept of each is longer than the
-/// field.
+/// A message may be nothing but such fields, and what is kept of each is longer than the field.
 const MOST: usize = 10_000;
 
-/// What one of the two fields counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Measure {
     /// Content-Length: octets.
@@ -48,8 +45,7 @@ impl Measure {
     }
 }
 
-/// Which of the two a field with these digits says, a count without the line end behind a body or with that; none if it is
-/// false.
+/// A count without the line end behind a body, or with it; None: the field is false.
 fn told(counts: [usize; 2], digits: &[u8]) -> Option<usize> {
     let mut counts = counts.iter();
     counts.position(|count| count.to_string().as_bytes() == digits)
@@ -59,8 +55,7 @@ pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
     Measure::of(field.name.of(original)).is_some()
 }
 
-/// The edits of one pass, which made the output of `original`, with the fields made true; and whether `lengths` can
-/// be reversible: a false value must not have become true by chance, or the way back would change it.
+/// True if `lengths` can be reversible: a false value must not have become true by chance, or the way back would change it.
 pub(crate) fn corrected(
     tree: &Tree<'_>,
     edits: Edits,
@@ -100,13 +95,12 @@ pub(crate) fn corrected(
     (edits.then(tree.original.len(), fields), is_reversible)
 }
 
-/// The fields that no edit touches, and that may not be true any more: where each stands in the output, and in which part
-/// of the original.
+/// No edit touches these fields. Places are those in the output, parts those of the original.
 fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
     let mut all = Vec::new();
     let mut place_of = moved(edits);
     for part in tree.ids() {
-        // The digest of a document is known to what changes it.
+        // What changes a document corrects its digest.
         let is_around = tree.part(part).content != Content::Leaf;
         let fields = tree.fields(part).iter(tree.original).filter(|field| {
             is_length(tree.original, field) || (is_around && field.is(tree.original, "Content-MD5"))
@@ -120,7 +114,7 @@ fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
 
 struct BodyCounts<'c> {
     tree: &'c Tree<'c>,
-    /// How many line ends stand in front of where bodies start and end.
+    /// In front of where bodies start and end.
     line_ends: BTreeMap<usize, usize>,
 }
 
@@ -170,7 +164,7 @@ fn add(sum: &mut Growth, [octets, line_ends]: Growth) {
     sum[1] += line_ends;
 }
 
-/// The fields that change, from the last part to the first: what becomes of them changes the lengths of what is around.
+/// From the last part to the first: what becomes of a field changes the lengths of what is around.
 struct Correction<'c> {
     before: BodyCounts<'c>,
     after: BodyCounts<'c>,
@@ -183,7 +177,7 @@ struct Correction<'c> {
 }
 
 impl Correction<'_> {
-    /// Corrects a field of a part, which was another part of the original.
+    /// `part` was `before` in the original.
     fn field(&mut self, before: PartId, part: PartId, field: &Field) {
         let was = self.before.tree.part(before).body;
         if was.len() == self.after.tree.part(part).body.len() && !self.edits.meets(was) {
@@ -209,7 +203,7 @@ impl Correction<'_> {
             None if self.lengths == Lengths::Reversible => {
                 self.is_reversible &= told(now, says).is_none();
             }
-            // It was of what is back.
+            // It was the count of the content that is back.
             None if told(now, says).is_some() => {}
             None if part == PartId::ROOT => {
                 self.replace(part, value, now[0].to_string());

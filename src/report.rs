@@ -1,9 +1,8 @@
-//! What became of each reference, and why.
+//! What became of each reference, and why: one [`Row`] per reference and per rewritten document, in the order of the message.
 //!
-//! One [`Row`] per reference and per rewritten document, in the order of the message. A row that
-//! says `left` always carries a [`Reason`]; [`Reason`] is the one list of them, and a test
-//! compares it with docs/reasons.md. Rows hold the text of the mail: code that prints one to a terminal
-//! removes control characters there (`cli/say.rs`). Passwords are masked before a row is made.
+//! A row that says `left` always carries a [`Reason`]; a test compares their list with docs/reasons.md. Rows hold the
+//! text of the mail: code that prints one to a terminal removes control characters there (`cli/say.rs`). Passwords are
+//! masked before a row is made.
 
 mod reason;
 
@@ -261,14 +260,12 @@ impl Row {
         self.status = refusal.status.or(self.status);
     }
 
-    /// What a mail waits for that is to be tried later.
     pub(crate) fn waiting_for(&self, detail: &Detail) -> Detail {
         let url = self.url.as_ref().map(|url| format!(" <{url}>"));
         let detail = Detail::from(format!("part {}: ", self.part)).then(detail.clone());
         detail.then(url.unwrap_or_default())
     }
 
-    /// Says that the content that was put in is from an archive, if it is.
     pub(crate) fn tell_capture(&mut self) {
         if let Some(time) = self.captured_at.clone() {
             self.remark(&format!("from the archive, captured {time}"));
@@ -310,7 +307,7 @@ pub struct Refusal {
     pub retry: Retry,
     /// The status with which a server refused, if it did: of HTTP, or the reply of FTP.
     pub status: Option<u16>,
-    /// Whether the source is gone, as far as an archive is concerned: 404, 410, no such host, nobody at the port.
+    /// As far as an archive is concerned: 404, 410, no such host, nobody at the port.
     pub(crate) is_gone: bool,
 }
 
@@ -371,7 +368,7 @@ impl Report {
         self.rows.iter().filter_map(|row| row.links).sum()
     }
 
-    /// The report of a run that writes nothing: what was left only because nothing is retrieved would be retrieved.
+    /// What was left only because nothing is retrieved would be retrieved.
     pub(crate) fn would(mut self) -> Self {
         for row in &mut self.rows {
             match row.reason {

@@ -1,14 +1,10 @@
-//! Spans over the immutable original, and the walker that finds lines in it.
-//!
-//! Everything in embody that says *where* says it with a [`Span`]: parts, header fields,
-//! attribute values, edits. A span never owns bytes and is never adjusted after it was made.
+//! Spans over the immutable original, and the walker that finds lines in it. Parts, header fields, attribute values,
+//! edits: a [`Span`] says where. It never owns bytes and is never adjusted after it was made.
 
 use memchr::memchr;
 
-/// A half-open range of byte offsets `start..end` into one immutable original.
-///
-/// `start <= end` always holds for spans made by [`Span::new`]. A span does not know which bytes
-/// it belongs to; [`Span::of`] looks them up and yields nothing for a range that does not fit.
+/// A half-open range of byte offsets `start..end` into one immutable original, which it does not know; [`Span::of`]
+/// looks the bytes up. Spans made by [`Span::new`] have `start <= end`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Span {
     /// Offset of the first byte.
@@ -77,8 +73,7 @@ impl Newline {
         }
     }
 
-    /// The terminator of the first line of `bytes`: what a message uses where it must be asked
-    /// for one. Bytes without any line end count as [`Newline::Lf`].
+    /// What a message uses where it must be asked for one. Bytes without any line end count as [`Newline::Lf`].
     pub fn of_first_line(bytes: &[u8]) -> Self {
         match memchr(b'\n', bytes) {
             Some(at) if at > 0 && bytes[at - 1] == b'\r' => Self::CrLf,
@@ -93,24 +88,22 @@ impl Newline {
         }
     }
 
-    /// Whether it ends every line of `bytes`; the last line may have no end.
+    /// The last line may have no end.
     pub fn is_throughout(self, bytes: &[u8]) -> bool {
         let is_crlf = |at: usize| at > 0 && bytes.get(at - 1) == Some(&b'\r');
         memchr::memchr_iter(b'\n', bytes).all(|at| is_crlf(at) == (self == Self::CrLf))
     }
 }
 
-/// One line: its content, and the content with its terminator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Line {
     pub content: Span,
-    /// The line with its terminator; the two are equal for a last line that has none.
+    /// With the terminator; equal to `content` for a last line that has none.
     pub whole: Span,
 }
 
-/// Walks the lines of a span. Concatenating every [`Line::whole`] gives the span back.
-///
-/// Only `\n` ends a line; one `\r` before it belongs to the terminator. A bare `\r` is content.
+/// Concatenating every [`Line::whole`] gives the span back. Only `\n` ends a line; one `\r` before it belongs to the
+/// terminator. A bare `\r` is content.
 #[derive(Clone, Debug)]
 pub struct Lines<'a> {
     original: &'a [u8],
@@ -118,7 +111,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The lines of `within`; spans count from the start of `original`.
+    /// Spans count from the start of `original`.
     pub fn new(original: &'a [u8], within: Span) -> Self {
         let end = within.end.min(original.len());
         Self {

@@ -9,19 +9,18 @@ use super::url::{NETWORK_SCHEMES, Reference, Relation};
 use super::url::{relation, resolve, resolve_as_browser, scheme_and_rest, unwrapped};
 use crate::mime::encoded_words::decoded_words;
 
-/// The base of a message that declares none (RFC 2557 §5): good for finding siblings by their relative
-/// Content-Location, and for nothing else.
+/// A message that declares no base (RFC 2557 §5) has this one: it only finds siblings by their relative
+/// Content-Location.
 pub const THIS_MESSAGE: &str = "thismessage:/";
 
-/// Longest field value, in bytes, that is read as a URL: servers take no more, and the base of a
-/// message is held once for each of its parts.
+/// Servers take no longer URLs, and the base of a message is held once for each of its parts.
 pub const VALUE_LIMIT: usize = 8_192;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Base {
-    /// The URL; it has a scheme and a hierarchy.
+    /// It has a scheme and a hierarchy.
     pub url: String,
-    /// What declares it, in words: `Content-Base of part 1.2`.
+    /// In words: `Content-Base of part 1.2`.
     pub origin: Cow<'static, str>,
 }
 
@@ -37,14 +36,12 @@ impl Base {
         Self::usable(url.to_owned(), "the URL it was retrieved from".into())
     }
 
-    /// None if the URL [can be no base](is_usable).
     fn usable(url: String, origin: Cow<'static, str>) -> Option<Self> {
         is_usable(&url).then_some(Self { url, origin })
     }
 
-    /// The base that holds in an entity's header fields and for what it encloses: first the Content-Base, which must
-    /// be absolute; else the Content-Location, which may be relative to the base of the entity around it, or to
-    /// [`THIS_MESSAGE`] if there is none; else `enclosing` itself. A value that can be no base is skipped.
+    /// First the Content-Base, which must be absolute; else the Content-Location, which may be relative to `enclosing`,
+    /// or to [`THIS_MESSAGE`] if there is none; else `enclosing` itself. A value that can be no base is skipped.
     pub fn of_entity(
         enclosing: Option<&Self>,
         content_base: Option<&[u8]>,
@@ -63,9 +60,8 @@ impl Base {
         declared().or_else(located).or_else(|| enclosing.cloned())
     }
 
-    /// The base that holds for the links of an HTML document, whose first `<base>` says `href`; `entity` is the one
-    /// that holds without it. As in browsers, the href may be relative to `entity`. One that can be no base, and a
-    /// relative one without `entity`, count as absent.
+    /// `href` is that of the first `<base>`, which may be relative to `entity`, the base without it, as in browsers.
+    /// None: it can be no base, or is relative without `entity`.
     pub fn of_document(entity: Option<&Self>, href: &str) -> Option<Self> {
         let around = entity.map_or(THIS_MESSAGE, |entity| &entity.url);
         let meant = match relation(Some(around), href) {
@@ -83,8 +79,7 @@ impl Base {
     }
 }
 
-/// The absolute form of a Content-Location, for a base or for comparing it with links. `enclosing` is the base of the
-/// entity *around* the part (or, with a Content-Base, that one).
+/// `enclosing` is the base of the entity *around* the part (or, with a Content-Base, that one).
 pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
     let value = header_base_value(value)?;
     if is_drive(&value) {
@@ -94,11 +89,10 @@ pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
     resolve(around, &value).ok()
 }
 
-/// Whether a URL can be a base: it has a scheme, it is hierarchical (a `/` follows the scheme), and
-/// it is no script and no data.
+/// A base has a scheme, is hierarchical (a `/` follows the scheme), and is no script and no data.
 ///
-/// Deviation: the draft asks for a scheme only. `cid:x`, `mailto:x` and `C:\x` have one, and nothing can be relative
-/// to them. As a base, they would hide one further out that works.
+/// Deviation: the draft asks for a scheme only. `cid:x`, `mailto:x` and `C:\x` have one, and nothing can be relative to
+/// them. As a base, they would hide one further out that works.
 pub fn is_usable(url: &str) -> bool {
     let reference = Reference::split(url);
     let has_any = |names: &[&str]| names.iter().any(|name| reference.has_scheme(name));
@@ -115,11 +109,11 @@ fn is_drive(url: &str) -> bool {
     matches!(url.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic())
 }
 
-/// The URL reference in the value of a Content-Base or Content-Location field, folds and all.
+/// The value of a Content-Base or Content-Location field, folds and all.
 ///
-/// Encoded-words are decoded (RFC 2047 does not let them stand in such a field, RFC 2557 §4.4.1 does), all
-/// white space is ignored, enclosing `""`, `<>` and a leading `URL:` are dropped, in any order.
-/// None if that leaves nothing, if it is not UTF-8, or holds a control character.
+/// Encoded-words are decoded (RFC 2047 does not let them stand in such a field, RFC 2557 §4.4.1 does), all white space
+/// is ignored, enclosing `""`, `<>` and a leading `URL:` are dropped, in any order. None: nothing is left, or it is not
+/// UTF-8, or it holds a control character.
 pub fn header_base_value(raw: &[u8]) -> Option<String> {
     if raw.len() > VALUE_LIMIT {
         return None;

@@ -1,11 +1,10 @@
 //! Where URLs stand in CSS: `url()`, `src()`, `@import`, the strings of `image-set()`.
 //!
-//! A scanner over bytes that follows the tokenizer of CSS Syntax Level 3 §4.3 as far as it decides
-//! what is a comment, a string, a name and a URL. It is our own because `cssparser`, the oracle of the tests, reads
-//! `&str` only, while style sheets in mail come in any charset: a copy in UTF-8 would lose the offsets.
+//! A scanner over bytes that follows CSS Syntax Level 3 §4.3 for comments, strings, names and URLs. `cssparser`, the oracle
+//! of the tests, reads `&str` only, while style sheets in mail come in any charset: a copy in UTF-8 would lose the offsets.
 //!
-//! It neither parses rules nor judges whether a declaration is valid. Not links: `@namespace` names, strings
-//! elsewhere, `url()` in comments and strings, URLs that the tokenizer calls bad.
+//! It neither parses rules nor judges whether a declaration is valid. Not links: `@namespace` names, strings elsewhere,
+//! `url()` in comments and strings, URLs that the tokenizer calls bad.
 
 use std::ops::Range;
 
@@ -23,7 +22,6 @@ pub fn locate(css: &[u8]) -> Links {
     links
 }
 
-/// Calls `found` for each URL, in order. Spans are those of the text, which `markup` holds.
 pub(super) fn scan(css: &[u8], markup: Markup, found: impl FnMut(LinkValue)) {
     if may_hold_links(css) {
         Scanner {
@@ -42,8 +40,7 @@ pub(super) fn scan(css: &[u8], markup: Markup, found: impl FnMut(LinkValue)) {
     }
 }
 
-/// A cheap test that spares most style sheets the scan. It holds because names without a backslash are
-/// written out.
+/// Spares most style sheets the scan. It holds because names without a backslash are written out.
 fn may_hold_links(css: &[u8]) -> bool {
     let is_written = |start: Option<usize>, word: &[u8]| {
         let written = start.and_then(|start| css.get(start..start + word.len()));
@@ -59,7 +56,7 @@ fn may_hold_links(css: &[u8]) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     Nothing,
-    /// The argument of `url(` or `src(`.
+    /// Of `url(` or `src(`.
     Argument(&'static str),
     Import,
 }
@@ -74,9 +71,9 @@ struct Scanner<'a, F> {
     image_set: Option<usize>,
     option: ImageSet,
     awaits: Awaits,
-    /// Whether this is inside `@namespace`, up to its `;`.
+    /// Up to the `;` of `@namespace`.
     is_namespace: bool,
-    /// Open braces since `@font-face`; none outside of it.
+    /// Open braces since `@font-face`.
     font_face: Option<usize>,
     found: F,
 }
@@ -171,7 +168,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// What follows `url(`: §4.3.6, consume a url token.
+    /// §4.3.6
     fn url(&mut self, place: &'static str) {
         self.skip_while(is_blank);
         if matches!(self.peek(0), Some(b'"' | b'\'')) {
@@ -296,7 +293,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// §4.3.8: a backslash that begins an escape. (At the end of the input it does, too.)
+    /// §4.3.8. A backslash at the end of the input begins an escape, too.
     fn is_escape(&self, ahead: usize) -> bool {
         self.peek(ahead) == Some(b'\\')
             && !matches!(self.peek(ahead + 1), Some(b'\n' | b'\r' | 0x0C))
@@ -336,7 +333,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// A number with its unit: in `1url(x)` the name is a unit.
+    /// In `1url(x)` the name is a unit.
     fn number(&mut self) {
         let is_digit = |byte: u8| byte.is_ascii_digit();
         self.skip_token(1);

@@ -1,13 +1,10 @@
-//! Escapes of CSS: taken off, and put on.
-
 use std::borrow::Cow;
 
 use super::entity::{character, push_character};
 use super::srcset::is_blank;
 use super::value::Markup;
 
-/// The text of a CSS name, string or URL. An escape of a character outside ASCII, or of NUL, reads
-/// percent-encoded, for the reason given in [`entity`](super::entity).
+/// An escape of a character outside ASCII, or of NUL, reads percent-encoded: [`entity`](super::entity) says why.
 pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'\\', 0, css).is_none() {
         return Cow::Borrowed(css);
@@ -26,7 +23,6 @@ pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// What stands behind a backslash; gives its length.
 fn unescape_one(rest: &[u8], out: &mut Vec<u8>) -> usize {
     let digits = rest
         .iter()
@@ -48,7 +44,7 @@ fn unescape_one(rest: &[u8], out: &mut Vec<u8>) -> usize {
     1
 }
 
-/// The length of one such byte at the front, where CR LF counts as one.
+/// CR LF counts as one byte.
 fn line_end(text: &[u8], counts: impl Fn(u8) -> bool) -> usize {
     match text {
         [b'\r', b'\n', ..] => 2,
@@ -57,7 +53,6 @@ fn line_end(text: &[u8], counts: impl Fn(u8) -> bool) -> usize {
     }
 }
 
-/// Writes a URL with a backslash before each of the `special` characters and itself.
 pub(super) fn escape(url: &[u8], markup: Markup, special: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(url.len() + 8);
     let mut before = 0;

@@ -44,7 +44,7 @@ pub use self::media_type::MediaTypeText;
 pub enum DataUrlError {
     #[error("not a data: URL")]
     NotADataUrl,
-    /// Nothing separates the media type from the data (the fragment does not count).
+    /// A comma in the fragment does not count.
     #[error("data: URL without a comma")]
     NoComma,
     #[error("data: URL with invalid base64")]
@@ -55,17 +55,17 @@ pub enum DataUrlError {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataUrl<'a> {
-    /// What stands before the comma, `;base64` and white space removed; octets that a URL cannot
-    /// hold are percent-escaped. Empty if there is nothing.
+    /// What stands before the comma, `;base64` and white space removed; octets that a URL cannot hold are
+    /// percent-escaped.
     pub declared: Cow<'a, str>,
-    /// `;base64`: the data is base64 symbols, which may themselves be percent-escaped; else it is percent-escaped octets.
+    /// `;base64`: the symbols may themselves be percent-escaped; else the data is percent-escaped octets.
     pub is_base64: bool,
     body: &'a [u8],
 }
 
 impl<'a> DataUrl<'a> {
-    /// Splits `url`, which may be the raw content of a folded parameter, at its first comma. Time is linear in what
-    /// stands before the comma. Surrounding controls and blanks are ignored, quotes and `<>` are the caller's to remove.
+    /// Splits `url`, which may be the raw content of a folded parameter, at its first comma, in linear time.
+    /// Surrounding controls and blanks are ignored, quotes and `<>` are the caller's to remove.
     ///
     /// # Errors
     /// [`DataUrlError::NotADataUrl`] and [`DataUrlError::NoComma`].
@@ -93,7 +93,7 @@ impl<'a> DataUrl<'a> {
         })
     }
 
-    /// The media type, with RFC 2397's defaults filled in and `%xx` decoded (deviation 2).
+    /// With RFC 2397's defaults, and `%xx` decoded (deviation 2).
     pub fn media_type(&self) -> MediaTypeText {
         MediaTypeText::of_data_url(&self.declared)
     }
@@ -106,7 +106,7 @@ impl<'a> DataUrl<'a> {
         }
     }
 
-    /// The decoded size in octets, exact if the data is valid; reads the data, allocates nothing.
+    /// In octets, exact if the data is valid; reads the data, allocates nothing.
     pub fn decoded_len(&self) -> u64 {
         let pieces = pieces(self.body);
         if !self.is_base64 {
@@ -117,8 +117,8 @@ impl<'a> DataUrl<'a> {
         decoded_from(symbols.sum())
     }
 
-    /// The content, in one allocation; pages that white space made superfluous are never touched.
-    /// Size is judged first: what is above `limit` octets is neither allocated nor decoded.
+    /// One allocation; pages that white space made superfluous are never touched. What is above `limit` octets is
+    /// neither allocated nor decoded.
     ///
     /// # Errors
     /// [`DataUrlError::TooLarge`] and [`DataUrlError::InvalidBase64`].
@@ -142,7 +142,7 @@ impl<'a> DataUrl<'a> {
     }
 }
 
-/// Octets in `symbols` base64 symbols; the bits of an incomplete octet are dropped.
+/// The bits of an incomplete octet are dropped.
 fn decoded_from(symbols: u64) -> u64 {
     symbols / 4 * 3 + symbols % 4 * 3 / 4
 }
@@ -167,8 +167,8 @@ fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
-/// The media type as the URL parser would show it: without white space, with controls and non-ASCII
-/// octets escaped, and behind a `?` what may not stand in a query.
+/// As the URL parser would show it: without white space, with controls and non-ASCII octets escaped, and behind a `?`
+/// what may not stand in a query.
 fn header_text(header: &[u8]) -> Cow<'_, str> {
     if header
         .iter()

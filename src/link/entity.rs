@@ -1,12 +1,10 @@
-//! Character references in attribute values and in the text of elements (HTML standard §13.2.5.72 to
-//! §13.2.5.80): reading them, and writing text so that a parser reads it back from an attribute.
+//! Character references in attribute values and in the text of elements (HTML standard §13.2.5.72 to §13.2.5.80).
 //!
 //! In an attribute, a named reference without `;` in front of `=` or an alphanumeric is text; in an element it is one.
 //!
-//! Deviation: a character outside ASCII that a reference names (and U+FFFD, for NUL) becomes its UTF-8,
-//! percent-encoded (`&eacute;` reads as `%C3%A9`). The document's charset need not be known then, and the result
-//! can be written into any document. It is what a URL parser makes of the character, except
-//! in the query of a document that is not UTF-8.
+//! Deviation: a character outside ASCII that a reference names (and U+FFFD, for NUL) becomes its UTF-8, percent-encoded
+//! (`&eacute;` reads as `%C3%A9`). So the document's charset need not be known, and the result can be written into any
+//! document. A URL parser does the same, except in the query of a document that is not UTF-8.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,8 +15,7 @@ use percent_encoding::percent_encode_byte;
 use crate::mime::charset::WINDOWS_1252;
 use crate::span::Span;
 
-/// No name in the table is longer (`CounterClockwiseContourIntegral`, 31); longer runs need no
-/// look-up, however long the attribute is.
+/// The longest name is `CounterClockwiseContourIntegral`, 31; longer runs need no look-up, however long the attribute is.
 const LONGEST_NAME: usize = 32;
 
 /// No name that may stand without its `;` is longer.
@@ -34,15 +31,14 @@ pub(super) fn text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     decode(raw, within, push_character)
 }
 
-/// The same as octets for a person: a reference stands for its character in UTF-8.
+/// For a person: a reference stands for its character in UTF-8.
 pub(super) fn shown(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     decode(raw, within, |character, out| {
         out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     })
 }
 
-/// The same as text that can be taken apart, no longer than itself: one octet stands for
-/// each character outside ASCII that it names, which no grammar tells from others.
+/// No longer than `raw`: one octet stands for each character outside ASCII that is named, as no grammar tells them apart.
 pub(super) fn split_text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     const STAND_IN: u8 = 0x80;
     decode(raw, within, |character, out| {
@@ -71,14 +67,13 @@ fn decode(raw: &[u8], within: Within, write: fn(char, &mut Vec<u8>)) -> Cow<'_, 
     Cow::Owned(text)
 }
 
-/// The characters that a reference stands for: no name of the standard has more than two.
+/// No name of the standard has more than two characters.
 type Meaning = (char, Option<char>);
 
 struct Reference {
     span: Span,
     meaning: Meaning,
-    /// Whether it lacks its `;`: text that begins with a letter or a digit, written behind it, could become
-    /// part of it.
+    /// Without its `;`: text that begins with a letter or a digit, written behind it, could become part of it.
     is_open: bool,
 }
 
@@ -105,12 +100,12 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
     }
 }
 
-/// The way back from the octets of [`split_text`] to the raw bytes, asked for in order. It is read once
-/// more: a table would be many times as large as a value of nothing but references.
+/// From the octets of [`split_text`] to the raw bytes, asked for in order. The value is read once more: a table would
+/// be many times as large as a value of nothing but references.
 pub(super) struct Offsets<'a> {
     raw: &'a [u8],
     within: Within,
-    /// The next reference, and where the text goes on behind it.
+    /// And where the text goes on behind it.
     next: Option<(Reference, usize)>,
     /// Where literal bytes go on, in the text and in the raw value.
     text_from: usize,
@@ -132,13 +127,13 @@ impl<'a> Offsets<'a> {
         offsets
     }
 
-    /// The offset in the raw value of an offset in the text that is not inside an expansion.
+    /// `at` is an offset in the text that is not inside an expansion.
     pub(super) fn raw_offset(&mut self, at: usize) -> usize {
         self.seek(at);
         self.raw_from + (at - self.text_from)
     }
 
-    /// Whether other text may begin at this offset: not behind a reference that lacks its `;`.
+    /// Other text must not begin behind a reference that lacks its `;`.
     pub(super) fn may_write_at(&mut self, at: usize) -> bool {
         self.seek(at);
         !self.is_behind_open || self.text_from != at
@@ -163,7 +158,7 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// Whether a reference in a raw attribute value means `&`: its writer escapes ampersands.
+/// A reference means `&`: its writer escapes ampersands.
 pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
     let mut from = 0;
     while let Some(distance) = memchr(b'&', raw.get(from..).unwrap_or_default()) {
@@ -177,15 +172,15 @@ pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
     false
 }
 
-/// Writes text so that a parser reads it back from an attribute value in these quotes.
+/// A parser reads the text back from an attribute value in these quotes. NUL cannot be written.
 ///
-/// `<` is always written as `&lt;`, which XML demands and HTML allows; `>` is a reference where it
-/// could end a comment, since the attribute may stand in a conditional one. NUL cannot be written.
+/// `<` is always written as `&lt;`, which XML demands and HTML allows; `>` is a reference where it could end a comment,
+/// since the attribute may stand in a conditional one.
 pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 16);
     let mut copied = 0;
     for (at, &byte) in text.iter().enumerate() {
-        // No other byte is written as something else, and most bytes of URLs are others.
+        // Most bytes of URLs are others.
         if !matches!(byte, 0..=b'\'' | b'-' | b'<' | b'>' | b'`') {
             continue;
         }
@@ -232,7 +227,6 @@ pub(super) fn push_character(character: char, out: &mut Vec<u8>) {
     }
 }
 
-/// The character of a code point that a document names; U+FFFD for what is none.
 pub(super) fn character(code_point: u32) -> char {
     match char::from_u32(code_point) {
         None | Some('\0') => '\u{FFFD}',
@@ -240,8 +234,6 @@ pub(super) fn character(code_point: u32) -> char {
     }
 }
 
-/// What the character reference means with which `bytes` begin, and its length.
-///
 /// Looks at no more than one run of alphanumerics: those behind the ampersands of a value are disjoint.
 fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
     if bytes.get(1) == Some(&b'#') {
@@ -259,8 +251,8 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
         next if within == Within::Text && (next != Some(&b';') || is_whole().is_none()) => {
             return open_reference(bytes, name);
         }
-        // Every name that may stand without `;` is in the table with it, too, and a shorter one
-        // in front of further letters does not count in an attribute: one look-up is enough.
+        // Every name that may stand without `;` is in the table with it, too, and a shorter one in front of further
+        // letters does not count in an attribute: one look-up is enough.
         Some(b';') => 2 + name,
         Some(next) if *next == b'=' || next.is_ascii_alphanumeric() => return None,
         _ => 1 + name,
@@ -272,7 +264,6 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
     }
 }
 
-/// The longest name that may stand without its `;` at the front of so many letters.
 fn open_reference(bytes: &[u8], letters: usize) -> Option<(Meaning, usize)> {
     let mut lengths = (2..=letters.min(LONGEST_OPEN_NAME)).rev();
     lengths.find_map(|length| Some((characters_of(bytes.get(..=length)?)?, 1 + length)))
@@ -283,8 +274,8 @@ fn characters_of(name: &[u8]) -> Option<Meaning> {
     Some((characters.next()?, characters.next()))
 }
 
-/// The names of the HTML standard without `&`, a blank, and what they stand for in UTF-8, sorted by name. One text
-/// without pointers: a table of slices is relocated by the loader each time the filter starts.
+/// Names without `&`, a blank, and what they stand for in UTF-8, sorted by name. One text without pointers: a table of
+/// slices is relocated by the loader each time the filter starts.
 const ENTITIES: &[u8] = include_bytes!("entities.txt");
 
 fn named(written: &[u8]) -> Option<&'static [u8]> {

@@ -1,7 +1,5 @@
-//! Whether a picture's own tag says that nobody is meant to see it: what trackers in mail look like.
-//!
-//! Read are `width`, `height`, `hidden` and `style` of that tag. No style sheet, no other element and no
-//! octet of the picture is asked, so an answer "no" proves nothing.
+//! Whether a picture's own tag hides it, as trackers in mail do: by `width`, `height`, `hidden` or `style`. Nothing
+//! else is read, so an answer "no" proves nothing.
 //!
 //! CSS is read as browsers do in quirks mode, in which mail is shown: numbers without a unit are pixels. Not read:
 //! `calc()` and variables, `max-width`, positions outside of the page.
@@ -15,10 +13,10 @@ use super::names::Name;
 use super::srcset::is_blank;
 use super::tags::{Attribute, text_of};
 
-/// The largest side of a picture that counts as none, in pixels.
+/// In pixels.
 const TINY: f64 = 3.0;
 
-/// The properties that matter. A picture is hidden where one of the first four is 0; the last two are its sides.
+/// A picture is hidden where one of the first four is 0; the last two are its sides.
 const PROPERTIES: [&[u8]; 6] = [
     b"display",
     b"visibility",
@@ -28,7 +26,7 @@ const PROPERTIES: [&[u8]; 6] = [
     b"height",
 ];
 
-/// Whether these attributes of one tag declare its picture hidden, or tiny in both directions.
+/// True also for a picture that is tiny in both directions.
 pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
     let value = |name| text_of(document, attributes, name);
     if value(Name::Hidden).is_some() {
@@ -44,9 +42,8 @@ pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
         || (is_tiny(width, Name::Width) && is_tiny(height, Name::Height))
 }
 
-/// What a style attribute says of each of [`PROPERTIES`].
 fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
-    // Of each its value, and whether that is `!important`.
+    // Value, and whether it is `!important`.
     let mut declared = [(None, false); PROPERTIES.len()];
     let mut rest = text;
     while !rest.is_empty() {
@@ -73,7 +70,7 @@ fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
     declared.map(|(meaning, _)| meaning)
 }
 
-/// What a property says in numbers: pixels, or how much is shown. None if the declaration is not valid.
+/// In pixels, or how much is shown. None: the declaration is not valid.
 fn meaning(name: &[u8], value: &[u8]) -> Option<f64> {
     let unless = |hiding: &[u8]| is_word(value).then(|| f64::from(u8::from(value != hiding)));
     match name {
@@ -88,8 +85,7 @@ fn meaning(name: &[u8], value: &[u8]) -> Option<f64> {
     }
 }
 
-/// The first declaration of a style attribute, and what is behind its `;`: none of those in comments,
-/// strings, parentheses or behind a backslash.
+/// Its `;` stands in no comment, string or parentheses, and behind no backslash.
 fn first_declaration(text: &[u8]) -> (&[u8], &[u8]) {
     let mut quote = None;
     let mut depth = 0_usize;
@@ -136,7 +132,6 @@ fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// The value without `!important`, and whether it had that.
 fn without_importance(value: &[u8]) -> (&[u8], bool) {
     let important = value.trim_ascii_end().strip_suffix(b"important");
     match important.and_then(|front| front.trim_ascii_end().strip_suffix(b"!")) {
@@ -145,7 +140,7 @@ fn without_importance(value: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// One word, or one and another (`display: inline flex`).
+/// `inline flex` counts, too.
 fn is_word(value: &[u8]) -> bool {
     !value.is_empty()
         && value
@@ -153,7 +148,7 @@ fn is_word(value: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_alphabetic() || byte == b'-' || is_blank(byte))
 }
 
-/// A length of CSS in pixels; `None` if it is none, and so is ignored. One that depends on something else is infinite.
+/// In pixels; None is ignored, as it is no length. A length that depends on something else is infinite.
 fn length(value: &[u8]) -> Option<f64> {
     let Some((number, unit)) = number_in_front(value) else {
         return is_word(value).then_some(f64::INFINITY);
@@ -175,7 +170,7 @@ fn length(value: &[u8]) -> Option<f64> {
     (number >= 0.0).then_some(number * pixels)
 }
 
-/// A dimension of HTML (§2.3.4.4) in pixels: a number, and nothing matters behind it but a `%`.
+/// HTML §2.3.4.4, in pixels: only a `%` matters behind the number.
 fn dimension(value: &[u8]) -> f64 {
     match number_in_front(value.trim_ascii_start()) {
         Some((number, rest)) if number >= 0.0 && rest.first() != Some(&b'%') => number,

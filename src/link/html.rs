@@ -1,8 +1,6 @@
-//! Where URLs stand in HTML (docs/design.md, "Links"): attributes, refreshes, style attributes and
-//! elements, also inside conditional comments.
-//!
-//! It judges no URL: empty, absolute and fragment-only values are reported like any other. Total; time is linear in
-//! the document, memory in the number of links; nothing recurses by input.
+//! Where URLs stand in HTML (docs/design.md, "Links"): attributes, refreshes, style attributes and elements, also
+//! inside conditional comments. No URL is judged. Total; time is linear in the document, memory in the number of links;
+//! nothing recurses by input.
 //!
 //! # What counts, and where this differs from a browser
 //!
@@ -42,10 +40,10 @@ pub use super::names::Syntax;
 pub struct HtmlLinks {
     /// In document order; their spans are disjoint.
     pub links: Links,
-    /// Of the first `<base>` that has one. Its value may be empty, relative, or of a scheme that can be no base.
+    /// Of the first `<base>` that has one. It may be empty, relative, or of a scheme that can be no base.
     pub base_href: Option<LinkValue>,
     pub charset: Option<Vec<u8>>,
-    /// Whether an attribute looks as quoted-printable does: `src=3D"x"`.
+    /// An attribute looks as quoted-printable does: `src=3D"x"`.
     pub looks_encoded: bool,
 }
 
@@ -80,8 +78,8 @@ pub fn locate_in(document: &[u8], syntax: Syntax) -> HtmlLinks {
     locator.found
 }
 
-/// Where a blank in front of an attribute may become a line end, in the tags in which one of `values`
-/// begins (which are in order): no line would begin like a boundary or a separator of a mailbox.
+/// Blanks in front of attributes that may become line ends, in the tags in which one of `values` begins (which are in
+/// order): no line would begin like a boundary or a separator of a mailbox.
 pub fn blanks_in_tags<'d>(
     document: &'d [u8],
     syntax: Syntax,
@@ -123,7 +121,7 @@ pub fn blanks_in_tags<'d>(
     })
 }
 
-/// Whether a blank stands at `at`, and what would begin a line then is an attribute's name.
+/// An attribute's name would begin the line.
 fn may_break(document: &[u8], at: usize) -> bool {
     let rest = document.get(at..).unwrap_or_default();
     matches!(rest, [b' ' | b'\t', next, ..] if next.is_ascii_alphabetic())
@@ -254,7 +252,7 @@ impl Locator<'_> {
     }
 }
 
-/// Finds the URLs of style in which character references count.
+/// Character references count in it.
 fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMut(LinkValue)) {
     let around = match markup {
         Markup::StyleText => Within::Text,
@@ -355,7 +353,7 @@ fn link_kind(
     }
 }
 
-/// The label of the charset that a `<meta>` names (§4.2.5.4).
+/// §4.2.5.4
 fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
     let value = |name| text_of(document, all, name);
     if let Some(label) = value(Name::Charset) {
@@ -381,7 +379,7 @@ fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
             .is_some_and(|escape| escape.eq_ignore_ascii_case(b"3D"))
 }
 
-/// The relations by which a `<link>` loads something that is no style sheet.
+/// With these relations a `<link>` loads something that is no style sheet.
 const LOADING: [&[u8]; 7] = [
     b"icon",
     b"apple-touch-icon",

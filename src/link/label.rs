@@ -1,15 +1,14 @@
-//! The charset that a document itself names, used where the mail names none: in a `<meta>` of HTML, in the
-//! XML declaration of XHTML, in the `@charset` of a style sheet. Labels are given as they are written;
+//! The charset that a document itself names, used where the mail names none. Labels are given as they are written;
 //! [`Charset`](crate::mime::charset::Charset) knows what they mean.
 
 use memchr::{memchr, memmem};
 
 use super::srcset::is_blank;
 
-/// How far into the `content` of a `<meta>`, an XML declaration or an `@charset` a label is looked for.
+/// A label is looked for no further.
 const LIMIT: usize = 1_024;
 
-/// The label in `text/html; charset=label`, the `content` of a `<meta>` (the HTML standard, §2.5.3).
+/// `text/html; charset=label` (the HTML standard, §2.5.3).
 pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
     let mut rest = content.get(..LIMIT).unwrap_or(content);
     loop {
@@ -25,7 +24,7 @@ pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The label in `<?xml version="1.0" encoding="label"?>` (XML 1.0, §4.3.3).
+/// `<?xml version="1.0" encoding="label"?>` (XML 1.0, §4.3.3).
 pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
     let head = document.get(..LIMIT).unwrap_or(document);
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
@@ -36,13 +35,12 @@ pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
     unquoted(value.trim_ascii_start(), is_blank)
 }
 
-/// The label in `@charset "label";` (CSS Syntax, §3.2): these very bytes, and nothing before them.
+/// `@charset "label";` (CSS Syntax, §3.2): these very bytes, and nothing before them.
 pub fn in_style_sheet(sheet: &[u8]) -> Option<&[u8]> {
     let label = sheet.strip_prefix(b"@charset \"")?;
     label.get(..memchr(b'"', label.get(..LIMIT).unwrap_or(label))?)
 }
 
-/// A value in quotes, or up to where one without them ends.
 fn unquoted(value: &[u8], ends: impl Fn(u8) -> bool) -> Option<&[u8]> {
     match value.first()? {
         &quote @ (b'"' | b'\'') => {

@@ -4,20 +4,19 @@ use super::value::LinkValue;
 use crate::mime::packed;
 use crate::span::Span;
 
-/// Links in document order, packed: for each its distance from the one before, its length, whether it opens a
-/// tag, and whether it is of the same kind. Most take two octets.
+/// Packed: for each its distance from the one before, its length, whether it opens a tag, and whether it is of the same
+/// kind. Most take two octets.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Links {
     packed: Vec<u8>,
     /// The first link of each kind; a document has few.
     kinds: Vec<LinkValue>,
-    /// The kind of the last link, and where it ends.
     last: (usize, usize),
 }
 
 impl Links {
     pub fn push(&mut self, link: LinkValue) {
-        // First what differs most often: this is asked several times for each link.
+        // What differs most often comes first: this is asked several times for each link.
         let is_alike = |known: &LinkValue| {
             known.role == link.role
                 && known.grammar == link.grammar

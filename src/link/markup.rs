@@ -1,5 +1,5 @@
-//! An HTML document as a reader of marks sees it: every start tag with all that it says, end tags, and text. For what
-//! programs say in attributes that hold no link. Comments, and what is inside conditional ones, are passed over.
+//! Start tags with all that they say, end tags, and text: for what programs say in attributes that hold no link.
+//! Comments, and what is inside conditional ones, are passed over.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ pub struct StartTag<'d> {
 }
 
 impl<'d> StartTag<'d> {
-    /// The value of the first attribute of this name, in any case, its character references decoded.
+    /// Of the first attribute of this name, in any case; character references are decoded.
     pub fn value(&self, name: &str) -> Option<Cow<'d, [u8]>> {
         let mut rest = self.attributes;
         loop {
@@ -70,15 +70,13 @@ fn is_end(byte: u8) -> bool {
     is_blank(byte) || byte == b'/'
 }
 
-/// Text of a document for a person: character references decoded, what is not UTF-8 as ISO-8859-1, and every run of
-/// white space as one blank, with none around.
+/// For a person: what is not UTF-8 is read as ISO-8859-1, and runs of white space are one blank.
 pub fn text_of(raw: &[u8]) -> String {
     let octets = entity::shown(raw, Within::Text);
     let text = utf8_or_latin1(&octets);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text whose charset nothing says.
 pub fn utf8_or_latin1(octets: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(octets) {
         Ok(text) => Cow::Borrowed(text),

@@ -1,5 +1,4 @@
-//! The names of HTML that matter: elements, attributes that hold links, and attributes that say what a link
-//! is for. Names are matched case-blind.
+//! The names of HTML that matter. They are matched case-blind.
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Syntax {
@@ -36,12 +35,12 @@ pub(super) enum Element {
     Other,
 }
 
-/// The elements whose content is not markup.
+/// The content of these elements is not markup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Raw {
     Style,
     Script,
-    /// `<iframe>`: told apart from the others because it is a frame as well.
+    /// It is a frame as well.
     Iframe,
     Text(&'static [u8]),
     Plain,
@@ -78,7 +77,7 @@ names! {
     Width "width" XlinkHref "xlink:href"
 }
 
-/// That of `annotation-xml`, the longest name that matters.
+/// `annotation-xml` is the longest name that matters.
 pub(super) const LONGEST_NAME: usize = 14;
 
 pub(super) fn attribute_name(name: &[u8]) -> Option<Name> {
@@ -117,7 +116,7 @@ pub(super) fn element(name: &[u8]) -> Element {
     }
 }
 
-/// A name in lower case; none if it is longer than all that matter.
+/// None: it is longer than all names that matter.
 pub(super) fn lower_case<'b>(name: &[u8], buffer: &'b mut [u8; LONGEST_NAME]) -> Option<&'b [u8]> {
     let lower = buffer.get_mut(..name.len())?;
     lower.copy_from_slice(name);

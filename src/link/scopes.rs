@@ -1,5 +1,5 @@
-//! Whether a `<base>` counts for the document. In `<svg>` and `<math>` it does not, because there it is an
-//! element of another language; in a `<template>` it does not, because that is no part of the page.
+//! Whether a `<base>` counts for the document. In `<svg>` and `<math>` it is an element of another language, and a
+//! `<template>` is no part of the page.
 //!
 //! As the tree builder of the HTML standard has it (§13.2.6.5), without a tree. Not done: annotations of MathML count
 //! as HTML whatever their encoding, and `<font>` ends SVG and MathML with or without attributes.
@@ -36,7 +36,7 @@ impl Scopes {
         }
     }
 
-    /// Whether nothing is open, so that end tags do not matter.
+    /// End tags do not matter then.
     pub(super) fn is_outside(&self) -> bool {
         self.regions.len() == 1 && !self.is_foreign()
     }
@@ -45,12 +45,11 @@ impl Scopes {
         self.templates > 0 || self.is_foreign()
     }
 
-    /// Whether this is SVG or MathML.
     pub(super) fn is_foreign(&self) -> bool {
         self.regions.last().is_some_and(Region::is_foreign)
     }
 
-    /// A start tag; `name` is in lower case, and empty for names of no interest.
+    /// `name` is in lower case, and empty for names of no interest.
     pub(super) fn open(&mut self, name: &[u8], closes_itself: bool) {
         let Some(region) = self.regions.last_mut() else {
             return;
@@ -58,7 +57,7 @@ impl Scopes {
         let is_foreign = region.is_foreign();
         let is_html = self.syntax == Syntax::Html;
         let is_template = match name {
-            // The tags that end SVG and MathML wherever they stand.
+            // These tags end SVG and MathML wherever they stand.
             b"b" | b"big" | b"blockquote" | b"body" | b"br" | b"center" | b"code" | b"dd"
             | b"div" | b"dl" | b"dt" | b"em" | b"embed" | b"font" | b"h1" | b"h2" | b"h3"
             | b"h4" | b"h5" | b"h6" | b"head" | b"hr" | b"i" | b"img" | b"li" | b"listing"

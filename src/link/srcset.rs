@@ -1,6 +1,6 @@
-//! Attribute values that hold a URL among other things: `srcset` (HTML standard §4.8.4.2.3), `<meta
-//! http-equiv=refresh>` (§4.2.5.3), and lists. All of these work on text whose character references were decoded, and
-//! yield ranges of it.
+//! Attribute values that hold a URL among other things: `srcset` (HTML standard §4.8.4.2.3),
+//! `<meta http-equiv=refresh>` (§4.2.5.3), and lists. Texts come with their character references decoded, and the
+//! results are ranges of them.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0C | b'\r')
 }
 
-/// The URLs of a `srcset`; the descriptors behind them are skipped and not judged.
+/// The descriptors are skipped and not judged.
 pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     let mut at = 0;
     loop {
@@ -37,7 +37,7 @@ pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// The URL of a refresh (`5; url='next.html'`), and the quote that ends it.
+/// Of `5; url='next.html'`; and the quote that ends the URL.
 pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
     let skip_blanks = |at: usize| at + length_while(text.iter().skip(at), is_blank);
     let time = skip_blanks(0);
@@ -72,7 +72,6 @@ pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
     Some((start..end, Some(quote)))
 }
 
-/// The members of a list separated by white space, or also by commas.
 pub(super) fn members(text: &[u8], commas: bool, mut found: impl FnMut(Range<usize>)) {
     let separates = |byte: u8| is_blank(byte) || (commas && byte == b',');
     let mut at = 0;

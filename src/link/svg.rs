@@ -1,12 +1,12 @@
-//! Whether an SVG document shows a picture and does nothing else: no script, no events, no HTML, no
-//! reference to anything outside of itself.
+//! Whether an SVG document shows a picture and does nothing else: no script, no events, no HTML, no reference to
+//! anything outside of itself.
 //!
-//! An answer "yes" must hold in every reader, so what is read is a strict subset of XML 1.0, and
-//! everything else is "no". Words that would be dangerous in a reader that takes it for HTML are looked for in all
-//! octets, comments included. "No" says nothing: harmless pictures with hyperlinks or linked profiles are among them.
+//! "Yes" must hold in every reader, so only a strict subset of XML 1.0 is read. Words that would be dangerous in a
+//! reader that takes it for HTML are looked for in all octets, comments included. "No" proves nothing: harmless
+//! pictures with hyperlinks or linked profiles get it, too.
 //!
-//! Links within the document (`#gradient`) and `data:` pictures that are not SVG again are no references to
-//! the outside. An external document type of the W3C's is none either: nobody loads it. Linear in time; no recursion.
+//! Links within the document (`#gradient`) and `data:` pictures that are not SVG again do not refer to the outside, nor
+//! does an external document type of the W3C's: nobody loads it. Linear in time; no recursion.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use super::label;
 use super::srcset::is_blank;
 use super::value::Markup;
 
-/// Words that must stand nowhere, in lower case.
+/// Must stand nowhere; in lower case.
 const WORDS: [&[u8]; 8] = [
     b"<script",
     b"<foreignobject",
@@ -30,7 +30,6 @@ const WORDS: [&[u8]; 8] = [
     b"@import",
 ];
 
-/// The `data:` URLs that are pictures and nothing else.
 const PICTURES: [&[u8]; 7] = [b"png", b"gif", b"jpeg", b"jpg", b"webp", b"bmp", b"avif"];
 
 /// Document types outside of the document that stand in files all over.
@@ -57,7 +56,7 @@ fn has_event_attribute(lower: &[u8]) -> bool {
     memmem::find_iter(lower, b"on").any(|at| {
         let separates = |byte: &u8| is_blank(*byte) || matches!(byte, b'"' | b'\'' | b'/');
         let before = lower.get(..at).and_then(<[u8]>::last);
-        // Only there are letters counted: in `ononon` each would be counted again and again.
+        // Letters are counted only there: in `ononon` each would be counted again and again.
         if !before.is_none_or(separates) {
             return false;
         }
@@ -73,10 +72,9 @@ fn letters_in_front(text: &[u8]) -> usize {
         .count()
 }
 
-/// Reads a document; `None` is doubt.
+/// `None` is doubt.
 struct Document<'a> {
     rest: &'a [u8],
-    /// Open elements.
     depth: usize,
     has_root: bool,
     /// The text of the `<style>` that is open.
@@ -134,14 +132,14 @@ impl<'a> Document<'a> {
         let names_one = memmem::find(&declaration.to_ascii_lowercase(), b"encoding").is_some();
         let label = label::in_xml_declaration(whole).unwrap_or_default();
         match label.to_ascii_lowercase().as_slice() {
-            // Encodings whose ASCII octets are ASCII characters, always.
+            // In these encodings ASCII octets are ASCII characters, always.
             b"utf-8" | b"us-ascii" | b"ascii" => Some(()),
             b"iso-8859-1" | b"iso-8859-15" | b"windows-1252" => Some(()),
             _ => (!names_one).then_some(()),
         }
     }
 
-    /// A document type without declarations of its own.
+    /// It must have no declarations of its own.
     fn document_type(&mut self) -> Option<()> {
         let declaration = self.behind(b">")?;
         if self.has_root || memchr2(b'[', b'&', declaration).is_some() {
@@ -187,7 +185,7 @@ impl<'a> Document<'a> {
         self.has_root = true;
         let closes_itself = self.attributes()?;
         match local(name).as_slice() {
-            // What runs, loads or holds what is not SVG.
+            // These run, load or hold something that is not SVG.
             b"animation" | b"applet" | b"audio" | b"base" | b"embed" | b"foreignobject"
             | b"frame" | b"handler" | b"iframe" | b"import" | b"include" | b"link"
             | b"listener" | b"meta" | b"object" | b"script" | b"video" => return None,
@@ -260,7 +258,6 @@ fn is_name(name: &[u8]) -> bool {
         && name.iter().filter(|&&byte| byte == b':').count() <= 1
 }
 
-/// The name behind its prefix, in lower case.
 fn local(name: &[u8]) -> Vec<u8> {
     name.rsplit(|&byte| byte == b':')
         .next()
@@ -268,7 +265,7 @@ fn local(name: &[u8]) -> Vec<u8> {
         .to_ascii_lowercase()
 }
 
-/// Text with its references read: only those that XML has by itself.
+/// Only XML's own references.
 fn decoded(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     for at in memchr::memchr_iter(b'&', text) {
         let rest = text.get(at + 1..)?;
@@ -310,7 +307,7 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
         [b'o', b'n', event @ ..] if is_animated || !event.is_empty() => return None,
         _ => {}
     }
-    // Schemes that run, with blanks as readers drop them.
+    // Readers drop blanks in schemes.
     let mut packed = lower.clone();
     packed.retain(|byte| *byte > b' ');
     let runs = |scheme: &&[u8]| memmem::find(&packed, scheme).is_some();
@@ -323,7 +320,7 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Whether CSS refers to nothing outside. Escapes, which only hide something, are doubt.
+/// Escapes, which only hide something, are doubt.
 fn is_quiet(style: &[u8]) -> Option<()> {
     if memchr(b'\\', style).is_some()
         || memmem::find(&style.to_ascii_lowercase(), b"@import").is_some()
@@ -337,7 +334,7 @@ fn is_quiet(style: &[u8]) -> Option<()> {
     is_quiet.then_some(())
 }
 
-/// Of a reference in lower case.
+/// `url` is in lower case.
 fn is_inside(url: &[u8]) -> bool {
     let url = url.trim_ascii();
     let is_picture = |rest: &[u8]| {

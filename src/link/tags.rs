@@ -1,17 +1,13 @@
-//! HTML as far as a locator must know it: start tags with the spans of their attribute values,
-//! the contents of `<style>`, and conditional comments. The tokenizer of the HTML standard
-//! (§13.2.5), driven by `<`: text between tags is searched, not read.
-//!
-//! Our own, because a tokenizer that decodes every character costs more than all the rest of the
-//! work; html5gum is the oracle of the tests.
+//! HTML as far as a locator must know it: start tags with the spans of their attribute values, the contents of `<style>`, and
+//! conditional comments. The tokenizer of the HTML standard (§13.2.5), driven by `<`: text between tags is searched, not
+//! read. A tokenizer that decodes every character costs more than all the rest of the work; html5gum is the oracle.
 //!
 //! Where the standard lets the tree builder switch the tokenizer, the element's name alone decides. Deviations:
 //! * a `<base>` that does not count for the document ([`Scopes`]) is skipped;
 //! * `<title>` and the like inside of `<svg>` or `<math>` are raw text as elsewhere; `<style>` is markup there, as in
 //!   XHTML: its text ends at the next tag, whatever that is;
 //! * `<noscript>` holds markup, as in a reader without scripts, which mail readers are;
-//! * `<![CDATA[` ends at `]]>` if there is one, also outside of foreign content; else it is a
-//!   bogus comment that ends at `>`.
+//! * `<![CDATA[` ends at `]]>` if there is one, also outside of foreign content; else it is a bogus comment that ends at `>`.
 
 use std::borrow::Cow;
 
@@ -34,8 +30,7 @@ pub(super) enum Event {
     Conditional(Span),
 }
 
-/// An attribute with a value, or `hidden`. Others without one, repeated ones and those of no interest
-/// are not kept.
+/// An attribute with a value, or `hidden`. Repeated ones and those of no interest are not kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Attribute {
     pub(super) name: Name,
@@ -60,17 +55,17 @@ pub(super) struct Tags<'a> {
     syntax: Syntax,
     /// The element whose content comes next, if that is not markup.
     inside: Option<Raw>,
-    /// Whether the text that comes next is that of a `<style>` whose content is markup.
+    /// The text of a `<style>` whose content is markup comes next.
     is_styling: bool,
     scopes: Scopes,
     /// Where the start tag last found begins, behind its `<`.
     tag_start: usize,
-    /// White space between the attributes of a start tag, if that is wanted: how far behind its start. A
-    /// tag may be nothing but blanks.
+    /// White space between the attributes of a start tag, if wanted: how far behind its start. A tag may be nothing but
+    /// blanks.
     blanks: Option<Vec<u32>>,
     /// Behind this offset there is no `]]>`; so that a million `<![CDATA[` search only once.
     no_section_end_from: usize,
-    /// The attributes of the start tag last found. At most one of each [`Name`].
+    /// Of the start tag last found. At most one of each [`Name`].
     pub(super) attributes: Vec<Attribute>,
 }
 
@@ -91,7 +86,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// As [`Tags::new`], and gathers what [`Tags::blank`] tells as well.
+    /// Also gathers what [`Tags::blank`] tells.
     pub(super) fn with_blanks(document: &'a [u8], within: Span, syntax: Syntax) -> Self {
         Self {
             blanks: Some(Vec::new()),
@@ -99,12 +94,12 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// The start tag last found, from behind its `<` to behind its `>`; valid until the next event.
+    /// From behind its `<` to behind its `>`; valid until the next event.
     pub(super) fn tag(&self) -> Span {
         Span::new(self.tag_start, self.at)
     }
 
-    /// Where white space stands in front of an attribute of the start tag last found; in order.
+    /// Of the start tag last found; in order.
     pub(super) fn blank(&self, index: usize) -> Option<usize> {
         let distance = *self.blanks.as_ref()?.get(index)?;
         Some(self.tag_start + distance as usize)
@@ -118,7 +113,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// The next event. A tag that the end of the span cuts off is none.
+    /// A tag that the end of the span cuts off is none.
     pub(super) fn next(&mut self) -> Option<Event> {
         if let Some(raw) = self.inside.take() {
             let content = self.raw_text(raw);
@@ -201,8 +196,7 @@ impl<'a> Tags<'a> {
             .of(self.document)
     }
 
-    /// Attributes and the end of a tag, and whether that closes itself; `None` at the end of the span. Only the attributes
-    /// of a start tag are kept.
+    /// Whether the tag closes itself; `None` at the end of the span. Only the attributes of a start tag are kept.
     fn tag_rest(&mut self, is_start: bool) -> Option<bool> {
         let mut seen = 0_u32;
         let mut closes_itself = false;
@@ -236,7 +230,7 @@ impl<'a> Tags<'a> {
             self.at += 1;
             self.value()?
         } else {
-            // The places in an end tag are nobody's, and gone with the next start tag.
+            // Nobody asks for the places in an end tag.
             if is_start {
                 self.remember_blanks(name.end..self.at);
             }
@@ -276,8 +270,7 @@ impl<'a> Tags<'a> {
         Some(Some((value, Some(quote))))
     }
 
-    /// Behind `<`, at `!`: a comment, a section, a document type or a bogus comment. Yields what a
-    /// conditional comment holds, and style in a section.
+    /// Behind `<`, at `!`. Yields what a conditional comment holds, and style in a section.
     fn declaration(&mut self) -> Option<Event> {
         if self.rest().starts_with(b"!--") {
             self.at += 3;
@@ -300,7 +293,6 @@ impl<'a> Tags<'a> {
         None
     }
 
-    /// Leaves the comment and says where its content ended.
     fn comment_end(&mut self) -> usize {
         let start = self.at;
         if let [b'>', ..] | [b'-', b'>', ..] = self.rest() {
@@ -325,7 +317,7 @@ impl<'a> Tags<'a> {
         self.end
     }
 
-    /// Skips text that is no markup, up to the end tag, which is left to be read as a tag.
+    /// The end tag is left to be read as a tag.
     fn raw_text(&mut self, raw: Raw) -> Span {
         let start = self.at;
         match raw {
@@ -375,7 +367,7 @@ impl<'a> Tags<'a> {
         self.at = self.end;
     }
 
-    /// Whether a tag of that name begins here: its name ends where it should.
+    /// The name ends where it should.
     fn is_tag(&self, opening: &[u8], name: &[u8]) -> bool {
         let rest = self.rest().strip_prefix(opening);
         let found = rest.and_then(|rest| rest.split_at_checked(name.len()));
@@ -405,7 +397,6 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// What hides the end tag of a script.
 #[derive(Clone, Copy)]
 enum Hidden {
     No,
@@ -413,7 +404,7 @@ enum Hidden {
     Script,
 }
 
-/// The markup in `<!--[if ...]> markup <![endif]-->`, which some readers show.
+/// `<!--[if ...]> markup <![endif]-->`: some readers show the markup.
 fn conditional(document: &[u8], content: Span) -> Option<Span> {
     let bytes = content.of(document);
     if !bytes.get(..3)?.eq_ignore_ascii_case(b"[if") {

@@ -20,19 +20,18 @@ use crate::span::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkValue {
-    /// The raw bytes of the URL in the document: no quotes, no outer white space, no descriptors.
+    /// No quotes, no outer white space, no descriptors.
     pub span: Span,
     pub markup: Markup,
     pub grammar: Grammar,
-    /// The attribute's name in lower case, or `url()`, `src()`, `@import`, `image-set()` in CSS
-    /// (of a style attribute, a style element or a style sheet).
+    /// The attribute's name in lower case; or `url()`, `src()`, `@import`, `image-set()` of CSS, wherever it stands.
     pub place: &'static str,
     pub role: Role,
-    /// Whether it is the `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see, by its own attributes.
+    /// The `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see, by its own attributes.
     pub hidden: bool,
     pub image_set: ImageSet,
-    /// Whether it is the first link of its start tag: those up to the next one that opens a tag stand
-    /// in the same. Each link of a style sheet or a `<style>` element stands alone.
+    /// The first link of its start tag: those up to the next one that opens a tag stand in the same. Each link of a
+    /// style sheet or a `<style>` element stands alone.
     pub opens_tag: bool,
 }
 
@@ -47,8 +46,7 @@ pub enum Markup {
     StyleSection,
     Attribute {
         quote: Option<u8>,
-        /// Whether every `&` of the URL is written as `&amp;`, and not only where it would read as a reference: the value
-        /// did so before, or the document is XHTML.
+        /// Every `&` is `&amp;`, and not only where it would read as a reference: the value did so before, or this is XHTML.
         escapes_ampersands: bool,
     },
 }
@@ -77,7 +75,6 @@ pub enum ImageSet {
     Further,
 }
 
-/// What a reader does with a link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     Picture,

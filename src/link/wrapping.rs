@@ -10,8 +10,7 @@ use super::srcset::is_blank;
 use super::value::{Grammar, LinkValue, Markup};
 
 impl LinkValue {
-    /// The URL as a parser reads it: character references and CSS escapes decoded, nothing
-    /// resolved or percent-decoded. `document` must be the one that was searched.
+    /// As a parser reads it: nothing is resolved or percent-decoded. `document` must be the one that was searched.
     pub fn decoded<'a>(&self, document: &'a [u8]) -> Cow<'a, [u8]> {
         let raw = self.span.of(document);
         let text = match self.markup {
@@ -28,9 +27,7 @@ impl LinkValue {
         }
     }
 
-    /// The bytes to put at the span so that a parser reads `url` there.
-    ///
-    /// For a URL without white space and NUL, reading gives exactly `url` back, but where the grammar has no escape and
+    /// A parser reads `url` back, if that holds no white space and NUL, but where the grammar has no escape and
     /// percent-encoding stands in for it. An empty `url` cannot be a list member or candidate and writes nothing.
     pub fn encoded(&self, url: impl AsRef<[u8]>) -> Vec<u8> {
         let url = url.as_ref();

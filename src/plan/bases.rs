@@ -5,11 +5,11 @@ use std::rc::Rc;
 use crate::link::base::Base;
 use crate::mime::{PartId, Tree};
 
-/// The bases that hold for the parts of one message. Asked for in the order of the message, each is found once.
+/// Asked for in the order of the message, each base is found once.
 #[derive(Clone, Debug, Default)]
 pub struct Bases {
-    /// The bases of the part last asked for and of the entities around it, the outermost first. All of a message would
-    /// be many times the message: ten thousand parts may each be relative to one long base.
+    /// Of the part last asked for and of the entities around it, the outermost first. All would be many times the
+    /// message: ten thousand parts may each be relative to one long base.
     chain: Vec<(PartId, Option<Rc<Base>>)>,
     around: Option<Rc<Base>>,
 }

@@ -1,8 +1,5 @@
-//! Which part a Content-ID means (RFC 2392, RFC 1873): that of the nearest enclosing message which
-//! bears it, then outwards.
-//!
-//! Messages of a digest, and what somebody forwards, were written without knowledge of each other:
-//! the same id may stand in many of them.
+//! Which part a Content-ID means (RFC 2392, RFC 1873): that of the nearest enclosing message which bears it, then outwards.
+//! Messages of a digest, and what somebody forwards, were written without knowledge of each other: one id may stand in many.
 
 use std::collections::HashMap;
 
@@ -11,13 +8,12 @@ use crate::mime::media_type::is_composite;
 use crate::mime::{PartId, Tree};
 use crate::report::{Reason, Refusal};
 
-/// The parts that bear an id: those that hold content, and those that refer elsewhere. RFC 1873 writes the id on the
-/// reference, too.
+/// Parts that hold content, and parts that refer elsewhere. RFC 1873 writes the id on the reference, too.
 type Bearers = (Vec<PartId>, Vec<PartId>);
 
 pub(super) struct ContentIds {
     bearers: HashMap<PartId, HashMap<String, Bearers>>,
-    /// The Message-ID of each message; read when a reference first names one.
+    /// Read when a reference first names one.
     message_ids: Option<HashMap<PartId, String>>,
 }
 
@@ -40,9 +36,8 @@ impl ContentIds {
         read
     }
 
-    /// The part that `content_id` means where `part` stands. `message_id` is that of the message that
-    /// a `mid:` URL names (RFC 2392). `cites_its_own_id` tells that `part` may bear the id itself,
-    /// as RFC 1873 has it.
+    /// `message_id` is that of the message that a `mid:` URL names (RFC 2392). `cites_its_own_id`: `part` may bear the
+    /// id itself, as RFC 1873 has it.
     pub(super) fn target(
         &mut self,
         tree: &Tree<'_>,

@@ -1,8 +1,8 @@
 //! The HTML and CSS documents of a message: what their links mean, and what they would become.
 //!
-//! The base that holds is found, innermost first; then every relative link becomes absolute, or is pointed
-//! at the part whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason,
-//! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
+//! The base that holds is found, innermost first; then every relative link becomes absolute, or is pointed at the part
+//! whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason, where its bytes may not
+//! be what they look like. Attachments are somebody's files: nothing is done or said.
 
 mod candidates;
 mod digest;
@@ -36,10 +36,10 @@ use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
-/// Bytes of a link, at most: no server takes as many, and it would be held several times.
+/// No server takes as many bytes, and a link would be held several times.
 const LONGEST: usize = 1 << 20;
 
-/// The type of an aggregate: a root and what it refers to (RFC 2387).
+/// A root and what it refers to (RFC 2387).
 pub(crate) const RELATED: &str = "multipart/related";
 
 #[derive(Clone, Debug)]
@@ -50,25 +50,23 @@ pub(crate) struct Identity {
 
 type Bearers = HashMap<(PartId, String), usize>;
 
-/// What was decided about a document, its edits, and a remark on its Content-MD5, if it has one.
+/// Edits, and a remark on the Content-MD5, if there is one.
 type Edited<T> = (T, Group, Option<&'static str>);
 
-/// The documents of a message, looked at one after the other. Facts that they share, such as which part has which
-/// Content-Location, are gathered once: there may be ten thousand of them.
+/// Facts that documents share, such as which part has which Content-Location, are gathered once: there may be ten thousand.
 pub(crate) struct Documents<'p> {
     tree: &'p Tree<'p>,
     policy: &'p Policy,
     bases: Bases,
-    /// For every multipart/related that was looked at: whether any part of it can be meant, or why that is not known.
+    /// For every multipart/related: whether any part of it can be meant, or why that is not known.
     have_targets: HashMap<PartId, Result<bool, Refusal>>,
-    /// For every location: the part that has it in each multipart/related. A link may stand in 64 of them, and
-    /// a long URL is looked up once.
+    /// The part that has a location in each multipart/related. A link may stand in 64 of them, and a long URL is looked up
+    /// once.
     located: HashMap<String, HashMap<PartId, PartId>>,
     /// Bytes of these locations: one long base may stand above ten thousand relative ones.
     held: usize,
     bearers: Option<Bearers>,
-    /// The Content-ID of every part that a link means: reading or making one for each link would
-    /// cost the part's size times their number.
+    /// Reading or making a Content-ID for each link would cost the part's size times their number.
     identities: HashMap<PartId, Identity>,
 }
 
@@ -86,8 +84,8 @@ impl<'p> Documents<'p> {
         }
     }
 
-    /// Decodes and reads a document, and makes the changes that `decide` wants. None if the part is no document, or
-    /// nothing changes. Unless `always`, a document without any base or sibling is not looked at.
+    /// None if the part is no document, or nothing changes. Unless `always`, a document without any base or sibling is not
+    /// read.
     fn looked_at<T>(
         &mut self,
         part: PartId,
@@ -112,8 +110,7 @@ impl<'p> Documents<'p> {
         };
         let encoding = self.tree.part(part).encoding;
         let body = self.tree.part(part).body;
-        // Without a base around, only <base href> in the document or a sibling can help; most
-        // documents are done with here.
+        // Without a base around, only <base href> in the document or a sibling can help; most documents are done with here.
         if is_hopeless {
             let decoded = || encoding.decode(body.of(self.tree.original));
             let may_help =

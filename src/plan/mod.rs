@@ -1,6 +1,5 @@
-//! Tree + Policy → [`Plan`]: what would be done with every reference, and why not with the others; [`documents`] has the links.
-//!
-//! No I/O. A link may mean content that a reference brings, so links are looked at in the message as the references have left it.
+//! Tree + Policy → [`Plan`]: what would be done with every reference, and why not with the others; [`documents`] has
+//! the links, which are looked at in the message as the references have left it. No I/O.
 
 mod bases;
 mod content_id;
@@ -21,8 +20,7 @@ use crate::report::{HostedFile, Kind, Outcome, Refusal, Row};
 
 pub struct Plan<'a> {
     pub references: Vec<Item<'a>>,
-    /// References (by their position in `references`) that offer the same object in one
-    /// multipart/alternative, in the order in which they are tried.
+    /// References (by position) that offer one object in a multipart/alternative, in the order in which they are tried.
     pub rivals: Vec<Vec<usize>>,
     /// Bytes of the URLs that a base made absolute, as they were counted.
     pub held: usize,
@@ -32,7 +30,7 @@ pub struct Item<'a> {
     pub body: ExternalBody<'a>,
     pub number: String,
     pub kind: Kind,
-    /// The URL as reports show it: absolute if possible, password masked, `data:` shortened.
+    /// As reports show it: absolute if possible, password masked, `data:` shortened.
     pub shown_url: Option<String>,
     pub step: Step,
 }
@@ -52,7 +50,7 @@ pub enum Step {
 }
 
 impl Item<'_> {
-    /// Its row if the content can be had; of a retrieval, until a server was asked, that it would be.
+    /// Of a retrieval, until a server was asked, the row says that the content can be had.
     pub fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
         match &self.step {
@@ -98,7 +96,7 @@ impl Item<'_> {
     }
 }
 
-/// A URL with its password masked; of a very long one, which one base may give to ten thousand parts, the start.
+/// The password is masked; of a very long URL, which one base may give to ten thousand parts, it is the start.
 fn shown_url(url: &str) -> String {
     const LONGEST: usize = 1_000;
     let shown = url::masked(url);

@@ -34,7 +34,7 @@ pub fn opaque_details(tree: &Tree<'_>) -> impl Iterator<Item = Detail> {
         .map(|(id, _, refusal)| Detail::from(format!("{}: ", place(tree, id))).then(refusal.detail))
 }
 
-/// The parts that were not looked into, or not to their end, because of a bound; and their bytes that were not.
+/// With the bytes that were not looked into.
 pub fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refusal)> {
     tree.ids().filter_map(|id| {
         let part = tree.part(id);

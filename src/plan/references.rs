@@ -16,13 +16,11 @@ use crate::mime::{Content, Limit, PartId, Tree};
 use crate::policy::{Policy, Scheme};
 use crate::report::{Detail, Kind, Reason, Refusal, Setting};
 
-/// Characters of a `data:` URL in a report.
 const SHOWN_DATA: usize = 48;
 
 impl<'a> Plan<'a> {
-    /// Plans the references of one message, or of content that is to be put into one; `reading` says which forms there are.
-    /// `around` is the base that holds where the content is put. `room` bounds the bytes of the URLs that a base makes
-    /// absolute.
+    /// The message, or content that is to be put into one; `reading` says which forms there are. `around` is the base
+    /// that holds where the content is put. `room` bounds the bytes of the URLs that a base makes absolute.
     pub fn of_references(
         tree: &Tree<'a>,
         policy: &Policy,
@@ -70,7 +68,7 @@ struct Planner<'p> {
     tree: &'p Tree<'p>,
     policy: &'p Policy,
     content_ids: ContentIds,
-    /// Bytes that further URLs may have: one long base may stand above ten thousand relative references.
+    /// Bytes of further URLs: one long base may stand above ten thousand relative references.
     room: usize,
 }
 
@@ -94,7 +92,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What keeps a reference from being followed, whatever it refers to.
+    /// Whatever the reference refers to.
     fn judge(&self, body: &ExternalBody<'_>) -> Result<(), Refusal> {
         if let Some(refusal) = protection(self.tree, body.part, self.policy) {
             return Err(refusal);
@@ -165,8 +163,7 @@ impl Planner<'_> {
         };
         let shown = shown_url(&absolute);
         let mapped = self.policy.map(&absolute).into_owned();
-        // Only http can be asked for a type, and fragments are never sent: what is retrieved once
-        // does not depend on either.
+        // Only http can be asked for a type, and fragments are never sent: what is retrieved once does not depend on either.
         let asked = url::without_fragment(&mapped);
         let url = match self.policy.in_attachments(body, asked) {
             Some(url) => Ok(url),
@@ -223,7 +220,7 @@ fn ask_resolver(policy: &Policy, body: &ExternalBody<'_>) -> Option<Step> {
     Some(Step::Retrieve { url, accept: None })
 }
 
-/// The start of a `data:` URL without its folds, for a report.
+/// Without folds.
 fn shorten(url: &[u8]) -> String {
     let written = url
         .iter()

@@ -1,9 +1,6 @@
-//! Several sources of one object (RFC 2046 §5.1.4 with §5.2.3).
-//!
-//! External bodies in a multipart/alternative are one object if they have the same phantom
-//! Content-ID or the same Content-MD5, and for no other reason: an English and a French text have
-//! one type. An alternative that also holds a real part offers a choice of formats; nothing in it is
-//! a rival.
+//! Several sources of one object (RFC 2046 §5.1.4 with §5.2.3): external bodies in a multipart/alternative with the
+//! same phantom Content-ID or Content-MD5, and for no other reason: an English and a French text have one type. An
+//! alternative that also holds a real part offers a choice of formats; nothing in it is a rival.
 
 use std::collections::HashMap;
 
@@ -11,7 +8,7 @@ use super::{Item, Step};
 use crate::external_body::{Claim, ESSENCE, Form, Scheme};
 use crate::mime::{PartId, Tree};
 
-/// Items (by their position) that offer one object, in the order in which they are tried.
+/// By position, in the order in which they are tried.
 pub(super) fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let is_external = |&child: &PartId| tree.part(child).essence == ESSENCE;
     let offers_one_of_many = |part: PartId| {
@@ -60,7 +57,7 @@ pub(super) fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// The first item of the same object. Halving the path keeps long chains cheap.
+/// Halving the path keeps long chains cheap.
 fn first_of(earlier: &mut [usize], mut index: usize) -> usize {
     while earlier[index] != index {
         earlier[index] = earlier[earlier[index]];

@@ -1,24 +1,20 @@
-//! The octets of a `data:` URL: escapes are decoded, white space goes, base64 is read in runs as long as they can be.
-//! base64-simd takes a quarter of the time of base64 on one line; its own white space removal goes byte by byte, hence the
-//! stage in here.
+//! The octets of a `data:` URL. base64-simd takes a quarter of the time of base64 on one line; its own white space
+//! removal goes byte by byte, hence the stage in here.
 
 use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};
 use memchr::memchr;
 
-/// Symbols collected before they are decoded. Small enough for the first-level cache and for a
-/// thread with a small stack; a multiple of four.
+/// Small enough for the first-level cache and for a thread with a small stack; a multiple of four.
 const STAGE: usize = 4096;
 
-/// Octets copied at once: a word of RFC 2017 or a line of base64 in mail.
+/// A word of RFC 2017 or a line of base64 in mail.
 const BLOCK: usize = 80;
 
-/// Symbols decoded at once where they need no collecting: bounds what is decoded twice when a
-/// `%` or a blank turns up in the middle.
+/// Where symbols need no collecting: bounds what is decoded twice when a `%` or a blank turns up in the middle.
 const STRETCH: usize = 16 * STAGE;
 
-/// Decodes forgiving-base64, first on the assumption that white space stands only around line ends, as folding puts it, and
-/// without looking inside the lines: the decoder refuses whatever is no symbol. At the first
-/// refusal the rest is walked piece by piece.
+/// Forgiving-base64, first on the assumption that white space stands only around line ends, as folding puts it, and
+/// without looking inside the lines: the decoder refuses whatever is no symbol. Then the rest is walked piece by piece.
 pub(super) fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Option<()> {
     let mut stage = Stage {
         symbols: [0; STAGE + BLOCK],
@@ -48,8 +44,8 @@ fn decode_lines<'a>(
             };
             // The limit keeps one endless line from being searched again for each stage.
             let ahead = rest.get(..reach).unwrap_or(rest);
-            // Folding makes words of one length: look for the blank behind the next one there
-            // first. Should another stand before it, the decoder will refuse it.
+            // Folding makes words of one length: look for the blank behind the next one there first. Should another
+            // stand before it, the decoder will refuse it.
             if !ahead.get(word).is_some_and(|byte| is_folding(*byte)) {
                 let line = memchr(b'\n', ahead).and_then(|end| ahead.get(..end));
                 word = trim_folding_end(line.unwrap_or(ahead)).len();
@@ -90,24 +86,24 @@ fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Optio
     stage.finish(content)
 }
 
-/// Decodes a multiple of four symbols; padding is none.
+/// Takes a multiple of four symbols, without padding.
 fn decode_whole(symbols: &[u8], content: &mut Vec<u8>) -> Option<()> {
     STANDARD_NO_PAD.decode_append(symbols, content).ok()
 }
 
-/// Symbols waiting until there are enough for the decoder to run at speed.
+/// Symbols wait until there are enough for the decoder to run at speed.
 struct Stage {
     symbols: [u8; STAGE + BLOCK],
     length: usize,
 }
 
 impl Stage {
-    /// Copies the first `count` of `symbols`, or as many as there is room for, and says how many.
+    /// Fewer than `count` symbols if there is no room.
     fn take(&mut self, symbols: &[u8], count: usize) -> usize {
         let count = count.min(STAGE - self.length).min(symbols.len());
         let end = self.length + count;
-        // A copy of fixed length is a few moves, one of any length is a call, which counts for
-        // words of 40. Symbols copied too much are overwritten later, or lie in the slack.
+        // A copy of fixed length is a few moves, one of any length is a call, which counts for words of 40. Symbols
+        // copied too much are overwritten later, or lie in the slack.
         let free = self.symbols.get_mut(self.length..);
         if let Some(free) = free.and_then(<[u8]>::first_chunk_mut::<BLOCK>)
             && let Some(block) = symbols.first_chunk::<BLOCK>()
@@ -123,14 +119,13 @@ impl Stage {
         count
     }
 
-    /// Decodes what is here while more is to come: whole quanta, without padding.
+    /// More is to come: whole quanta, without padding.
     fn flush(&mut self, content: &mut Vec<u8>) -> Option<()> {
         let symbols = self.symbols.get(..self.length)?;
         self.length = 0;
         decode_whole(symbols, content)
     }
 
-    /// Decodes what is here as the end of the data, forgivingly.
     fn finish(&mut self, content: &mut Vec<u8>) -> Option<()> {
         let symbols = self.symbols.get_mut(..self.length)?;
         let last = forgiving_decode_inplace(symbols).ok()?;
@@ -150,8 +145,7 @@ static OCTETS: [u8; 256] = {
     octets
 };
 
-/// The data up to its fragment, decoded: white space goes, bad escapes stay. Escapes and controls come one by one,
-/// never within a run of others.
+/// Ends at the fragment; white space goes, bad escapes stay. Escapes and controls come one by one.
 pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = data;
     std::iter::from_fn(move || {
@@ -174,10 +168,8 @@ pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Octets up to the first control, blank, `#` or `%`.
-///
-/// Six needles are too many for memchr, and two searches a word too slow. Blocks are asked as a
-/// whole, which the compiler does in vectors, then the octets of the block that has one.
+/// Up to the first control, blank, `#` or `%`. Six needles are too many for memchr, and two searches a word too slow.
+/// Blocks are asked as a whole, which the compiler does in vectors, then the octets of the block that has one.
 fn run_length(bytes: &[u8]) -> usize {
     let ends_run = |byte: &u8| matches!(byte, b'\0'..=b' ' | b'#' | b'%');
     let mut length = 0;
@@ -195,7 +187,7 @@ fn run_length(bytes: &[u8]) -> usize {
     length + tail.iter().take_while(|byte| !ends_run(byte)).count()
 }
 
-/// The white space of a folded header parameter, which is no part of a URL (RFC 2017 §3.1).
+/// White space of a folded parameter is no part of a URL (RFC 2017 §3.1).
 pub(super) fn is_folding(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
@@ -218,8 +210,7 @@ fn trim_folding_end(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The octet of an escape behind its `%`, and the length of its digits with the white space between, which
-/// the percent-encoding crate would not know.
+/// Also the length of the digits with the white space between, which the percent-encoding crate does not take.
 fn escaped(behind: &[u8]) -> Option<(u8, usize)> {
     let mut rest = behind;
     let mut octet = 0;

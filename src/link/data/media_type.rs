@@ -2,25 +2,23 @@
 
 use percent_encoding::percent_decode_str;
 
-/// How many parameters of a media type are kept; fends off headers made of a million of them, for
-/// each new name is compared with those before it.
+/// Fends off headers made of a million parameters: each new name is compared with those before it.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// A media type as text. Values of parameters may hold any character but controls, and a name may be any HTTP token.
+/// Values of parameters may hold any character but controls, and a name may be any HTTP token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediaTypeText {
     /// `type/subtype` in lower case, defaults filled in.
     pub essence: String,
     /// Name, in lower case, and bare value of each, in order; no name twice.
     pub parameters: Vec<(String, String)>,
-    /// Whether the URL names the type: not if it has parameters only, for `;charset=x` is short for
-    /// `text/plain;charset=x`, or none that can be read.
+    /// False if the URL has no type that can be read, or parameters only: `;charset=x` is short for
+    /// `text/plain;charset=x`.
     is_declared: bool,
 }
 
 impl MediaTypeText {
-    /// MIME Sniffing §4.4, "parse a MIME type", to the letter but for [`MAX_PARAMETERS`].
-    /// `%` has no meaning here. Nothing if type or subtype is missing or no token.
+    /// MIME Sniffing §4.4, "parse a MIME type", to the letter but for [`MAX_PARAMETERS`]. `%` has no meaning here.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.trim_matches(HTTP_WHITE_SPACE).split_once('/')?;
         let (subtype, mut rest) = cut(rest);
@@ -41,7 +39,7 @@ impl MediaTypeText {
         Some(media_type)
     }
 
-    /// Fetch's reading of what stands before the comma, then `%xx` decoded.
+    /// Fetch's reading, then `%xx` decoded.
     pub(super) fn of_data_url(declared: &str) -> Self {
         let is_declared = !declared.starts_with(';');
         let parsed = match is_declared {
@@ -65,7 +63,7 @@ impl MediaTypeText {
         self.is_declared.then_some(self.essence.as_str())
     }
 
-    /// The value of the parameter `name`, given in lower case.
+    /// `name` is in lower case.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
@@ -103,7 +101,7 @@ impl MediaTypeText {
         }
     }
 
-    /// `%xx` decoded where the result may stand (deviation 2 of the module).
+    /// Where the result may stand (deviation 2 of the module).
     fn unescaped(self) -> Self {
         let halves = self.essence.split_once('/');
         let essence = halves.and_then(|(kind, subtype)| {
@@ -124,8 +122,7 @@ impl MediaTypeText {
     }
 }
 
-/// Fetch's "collect an HTTP quoted string" behind the opening quote: the value, and what is behind
-/// the closing quote. An unclosed one reaches to the end.
+/// Fetch's "collect an HTTP quoted string" behind the opening quote. An unclosed one reaches to the end.
 fn unquoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut rest = text;
@@ -143,7 +140,7 @@ fn unquoted(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// `text` with its `%xx` decoded, bad ones left; nothing if that is not UTF-8.
+/// Bad escapes stay; None: it is not UTF-8.
 fn unescaped(text: &str) -> Option<String> {
     let octets = percent_decode_str(text).decode_utf8().ok()?;
     Some(octets.into_owned())

@@ -1,8 +1,6 @@
-//! What a browser makes of a reference in HTML: the WHATWG URL parser's decisions about where
-//! components begin and end, without its rewriting of what is in them.
-//!
-//! The measure is the `url` crate: parsing what [`resolve_as_browser`] gives must equal
-//! `Url::join` (`tests/unit/url_property.rs`).
+//! Where the WHATWG URL parser sees components of a reference in HTML begin and end, without its rewriting of what is
+//! in them. Parsing what [`resolve_as_browser`] gives must equal `Url::join` of the `url` crate
+//! (`tests/unit/url_property.rs`).
 
 use std::borrow::Cow;
 
@@ -23,8 +21,7 @@ pub enum Relation {
     Relative,
 }
 
-/// How `reference` stands to `base`, as browsers see it: `http:g` is relative under an http base,
-/// and absolute under any other or none.
+/// As browsers see it: `http:g` is relative under an http base, and absolute under any other or none.
 pub fn relation(base: Option<&str>, reference: &str) -> Relation {
     let reference = cleaned(reference);
     let Some((scheme, rest)) = scheme_and_rest(&reference) else {
@@ -47,26 +44,24 @@ pub fn relation(base: Option<&str>, reference: &str) -> Relation {
     }
 }
 
-/// The absolute form of a reference that stands in a document with this base, as a browser
-/// understands it (WHATWG URL, basic URL parser), but textual.
+/// The absolute form as a browser understands it (WHATWG URL, basic URL parser), but textual.
 ///
-/// Both texts are cleaned first: control characters and blanks at the ends go, TAB, LF and CR go
-/// everywhere. Under http, https, ftp, ws, wss and file, `\` is `/` in front of `?` and `#`, any
-/// number of slashes from two up introduces a host, and `%2e` is a dot in dot segments. An absolute reference comes
-/// back cleaned, its dot segments untouched. Hosts and ports are not judged.
+/// Both texts are cleaned first: control characters and blanks at the ends go, TAB, LF and CR go everywhere. Under
+/// http, https, ftp, ws, wss and file, `\` is `/` in front of `?` and `#`, any number of slashes from two up introduces
+/// a host, and `%2e` is a dot in dot segments. An absolute reference comes back cleaned, its dot segments untouched.
+/// Hosts and ports are not judged.
 ///
 /// Deviations:
-/// * `///x` under a network base is host `x`, as the standard has it; the `url` crate 2.5 refuses
-///   it;
-/// * dot segments stay in a path of a network URL that has a segment like `c:`: the standard does
-///   not care about drives there, the `url` crate does; the parser of the result decides;
+/// * `///x` under a network base is host `x`, as the standard has it; the `url` crate 2.5 refuses it;
+/// * dot segments stay in a path of a network URL that has a segment like `c:`: the standard does not care about drives
+///   there, the `url` crate does; the parser of the result decides;
 /// * a `file:` path with drive letters where the standard, its history and the crate differ is
-///   [`Unresolvable::UncertainDrive`]: a drive elsewhere than first, `c|`, a drive behind a host, a
-///   drive in the reference, a segment like `c:x`;
-/// * other schemes (`thismessage:/`, `x://h/p`): RFC 3986 on the cleaned texts; `mailto:x` and the
-///   like are a base for fragments only;
-/// * blanks at the end of the base's path or query become visible when the fragment goes; they
-///   are percent-encoded then, the only encoding done here.
+///   [`Unresolvable::UncertainDrive`]: a drive elsewhere than first, `c|`, a drive behind a host, a drive in the
+///   reference, a segment like `c:x`;
+/// * other schemes (`thismessage:/`, `x://h/p`): RFC 3986 on the cleaned texts; `mailto:x` and the like are a base for
+///   fragments only;
+/// * blanks at the end of the base's path or query become visible when the fragment goes; they are percent-encoded
+///   then, the only encoding done here.
 pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresolvable> {
     let base = cleaned(base);
     let reference = cleaned(reference);
@@ -96,8 +91,7 @@ pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresol
     }
 }
 
-/// A reference that is [`Relation::Absolute`] as browsers read it: behind `https:`, whatever slashes there are
-/// introduce a host.
+/// `reference` is [`Relation::Absolute`]: behind `https:`, whatever slashes there are introduce a host.
 pub fn absolute_as_browser(reference: Cow<'_, str>) -> Cow<'_, str> {
     let trimmed = reference.trim_matches(is_c0_or_space);
     match scheme_and_rest(trimmed) {
@@ -203,8 +197,8 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     Ok(with_path(base, &path, &relative))
 }
 
-/// Refuses a `file:` URL with a segment like `C:x`: to the standard that is no drive, to Windows
-/// it is, and the crate sometimes makes `C:/x` of it.
+/// Refuses a segment like `C:x`: to the standard that is no drive, to Windows it is, and the crate sometimes makes `C:/x` of
+/// it.
 fn certain(url: String) -> Result<String, Unresolvable> {
     let mut segments = Reference::split(&url).path.split('/');
     match segments.any(is_drive_and_more) {
@@ -213,7 +207,7 @@ fn certain(url: String) -> Result<String, Unresolvable> {
     }
 }
 
-/// The result where the base's path stays: for an empty reference, a query, a fragment.
+/// For an empty reference, a query, a fragment.
 fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
     if !path_of(relative).is_empty() {
         return None;
@@ -244,8 +238,7 @@ fn with_path(base: Reference<'_>, path: &str, relative: &str) -> String {
     site.recompose() + behind
 }
 
-/// What stands before query and fragment of a text that has neither scheme nor authority, whatever it looks
-/// like: behind `http:`, a text such as `a:b` is a path.
+/// `text` has neither scheme nor authority, whatever it looks like: behind `http:`, `a:b` is a path.
 fn path_of(text: &str) -> &str {
     text.split(['?', '#']).next().unwrap_or_default()
 }
@@ -255,7 +248,7 @@ fn with_host(scheme: &str, rest: &str) -> String {
     format!("{scheme}://{}", forward(rest))
 }
 
-/// The text with `/` for every `\` in front of its query and fragment.
+/// In front of query and fragment.
 fn forward(text: &str) -> Cow<'_, str> {
     let (path, tail) = text.split_at(path_of(text).len());
     if path.contains('\\') {
@@ -265,8 +258,7 @@ fn forward(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A relative path behind the base's up to its last slash, or behind a drive (`/C:`). A last segment that
-/// is a dot segment names a folder, and so does a drive that is the whole path.
+/// A last segment that is a dot segment names a folder, and so does a drive that is the whole path.
 fn joined(base: &str, drive: &str, path: &str) -> String {
     let folder = up_to_last_slash(base);
     if path.starts_with('/') {
@@ -278,7 +270,7 @@ fn joined(base: &str, drive: &str, path: &str) -> String {
     }
 }
 
-/// How many dots a dot segment has: `.` and `..`, each dot also as `%2e`; none of other segments.
+/// `.` and `..`, each dot also as `%2e`; 0 for other segments.
 fn dots(segment: &str) -> usize {
     let mut dots = 0;
     let mut rest = segment.as_bytes();
@@ -292,7 +284,6 @@ fn dots(segment: &str) -> usize {
     }
 }
 
-/// Whether a segment looks like a drive: a letter and `:` or `|`.
 fn is_drive(segment: &str) -> bool {
     matches!(segment.as_bytes(), [letter, b':' | b'|'] if letter.is_ascii_alphabetic())
 }
@@ -311,8 +302,7 @@ fn leading_slashes(text: &str) -> usize {
     text.len() - text.trim_start_matches(['/', '\\']).len()
 }
 
-/// The scheme (RFC 3986 §3.1: a letter, then letters, digits, `+`, `-`, `.`) and what follows its
-/// colon.
+/// RFC 3986 §3.1: a letter, then letters, digits, `+`, `-`, `.`.
 pub(crate) fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let mut bytes = scheme.bytes();
@@ -321,7 +311,6 @@ pub(crate) fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
     valid.then_some((scheme, rest))
 }
 
-/// Without blanks and control characters at the ends, and TAB, LF, CR anywhere.
 fn cleaned(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(is_c0_or_space);
     let dropped = ['\t', '\n', '\r'];

@@ -5,10 +5,8 @@ use std::ops::Range;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, percent_encode_byte};
 
-/// The URL in a parameter or header field: *all* white space is removed (RFC 2017 §3.1: a URL is
-/// folded into words of at most 40 characters), and the wrappers of [`unwrapped`] are taken off.
-///
-/// Percent-escapes stay as they are. White space is SPACE, TAB, CR, LF, VT and FF.
+/// *All* white space (SPACE, TAB, CR, LF, VT and FF) is removed (RFC 2017 §3.1: a URL is folded into words of at most
+/// 40 characters), and the wrappers of [`unwrapped`] are taken off. Percent-escapes stay as they are.
 pub fn from_parameter(value: &str) -> Cow<'_, str> {
     if !value.contains(is_blank) {
         return Cow::Borrowed(unwrapped(value));
@@ -20,8 +18,8 @@ pub fn from_parameter(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// Without enclosing `<>` and a leading `URL:` (case-blind), in either order: `<URL:x>`, `URL:<x>`
-/// (the draft, appendix E). Each is removed once; a bracket without the other one stays.
+/// Without `<>` and a leading `URL:` (case-blind), in either order: `<URL:x>`, `URL:<x>` (the draft, appendix E). Each
+/// is removed once; a bracket without the other one stays.
 pub fn unwrapped(url: &str) -> &str {
     let outside = without_brackets(url);
     match outside.split_at_checked(4) {
@@ -42,7 +40,7 @@ fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
 }
 
-/// The characters of ASCII that are escaped where letters, digits and these are not.
+/// All of ASCII but letters, digits and `kept`.
 pub(crate) const fn all_but(kept: &[u8]) -> AsciiSet {
     let mut set = NON_ALPHANUMERIC.add(b' ');
     let mut at = 0;
@@ -53,8 +51,8 @@ pub(crate) const fn all_but(kept: &[u8]) -> AsciiSet {
     set
 }
 
-/// Octets as text: those that are no UTF-8 are percent-escaped as they are (RFC 3986 §2.5), for another character in
-/// their place would name another resource.
+/// Octets that are no UTF-8 are percent-escaped as they are (RFC 3986 §2.5): another character in their place would
+/// name another resource.
 pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(octets) {
         return Cow::Borrowed(text);
@@ -67,7 +65,7 @@ pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The URL with its blanks and control characters percent-encoded, as browsers ask for it. In a host they are none.
+/// As browsers ask for it. Blanks in a host are not escaped.
 pub(crate) fn with_blanks_escaped(url: &str) -> Cow<'_, str> {
     let is_escaped = |symbol: char| symbol <= ' ' || symbol == '\x7f';
     if !url.contains(is_escaped) {
@@ -87,13 +85,10 @@ pub fn without_fragment(url: &str) -> &str {
     url.find('#').map_or(url, |at| &url[..at])
 }
 
-/// The URL with `***` for every password in it: for reports.
-///
-/// It masks too much rather than too little: a password is looked for in every authority, also one inside a
-/// path or a query (`view-source:http://u:p@h`), behind backslashes or missing slashes
-/// (`http:u:p@h`), and up to an `@` that stands behind an unescaped `/`, `?` or `#` in the
-/// password. An empty password and a user name alone are left. A text without `//` that does not
-/// begin with http:, https:, ftp: or the like has no authority, so `mailto:a:b@c` is left too.
+/// Masks too much rather than too little: a password is looked for in every authority, also one inside a path or a query
+/// (`view-source:http://u:p@h`), behind backslashes or missing slashes (`http:u:p@h`), and up to an `@` that stands behind an
+/// unescaped `/`, `?` or `#` in the password. An empty password and a user name alone are left. A text without `//` that does
+/// not begin with http:, https:, ftp: or the like has no authority, so `mailto:a:b@c` is left too.
 pub fn masked(url: &str) -> Cow<'_, str> {
     let Some(last_at) = url.rfind('@') else {
         return Cow::Borrowed(url);
@@ -118,7 +113,6 @@ pub fn masked(url: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// From behind a colon to the last `@`.
 fn password_in(url: &str, authority: Range<usize>, last_at: usize) -> Option<Range<usize>> {
     let text = &url[authority.clone()];
     let first_colon = text.find(':')?;
@@ -132,8 +126,7 @@ fn password_in(url: &str, authority: Range<usize>, last_at: usize) -> Option<Ran
     (!is_host && start <= last_at).then_some(start..last_at)
 }
 
-/// The offset behind the next two or more slashes, or behind `http:` and the like with whatever
-/// slashes follow.
+/// Behind the next two or more slashes, or behind `http:` and the like with whatever slashes follow.
 fn next_authority(url: &str, from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -174,7 +167,7 @@ mod tests {
             // An `@` before an unescaped `/`, `?` or `#` ends the password for every parser.
             filler in "[a-z@:\\\\é]{0,3}|[a-z:/?#é]{0,3}",
         ) {
-            // The password's end is what no user is called.
+            // No user is called as the password ends.
             let url = format!("{scheme}{slashes}{user}:sec{filler}RET@host/p");
             prop_assert!(!masked(&url).contains("RET"), "{} from {}", masked(&url), url);
             prop_assert!(masked(&url).ends_with("@host/p"));

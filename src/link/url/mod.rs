@@ -1,11 +1,8 @@
-//! URL references as text: taken apart, resolved, compared, cleaned, made fit to be shown. "The draft" is
-//! draft-fielding-url-syntax-05.
+//! URL references as text. "The draft" is draft-fielding-url-syntax-05.
 //!
-//! Text that an algorithm does not have to touch keeps its bytes: nothing is
-//! percent-encoded, decoded, lower-cased or sorted, no port is dropped, no host is looked at.
-//! The caller must leave values that are not UTF-8.
-//!
-//! All functions take time and memory linear in their input, and none panics.
+//! Text that an algorithm does not have to touch keeps its bytes: nothing is percent-encoded, decoded, lower-cased or
+//! sorted, no port is dropped, no host is looked at. The caller must leave values that are not UTF-8. All functions
+//! take time and memory linear in their input, and none panics.
 
 mod browser;
 mod clean;

@@ -1,19 +1,18 @@
-//! What in a URL may be a key: long words that nobody can guess, and parameters that are called so.
+//! What in a URL may be a key: long words that nobody can guess, and parameters with such names.
 
 use std::borrow::Cow;
 
 use super::masked;
 
-/// Octets from which on a run is a token, if it has both letters and digits.
+/// A run of so many octets with both letters and digits is a token.
 const MIXED: usize = 16;
-/// If it is of digits: more than a time has with its fractions.
+/// Digits alone: more than a time has with its fractions.
 const DIGITS: usize = 20;
-/// If it is of letters.
+/// Letters alone.
 const LETTERS: usize = 40;
-/// If it has hyphens, and most of it is not words, names or numbers.
+/// With hyphens, where most of it is not words, names or numbers.
 const HYPHENED: usize = 32;
 
-/// What names of parameters hold whose values are secrets.
 const IN_NAMES: [&str; 8] = [
     "apikey",
     "api_key",
@@ -25,7 +24,6 @@ const IN_NAMES: [&str; 8] = [
     "token",
 ];
 
-/// The URL with `***` for passwords, and for the values of parameters that are called like a secret or look like one.
 pub fn without_secrets(url: &str) -> Cow<'_, str> {
     let url = masked(url);
     let Some((front, rest)) = url.split_once('?') else {
@@ -61,7 +59,6 @@ fn is_called_secret(name: &str) -> bool {
     }
 }
 
-/// Whether a URL holds something that nobody can guess.
 pub fn holds_token(url: &str) -> bool {
     let is_word = |octet: &u8| octet.is_ascii_alphanumeric();
     // An escape in base64 is a hyphen in base64url.
@@ -84,7 +81,7 @@ pub fn holds_token(url: &str) -> bool {
             })
 }
 
-/// Whether a word is neither a number nor one that people write: `a1`, `kL`.
+/// Neither a number nor a word that people write: `a1`, `kL`.
 fn is_odd(word: &[u8]) -> bool {
     let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
     let rises =

@@ -1,11 +1,10 @@
 //! The components of a reference (the draft, appendix B), and equality (the draft, §6).
 
-/// The four components and the fragment of a URL reference, borrowed from its text. One that is absent (`None`) is not
-/// one that is empty (`Some("")`): `x` and `x?` differ.
+/// A component that is absent (`None`) is not one that is empty (`Some("")`): `x` and `x?` differ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reference<'a> {
     pub scheme: Option<&'a str>,
-    /// What follows `//`; the draft calls it *site*.
+    /// The draft calls it *site*.
     pub authority: Option<&'a str>,
     pub path: &'a str,
     pub query: Option<&'a str>,
@@ -13,10 +12,8 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Takes a reference apart as the expression of the draft's appendix B does:
-    /// `^(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?`.
-    ///
-    /// It matches every text, so this cannot fail. Deviation: `.` also matches line ends.
+    /// As the expression of the draft's appendix B: `^(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?`. It
+    /// matches every text, so this cannot fail. Deviation: `.` also matches line ends.
     pub fn split(text: &'a str) -> Self {
         let (text, fragment) = cut(text, '#');
         let (text, query) = cut(text, '?');
@@ -42,11 +39,10 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// Puts the components together again (the draft §5.2 step 7, RFC 3986 §5.3).
+    /// The draft §5.2 step 7, RFC 3986 §5.3.
     ///
-    /// Deviation: without an authority, a path that begins with `//` is written `/.//`, as the
-    /// WHATWG serializer does, since it would read as an authority otherwise. No text splits into
-    /// such components, only resolving makes them.
+    /// Deviation: without an authority, a path that begins with `//` is written `/.//`, as the WHATWG serializer does,
+    /// since it would read as an authority otherwise. Only resolving makes such components.
     pub fn recompose(&self) -> String {
         let behind = |mark, part: Option<&'a str>| part.map_or(["", ""], |part| [mark, part]);
         let is_like_authority = self.authority.is_none() && self.path.starts_with("//");
@@ -70,7 +66,7 @@ impl<'a> Reference<'a> {
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case(name))
     }
 
-    /// User information, host and port of the authority, undecoded: `user:secret`, `[::1]`, `80`.
+    /// Undecoded: `user:secret`, `[::1]`, `80`.
     pub fn site(&self) -> Option<Site<'a>> {
         let authority = self.authority?;
         let (userinfo, place) = match authority.rsplit_once('@') {
@@ -93,11 +89,11 @@ impl<'a> Reference<'a> {
 pub struct Site<'a> {
     pub userinfo: Option<&'a str>,
     pub host: &'a str,
-    /// What follows the `:` behind the host, which may be empty.
+    /// It may be empty.
     pub port: Option<&'a str>,
 }
 
-/// The port that a scheme (lower case) uses unless the URL names one.
+/// `scheme` is in lower case.
 fn default_port(scheme: &str) -> Option<&'static str> {
     match scheme {
         "http" | "ws" => Some("80"),
@@ -108,10 +104,10 @@ fn default_port(scheme: &str) -> Option<&'static str> {
     }
 }
 
-/// A text that is the same for two URLs exactly if they are by the common rules (the draft, §6): scheme and host
-/// case-blind, a default port or an empty one like none, and for the network schemes http, https, ftp, ws, wss
-/// and gopher an empty path like `/` (RFC 3986 §6.2.3). Everything else is compared byte by byte:
-/// `%7e` is not `~`, and an empty query is not an absent one. Of an absolute URL the text is one of its equivalents.
+/// Equal exactly for URLs that are equal by the common rules (the draft, §6): scheme and host case-blind, a default
+/// port or an empty one like none, and for the network schemes http, https, ftp, ws, wss and gopher an empty path like
+/// `/` (RFC 3986 §6.2.3). Everything else is compared byte by byte: `%7e` is not `~`, and an empty query is not an
+/// absent one. Of an absolute URL the text is one of its equivalents.
 pub fn equivalence_key(url: &str) -> String {
     let reference = Reference::split(url);
     let scheme = reference.scheme.map(str::to_ascii_lowercase);

@@ -1,11 +1,9 @@
-//! Candidates of a `srcset`, and options of an `image-set()`, that point nowhere any more: what is left is true
-//! and valid.
+//! Candidates of a `srcset`, and options of an `image-set()`, that point nowhere any more: what is left is true and valid.
 //!
-//! A candidate that was not embedded goes to the picture of its `src`, or to another candidate. That picture has
-//! one density and one width, so it is one candidate: it stands there once, or not at all where others stand,
-//! which a reader chooses from together with `src` (HTML standard §4.8.4.2.2). An option that was not embedded would be asked
-//! for by the reader that prefers it, though the mail holds another. So it goes, with its resolution and type (CSS Images
-//! Level 4 §2.4).
+//! A candidate that was not embedded goes to the picture of its `src`, or to another candidate. That picture has one
+//! density and one width, so it stands there once, or not at all where others stand, which a reader chooses from
+//! together with `src` (HTML standard §4.8.4.2.2). A reader that prefers an option that was not embedded would ask for
+//! it, so it goes, with its resolution and type (CSS Images Level 4 §2.4).
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,14 +12,14 @@ use super::link_text::raw;
 use crate::link::links::Links;
 use crate::link::value::{Grammar, ImageSet, LinkValue};
 
-/// Candidates that are looked at together, at most; of more, each is pointed at the picture.
+/// Of more candidates, each is pointed at the picture.
 const MOST: usize = 100;
 
-/// Candidates by their numbers among the links, which get the URL of another picture, and how wide that is.
+/// By number among the links; how wide the other picture is.
 pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 
-/// Calls `give` with each change that these URLs make, by the numbers of their links. Of those among `fallbacks`,
-/// which have the URL of another picture, only the necessary ones stay.
+/// URLs come by the numbers of their links. Of those among `fallbacks`, which have the URL of another picture, only the
+/// necessary ones stay.
 pub(super) fn replacements(
     text: &[u8],
     links: &Links,
@@ -63,8 +61,7 @@ fn belongs_to(first: &LinkValue, next: &LinkValue) -> bool {
     }
 }
 
-/// The changes of one `srcset` or `image-set()`: its candidates with their numbers, those of `urls` at their places.
-/// None where anything between them is not understood; then their descriptors are left alone.
+/// None where anything between the candidates is not understood; then their descriptors are left alone.
 fn changes(
     text: &[u8],
     candidates: &[(usize, LinkValue)],
@@ -116,7 +113,7 @@ fn changes(
     Some(changes)
 }
 
-/// Where each candidate of a `srcset` stands, with its descriptors.
+/// With its descriptors.
 fn extents(text: &[u8], candidates: &[(usize, LinkValue)]) -> Option<Vec<Range<usize>>> {
     let mut extents = Vec::new();
     for (at, (_, link)) in candidates.iter().enumerate() {
@@ -126,8 +123,7 @@ fn extents(text: &[u8], candidates: &[(usize, LinkValue)]) -> Option<Vec<Range<u
     Some(extents)
 }
 
-/// Where a candidate ends, behind its descriptors. `next` is where the next one begins; behind the last one
-/// stands the end of the attribute.
+/// Behind the descriptors; behind the last candidate stands the end of the attribute.
 fn end(text: &[u8], from: usize, next: Option<usize>) -> Option<usize> {
     let rest = text.get(from..next.unwrap_or(text.len()))?;
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" \t\r\n\x0c.+-".contains(byte);
@@ -143,11 +139,11 @@ fn end(text: &[u8], from: usize, next: Option<usize>) -> Option<usize> {
     is_whole.then(|| from + described.trim_ascii_end().len())
 }
 
-/// Bytes of the resolution and the type of an option, at most: no media type is as long.
+/// Of the resolution and the type: no media type is as long.
 const LONGEST_OPTION: usize = 200;
 
-/// The extents of these options of one `image-set()`, with their resolutions and types. None where anything at them is
-/// not understood: comments, character references, options that are no URLs.
+/// With resolutions and types. None where anything is not understood: comments, character references, options that are no
+/// URLs.
 fn option_extents(text: &[u8], options: &[(usize, LinkValue)]) -> Option<Vec<Range<usize>>> {
     let mut extents: Vec<Range<usize>> = Vec::new();
     for (_, link) in options {

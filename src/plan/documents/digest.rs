@@ -8,8 +8,7 @@ use crate::edit::{Edit, Group};
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Span;
 
-/// MD5 of bytes that come piece by piece, of a text with all line ends CRLF: a copy in canonical form would be another
-/// document.
+/// Line ends of a text count as CRLF. Bytes come piece by piece: a copy in canonical form would be another document.
 fn md5(is_text: bool, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
     let mut md5 = Md5::new();
     let mut last = 0;

@@ -18,7 +18,7 @@ pub(super) enum Language {
     Css,
 }
 
-/// The media types of documents. By the subtypes messages are known that may have one.
+/// The subtypes also tell messages that may have a document.
 const TYPES: [(&str, &str, Language); 3] = [
     ("text", "html", Language::Html(Syntax::Html)),
     ("application", "xhtml+xml", Language::Html(Syntax::Xhtml)),
@@ -37,7 +37,7 @@ impl Language {
         found.map(|&(_, _, language)| language)
     }
 
-    /// The syntax of markup, in whose tags a line end may stand.
+    /// A line end may stand in the tags of markup.
     pub(super) fn markup(self) -> Option<Syntax> {
         match self {
             Self::Html(syntax) => Some(syntax),
@@ -56,14 +56,14 @@ pub(super) struct Document<'d> {
     pub(super) links: Links,
     pub(super) base_href: Option<LinkValue>,
     pub(super) base: Option<Rc<Base>>,
-    /// Every multipart/related around it in which a link may mean a part, the nearest first.
+    /// A link may mean a part in one of them; the nearest first.
     pub(super) related: Vec<PartId>,
     pub(super) label: Option<Vec<u8>>,
     pub(super) looks_encoded: bool,
 }
 
 impl<'d> Document<'d> {
-    /// Finds the links; `named` is the charset that the mail names.
+    /// `named` is the charset that the mail names.
     pub(super) fn read(
         part: PartId,
         language: Language,
@@ -138,7 +138,7 @@ impl<'d> Document<'d> {
         Base::of_document(around.as_deref(), &href).map(Rc::new)
     }
 
-    /// A link's value; none where a byte of it may be half a character.
+    /// None: a byte of it may be half a character.
     pub(super) fn value(&self, link: &LinkValue) -> Option<Cow<'_, [u8]>> {
         let is_whole = link.span.of(&self.text) == link.span.of(self.octets);
         let value = is_whole.then(|| link.decoded(&self.text))?;
@@ -146,13 +146,12 @@ impl<'d> Document<'d> {
         (!may_have_trail_bytes || value.is_ascii()).then_some(value)
     }
 
-    /// The readable part of a link of which a byte may be half a character: all that is no ASCII is carried through.
+    /// A byte may be half a character: all that is no ASCII is carried through.
     pub(super) fn unclear(&self, link: &LinkValue) -> String {
         let text = carried(&link.decoded(&self.text));
         text.replace(['\t', '\n', '\r'], "")
     }
 
-    /// Why none of its links may be touched, whatever they are.
     pub(super) fn refusal(&self, encoding: TransferEncoding) -> Option<Refusal> {
         if self.looks_encoded {
             let encoding = encoding.as_str();

@@ -1,5 +1,4 @@
-//! Link values as text that can be resolved, and back: the octets of any ASCII-compatible charset are
-//! carried through. Nothing here knows a part or a policy.
+//! Link values as text that can be resolved, and back: the octets of any ASCII-compatible charset are carried through.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
@@ -17,7 +16,7 @@ pub(super) fn mentions_base(document: &[u8]) -> bool {
 /// Bytes that are no UTF-8 are carried in a private area while a URL is text.
 const CARRIED: u32 = 0xF700;
 
-/// A value as text; bytes that are no UTF-8 are carried through.
+/// Bytes that are no UTF-8 are carried through.
 pub(super) fn readable(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) => text.to_owned(),
@@ -25,7 +24,7 @@ pub(super) fn readable(value: &[u8]) -> String {
     }
 }
 
-/// A value as text; bytes that are no ASCII are carried through.
+/// Bytes that are no ASCII are carried through.
 pub(super) fn carried(value: &[u8]) -> String {
     let carry = |&byte: &u8| match byte.is_ascii() {
         true => char::from(byte),
@@ -34,12 +33,11 @@ pub(super) fn carried(value: &[u8]) -> String {
     value.iter().map(carry).collect()
 }
 
-/// Whether a text made by [`readable`] carries bytes that are no UTF-8.
 pub(super) fn holds_carried(text: &str) -> bool {
     may_hold_carried(text) && text.chars().any(|symbol| carried_by(symbol).is_some())
 }
 
-/// Whether it holds what the private area begins with in UTF-8.
+/// The private area begins so in UTF-8.
 fn may_hold_carried(text: &str) -> bool {
     memchr::memchr(0xef, text.as_bytes()).is_some()
 }
@@ -63,8 +61,8 @@ pub(super) fn raw(text: String) -> Vec<u8> {
     octets
 }
 
-/// A base as it can be written into a document of any charset. Bytes that are carried through came from that document,
-/// and may stand in it as they are.
+/// Fit for a document of any charset. Bytes that are carried through came from that document, and may stand in it as they
+/// are.
 pub(super) fn ascii(url: &str) -> String {
     if url.is_ascii() {
         return url.to_owned();
@@ -82,17 +80,17 @@ pub(super) fn ascii(url: &str) -> String {
     })
 }
 
-/// The URL of the base that holds, as it can be written; without one it is within the message.
+/// Without a base it is within the message.
 pub(super) fn base_url(base: Option<&Base>) -> String {
     base.map_or_else(|| ascii(&Base::this_message().url), |base| ascii(&base.url))
 }
 
-/// The scheme with its colon: it decides whether a reference is relative.
+/// With its colon: it decides whether a reference is relative.
 pub(super) fn scheme(base_url: &str) -> Option<&str> {
     base_url.split_inclusive(':').next()
 }
 
-/// A Content-ID in a `cid:` URL (RFC 2392 §2).
+/// RFC 2392 §2
 pub(crate) fn cid_escaped(content_id: &str) -> String {
     const ESCAPED: AsciiSet = all_but(b"-._~!$&'*+=@");
     utf8_percent_encode(content_id, &ESCAPED).to_string()

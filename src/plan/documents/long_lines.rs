@@ -9,10 +9,8 @@ use crate::mime::mapped::Changes;
 use crate::mime::transfer::LINE_LIMIT;
 use crate::span::Newline;
 
-/// The changes and the line ends that they need; none if a line would be too long nevertheless.
-///
-/// `html` is the document as its tags are read, and its syntax: a blank in a tag may become a line end. A
-/// line that was too long before is none of our making, and stays one line.
+/// None: a line would be too long nevertheless. `html` is the document as its tags are read, and its syntax. A line
+/// that was too long before is none of our making, and stays one line.
 pub(super) fn broken(
     document: &[u8],
     html: Option<(&[u8], Syntax)>,
@@ -39,9 +37,9 @@ pub(super) fn broken(
 /// Lines that become one line, or the one line that changes stand in.
 struct Stretch<I> {
     start: usize,
-    /// Where its line feed stands, or the end of the document.
+    /// The line feed, or the end of the document.
     end: usize,
-    /// Its bytes afterwards, without a CR at its end.
+    /// Afterwards, without a CR at the end.
     length: usize,
     changes: I,
 }
@@ -105,7 +103,7 @@ fn stretches<'c>(
 }
 
 impl<'c, I: Iterator<Item = (Range<usize>, &'c [u8])>> Stretch<I> {
-    /// Adds the blanks that have to become line ends: each time the last one that is not too far.
+    /// Each time the last blank that is not too far.
     fn breaks(
         self,
         blanks: &mut Peekable<impl Iterator<Item = usize>>,

@@ -20,7 +20,7 @@ pub(crate) struct NewLinks {
     pub(crate) edits: Group,
     pub(crate) absolute: u64,
     pub(crate) to_parts: u64,
-    /// Relative links that are left, because a byte of them may be half a character.
+    /// A byte of these may be half a character.
     pub(crate) unclear: u64,
     pub(crate) base: Option<Rc<Base>>,
     pub(crate) named: BTreeSet<PartId>,
@@ -43,7 +43,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Bytes of references and of their new forms, at most.
+    /// Bytes of references and of their new forms.
     const MOST: usize = 256 << 10;
 
     fn get(&self, value: &[u8], wrapping: (Markup, Grammar)) -> Option<&Resolved> {
@@ -118,8 +118,8 @@ impl Documents<'_> {
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
         let mut links = links.iter();
-        // Links are counted and made, until they would make the document twice as large. The others are counted before one
-        // of them is made: they may be too much, and nothing shall be held for that.
+        // Links are counted and made, until they would make the document twice as large. The others are counted before
+        // one of them is made: they may be too much, and nothing shall be held for that.
         for (is_counted, is_made) in [(true, true), (true, false), (false, true)] {
             let from = links.clone();
             loop {
@@ -226,8 +226,7 @@ impl Documents<'_> {
         let fragment = fragment.unwrap_or_default();
         let sibling = self.meant(document.part, &document.related, &absolute);
         let essence = sibling.map_or("", |sibling| self.tree.part(sibling).essence.as_str());
-        // Browsers find no `cid:` URL with a fragment. Of an SVG it may mean one picture of several, of others
-        // nothing.
+        // Browsers find no `cid:` URL with a fragment. Of an SVG it may mean one picture of several, of others nothing.
         let is_part_of_svg = essence == "image/svg+xml" && fragment.len() > 1;
         let fragment = match essence.starts_with("image/") {
             true => "",

@@ -1,10 +1,9 @@
 //! Which parts of a message belong to what its documents show: those that one refers to, by Content-ID or
 //! Content-Location, in any way, and inline pictures beside HTML. A reader would miss them if they left.
 //!
-//! More counts than [`siblings`](super::siblings) lets a new link mean: an id or a location in any message of the mail, one
-//! that several parts have, and ids whose letters differ in case. A part that stays without need costs octets; one
-//! that leaves is a broken picture. So a document that cannot be read, in UTF-16 say, may refer to every part of its
-//! message that has an id or a location.
+//! More counts than [`siblings`](super::siblings) lets a new link mean: an id or a location in any message of the mail,
+//! one that several parts have, and ids whose letters differ in case. A part that stays without need costs octets; one
+//! that leaves is a broken picture. So a document that cannot be read, in UTF-16 say, may refer to every such part.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,13 +23,13 @@ use crate::policy::Policy;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Showing {
-    /// This document is the first that refers to it.
+    /// The first document that refers to the part.
     By(PartId),
-    /// This document cannot be read, and may refer to it.
+    /// A document that cannot be read.
     PerhapsBy(PartId),
-    /// Its Content-Location is too long to be looked for.
+    /// The Content-Location is too long to be looked for.
     Unknown,
-    /// It is an inline picture in a message with HTML.
+    /// An inline picture in a message with HTML.
     Beside,
 }
 
@@ -48,7 +47,7 @@ impl Showing {
     }
 }
 
-/// Why parts belong to what the mail shows, for those of `parts` that do. Each document is read once.
+/// Each document is read once.
 pub(crate) fn shown_inline(
     tree: &Tree<'_>,
     policy: &Policy,
@@ -105,13 +104,13 @@ pub(crate) fn shown_inline(
     shown
 }
 
-/// The parts that no document was found to refer to yet, by what they are referred to. A name goes with its parts when
-/// it is met: ten thousand links to ten thousand parts of one name are found once.
+/// No document was found to refer to these yet. A name goes with its parts when it is met: ten thousand links to ten
+/// thousand parts of one name are found once.
 #[derive(Default)]
 struct Unreferred {
-    /// By Content-ID, in lower case.
+    /// In lower case.
     ids: HashMap<String, Vec<PartId>>,
-    /// By the absolute Content-Location, as equal URLs are equal.
+    /// Absolute, as equal URLs are equal.
     locations: HashMap<String, Vec<PartId>>,
 }
 
@@ -235,8 +234,8 @@ impl Documents<'_> {
     }
 }
 
-/// Whether a document is in UTF-16 or UTF-32, whatever its label says: a byte order mark outranks that (the HTML
-/// standard, §13.2.3.2), and no text in another charset holds NULs.
+/// In UTF-16 or UTF-32, whatever the label says: a byte order mark outranks that (the HTML standard, §13.2.3.2), and no
+/// text in another charset holds NULs.
 fn is_wide(octets: &[u8]) -> bool {
     octets.starts_with(b"\xff\xfe")
         || octets.starts_with(b"\xfe\xff")

@@ -1,5 +1,4 @@
-//! Style sheets that come from elsewhere, and are to stand in the mail as parts: their URLs made absolute
-//! against their own, and other URLs in their places.
+//! Style sheets that come from elsewhere, and are to stand in the mail as parts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,11 +14,11 @@ use crate::mime::charset::Charset;
 use crate::mime::{PartId, TransferEncoding};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Links of a style sheet, at most: each is held with its meaning. The largest that are in use have a few hundred.
+/// Each is held with its meaning. The largest sheets that are in use have a few hundred.
 const MOST_LINKS: usize = 10_000;
 
-/// A style sheet with all its URLs absolute. A sheet without a URL of its own, as one in a `data:` URL, may hold no
-/// relative one: in the mail it would get the base of the mail.
+/// A sheet without a URL of its own, as one in a `data:` URL, may hold no relative one: in the mail it would get the
+/// base of the mail.
 pub(crate) fn absolute<'s>(
     octets: &'s [u8],
     label: Option<&str>,
@@ -68,8 +67,7 @@ pub(crate) fn absolute<'s>(
     Ok(Cow::Owned(written))
 }
 
-/// The same style sheet with these URLs in the places of links, by their numbers; of `fallbacks` those that are
-/// needed.
+/// URLs come by the numbers of their links; of `fallbacks` those that are needed.
 pub(crate) fn with_urls(
     octets: &[u8],
     label: Option<&str>,
@@ -103,7 +101,7 @@ fn read<'s>(octets: &'s [u8], label: Option<&str>) -> Result<Document<'s>, Refus
 }
 
 impl Documents<'_> {
-    /// Shows every link of a style sheet made [`absolute`] that is to stand beside a document.
+    /// The sheet was made [`absolute`].
     pub(crate) fn shown_in_sheet(
         &mut self,
         beside: PartId,

@@ -20,24 +20,23 @@ use crate::report::{Reason, Refusal};
 pub(crate) struct Shown<'d> {
     pub(crate) ordinal: usize,
     pub(crate) link: LinkValue,
-    /// The URL; absolute, if there is any base.
+    /// Absolute, if there is any base.
     pub(crate) absolute: Cow<'d, str>,
-    /// The rest behind the `//` of a reference that names no scheme.
+    /// Behind the `//` of a reference that names no scheme.
     pub(crate) host: Option<String>,
-    /// The part of the mail that it names, and the Content-ID that the part has or will have.
+    /// With the Content-ID that the part has or will have.
     pub(crate) sibling: Option<(PartId, Identity)>,
-    /// Whether it names no scheme; then, whether a base is declared.
+    /// None: it names a scheme; else whether a base is declared.
     pub(crate) relative: Option<bool>,
 }
 
 impl Shown<'_> {
-    /// Whether the URL holds bytes of the document that are no UTF-8. Browsers ask for the characters that they are in
-    /// the document's charset.
+    /// Bytes that are no UTF-8. Browsers ask for the characters that they are in the document's charset.
     pub(crate) fn holds_octets(&self) -> bool {
         holds_carried(&self.absolute)
     }
 
-    /// The URL with each scheme that may be tried, as it is asked for: `//host` is https, then http.
+    /// `//host` is https, then http.
     pub(crate) fn candidates(&self) -> Vec<String> {
         let url = self.host.as_deref().unwrap_or(&self.absolute);
         let octets;
@@ -56,7 +55,7 @@ impl Shown<'_> {
 }
 
 impl Documents<'_> {
-    /// Shows every link of a document with its meaning; none of a part that is no document.
+    /// A part that is no document shows none.
     pub(crate) fn shown(
         &mut self,
         part: PartId,
@@ -143,8 +142,8 @@ impl Documents<'_> {
         })
     }
 
-    /// Puts these URLs in the places of links, by their numbers. Of `fallbacks`, which have the URL of another
-    /// picture, the necessary ones stay.
+    /// URLs come by the numbers of their links. Of `fallbacks`, which have the URL of another picture, the necessary ones
+    /// stay.
     pub(crate) fn embedded(
         &mut self,
         part: PartId,
@@ -168,8 +167,7 @@ impl Documents<'_> {
     }
 }
 
-/// A value as text, without the line ends that browsers take out of it. A `data:` URL keeps them: it may be long,
-/// and its decoder takes them out.
+/// Browsers take line ends out. A `data:` URL keeps them: it may be long, and its decoder takes them out.
 pub(super) fn cleaned(value: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),

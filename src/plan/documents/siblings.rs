@@ -1,8 +1,8 @@
 //! Which part a link means, and how that part is named (RFC 2557 §5 and §8, RFC 2392).
 //!
-//! A sibling is a part of the same multipart/related with a Content-Location. It is a target only if it
-//! holds its content and its Content-ID is its own: a reader that is asked for a reference, or for one of
-//! two parts with one id, shows nothing or the wrong thing.
+//! A sibling is a part of the same multipart/related with a Content-Location. It must hold its content and have a
+//! Content-ID of its own: a reader that is asked for a reference, or for one of two parts with one id, shows nothing or
+//! the wrong thing.
 
 use std::rc::Rc;
 
@@ -22,8 +22,7 @@ impl Documents<'_> {
         self.bases.of(self.tree, part)
     }
 
-    /// Every multipart/related around a part that has targets, nearest first. None is outside of the
-    /// message that the part stands in.
+    /// Nearest first; they have targets, and none is outside of the message that the part stands in.
     pub(super) fn around(
         &mut self,
         part: PartId,
@@ -55,7 +54,7 @@ impl Documents<'_> {
         Ok(related)
     }
 
-    /// The part that an absolute URL in a document means, in the nearest of `related` that has one.
+    /// In the nearest of `related` that has such a part.
     pub(super) fn meant(
         &self,
         document: PartId,
@@ -68,7 +67,7 @@ impl Documents<'_> {
             .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
     }
 
-    /// The parts of `related` that an absolute URL means, the nearest first: none of another branch of an alternative.
+    /// The nearest first: none of another branch of an alternative.
     pub(super) fn located(
         &self,
         document: PartId,
@@ -88,7 +87,7 @@ impl Documents<'_> {
             .filter(move |&part| !self.tree.are_alternatives(document, part))
     }
 
-    /// Bytes that [`Documents::identity`] looks at: all of a part is hashed once.
+    /// [`Documents::identity`] hashes all of a part once.
     pub(super) fn cost_of_identity(&self, part: PartId) -> usize {
         match self.identities.contains_key(&part) {
             true => 0,
@@ -110,8 +109,8 @@ impl Documents<'_> {
         &self.identities[&part]
     }
 
-    /// Of a multipart/related inside, only its own location counts: what is in it can be meant by
-    /// its own documents only (RFC 2557 §9.6).
+    /// Of a multipart/related inside, only its own location counts: only its own documents can mean what is in it (RFC 2557
+    /// §9.6).
     fn locate(&mut self, related: PartId, ledger: &mut Ledger) -> Result<bool, Refusal> {
         let mut any = false;
         let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
@@ -150,7 +149,7 @@ impl Documents<'_> {
         location(own.as_ref(), value)
     }
 
-    /// Whether the part has a Content-ID of its own, or a header that can take one.
+    /// It has a Content-ID of its own, or a header that can take one.
     fn can_be_named(&mut self, part: PartId) -> bool {
         let written = self.tree.value(part, "Content-ID");
         if written.is_some_and(holds_blank) {
@@ -178,8 +177,7 @@ impl Documents<'_> {
         })
     }
 
-    /// A Content-ID made from the part's bytes: the same message always gets the same one, with LF
-    /// and with CRLF. No other part of the message has it.
+    /// The same message always gets the same one, with LF and with CRLF. No other part of the message has it.
     fn made_id(&mut self, part: PartId) -> String {
         let mut digest = Md5::new();
         digest.update(self.tree.number(part));
