@@ -5,8 +5,7 @@ use crate::lengths::is_length;
 use crate::mime::{Field, PartId, TransferEncoding, Tree, entity};
 use crate::span::{Newline, Span};
 
-/// The edits that make a message the first part of a multipart with these fields. `own` are those of the message: what
-/// moves is what it was changed to. The `parts` come behind it.
+/// `own` are the edits of the message: what moves is what it was changed to. The `parts` come behind it.
 pub(super) fn message<W: FnOnce(&mut Vec<u8>)>(
     tree: &Tree<'_>,
     message: PartId,
@@ -59,7 +58,7 @@ pub(super) fn message<W: FnOnce(&mut Vec<u8>)>(
     group
 }
 
-/// The field by which a multipart says how what is in it is encoded (RFC 2045 §6.4).
+/// RFC 2045 §6.4
 pub(super) fn encoding_field(tree: &Tree<'_>, part: PartId) -> Vec<u8> {
     let encoding = match tree.part(part).encoding {
         TransferEncoding::EightBit => "8bit",
@@ -70,8 +69,7 @@ pub(super) fn encoding_field(tree: &Tree<'_>, part: PartId) -> Vec<u8> {
     [field.as_bytes(), tree.newline.bytes()].concat()
 }
 
-/// The edits by which parts come into a multipart, each written with the lines around it: behind what it `is_made` around, or
-/// in front of its last boundary line.
+/// Behind what the multipart `is_made` around, or in front of its last boundary line.
 pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
     at: usize,
     boundary: &[u8],
@@ -96,13 +94,12 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
     edits.collect()
 }
 
-/// Where the last boundary line of a multipart begins. The line break in front belongs to it where there is one.
+/// The line break in front belongs to the boundary line where there is one.
 pub(super) fn before_close(original: &[u8], close: Span) -> usize {
     close.end - close.of(original).trim_ascii_start().len()
 }
 
-/// The edits by which parts come behind the one that their multipart is made around, and the line that closes it. That has
-/// an end of its own where none follows.
+/// Also the line that closes the multipart. It has an end of its own where none follows.
 pub(super) fn behind<W: FnOnce(&mut Vec<u8>)>(
     tree: &Tree<'_>,
     part: PartId,
@@ -118,7 +115,6 @@ pub(super) fn behind<W: FnOnce(&mut Vec<u8>)>(
     group
 }
 
-/// The boundary of a multipart that is made around a part, for new parts that these octets tell apart.
 pub(super) fn boundary<'s>(
     tree: &Tree<'_>,
     part: PartId,
@@ -130,7 +126,7 @@ pub(super) fn boundary<'s>(
     entity::boundary(&seed, octets, &tree.boundaries_around(part))
 }
 
-/// Whether the last line of a message has to end itself.
+/// The last line of a message has to end itself.
 pub(super) fn ends_line(tree: &Tree<'_>, message: PartId) -> bool {
     let is_last = tree.part(message).span.end >= tree.original.len();
     is_last || tree.abuts_boundary(message)

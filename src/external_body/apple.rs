@@ -51,7 +51,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// Where a close delimiter without its last `-` stands at the end of the last part of a multipart.
+/// A close delimiter without its last `-` ends the last part of a multipart.
 pub fn torn_delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
     let above = tree.part(tree.part(part).parent?);
     let Content::Multipart(multipart) = &above.content else {

@@ -1,16 +1,16 @@
-//! Attachments that Thunderbird and programs made from it keep elsewhere. No document describes them;
-//! this is what the programs write.
+//! Attachments that Thunderbird and programs made from it keep elsewhere. No document describes them; this is what the
+//! programs write.
 //!
-//! * *Detached*: `X-Mozilla-External-Attachment-URL` and `X-Mozilla-Altered: AttachmentDetached` in the
-//!   part's header, and in its body [`SENTENCE`] with the header the part had. In older mail the
-//!   part's Content-Type is `text/plain`, in newer mail that of the attachment.
-//! * Where the attachment had no Content-Type, Thunderbird writes an empty line in its place, and
-//!   Betterbird writes a stray one elsewhere: what follows is then body to every reader. It is read as
-//!   header here only in front of [`SENTENCE`], and among the quoted fields.
-//! * *Enclosure*, by the feed reader: the URL field on a part with its own Content-Type; the body is a
-//!   note, in the user's language.
-//! * *Cloud file*: `X-Mozilla-Cloud-Part: cloudFile; url=...`, the URL unquoted; the body is empty, or the
-//!   part is a page about the file.
+//! * *Detached*: `X-Mozilla-External-Attachment-URL` and `X-Mozilla-Altered: AttachmentDetached` in the part's header,
+//!   and in its body [`SENTENCE`] with the header the part had. In older mail the part's Content-Type is `text/plain`,
+//!   in newer mail that of the attachment.
+//! * Where the attachment had no Content-Type, Thunderbird writes an empty line in its place, and Betterbird writes a
+//!   stray one elsewhere: what follows is then body to every reader. It is read as header here only in front of
+//!   [`SENTENCE`], and among the quoted fields.
+//! * *Enclosure*, by the feed reader: the URL field on a part with its own Content-Type; the body is a note, in the
+//!   user's language.
+//! * *Cloud file*: `X-Mozilla-Cloud-Part: cloudFile; url=...`, the URL unquoted; the body is empty, or the part is a
+//!   page about the file.
 //! * *Deleted*: `X-Mozilla-Altered: AttachmentDeleted`, or the type `text/x-moz-deleted`.
 //!
 //! A part that holds more than a note is not followed: what it holds would be lost.
@@ -36,7 +36,7 @@ const DELETED_ESSENCE: &str = "text/x-moz-deleted";
 /// The first line of a detached part's body; never translated.
 pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The original MIME headers for the attachment were:";
 
-/// Octets of a note, at most. The longest that is known has about a hundred.
+/// The longest note that is known has about a hundred octets.
 const LONGEST_NOTE: usize = 2 << 10;
 
 /// Content that was put in must have none.
@@ -44,8 +44,7 @@ pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
     REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
 }
 
-/// Whether `embody detach` wrote this field into the header of a part in this form: what the part had stands in
-/// the quotation.
+/// `embody detach` wrote the field into the header of a part in this form: what the part had stands in the quotation.
 pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
     [
         "Content-Type",
@@ -198,8 +197,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The header behind [`SENTENCE`], if the body starts with that; the fields in front of it, which a stray empty line cut
-    /// off from the part's header; and whether there is nothing else in the body.
+    /// The fields in front of the header behind [`SENTENCE`], which a stray empty line cut off from the part's header;
+    /// that header; and whether there is nothing else in the body.
     fn quotation(&self) -> Option<(Fields, Header, bool)> {
         const STRAY_BLOCKS: usize = 2;
         let body = self.tree.part(self.part).body;
@@ -219,7 +218,7 @@ impl<'a> Reader<'a, '_> {
         None
     }
 
-    /// Fields that Thunderbird writes into a detached part's header, up to an empty line.
+    /// Up to an empty line.
     fn block(&self, at: usize, end: usize) -> Option<Header> {
         let known = |field: Field| is_of_part(field.name.of(self.tree.original));
         let block = self.header(at, end);
@@ -265,7 +264,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// Whether the name of a field begins so as Thunderbird writes it into a part.
+/// Thunderbird writes such names into a part.
 fn is_of_part(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with(b"content-") || name.starts_with(b"x-mozilla-")
@@ -295,11 +294,9 @@ fn url_of_field(value: &[u8]) -> Result<Referent<'_>, Refusal> {
     read_url(Cow::Owned(url))
 }
 
-/// The URL in the value of an `X-Mozilla-Cloud-Part` field, and what stands behind it.
-///
-/// The URL of `cloudFile; url=URL; provider=...` is not quoted and may hold `;` itself: it ends where a parameter begins that
-/// programs are known to write behind it. Thunderbird puts a blank in front of each; those that put none put none in front of
-/// `url` either.
+/// The URL of `cloudFile; url=URL; provider=...` is not quoted and may hold `;` itself: it ends where a parameter
+/// begins that programs are known to write behind it. Thunderbird puts a blank in front of each; programs that put none
+/// put none in front of `url` either.
 fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     const BEHIND: [&[u8]; 6] = [b"provider", b"file", b"name", b"data", b"size", b"mime"];
     const LONGEST: usize = BEHIND[0].len();
@@ -332,7 +329,6 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((bare.unwrap_or(url), behind))
 }
 
-/// What the value of such a field refers to, and the name of the file.
 fn cloud_part(value: &[u8]) -> (Result<Referent<'_>, Refusal>, Option<String>) {
     match split_cloud_part(value) {
         Some((url, behind)) => (url_of_field(url), name_behind(behind)),
@@ -340,7 +336,7 @@ fn cloud_part(value: &[u8]) -> (Result<Referent<'_>, Refusal>, Option<String>) {
     }
 }
 
-/// The file's name: the last parameter, unquoted. Thunderbird up to version 91 wrote it nowhere else.
+/// The last parameter, unquoted. Thunderbird up to version 91 wrote the name nowhere else.
 fn name_behind(behind: &[u8]) -> Option<String> {
     const NAME: &[u8] = b"name=";
     let at = memchr::memchr_iter(b';', behind).find_map(|at| {

@@ -1,5 +1,4 @@
-//! A part that [`Note`] is about, back as it was: the fields that come from the phantom header, each to its place,
-//! and those that go. The body is not made here.
+//! A part that [`Note`] is about, back as it was: fields of the phantom header, each to its place, and fields that go.
 
 use super::detached::{self, is_reference_field};
 use super::note::{Claim, NOTE_FIELD, Note};
@@ -9,8 +8,8 @@ use crate::mime::header::has_control_character;
 use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
 
-/// Whether a field of a part's header goes with the content when that is detached: every field of a body part; of
-/// a message the `Content-*` fields, those apart that tell the length of the whole body.
+/// Goes with the content when that is detached: every field of a body part; of a message the `Content-*` fields, but
+/// for the length of the whole body.
 pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }
@@ -44,10 +43,7 @@ pub(super) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
     Claim::Note(Box::new(note))
 }
 
-/// The edits that make a part's header what it was, and `content` its body.
-///
-/// # Errors
-/// What of the part is not as [`Note`] says, or may not stand in a header.
+/// The error says what of the part is not as [`Note`] says, or may not stand in a header.
 pub fn restored(
     tree: &Tree<'_>,
     body: &ExternalBody<'_>,

@@ -1,8 +1,6 @@
-//! The text that names what was detached, for readers who know no external bodies: one part at the end of a
-//! message's multipart/mixed (`embody detach --note`).
-//!
-//! The text is derived from the parts it names. So the restorer can tell whether it is still what embody wrote, and takes
-//! it out only then; a text that somebody changed is theirs.
+//! The text that names what was detached, for readers who know no external bodies: one part at the end of a message's
+//! multipart/mixed (`embody detach --note`). It is derived from the parts it names, so the restorer can tell whether it
+//! is still what embody wrote, and takes it out only then; a text that somebody changed is theirs.
 
 use std::fmt::Write as _;
 
@@ -16,15 +14,12 @@ use crate::mime::transfer::encode_text;
 use crate::mime::{Content, MediaType, PartId, Tree};
 use crate::span::Span;
 
-/// What the note field of the text says.
 const LISTING: &str = "listing";
 
-/// Characters of a file's name that are shown.
 const LONGEST_NAME: usize = 100;
 
-/// The edit of `after` that makes its text name what is detached there; none if there is nothing to do. `before` is what
-/// it was made of: its text is embody's only if it names what was detached there. Where there is no text, one is put in
-/// only if it is `new`.
+/// An edit of `after`. The text of `before` is embody's only if it names what was detached there. Where there is no
+/// text, one is put in only if it is `new`.
 pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: bool) -> Option<Edit> {
     let written = written(after, reading);
     let Some(part) = listing(before) else {
@@ -94,7 +89,7 @@ fn written(tree: &Tree<'_>, reading: &Reading) -> Option<Vec<u8>> {
     Some(part)
 }
 
-/// The part behind the others of the message's multipart/mixed, if that is closed.
+/// Behind the others of the message's multipart/mixed, if that is closed.
 fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
     let root = tree.root();
     let Content::Multipart(multipart) = &root.content else {
@@ -112,7 +107,7 @@ fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
     Some(Edit::insert(close.start, bytes))
 }
 
-/// What an attachment with these header fields is called, without control characters, and not too long.
+/// Without control characters, and not too long.
 pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
     name_of(original, fields).map(|name| name.chars().take(LONGEST_NAME).collect())
 }

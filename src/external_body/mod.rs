@@ -1,8 +1,6 @@
-//! Parts that refer to their content → [`ExternalBody`]: what a part refers to, and what is declared of the content. Nothing is
-//! resolved, allowed or retrieved here; a reference that cannot be followed is a [`Refusal`](crate::report::Refusal).
-//!
-//! `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873), and other [forms](Form), which programs write and no document
-//! describes.
+//! Parts that refer to their content → [`ExternalBody`]: `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873),
+//! and other [forms](Form), which programs write and no document describes. Nothing is resolved, allowed or retrieved
+//! here; a reference that cannot be followed is a [`Refusal`](crate::report::Refusal).
 //!
 //! Deviations from the documents, because mail has them:
 //! * the URL parameter may be unquoted, continued or encoded (RFC 2231), in `<>`, or start with `URL:`;

@@ -2,10 +2,9 @@
 //!
 //! One field, `X-Embody-Detached`, says what the reader of the part cannot know: how the body was written, which
 //! Content-Transfer-Encoding field it had, and where its fields stood in a message's header. With it the part comes
-//! back octet for octet. Without it, and to readers that do not know it, the part is an external body like others.
+//! back octet for octet. Readers that do not know it take the part for an external body like others.
 //!
-//! A note may come from a stranger: a field that is not exactly as it is written here is none, and the numbers in it are
-//! bounded.
+//! A note may come from a stranger: a field that is not exactly as it is written here is none, and its numbers are bounded.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -21,13 +20,12 @@ use crate::span::{Newline, Span};
 
 pub const NOTE_FIELD: &str = "X-Embody-Detached";
 
-/// Octets: Sendmail and Postfix cut longer fields off, and do not say so.
+/// Sendmail and Postfix cut longer fields off, and do not say so.
 pub const LONGEST_FIELD: usize = 900;
 
-/// Fields whose places can be said, at most.
 const MOST_PLACES: usize = 64;
 
-/// What a field may say, each once.
+/// Each may stand there once.
 const WORDS: [&str; 9] = [
     "sha256", "size", "encoding", "line", "newline", "tail", "cte", "md5", "at",
 ];
@@ -36,7 +34,7 @@ const ENCODING_FIELD: &str = "Content-Transfer-Encoding";
 
 const ESCAPED: AsciiSet = all_but(b"-._:");
 
-/// The Content-Transfer-Encoding field in its usual spelling, without its line end; none for what needs no field.
+/// Without its line end; none for what needs no field.
 pub fn usual_encoding_field(manner: Manner) -> Option<Vec<u8>> {
     let field = || format!("{ENCODING_FIELD}: {}", word_of(manner)).into_bytes();
     (!matches!(manner, Manner::Identity { .. })).then(field)
@@ -51,23 +49,22 @@ pub enum Claim {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
-    /// SHA-256 of the content's octets, in 64 lower-case hexadecimal digits.
+    /// In 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// How many octets the content has, where nothing else of the part says it.
+    /// Octets, where nothing else of the part says it.
     pub size: Option<usize>,
     pub wording: Wording,
-    /// The octets of its Content-Transfer-Encoding field without the last line end; none if it had no such field.
+    /// The Content-Transfer-Encoding field without the last line end.
     pub encoding: Option<Vec<u8>>,
-    /// Whether the phantom header's Content-MD5 was added.
+    /// The phantom header's Content-MD5 was added.
     pub digest_added: bool,
-    /// Where the fields stood among those that stayed: how many of these stood between the field and the one
-    /// that took the place of Content-Type; less than 0 in front of it. Empty if none did.
+    /// How many of the fields that stayed stood between each field and the one that took the place of Content-Type;
+    /// less than 0 in front of it. Empty if none did.
     pub places: Vec<i32>,
 }
 
 impl Note {
-    /// Reads a field's value. `newline` is what ends the lines of the part's header: those of plain text end so
-    /// unless the note says something else.
+    /// `newline` ends the lines of the part's header: those of plain text end so unless the note says something else.
     pub fn read(value: &[u8], newline: Newline) -> Option<Self> {
         let text = std::str::from_utf8(value)
             .ok()
@@ -120,15 +117,14 @@ impl Note {
         })
     }
 
-    /// The Content-Transfer-Encoding field, its line end included; none if there was none. Lines that it was folded into
-    /// end as others do.
+    /// With its line end. Lines that it was folded into end as others do.
     pub fn encoding_field(&self, newline: Newline) -> Option<Vec<u8>> {
         let mut bytes = with_newlines(self.encoding.clone()?, newline);
         bytes.extend_from_slice(newline.bytes());
         Some(bytes)
     }
 
-    /// The field, its line ends those of the part's header; none if it would be too long.
+    /// None: it would be too long.
     pub fn field(&self, newline: Newline) -> Option<Vec<u8>> {
         let mut words = vec![format!("sha256={}", self.sha256)];
         words.extend(self.size.map(|size| format!("size={size}")));
@@ -162,7 +158,7 @@ impl Note {
     }
 }
 
-/// A field of words, which `;` divides; a line is folded in front of a word that would make it too long.
+/// `;` divides words; a line is folded in front of a word that would make it too long.
 fn folded(name: &str, words: &[String], newline: Newline) -> Vec<u8> {
     const COLUMNS: usize = 76;
     let ending = String::from_utf8_lossy(newline.bytes());
@@ -195,8 +191,8 @@ fn number(digits: &str, most: usize) -> Option<usize> {
     (number <= most).then_some(number)
 }
 
-/// One Content-Transfer-Encoding field that goes with the wording, and nothing else: the words are a stranger's,
-/// and what they become stands in a header.
+/// One field that goes with the wording, and nothing else: the words are a stranger's, and what they become stands in a
+/// header.
 fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<Option<Vec<u8>>> {
     let (encoding, field) = match written {
         None => return usual_encoding_field(wording.manner).map(Some),
@@ -209,7 +205,7 @@ fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<Option<Vec<
     wording.is_of(encoding).then_some(field)
 }
 
-/// The encoding that a field names which stands alone, without its last line end; none if it is not one such field.
+/// Without its last line end; None: it is not one such field alone.
 fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     let whole = Span::new(0, field.len());
     let header = Header::read(field, whole, LONGEST_FIELD);
@@ -222,8 +218,7 @@ fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     (is_one && !is_ended && is_clean).then(|| TransferEncoding::of(Some(only.value.of(field))))
 }
 
-/// What a note says of the Content-Transfer-Encoding field that a part has ([`Note::encoding`]); none if it cannot be
-/// said. `newline` ends the lines of its header.
+/// For [`Note::encoding`]; None: it cannot be said. `newline` ends the lines of the header.
 pub fn noted_encoding_field(
     original: &[u8],
     field: Option<&Field>,

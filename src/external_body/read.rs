@@ -1,5 +1,5 @@
-//! Whether a part refers to its content, in any of the forms; and the parameters of `message/external-body` → [`Referent`], one
-//! way for each access type (RFC 2046 §5.2.3, RFC 2017, RFC 1873).
+//! Whether a part refers to its content, in any of the forms; and the parameters of `message/external-body` →
+//! [`Referent`] (RFC 2046 §5.2.3, RFC 2017, RFC 1873).
 
 use percent_encoding::{AsciiSet, percent_encode};
 
@@ -116,13 +116,12 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// A parameter as written; empty if there is none.
 fn text_of(media_type: &MediaType<'_>, name: &str) -> String {
     let value = media_type.parameter(name).unwrap_or_default();
     String::from_utf8_lossy(value.trim_ascii()).into_owned()
 }
 
-/// FTP and ANON-FTP as a URL: `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
+/// `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
 fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let site = required(media_type, "site")?;
     let site = String::from_utf8_lossy(&site);
@@ -161,7 +160,7 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     Ok(url)
 }
 
-/// LOCAL-FILE as a URL: `file:///absolute/path` (RFC 2046 §5.2.3.4).
+/// `file:///absolute/path` (RFC 2046 §5.2.3.4).
 fn file_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let name = required(media_type, "name")?;
     let Some(path) = name.strip_prefix(b"/") else {
@@ -192,8 +191,8 @@ fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<Vec<u8>, R
 /// All but RFC 3986 `unreserved`, `sub-delims` without `;`, `:` and `@`.
 const SEGMENT: AsciiSet = all_but(b"-._~!$&'()*+,=:@");
 
-/// One path segment, [`SEGMENT`] escaped, and octets that are not ASCII as they are. Control characters would be
-/// commands on an FTP connection.
+/// [`SEGMENT`] is escaped, and octets that are not ASCII as they are. Control characters would be commands on an FTP
+/// connection.
 fn escaped_segment(segment: &[u8]) -> Result<String, Refusal> {
     let text = String::from_utf8_lossy(segment);
     if text.chars().any(char::is_control) {

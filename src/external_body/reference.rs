@@ -1,5 +1,3 @@
-//! What is known of a part that refers to its content.
-
 use std::borrow::Cow;
 
 use super::follow::{Follow, Followed};
@@ -12,18 +10,16 @@ use crate::span::Span;
 
 pub const ESSENCE: &str = "message/external-body";
 
-/// How a part refers to its content, and so what of it stays.
+/// It decides what of the part stays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// `message/external-body`: the body holds the phantom header.
     ExternalBody,
-    /// `X-Mozilla-Altered: AttachmentDetached`: the body quotes the header the part had. That header
-    /// comes back; what Thunderbird wrote instead goes.
+    /// `X-Mozilla-Altered: AttachmentDetached`: the header that the body quotes comes back; what Thunderbird wrote goes.
     Detached,
     /// `X-Mozilla-External-Attachment-URL` on a part with a header of its own, whose body is a note.
     Enclosure,
-    /// `X-Mozilla-Cloud-Part`: the same; where the part is a page about the file, header and file name
-    /// are the page's.
+    /// `X-Mozilla-Cloud-Part`: the same; a page about the file has the page's header and file name.
     CloudFile,
     /// `message/external-body` whose body is an `[InternetShortcut]`.
     Shortcut,
@@ -31,23 +27,22 @@ pub enum Form {
     AttachedShortcut,
     /// A note of Mailman's in a text: it alone goes, and the text becomes a multipart.
     Scrubbed,
-    /// A link to a file in a cloud, in a document: all of that stays, and the file becomes a part of the mail.
+    /// A link in a document: all of that stays, and the file becomes a part of the mail.
     Hosted(Follow),
     /// A note of Sympa's in a part of its own.
     Sympa,
-    /// `X-Apple-Content-Length` on a part without a body: what was in it is a file of Apple's Mail, and comes back.
+    /// `X-Apple-Content-Length` on a part without a body: it is a file of Apple's Mail, and comes back.
     Apple,
 }
 
-/// How parts are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
     /// Octets of a phantom or quoted header, and of a shortcut.
     pub header_limit: usize,
-    /// Notes of one message: those behind are not read.
+    /// In one message: notes behind those are not read.
     pub most_notes: usize,
     pub forms: Followed,
-    /// The form that is read because of where the message lies.
+    /// Read because of where the message lies.
     pub beside: Option<Follow>,
 }
 
@@ -62,39 +57,39 @@ pub struct ExternalBody<'a> {
     pub form: Form,
     pub access_type: String,
     pub target: Result<Referent<'a>, Refusal>,
-    /// The phantom header: the fields the content would have. For a detached part those that it quotes,
-    /// or its own Content-Type if that describes the content.
+    /// The fields the content would have. For a detached part those that it quotes, or its own Content-Type if that
+    /// describes the content.
     pub phantom: Header,
     pub declared: Option<MediaType<'a>>,
-    /// The phantom header's Content-MD5 value (RFC 1864), without comments around it.
+    /// Of the phantom header (RFC 1864), without comments around it.
     pub content_md5: Option<&'a [u8]>,
-    /// The phantom header's Content-ID without `<>`; tells rivals from others.
+    /// Of the phantom header, without `<>`; tells rivals from others.
     pub content_id: Option<String>,
     pub size: Option<u64>,
     pub expiration: Option<String>,
-    /// The file's name, if no header field has it.
+    /// If no header field has it.
     pub file_name: Option<String>,
     pub claim: Claim,
-    /// Of what Mailman took out: its note. Several may stand in one part.
+    /// Mailman's note. Several may stand in one part.
     pub scrubbed: Option<Scrubbed>,
-    /// What the mail says of a file that a cloud keeps. Several may stand in one part.
+    /// Several may stand in one part.
     pub hosted: Option<Box<HostedFile>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Referent<'a> {
-    /// A `data:` URL, as it stands in the parameter: folds and blanks still in it.
+    /// As it stands in the parameter: folds and blanks still in it.
     Data(Cow<'a, [u8]>),
     ContentId {
         content_id: String,
-        /// The Message-ID that a `mid:` URL names besides (RFC 2392).
+        /// A `mid:` URL names it besides (RFC 2392).
         message_id: Option<String>,
     },
-    /// Any other URL, absolute or relative, white space removed.
+    /// Absolute or relative, white space removed.
     Url(String),
     /// A file beside the mailbox that the message lies in.
     Beside {
-        /// What the program calls the folder of it: of Apple's Mail, the number of the part.
+        /// Of Apple's Mail, the number of the part.
         folder: String,
         /// What the mail calls the file; some are called otherwise there.
         name: Option<String>,
@@ -103,24 +98,23 @@ pub enum Referent<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scrap {
-    /// An attachment: its type, and its size, are in the note.
+    /// Type and size are in the note.
     File,
     Html,
     Message,
-    /// Text without a charset.
+    /// Without a charset.
     Text,
     Removed,
 }
 
-/// What a note in a text says that a header does not say.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scrubbed {
-    /// The lines of the note, with their ends: in the message, or in the text that its encoding stands for.
+    /// With the ends of its lines: in the message, or in the text that its encoding stands for.
     pub note: Span,
     pub scrap: Scrap,
     pub stored_name: String,
     pub description: Option<String>,
-    /// Octets of a message before it was escaped, with a line in front.
+    /// Before it was escaped, with a line in front.
     pub message_size: Option<u64>,
     pub is_in_digest: bool,
 }
@@ -137,7 +131,7 @@ impl<'a> Reader<'a, '_> {
 }
 
 impl<'a> ExternalBody<'a> {
-    /// A reference of which no header declares anything.
+    /// No header declares anything.
     pub(super) fn bare(
         tree: &Tree<'a>,
         part: PartId,
@@ -174,7 +168,7 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// The form by which it is followed or not; none for what the documents describe, and for what embody detached.
+    /// None for what the documents describe, and for what embody detached.
     pub fn follow(&self) -> Option<Follow> {
         match self.form {
             _ if self.claim != Claim::None => None,
@@ -192,13 +186,13 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// Whether the part that holds it is content itself.
+    /// The part that holds it is content itself.
     pub fn stands_in_text(&self) -> bool {
         matches!(self.form, Form::Scrubbed | Form::Hosted(_))
     }
 
-    /// Whether the phantom header's Content-Transfer-Encoding is that of the octets where they are
-    /// kept (RFC 2046 §5.2.3). URLs have none, and Thunderbird decodes what it saves.
+    /// The phantom header's Content-Transfer-Encoding is that of the octets where they are kept (RFC 2046 §5.2.3). URLs
+    /// have none, and Thunderbird decodes what it saves.
     pub fn describes_stored_octets(&self) -> bool {
         self.form == Form::ExternalBody && !self.access_type.eq_ignore_ascii_case("url")
     }
@@ -210,12 +204,12 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// Whether the part's header describes a page about the content, so that nothing declares the content.
+    /// Nothing declares the content then.
     pub fn is_page_about_it(&self) -> bool {
         self.form == Form::CloudFile && self.declared.is_none()
     }
 
-    /// The suffix that the part's file name has in addition: `Report.docx.url`, `Report.docx.html`.
+    /// `Report.docx.url`, `Report.docx.html`.
     pub fn suffix(&self) -> Option<&'static str> {
         match self.form {
             Form::Shortcut | Form::AttachedShortcut => Some(".url"),
@@ -242,14 +236,14 @@ pub fn size_in_words(octets: u64) -> String {
     format!("{octets} bytes{more}")
 }
 
-/// A Content-ID or Message-ID value without its `<>`, comments in front, and white space.
+/// Without `<>`, comments in front, and white space.
 pub fn identifier(value: &[u8]) -> String {
     let mut text = with_octets_escaped(within_brackets(value)).into_owned();
     text.retain(|symbol| !symbol.is_whitespace());
     text
 }
 
-/// The same; none if nothing is left.
+/// None: nothing is left.
 pub fn own_identifier(value: &[u8]) -> Option<String> {
     Some(identifier(value)).filter(|id| !id.is_empty())
 }
@@ -262,8 +256,7 @@ fn within_brackets(value: &[u8]) -> &[u8] {
     inner.unwrap_or(value)
 }
 
-/// Whether white space stands in an identifier: some readers take it out and others do not, so that no `cid:` URL
-/// means it for all of them.
+/// Some readers take white space out of an identifier and others do not, so that no `cid:` URL means it for all of them.
 pub fn holds_blank(value: &[u8]) -> bool {
     let mut id = within_brackets(value.trim_ascii()).iter();
     id.any(u8::is_ascii_whitespace)

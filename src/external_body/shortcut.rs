@@ -1,10 +1,9 @@
 //! `[InternetShortcut]` files (`.url`) as references.
 //!
-//! Exchange sends a file that stays in its store as `message/external-body; name="x.url"` without an
-//! access type, base64-encoded against RFC 2046 §5.2.3, and its body is such a file. The format is
-//! that of Windows' private profiles: sections in brackets, `KEY=VALUE` lines, names case-blind, `;`
-//! before comments. Only `URL` of the section `[InternetShortcut]` is read; `BASEURL`, icons and
-//! hot keys mean nothing here.
+//! Exchange sends a file that stays in its store as `message/external-body; name="x.url"` without an access type,
+//! base64-encoded against RFC 2046 §5.2.3, with such a file as its body. The format is that of Windows' private
+//! profiles: sections in brackets, `KEY=VALUE` lines, names case-blind, `;` before comments. Only `URL` of
+//! `[InternetShortcut]` is read.
 
 use std::borrow::Cow;
 
@@ -21,7 +20,7 @@ pub(crate) const ESSENCES: [&str; 2] = [
     "application/x-internet-shortcut",
 ];
 
-/// Octets of a shortcut: it holds one URL and a few lines more. Content behind this is no shortcut.
+/// It holds one URL and a few lines more. Content behind this is no shortcut.
 const LONGEST: usize = 64 << 10;
 
 impl<'a> Reader<'a, '_> {
@@ -46,7 +45,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// What a shortcut refers to; none if the text is no shortcut.
+/// None: the text is no shortcut.
 fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
     let text = text_of(file);
     let mut section = "";
@@ -79,7 +78,7 @@ fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
     is_shortcut.then(|| Err(missing_url()))
 }
 
-/// The text of a profile: UTF-16 or UTF-8 with a mark in front, else octets that mean ASCII.
+/// UTF-16 or UTF-8 with a mark in front, else octets that mean ASCII.
 fn text_of(file: &[u8]) -> Cow<'_, str> {
     let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes

@@ -7,7 +7,7 @@ pub(super) fn missing_url() -> Refusal {
     Refusal::lasting(Reason::MissingUrl, "there is no URL")
 }
 
-/// The parameter of that name is missing, or one of its RFC 2231 sections: `name*1`.
+/// Or one of its RFC 2231 sections is: `name*1`.
 pub(super) fn missing_parameter(name: &str, section: Option<u32>) -> Refusal {
     let what = match section {
         None => format!("the parameter '{name}' is missing"),
@@ -16,7 +16,7 @@ pub(super) fn missing_parameter(name: &str, section: Option<u32>) -> Refusal {
     Refusal::lasting(Reason::MissingParameter, what)
 }
 
-/// The value of a parameter or a field was cut off: what is left of a `data:` URL would read as a whole one.
+/// What is left of a `data:` URL would read as a whole one.
 pub(super) fn cut_off(name: &str) -> Refusal {
     bad_value(format!(
         "'{name}' was cut off on the way: a closing quote or what follows is missing"
@@ -47,7 +47,7 @@ pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading)
     }
 }
 
-/// The part holds more than a note, which would be lost.
+/// The content would be lost.
 pub(super) fn own_content(what: &str) -> Refusal {
     let detail = format!("it refers elsewhere, but {what}");
     Refusal::lasting(Reason::UnsupportedAccessType, detail)

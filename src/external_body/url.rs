@@ -1,5 +1,4 @@
-//! A URL as it stands in a parameter or a header field → [`Referent`] (RFC 2017 §3.1, RFC 2392, the draft's
-//! appendix E).
+//! A URL in a parameter or a header field → [`Referent`] (RFC 2017 §3.1, RFC 2392, the draft's appendix E).
 
 use std::borrow::Cow;
 
@@ -10,8 +9,7 @@ use super::unusable::{bad_value, missing_url};
 use crate::link::url::with_octets_escaped;
 use crate::report::Refusal;
 
-/// Octets of a URL, at most, other than of a `data:` URL: no server takes as many, and plans and reports
-/// hold it several times.
+/// No server takes as many octets, and plans and reports hold a URL several times. `data:` URLs may be longer.
 const LONGEST: usize = 64 << 10;
 
 pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
@@ -50,7 +48,7 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
     })
 }
 
-/// Whether a folded value is a `data:` URL, past white space, `<` and `URL:`.
+/// White space, `<` and `URL:` may stand in front.
 fn is_data(value: &[u8]) -> bool {
     let written = value.iter().filter(|byte| !byte.is_ascii_whitespace());
     let start = written.skip_while(|&&byte| byte == b'<').take(16);
@@ -59,7 +57,7 @@ fn is_data(value: &[u8]) -> bool {
     start.starts_with(b"data:")
 }
 
-/// A `data:` URL without the `<>` and `URL:` around it (the draft, appendix E); folds stay.
+/// Without `<>` and `URL:` (the draft, appendix E); folds stay.
 fn unwrap_data(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let Some(start) = memchr::memchr2(b'd', b'D', &value) else {
         return value;

@@ -1,5 +1,3 @@
-//! The fields that say what the new part is: Content-Type and Content-Disposition.
-
 use super::super::content::Obtained;
 use super::Substitute;
 use crate::external_body::Form;
@@ -76,7 +74,7 @@ impl Substitute<'_> {
         with_newlines(field, self.newline)
     }
 
-    /// The part's own name for its file, without what it has behind the content's.
+    /// Without what it has behind the content's name.
     fn own_name(&self, field: &str, parameter: &str) -> Option<String> {
         let suffix = self.suffix?;
         let value = self.tree.value(self.body.part, field)?;
@@ -91,8 +89,7 @@ impl Substitute<'_> {
         }
     }
 
-    /// The Content-Disposition of a file whose name was that of a shortcut or a page. Its other
-    /// parameters, sizes and dates, described those.
+    /// The name was that of a shortcut or a page. The other parameters, sizes and dates, described those.
     pub(super) fn written_disposition(&self, field: &Field) -> Option<Vec<u8>> {
         let name = self.own_name("Content-Disposition", "filename")?;
         let value = field.value.of(self.tree.original);

@@ -1,9 +1,8 @@
-//! What files that Eudora names are called, in UTF-8 or in the charset of the machine that it ran on; and what they are.
+//! Names of files in UTF-8 or in the charset of the machine that Eudora ran on; and what the files are.
 
 use crate::mime::charset::WINDOWS_1252;
 
-/// What files are by the ends of their names, or by the types that the Mac noted of them. Types that hold parts are none of
-/// a file's.
+/// By the ends of names, or by the types that the Mac noted. Types that hold parts are none of a file's.
 const TYPES: &[(&str, &str, &str)] = &[
     ("audio/aiff", "aif aiff", "AIFF"),
     ("text/plain", "asc c log txt", "TEXT ttro"),
@@ -76,7 +75,7 @@ pub fn type_of_file(name: &str, macintosh: Option<[u8; 4]>) -> Option<&'static s
     found.map(|(essence, ..)| *essence)
 }
 
-/// What stands for the octets from 0x80 on in MacRoman.
+/// The octets from 0x80 on in MacRoman.
 const MACINTOSH: &str = "ÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü†°¢£§•¶ß®©™´¨≠ÆØ∞±≤≥¥µ∂∑∏π∫ªºΩæø¿¡¬√ƒ≈∆«»…\u{a0}ÀÃÕŒœ–—“”‘’÷◊ÿŸ⁄€‹›ﬁﬂ‡·‚„‰ÂÊÁËÈÍÎÏÌÓÔ\u{f8ff}ÒÚÛÙıˆ˜¯˘˙˚¸˝˛ˇ";
 
 pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
@@ -93,7 +92,7 @@ pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
     name.iter().map(letter).collect()
 }
 
-/// Whether this may be the name of a file in a folder: it leads nowhere else, and is no device of Windows.
+/// The name leads nowhere else, and is no device of Windows.
 pub fn is_file_name(name: &str) -> bool {
     const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
     let stem = name

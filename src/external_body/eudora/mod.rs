@@ -30,7 +30,7 @@ pub enum EudoraPiece {
 pub struct EudoraText {
     pub span: Span,
     pub wrapper: Option<Wrapper>,
-    /// The charset that the comment of the Mac names, as it is written.
+    /// As the comment of the Mac writes it.
     pub charset: Option<Span>,
     pub base: Option<Span>,
 }
@@ -60,19 +60,18 @@ impl Wrapper {
 
 #[derive(PartialEq, Eq, Debug)]
 pub struct EudoraNote {
-    /// The line, with its end, and with the empty one in front of it that Windows writes; empty where it stands in a header
-    /// field.
+    /// With its end, and with the empty line in front of it that Windows writes; empty where it stands in a header field.
     pub whole: Span,
     /// The last component of the path, decoded. It need not be the name of a file.
     pub name: String,
     pub is_embedded: bool,
-    /// Type and creator of a file of the Mac.
+    /// Type and creator.
     pub macintosh: Option<[u8; 4]>,
-    /// The hash of the Content-ID, and that of the Content-Location; 0 if there is none.
+    /// Of the Content-ID, and of the Content-Location; 0 if there is none.
     pub hashes: (u32, u32),
 }
 
-/// The pieces of a body: so many notes and marked texts at most, behind which all is text; and whether there are as many.
+/// So many notes and marked texts at most, behind which all is text; true: there are as many.
 pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
     let mut pieces = Vec::new();
     let mut lines = Lines::new(original, body);
@@ -136,7 +135,6 @@ pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPie
 }
 
 fn opened(line: &[u8]) -> Option<(Wrapper, &'static [u8], &'static [u8])> {
-    // Most lines begin otherwise.
     let mut all = Wrapper::ALL.into_iter().filter(|_| line.starts_with(b"<x"));
     all.find(|(_, opening, _)| starts_with(line, opening))
 }
@@ -187,7 +185,6 @@ impl EudoraText {
 impl EudoraNote {
     fn of_line(line: &[u8]) -> Option<Self> {
         const LABELS: [&[u8]; 3] = [b"attachment converted:", b"embedded content:", b"related:"];
-        // Most lines begin otherwise.
         if !matches!(line.first()?, b'A' | b'a' | b'E' | b'e' | b'R' | b'r') {
             return None;
         }
@@ -217,7 +214,7 @@ impl EudoraNote {
         })
     }
 
-    /// The files that the header of a mail names which was written in Eudora: what came from elsewhere has a Received field.
+    /// For a mail that was written in Eudora: what came from elsewhere has a Received field.
     pub fn of_header(original: &[u8], fields: &Fields, most: usize) -> Vec<Self> {
         if fields.first(original, "Received").is_some() {
             return Vec::new();
@@ -284,7 +281,6 @@ fn attached(value: &[u8]) -> Option<EudoraNote> {
     EudoraNote::new(value, false).filter(|_| is_path && value.iter().all(is_short))
 }
 
-/// The four octets behind a mark, and what follows.
 fn after<'t>(text: &'t [u8], mark: &[u8]) -> Option<([u8; 4], &'t [u8])> {
     let (four, rest) = text.strip_prefix(mark)?.split_first_chunk::<4>()?;
     Some((*four, rest))
@@ -327,8 +323,8 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// The hash by which Eudora knows a Content-ID, without its brackets, or a Content-Location: that of Karp and Rabin, the octets
-/// being one number modulo a prime, and 1 more.
+/// Of a Content-ID, without its brackets, or a Content-Location: that of Karp and Rabin, the octets being one number
+/// modulo a prime, and 1 more.
 pub fn hash(text: &[u8]) -> u32 {
     const PRIME: u64 = 2_147_483_629;
     let sum = text

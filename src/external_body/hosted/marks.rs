@@ -1,7 +1,7 @@
-//! What programs write into the HTML of a mail in place of an attachment, and the links in it: one table of marks.
+//! What programs write into the HTML of a mail in place of an attachment, and the links in it.
 //!
-//! An id or a class counts only if it is the program's own. Mail programs put something in front of both in what they
-//! quote (`x_`, `gmail-m_-123...`), and replies stand in `<blockquote>`: what is in there, the mail that is answered has.
+//! An id or a class counts only if it is the program's own. Mail programs put something in front of both in what they quote
+//! (`x_`, `gmail-m_-123...`), and replies stand in `<blockquote>`: the mail that is answered has what is in there.
 
 use super::provider::HOSTS;
 use crate::external_body::{Follow, Followed};
@@ -27,8 +27,7 @@ impl Marked {
     }
 }
 
-/// What marks an element that stands for files: an attribute, and its value; and whether the element is one file, and its
-/// first link the file's.
+/// An attribute and its value; true: the element is one file, and its first link the file's.
 const MARKS: [(Follow, &str, &str, bool); 4] = [
     (Follow::Gmail, "class", "gmail_chip gmail_drive_chip", true),
     (Follow::Outlook, "id", "OwaReferenceAttachments", false),
@@ -36,7 +35,7 @@ const MARKS: [(Follow, &str, &str, bool); 4] = [
     (Follow::FileLink, "class", "cloudAttachmentItem", false),
 ];
 
-/// Whether a document may show files, told by a search for words.
+/// A search for words.
 pub fn may_show(document: &[u8], forms: Followed) -> bool {
     let holds = |word: &str| memchr::memmem::find(document, word.as_bytes()).is_some();
     MARKS
@@ -45,7 +44,7 @@ pub fn may_show(document: &[u8], forms: Followed) -> bool {
         || (forms.contains(Follow::Links) && HOSTS.iter().any(|host| holds(host)))
 }
 
-/// One may be shown several times.
+/// A file may be shown several times.
 pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
     let mut reader = Reader {
         quotes: 0,
@@ -70,10 +69,9 @@ pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
 struct Scope {
     is_one: bool,
     name: Vec<u8>,
-    /// How many elements of this name are open.
+    /// Open elements of this name.
     depth: usize,
     is_quoted: bool,
-    /// What is known of the file, if it is one.
     file: Marked,
 }
 
@@ -81,14 +79,13 @@ enum Said {
     Link {
         url: String,
         label: Option<String>,
-        /// Whether it is the link of a FileLink's name.
+        /// It is the link of a FileLink's name.
         is_name: bool,
     },
     Size,
     Expiry,
 }
 
-/// Octets of a text that are read.
 const LONGEST: usize = 1 << 10;
 
 struct Reader<'s> {

@@ -1,6 +1,5 @@
-//! Attachments that the writer's program left in a cloud, and put a link into the mail's HTML for: Gmail, Outlook, Apple's
-//! Mail Drop, Thunderbird's FileLink; and bare links to such files. No document describes them; this is what the
-//! programs write.
+//! Attachments that the writer's program left in a cloud, and put a link into the mail's HTML for; and bare links to
+//! such files. No document describes them; this is what the programs write.
 //!
 //! Name, size and end date are the writer's claims. What is shown several times is one file. A file that a part of the
 //! message says it came from is there already.
@@ -25,7 +24,7 @@ use crate::mime::entity::uri;
 use crate::mime::{Content, PartId, Tree};
 use crate::report::{HostedFile, rfc3339};
 
-/// None of parts that refer elsewhere themselves.
+/// Parts that refer elsewhere themselves are not read.
 pub fn hosted<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
@@ -156,7 +155,7 @@ fn body<'a>(
     body
 }
 
-/// What parts say of where they came from, by the message that they belong to.
+/// By the message that parts belong to.
 fn locations(tree: &Tree<'_>) -> HashSet<(PartId, Vec<u8>)> {
     let located = tree.ids().filter_map(|part| {
         let value = tree.value(part, "Content-Location")?;

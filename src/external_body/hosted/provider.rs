@@ -1,4 +1,4 @@
-//! Where the file is that a page of a cloud shows: one table, a row for each kind of page.
+//! Where the file is that a page of a cloud shows.
 
 use std::borrow::Cow;
 
@@ -12,20 +12,20 @@ use crate::external_body::unusable::{bad_value, missing_parameter};
 use crate::link::url::all_but;
 use crate::report::{Reason, Refusal};
 
-/// What a URL component is written with, as browsers do (`encodeURIComponent`).
+/// As browsers do (`encodeURIComponent`).
 const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 
 pub struct Located {
     pub provider: &'static str,
     pub plain: Result<String, Refusal>,
-    /// What the URL itself says of it.
+    /// As the URL itself says.
     pub name: Option<String>,
     pub size: Option<u64>,
-    /// Seconds since 1970 after which it is gone.
+    /// Seconds since 1970.
     pub ends: Option<u64>,
 }
 
-/// A kind of page: the provider, the end of the host's name, and what becomes of the URL; none for a page of another kind.
+/// Provider, end of the host's name, and what becomes of the URL; none for a page of another kind.
 type Row = (
     &'static str,
     &'static str,
@@ -44,7 +44,7 @@ const ROWS: [Row; 9] = [
     ("box", ".box.com", by_token),
 ];
 
-/// Words of the hosts above: a document without any of them names none.
+/// A document without any of them names no host above.
 pub(super) const HOSTS: [&str; 6] = [
     "drive.google.com",
     "1drv.ms",
@@ -54,7 +54,7 @@ pub(super) const HOSTS: [&str; 6] = [
     "box.com",
 ];
 
-/// The file that a page shows whose URL a cloud is known by; `name` is what the mail calls the file.
+/// `name` is what the mail calls the file.
 pub fn known(page: &Url, name: Option<&str>) -> Option<Located> {
     let host = page.host_str().filter(|_| page.scheme() == "https")?;
     let is_of = |end: &str| match end.starts_with('.') {
@@ -66,7 +66,7 @@ pub fn known(page: &Url, name: Option<&str>) -> Option<Located> {
     Some(Located { provider, ..place })
 }
 
-/// The file of a page of Nextcloud, ownCloud, or whatever cloud somebody has.
+/// Nextcloud, ownCloud, or whatever cloud somebody has.
 pub fn shared(page: &Url) -> Located {
     let segments: Vec<&str> = page.path().split('/').filter(|it| !it.is_empty()).collect();
     let mut plain = page.clone();
@@ -103,7 +103,7 @@ impl Located {
     }
 }
 
-/// The value of a parameter, decoded once; a plus is one.
+/// Decoded once; a plus is one.
 fn parameter<'u>(page: &'u Url, name: &str) -> Option<Cow<'u, str>> {
     let mut all = page.query().unwrap_or_default().split('&');
     let value = all.find_map(|it| it.split_once('=').filter(|(found, _)| *found == name));
@@ -228,7 +228,7 @@ fn by_token(page: &Url, name: Option<&str>) -> Option<Located> {
     Some(Located::at(plain))
 }
 
-/// The URL with a parameter at its end, and without those that say the contrary.
+/// `without` are parameters that say the contrary.
 fn with(page: &Url, wanted: &str, without: &[&str]) -> String {
     let query = page.query().unwrap_or_default();
     let stays = |it: &&str| {

@@ -15,12 +15,12 @@ use crate::mime::entity::uri;
 use crate::mime::{Content, MediaType};
 use crate::report::HostedFile;
 
-/// Octets of such a part. A sentence and a URL have a few hundred.
+/// A sentence and a URL have a few hundred octets.
 const LONGEST: usize = 4 << 10;
 
 const PATH: &str = "/attach/";
 
-/// What Sympa writes in English around the name, which may hold blanks.
+/// Around the name, which may hold blanks.
 const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this message"];
 
 impl<'a> Reader<'a, '_> {
@@ -56,7 +56,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// The name and the URL that a note holds, and nothing besides.
+/// None: the note holds something besides.
 fn note(text: &str) -> Option<(String, String)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<&str> = lines.collect();

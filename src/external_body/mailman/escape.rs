@@ -1,9 +1,8 @@
-//! What Mailman's archiver made of HTML and of embedded messages before it stored them, undone where that can be proved:
-//! the same escaping of what comes out gives the file again.
-//!
-//! From 2.1.13 on the escaping is not one to one: an entity stays as it is, and a tab becomes blanks.
+//! What Mailman's archiver made of HTML and of embedded messages, undone where that can be proved: the same escaping of
+//! the result gives the file again. From 2.1.13 on the escaping is not one to one: an entity stays as it is, and a tab
+//! becomes blanks.
 
-/// The HTML of a stored page: none if it is not stored so, or cannot be had back.
+/// None: it is not stored so, or cannot be had back.
 pub(super) fn page(file: &[u8]) -> Option<Vec<u8>> {
     proved(file.strip_prefix(FRONT)?.strip_suffix(BEHIND)?, &OF_PAGES)
 }
@@ -12,7 +11,7 @@ pub(super) fn is_page(file: &[u8]) -> bool {
     file.starts_with(FRONT)
 }
 
-/// An embedded message as it was stored, without its escaping: none if it cannot be had back.
+/// None: it cannot be had back.
 pub(super) fn message(file: &[u8]) -> Option<Vec<u8>> {
     proved(file, &[])
 }
@@ -21,7 +20,6 @@ const FRONT: &[u8] = b"<tt>\n";
 const BEHIND: &[u8] = b"\n</tt>\n";
 const TAB: &[u8] = b"&nbsp&nbsp&nbsp&nbsp&nbsp&nbsp&nbsp&nbsp";
 
-/// What stands for a character.
 type Escape = (&'static [u8], &'static [u8]);
 
 const OF_PAGES: [Escape; 3] = [(b"<br>\n", b"\n"), (TAB, b"\t"), (b"&nbsp;", b" ")];
@@ -32,7 +30,7 @@ const ENTITIES: [Escape; 4] = [
     (b"&amp;", b"&"),
 ];
 
-/// Text without its escapes, these and [`ENTITIES`]; none if the same escaping would not give the file again.
+/// None: the same escaping would not give the file again.
 fn proved(file: &[u8], more: &[Escape]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(file.len());
     let mut rest = file;

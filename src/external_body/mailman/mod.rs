@@ -29,7 +29,7 @@ use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::{Lines, Span};
 
-/// What a stored file was: HTML and messages were escaped. None if that cannot be undone.
+/// HTML and messages were escaped. None if that cannot be undone.
 pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
     match scrap {
         Scrap::Html if escape::is_page(file) => escape::page(file).map(Cow::Owned),
@@ -38,7 +38,7 @@ pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// None of parts that refer elsewhere themselves.
+/// Parts that refer elsewhere themselves are not read.
 pub fn scrubbed<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
@@ -98,7 +98,7 @@ pub fn scrubbed<'a>(
     bodies
 }
 
-/// Whether a text that comes into a message would hold notes of it.
+/// The text would come into a message.
 pub fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
     let own = own_hashes(tree);
     let blocks = blocks(text);
@@ -112,8 +112,8 @@ fn own_hashes(tree: &Tree<'_>) -> Vec<u32> {
     hashes(id.unwrap_or_default())
 }
 
-/// The text of a part in which notes are looked for. Of an encoded one it is what it says, with the line ends of the mail;
-/// none if that could not stand in a mail as it is (RFC 2045 §2.8), or would end the part.
+/// Of an encoded part it is what it says, with the line ends of the mail; none if that could not stand in a mail as it
+/// is (RFC 2045 §2.8), or would end the part.
 pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
     let entity = tree.part(part);
     let body = entity.body.of(tree.original);
@@ -166,7 +166,7 @@ fn described<'a>(
 static REMOVED: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new("HTML attachment scrubbed and removed"));
 
-/// The lines that say that HTML was removed, where a note stands. They have no URL, so only the English one is known.
+/// Lines that say that HTML was removed stand for a note. They have no URL, so only the English one is known.
 fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
     let length = REMOVED.needle().len();
     let is_alone = move |&at: &usize| {
@@ -186,8 +186,7 @@ fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
     places.map(move |at| Note::bare(Span::new(at, at + length), Scrap::Removed, String::new()))
 }
 
-/// The hashes by which the value of a Message-ID field is known: as it is, and without what stands around the id. In digests
-/// its `@` is hidden.
+/// As it is, and without what stands around the id. In digests its `@` is hidden.
 fn hashes(value: &[u8]) -> Vec<u32> {
     let value = crate::mime::header::unfold(value);
     let mut ids: Vec<Cow<'_, [u8]>> = vec![Cow::Borrowed(&value)];
@@ -216,7 +215,7 @@ fn hash(id: &[u8]) -> u32 {
     u32::from_be_bytes([first, second, third, last])
 }
 
-/// Where the mails of a digest begin (RFC 1153), and what each is known by.
+/// Of mails in a digest (RFC 1153), and what each is known by.
 fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
     let mut blocks = Vec::new();
     for at in memmem::find_iter(text, b"\n\nMessage: ") {
@@ -235,12 +234,10 @@ fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
     blocks
 }
 
-/// Octets of the header of a mail in a digest that are read.
 const LONGEST_BLOCK_HEADER: usize = 16 << 10;
 const BETWEEN_BLOCKS: &[u8] = b"------------------------------";
 
-/// The name of a file that a note has, if it is one: Mailman writes that there is none in 38 languages. A name has an
-/// extension, or is one word of ASCII.
+/// Mailman writes that there is no name in 38 languages. A name has an extension, or is one word of ASCII.
 fn file_name(name: &[u8]) -> Option<String> {
     let text = utf8_or_latin1(name);
     let is_word = name.is_ascii() && !name.iter().any(u8::is_ascii_whitespace);
@@ -248,7 +245,7 @@ fn file_name(name: &[u8]) -> Option<String> {
     file_name_in(&text).filter(|_| is_name)
 }
 
-/// The name of a file in a text: nothing of it leads into a folder.
+/// Nothing of it leads into a folder.
 pub(super) fn file_name_in(name: &str) -> Option<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let name: String = name
@@ -259,7 +256,7 @@ pub(super) fn file_name_in(name: &str) -> Option<String> {
     (!name.chars().all(|letter| letter == '.')).then_some(name)
 }
 
-/// The extension of a file's name: up to eight letters and digits.
+/// Up to eight letters and digits.
 pub(super) fn extension_of(name: &str) -> Option<&str> {
     let (_, extension) = name.rsplit_once('.')?;
     let is_short = (1..=8).contains(&extension.len());
@@ -271,7 +268,7 @@ fn is_nothing(value: &[u8]) -> bool {
     value.is_empty() || NOTHING.contains(&&*utf8_or_latin1(value))
 }
 
-/// What Mailman writes where there is no name, or no description.
+/// Mailman writes these where there is no name, or no description.
 const NOTHING: [&str; 37] = [
     "Negalima",
     "[žádný popis není k dispozici]",

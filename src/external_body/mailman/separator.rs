@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use crate::span::{Line, Lines, Span};
 
 const LONGEST: usize = 120;
-/// Hyphens on each side, at least; most catalogues have 14.
+/// On each side, at least; most catalogues have 14.
 const HYPHENS: usize = 8;
-/// The same of the Vietnamese one, whose strokes are three octets each.
+/// The Vietnamese one has strokes of three octets each.
 const STROKE: &[u8] = "\u{2501}".as_bytes();
 const STROKES: usize = 4;
 
-/// Where the separator begins in which a line ends: mostly at its start. Old versions wrote it behind a text that has no
-/// line end.
+/// Mostly 0. Old versions wrote the separator behind a text that has no line end.
 pub(super) fn at_end(line: &[u8]) -> Option<usize> {
     let line = line.trim_ascii_end();
     let from = line.len().saturating_sub(LONGEST);
@@ -22,7 +21,7 @@ pub(super) fn at_end(line: &[u8]) -> Option<usize> {
         .map(|at| from + at)
 }
 
-/// Where a separator with this stroke begins, at whose end the line ends.
+/// The line ends where the separator does.
 fn with(line: &[u8], stroke: &[u8], least: usize) -> Option<usize> {
     let front = without(line, stroke);
     if (line.len() - front.len()) / stroke.len() < least {
@@ -46,9 +45,8 @@ fn without<'t>(mut text: &'t [u8], stroke: &[u8]) -> &'t [u8] {
     text
 }
 
-/// Divides a text at the notes that go and at its separators, which go too: lines like those that stand beside a note.
-/// `notes` are all of them, in order, and whether each goes. A piece is text that stays; or a note that goes, by its
-/// place in the list, and the empty lines behind it.
+/// Separators go, too: lines like those that stand beside a note. `notes` are all of them, in order, and whether each
+/// goes. A piece is text that stays; or a note that goes, by its place in the list, and the empty lines behind it.
 pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option<usize>, Span)> {
     let known = beside(text, within, notes);
     let mut pieces = Vec::new();
@@ -88,7 +86,7 @@ pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option
     pieces
 }
 
-/// The empty lines at the start of a text, if nothing or a separator stands behind them.
+/// Nothing or a separator must stand behind the empty lines.
 fn blank_behind(text: &[u8], within: Span) -> Span {
     let mut end = within.start;
     for line in Lines::new(text, within) {

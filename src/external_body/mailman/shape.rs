@@ -1,7 +1,6 @@
-//! What a note of Mailman's looks like, in every version and every language: a first line, fields, and a field with a URL.
-//!
-//! The writer has 38 catalogues of sentences; none is here. What makes it a note is its place in the mail's text, the
-//! number of its fields, and that its URL names the hash of the message.
+//! What a note of Mailman's looks like, in every version and every language: a first line, fields, and a field with a
+//! URL. The writer has 38 catalogues of sentences; none is here. What makes it a note is its place in the mail's text,
+//! the number of its fields, and that its URL names the hash of the message.
 //!
 //! A URL may be cut: digests were wrapped at any octet. What is looked at around a URL is bounded.
 
@@ -17,11 +16,11 @@ use crate::external_body::reference::number;
 use crate::span::{Line, Lines, Span};
 
 const LONGEST_LINE: usize = 1 << 10;
-/// Octets in front of a URL: the words that say it is one.
+/// Octets of the words in front of a URL.
 const LONGEST_LABEL: usize = 200;
-/// Lines of a note above its URL: two of a sentence, four fields, and those folded.
+/// Above the URL: two lines of a sentence, four fields, and those folded.
 const MOST_LINES: usize = 16;
-/// Lines that one URL may be cut into.
+/// One URL may be cut into so many lines.
 const MOST_PIECES: usize = 4;
 
 pub(super) struct Note<'t> {
@@ -35,7 +34,6 @@ pub(super) struct Note<'t> {
 }
 
 impl Note<'_> {
-    /// A note without any field.
     pub(super) fn bare(span: Span, scrap: Scrap, url: String) -> Self {
         Self {
             span,
@@ -52,13 +50,12 @@ impl Note<'_> {
 // Made once: most texts are short.
 static URLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
 
-/// The first notes of a text, so many at most: those whose URL has a hash that `proves` holds for.
+/// `proves` must hold for the hash in the URL.
 pub(super) fn notes(
     text: &[u8],
     most: usize,
     proves: impl Fn(usize, &str) -> bool,
 ) -> Vec<Note<'_>> {
-    // Behind the last note.
     let mut from = 0;
     let notes = URLS.find_iter(text).filter_map(|at| {
         let note = (at >= from).then(|| note_at(text, from, at, &proves))??;
@@ -123,7 +120,7 @@ fn note_at<'t>(
     })
 }
 
-/// A number, and at most one word behind it.
+/// At most one word may stand behind the number.
 fn number_of(value: &[u8]) -> Option<u64> {
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
     let (digits, unit) = value.split_at_checked(digits.count())?;
@@ -132,7 +129,7 @@ fn number_of(value: &[u8]) -> Option<u64> {
     number(digits).filter(|_| is_unit)
 }
 
-/// Whether this is a media type; one in a hundred has no subtype.
+/// One in a hundred has no subtype.
 fn is_type(value: &[u8]) -> bool {
     let token = |part: &[u8]| {
         let is_token = |&byte: &u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+'".contains(&byte);
@@ -153,7 +150,7 @@ struct Block {
 enum Top {
     /// The start of the text, another note, or a separator: here a note begins.
     Edge,
-    /// An empty line, where it begins.
+    /// Where an empty line begins.
     Blank(usize),
     Text,
 }
@@ -186,10 +183,9 @@ impl Block {
         Self { from, lines, top }
     }
 
-    /// Where the note begins, and the values of its fields, of which a note has none, one or four.
+    /// And the values of the fields, of which a note has none, one or four.
     fn note(&self, text: &[u8], label: &[u8], label_start: usize) -> Option<(usize, Vec<Span>)> {
         let mut fields: Vec<Span> = Vec::new();
-        // Where the last field, with what was folded, ends.
         let mut end = label_start;
         let mut used = 0;
         for (count, line) in self.lines.iter().enumerate() {
@@ -228,7 +224,7 @@ impl Block {
     }
 }
 
-/// Whether text ends, or has a place, as the first line of a note does.
+/// In text that ends, or has a place, as the first line of a note does.
 fn is_sentence(line: &[u8]) -> bool {
     const ENDS: [&[u8]; 4] = [b"...", b"..", b"&hellip;", "\u{2026}".as_bytes()];
     // In Arabic the URL stands on the line of the sentence.
@@ -236,7 +232,7 @@ fn is_sentence(line: &[u8]) -> bool {
     ENDS.iter().any(|end| line.ends_with(end)) || memmem::find(line, b"... ").is_some()
 }
 
-/// Where the value of a field begins; none if the line has no label.
+/// None: the line has no label.
 fn value(line: &[u8]) -> Option<usize> {
     const LONGEST: usize = 60;
     let front = line.get(..line.len().min(LONGEST)).unwrap_or_default();
@@ -249,7 +245,6 @@ fn value(line: &[u8]) -> Option<usize> {
     colon.into_iter().chain(wide).min().filter(|_| is_plain)
 }
 
-/// Whether a line up to a URL ends in a label.
 fn is_label(front: &[u8]) -> bool {
     let front = front.trim_ascii_end();
     let is_plain = !matches!(front.first(), Some(b' ' | b'\t' | b'>' | b':') | None);
@@ -260,7 +255,7 @@ fn is_label(front: &[u8]) -> bool {
 /// The colon of Chinese and Japanese, in UTF-8, GB 2312, Big5 and EUC-JP.
 const WIDE_COLONS: [&[u8]; 4] = ["\u{ff1a}".as_bytes(), b"\xa3\xba", b"\xa1\x47", b"\xa1\xa7"];
 
-/// A URL, its pieces put together, and where its last line ends.
+/// The pieces are put together; also where the last line ends.
 fn url(text: &[u8], start: usize, is_bracketed: bool) -> Option<(String, usize)> {
     let mut url = String::new();
     let mut at = start;
@@ -298,7 +293,7 @@ fn url(text: &[u8], start: usize, is_bracketed: bool) -> Option<(String, usize)>
     None
 }
 
-/// A URL whose `@` was hidden: the archiver writes ` at `, in the language of the list.
+/// The archiver hides an `@`: it writes ` at `, in the language of the list.
 fn plain(url: &str) -> Cow<'_, str> {
     let mut words = url.split_ascii_whitespace();
     let [user, word, host, more] = [(); 4].map(|()| words.next());
@@ -314,7 +309,7 @@ fn is_of_name(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
-/// The hash and the name in which the URL of an attachment ends: `attachments/YYYYMMDD/HHHHHHHH/NAME`.
+/// `attachments/YYYYMMDD/HHHHHHHH/NAME`: hash and name.
 pub(super) fn stored_name(url: &str) -> Option<(&str, &str)> {
     let (front, name) = url.rsplit_once('/')?;
     let (front, hash) = front.rsplit_once('/')?;
@@ -336,7 +331,7 @@ fn line_at(text: &[u8], start: usize) -> Option<Line> {
     is_whole.then_some(line)
 }
 
-/// Where the line begins that holds this place, not before `from` and not further away than `most`.
+/// Not before `from` and not further away than `most`.
 fn line_start(text: &[u8], from: usize, at: usize, most: usize) -> Option<usize> {
     let low = from.max(at.saturating_sub(most));
     match memrchr(b'\n', text.get(low..at)?) {
