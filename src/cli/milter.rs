@@ -63,11 +63,8 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
         let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
         return Err(Error::Usage(what.into()).into());
     }
-    let metrics = args
-        .metrics
-        .as_ref()
-        .map(|address| bind_metrics(address).map_err(cannot(&format!("listen on {address}"))));
-    let metrics = metrics.transpose()?;
+    let bound = |at: &Address| bind_metrics(at).map_err(cannot(&format!("listen on {at}")));
+    let metrics = args.metrics.as_ref().map(bound).transpose()?;
     let started = started(args, listeners.len());
     let server = Server::new(work, Arc::clone(&counters));
     let server = Arc::new(server.map_err(cannot("start"))?);
@@ -132,10 +129,7 @@ fn started(args: &MilterArgs, listeners: usize) -> String {
 }
 
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {
-    move |source| {
-        let why = format!("cannot {what}: {source}");
-        io::Error::new(source.kind(), why).into()
-    }
+    move |source| io::Error::new(source.kind(), format!("cannot {what}: {source}")).into()
 }
 
 fn notify(states: &[NotifyState<'_>]) {

@@ -19,7 +19,8 @@ use crate::span::{Lines, Newline, Span};
 
 #[derive(Debug, Default)]
 pub struct Changes {
-    fields: Vec<Vec<u8>>,
+    /// The packets of all changes of fields, in their order.
+    fields: Vec<u8>,
     body: Option<usize>,
 }
 
@@ -68,11 +69,8 @@ impl Changes {
         };
         let fields = comparison.packets()?;
         let came = incoming.separator;
-        let moved: i64 = edits
-            .iter()
-            .take_while(|edit| edit.span.end <= came.start)
-            .map(Edit::growth)
-            .sum();
+        let before = edits.iter().take_while(|it| it.span.end <= came.start);
+        let moved: i64 = before.map(Edit::growth).sum();
         let expected = i64::try_from(came.end).map(|start| start + moved);
         let is_moved = i64::try_from(body_start) != expected;
         let touches = |edit: &Edit| edit.span.end > came.start;
@@ -93,13 +91,9 @@ impl Changes {
         newline: Newline,
         to: &mut impl Write,
     ) -> io::Result<()> {
-        for packet in &self.fields {
-            to.write_all(packet)?;
-        }
-        match self.body {
-            Some(start) => write_body(output, start, newline, to),
-            None => Ok(()),
-        }
+        to.write_all(&self.fields)?;
+        self.body
+            .map_or(Ok(()), |start| write_body(output, start, newline, to))
     }
 }
 
@@ -131,8 +125,7 @@ impl Comparison<'_> {
         let mut place_of = moved(self.edits);
         let mut comes = fields(self.front, self.comes).peekable();
         let (mut changes, mut gap, mut new) = (Vec::new(), Vec::new(), Vec::new());
-        let came = fields(&self.incoming.bytes, self.incoming.fields);
-        for (number, field) in came.enumerate() {
+        for (number, field) in fields(&self.incoming.bytes, self.incoming.fields).enumerate() {
             let Some(at) = place_of(field.whole) else {
                 gap.push((number, field));
                 few(gap.len())?;
@@ -206,11 +199,11 @@ impl Comparison<'_> {
         Ok((name, value))
     }
 
-    fn packets(&self) -> Result<Vec<Vec<u8>>, Left> {
+    fn packets(&self) -> Result<Vec<u8>, Left> {
         let (mut inserted, mut added, mut changed) = (Vec::new(), Vec::new(), Vec::new());
         let changes = self.changes()?;
         if changes.is_empty() {
-            return Ok(inserted);
+            return Ok(Vec::new());
         }
         let came = |field: &Field| field.name.of(&self.incoming.bytes).to_ascii_lowercase();
         let comes = |field: &Field| field.name.of(self.front).to_ascii_lowercase();
@@ -262,9 +255,7 @@ impl Comparison<'_> {
         }
         inserted.reverse();
         changed.reverse();
-        inserted.append(&mut added);
-        inserted.append(&mut changed);
-        Ok(inserted)
+        Ok([inserted, added, changed].concat().concat())
     }
 }
 

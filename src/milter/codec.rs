@@ -225,12 +225,10 @@ impl Reply<'_> {
             Self::Body(octets) => write(to, b'b', &[octets]),
             Self::Add { name, value } => write(to, b'h', &[name, b"\0", value, b"\0"]),
             Self::Insert { at, name, value } => {
-                let at = at.to_be_bytes();
-                write(to, b'i', &[&at, name, b"\0", value, b"\0"])
+                write(to, b'i', &[&at.to_be_bytes(), name, b"\0", value, b"\0"])
             }
             Self::Change { which, name, value } => {
-                let which = which.to_be_bytes();
-                write(to, b'm', &[&which, name, b"\0", value, b"\0"])
+                write(to, b'm', &[&which.to_be_bytes(), name, b"\0", value, b"\0"])
             }
         }
     }

@@ -2,7 +2,7 @@
 //! at a time, each is bounded in octets and time, and any other gets a 404.
 
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -184,12 +184,9 @@ impl Counters {
 fn metric<V: Display>(page: &mut String, head: &str, rows: impl IntoIterator<Item = (String, V)>) {
     let mut words = head.splitn(3, ' ');
     let [name, kind, help] = std::array::from_fn(|_| words.next().unwrap_or_default());
-    let _ = writeln!(
-        page,
-        "# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}"
-    );
+    *page += &format!("# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}\n");
     for (behind, value) in rows {
-        let _ = writeln!(page, "embody_milter_{name}{behind} {value}");
+        *page += &format!("embody_milter_{name}{behind} {value}\n");
     }
 }
 
@@ -229,13 +226,9 @@ fn answer(mut stream: &TcpStream, counters: &Counters) -> io::Result<()> {
             length => request.extend_from_slice(buffer.get(..length).unwrap_or_default()),
         }
     }
-    let path = request.strip_prefix(b"GET ").map(|rest| {
-        let end = rest
-            .iter()
-            .position(|octet| matches!(octet, b' ' | b'?' | b'\r'));
-        rest.get(..end.unwrap_or(0)).unwrap_or_default()
-    });
-    let (status, text) = match path {
+    let is_end = |octet: &u8| matches!(octet, b' ' | b'?' | b'\r');
+    let rest = request.strip_prefix(b"GET ");
+    let (status, text) = match rest.and_then(|rest| rest.split(is_end).next()) {
         Some(b"/metrics") => ("200 OK", counters.text()),
         _ => ("404 Not Found", "only GET /metrics\n".to_owned()),
     };

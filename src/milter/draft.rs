@@ -48,13 +48,11 @@ const LONGEST_ID: usize = 64;
 
 impl Draft {
     pub fn name(&mut self, queue_id: &[u8]) {
-        let symbols = queue_id.iter().take(LONGEST_ID);
-        self.message.queue_id = symbols
-            .map(|&octet| match octet.is_ascii_graphic() {
-                true => char::from(octet),
-                false => '?',
-            })
-            .collect();
+        let shown = |&octet: &u8| match octet.is_ascii_graphic() {
+            true => char::from(octet),
+            false => '?',
+        };
+        self.message.queue_id = queue_id.iter().take(LONGEST_ID).map(shown).collect();
     }
 
     pub fn has_header(&self) -> bool {

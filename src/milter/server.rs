@@ -100,8 +100,7 @@ impl Server {
     }
 
     fn work(&self) -> Arc<Work> {
-        let work = self.work.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&work)
+        Arc::clone(&self.work.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {

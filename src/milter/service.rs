@@ -26,8 +26,7 @@ impl Verdict {
         match self {
             Self::Later(_) => return Reply::TryLater.write(to),
             Self::Changed(edits, changes) => {
-                let output = edits.splice(&incoming.bytes);
-                changes.write(&output, incoming.newline, to)?;
+                changes.write(&edits.splice(&incoming.bytes), incoming.newline, to)?;
             }
             Self::Unchanged(_) => {}
         }
@@ -47,8 +46,7 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
         let (bytes, searched) = (&incoming.bytes, incoming.searched);
         let prefilter = expander.prefilter();
         let kinds = prefilter.kinds_in_all(bytes, searched, incoming.kinds);
-        let name = &incoming.queue_id;
-        match expander.run(bytes, kinds, name, Asking::Sources, None) {
+        match expander.run(bytes, kinds, &incoming.queue_id, Asking::Sources, None) {
             Ok(expansion) => {
                 let verdict = verdict(expander, incoming, expansion.edits, keeps_blanks)?;
                 Ok((verdict, expansion.report))

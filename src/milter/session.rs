@@ -70,13 +70,11 @@ impl Session {
             ))
         };
         let command = Command::read(packet)?;
-        match (command, self.terms) {
-            (Command::Negotiate(offer), None) => return Ok(self.negotiate(offer)),
-            (Command::Quit, _) => return Ok(Step::Close),
-            (Command::Negotiate(_), Some(_)) | (_, None) => return out_of_order(),
-            _ => {}
-        }
         Ok(match command {
+            Command::Quit => Step::Close,
+            Command::Negotiate(offer) if self.terms.is_none() => self.negotiate(offer),
+            Command::Negotiate(_) => return out_of_order(),
+            _ if self.terms.is_none() => return out_of_order(),
             Command::Macros(macros) => {
                 if let Some(queue_id) = macro_value(macros, b"i") {
                     self.draft.name(queue_id);
@@ -131,7 +129,6 @@ impl Session {
                 Step::Judge(std::mem::take(&mut self.draft), Reply::Continue)
             }
             Command::Event(_) => Step::Say(Reply::Continue),
-            Command::Negotiate(_) | Command::Quit => Step::Close,
         })
     }
 
