@@ -73,7 +73,7 @@ impl RunFolder {
         match self.never {}
     }
 
-    pub(crate) fn remove(self) -> bool {
+    pub(crate) fn remove(&self) -> bool {
         match self.never {}
     }
 }

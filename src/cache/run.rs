@@ -116,7 +116,7 @@ impl RunFolder {
         keys.map_or(0, count)
     }
 
-    pub(crate) fn remove(self) -> bool {
+    pub(crate) fn remove(&self) -> bool {
         let root = &self.cache.root;
         for area in Area::ALL {
             if let Ok(folder) = open_folder(root, area.name()) {

@@ -43,15 +43,15 @@ pub(super) struct Cache {
 impl Cache {
     /// With `--offline`, an empty folder would be of no use, so none is made.
     pub(super) fn of(args: &PolicyArgs, asking: Asking) -> Result<Self, Error> {
-        let (args, archive, record) = (&args.cache, &args.archive, &args.record);
-        let path = record.record.as_ref().filter(|_| asking != Asking::Nobody);
+        let path = args.record.as_ref().filter(|_| asking != Asking::Nobody);
         let recorder = path.map(|path| {
-            let place = RecordPlace::new(path, record.record_max).map_err(|why| {
+            let place = RecordPlace::new(path, args.record_max).map_err(|why| {
                 let path = path.display();
                 Error::Usage(format!("--record {path}: {why}").into())
             });
             place.map(WarcRecorder::new)
         });
+        let (args, archive) = (&args.cache, &args.archive);
         let mut cache = Self {
             args: args.clone(),
             folder: None,
@@ -96,8 +96,7 @@ impl Cache {
     }
 
     pub(super) fn behind(mut self, resume: Option<&Resume>) -> Self {
-        let run = resume.and_then(|resume| resume.folder.as_ref());
-        self.of_run = run.map(|run| Arc::clone(&run.cache));
+        self.of_run = resume.map(|resume| Arc::clone(&resume.folder.cache));
         self
     }
 
@@ -212,8 +211,7 @@ impl Cache {
     }
 
     pub(super) fn tell_record(&self) -> bool {
-        let recorder = self.recorder.as_ref();
-        let trouble = recorder.and_then(WarcRecorder::finish);
+        let trouble = self.recorder.as_ref().and_then(WarcRecorder::finish);
         if let Some(trouble) = &trouble {
             say::tell(&say::harmless_within(trouble));
         }

@@ -23,9 +23,9 @@ use super::signals::{self, Signals};
 use super::survey::in_units;
 use super::targets;
 use super::totals::{self, Totals};
-use super::verb::{Expanding, Said, Work};
+use super::verb::{Expanding, Said};
 use crate::error::Error;
-use crate::expand::{Expander, Mark};
+use crate::expand::{self, Expander, Mark};
 use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::{candidates::Candidates, download::Download};
@@ -76,10 +76,11 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     cache.read_archive(expander.policy(), &signals.stop)?;
     let expanding = Expanding {
         expander,
-        work: match args.walk.dry_run {
-            true => Work::Rehearse,
-            false => Work::Expand,
+        asking: match walk.options.effect {
+            Effect::Write => expand::Asking::Sources,
+            Effect::DryRun => expand::Asking::Rehearsing,
         },
+        effect: walk.options.effect,
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
         tells_rows: common.saying.tells_rows(),
@@ -214,11 +215,8 @@ impl Walk<'_> {
         let output = self.output.filter(|output| !is_standard(output));
         let free = output.and_then(|output| free_beside(output).ok());
         if let Some(free) = free.filter(|_| !text.is_empty()) {
-            text.push_str(&format!(
-                "{} are free where the output goes; the sources have {}\n",
-                in_units(free),
-                in_units(self.sizes(true))
-            ));
+            let [free, size] = [free, self.sizes(true)].map(in_units);
+            text += &format!("{free} are free where the output goes; the sources have {size}\n");
         }
         text
     }
@@ -401,10 +399,7 @@ fn whole(path: &Path) -> PathBuf {
         return path.to_owned();
     }
     let there = path.canonicalize().ok();
-    let beside = || {
-        let folder = folder_of(path).canonicalize().ok()?;
-        Some(folder.join(path.file_name()?))
-    };
+    let beside = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
     let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     there.or_else(beside).unwrap_or_else(absolute)
 }

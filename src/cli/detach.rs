@@ -15,18 +15,18 @@ use super::resume::Resume;
 use super::say;
 use super::signals::Signals;
 use super::store::{is_missing, missing};
-use super::verb::{Detaching, Expanding, Work};
+use super::verb::{Detaching, Expanding};
 use crate::detach::{Detacher, Settings};
 use crate::error::Error;
-use crate::expand::{Expander, Mark, Prefilter};
+use crate::expand::{self, Expander, Mark, Prefilter};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
-use crate::mailbox::{Options, Stop};
+use crate::mailbox::{Effect, Options, Stop};
 use crate::policy::Policy;
 use crate::store::{self, Purpose, Store};
 
-const MAILBOXES: &str = "name --output or --in-place";
+pub(super) const MAILBOXES: &str = "name --output or --in-place";
 const DRY_RUN: &str = "dry run, nothing written: ";
 
 pub(super) fn detach(args: &DetachArgs) -> Status {
@@ -51,8 +51,6 @@ fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
 fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
     let signals = Signals::watch();
     let (sources, output) = ends(&args.sources, &args.walk)?;
-    #[cfg(all(unix, feature = "imap"))]
-    let choice = args.choice();
     let walk = Walk {
         sources: &sources,
         args: &args.walk,
@@ -61,8 +59,8 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
         options: options(&args.walk, policy, Some(&args.store)),
         #[cfg(all(unix, feature = "imap"))]
         candidates: Candidates::Attachments {
-            least: choice.larger_than,
-            types: choice.types,
+            least: args.choice().larger_than,
+            types: args.choice().types,
         },
         word: DRY_RUN,
         policy,
@@ -157,10 +155,10 @@ fn restorer(
     resume: Option<&Resume>,
     opened: &OnceCell<Cache>,
 ) -> Result<Expanding, Error> {
-    let (work, asking) = match args.walk.dry_run {
-        true if args.cache.offline => (Work::Rehearse, Asking::WhetherThereIsAnAnswer),
-        true => (Work::Rehearse, Asking::Nobody),
-        false => (Work::Expand, Asking::ForContent),
+    let (effect, asking) = match args.walk.dry_run {
+        true if args.cache.offline => (Effect::DryRun, Asking::WhetherThereIsAnAnswer),
+        true => (Effect::DryRun, Asking::Nobody),
+        false => (Effect::Write, Asking::ForContent),
     };
     let is_remote = args.store.as_deref().is_some_and(is_remote);
     if is_remote && args.cache.offline {
@@ -179,7 +177,11 @@ fn restorer(
     }
     Ok(Expanding {
         expander: builder.build()?,
-        work,
+        asking: match effect {
+            Effect::Write => expand::Asking::Sources,
+            Effect::DryRun => expand::Asking::Rehearsing,
+        },
+        effect,
         lengths: Lengths::Reversible,
         recorder: None,
         tells_rows: true,

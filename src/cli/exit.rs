@@ -59,11 +59,8 @@ impl Status {
         };
         let walks = |argument: &OsString| {
             let argument = argument.to_string_lossy();
-            let name = argument
-                .split('=')
-                .next()
-                .and_then(|name| name.strip_prefix("--"));
-            name.is_some_and(|name| WALKS.contains(&name))
+            let option = argument.strip_prefix("--").unwrap_or_default();
+            WALKS.contains(&option.split('=').next().unwrap_or_default())
         };
         match name.to_str() {
             Some("filter") => Self::TryAgain,

@@ -16,15 +16,15 @@ use super::input::{Input, is_standard};
 use super::origin::{Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::{self, ReportFile};
-use super::verb::{Expanding, Said, Work};
+use super::verb::{Expanding, Said};
 use super::{say, signals, wording};
 use crate::error::Error;
-use crate::expand::{Expander, Mark, Prefilter};
+use crate::expand::{self, Expander, Mark, Prefilter};
 use crate::fetch::Pace;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Format, Message, Quoting, Stop, Transform, has_second_message, holds_second_message,
+    Effect, Format, Message, Quoting, Stop, Transform, has_second_message, holds_second_message,
     takes_separators,
 };
 use crate::mime::scan;
@@ -45,7 +45,8 @@ pub(super) fn run(
         .build()?;
     let expanding = Expanding {
         expander,
-        work: Work::Expand,
+        asking: expand::Asking::Sources,
+        effect: Effect::Write,
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
         tells_rows: true,
@@ -137,8 +138,7 @@ impl<'j> Job<'j> {
                 let failed = Error::cannot_read(path.display());
                 #[cfg(all(unix, feature = "imap"))]
                 super::remote::check_file(path)?;
-                let file = File::open(path).map_err(&failed)?;
-                Input::read(file, prefilter).map_err(failed)?
+                Input::read(File::open(path).map_err(&failed)?, prefilter).map_err(failed)?
             }
             None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
         };
@@ -162,8 +162,7 @@ impl<'j> Job<'j> {
         }
         let message = match input {
             Input::Message(message, trouble) => {
-                let trouble = trouble.filter(|_| self.saying.volume() >= Volume::Normal);
-                if let Some(why) = trouble {
+                if let Some(why) = trouble.filter(|_| self.saying.volume() >= Volume::Normal) {
                     say::tell(&format!("{why}; the message is held in memory instead"));
                 }
                 message

@@ -1,12 +1,11 @@
 //! What `--embed` would do, in numbers.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 use super::report_file::Fields;
 use super::say::{duration, harmless};
-use super::survey::{NAMES, Named};
+use super::survey::{Amount, Counts as _, NAMES, Named};
 use crate::link::url::Reference;
 use crate::policy::{Limits, Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
@@ -30,8 +29,7 @@ pub(super) struct Forecast {
     remote: u64,
     urls: HashSet<u64>,
     trackers: u64,
-    data: u64,
-    data_octets: u64,
+    data: Amount,
     growth: u64,
     /// Messages with more than pictures: style sheets, messages and documents may bring whatever `--max-growth` allows.
     open: u64,
@@ -50,9 +48,8 @@ impl Forecast {
             match (row.outcome, row.reason) {
                 (Outcome::WouldFetch, _) => {
                     self.remote += 1;
-                    let mut hasher = DefaultHasher::new();
-                    url.split('#').next().hash(&mut hasher);
-                    self.remember(hasher.finish());
+                    let hashing = BuildHasherDefault::<DefaultHasher>::default();
+                    self.remember(hashing.hash_one(url.split('#').next()));
                     self.growth += AROUND + LOCATION * url.len() as u64;
                     if let Some(host) = reference.site().and_then(|it| countable(it.host)) {
                         *self.hosts.of(&host) += 1;
@@ -62,8 +59,7 @@ impl Forecast {
                     self.trackers += 1;
                 }
                 (Outcome::WouldExpand, _) if reference.has_scheme("data") => {
-                    self.data += 1;
-                    self.data_octets += row.bytes.unwrap_or(0);
+                    self.data.count(row.bytes.unwrap_or(0));
                 }
                 _ => {}
             }
@@ -81,8 +77,7 @@ impl Forecast {
         self.hosts.add(other.hosts);
         self.remote += other.remote;
         self.trackers += other.trackers;
-        self.data += other.data;
-        self.data_octets += other.data_octets;
+        self.data.add(&other.data);
         self.growth += other.growth;
         self.open += other.open;
     }
@@ -100,8 +95,8 @@ impl Forecast {
             .with("hosts", &self.hosts)
             .with_some("other_hosts", self.hosts.others())
             .with("trackers", &self.trackers)
-            .with("data", &self.data)
-            .with("data_octets", &self.data_octets)
+            .with("data", &self.data.count)
+            .with("data_octets", &self.data.octets)
             .with("growth", &self.growth)
             .with("growth_at_most", &most)
             .with("max_growth", &policy.limits.growth)
@@ -109,23 +104,22 @@ impl Forecast {
 
     pub(super) fn lines(&self, policy: &Policy, is_mailbox: bool) -> String {
         let mut text = String::new();
-        if self.remote + self.trackers + self.data == 0 {
+        if self.remote + self.trackers + self.data.count == 0 {
             return text;
         }
-        let _ = writeln!(
-            text,
-            "{} pictures would be retrieved, {} are trackers, {} in data: URLs have {} bytes",
-            self.remote, self.trackers, self.data, self.data_octets
+        text += &format!(
+            "{} pictures would be retrieved, {} are trackers, {} in data: URLs have {} bytes\n",
+            self.remote, self.trackers, self.data.count, self.data.octets
         );
         let hosts = self.hosts.heaviest(|count| *count);
         for (host, count) in hosts.iter().take(HOSTS) {
-            let _ = writeln!(text, "  {count} from {}", harmless(host));
+            text += &format!("  {count} from {}\n", harmless(host));
         }
         if hosts.len() > HOSTS {
-            let _ = writeln!(text, "  and {} hosts more", hosts.len() - HOSTS);
+            text += &format!("  and {} hosts more\n", hosts.len() - HOSTS);
         }
         if let Some(count) = self.hosts.others() {
-            let _ = writeln!(text, "  {count} from others, beyond {NAMES} names");
+            text += &format!("  {count} from others, beyond {NAMES} names\n");
         }
         let limits = &policy.limits;
         if self.remote > 0 {
@@ -150,10 +144,7 @@ impl Forecast {
 
     fn time(&self, limits: &Limits) -> String {
         let distinct = self.urls.len();
-        let more = match distinct < URLS {
-            true => "",
-            false => " or more",
-        };
+        let more = if distinct < URLS { "" } else { " or more" };
         let hosts = self.hosts.names().count();
         let rounds = distinct.div_ceil(limits.in_flight.max(1)) as f64;
         let longest = match limits.timeout.as_secs_f64() {

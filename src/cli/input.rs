@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
-use crate::mailbox::find::{Kind, find, judged};
+use crate::mailbox::find::{Found, Kind, find, judged};
 use crate::mailbox::{Background, Options, Skipped, Source, Stop, folder_of, untarred};
 use crate::platform;
 
@@ -170,20 +170,15 @@ pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bo
         entries.map(|entry| length(&entry.path())).sum()
     };
     let finds = find(source, options.format, stop).unwrap_or_default();
-    finds
-        .mailboxes
-        .iter()
-        .map(|found| match found.kind {
-            Kind::Archive if !compressed => 0,
-            Kind::Mbox | Kind::Eml if found.method.is_some() && !compressed => 0,
-            Kind::Mbox | Kind::Eudora | Kind::Eml | Kind::Archive => length(&found.path),
-            Kind::Maildir => {
-                in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new"))
-            }
-            // Other files of the folder are short.
-            Kind::Mh => in_folder(&found.path),
-        })
-        .sum()
+    let octets = |found: &Found| match found.kind {
+        Kind::Archive if !compressed => 0,
+        Kind::Mbox | Kind::Eml if found.method.is_some() && !compressed => 0,
+        Kind::Mbox | Kind::Eudora | Kind::Eml | Kind::Archive => length(&found.path),
+        Kind::Maildir => in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new")),
+        // Other files of the folder are short.
+        Kind::Mh => in_folder(&found.path),
+    };
+    finds.mailboxes.iter().map(octets).sum()
 }
 
 #[cfg(test)]

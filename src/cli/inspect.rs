@@ -27,11 +27,11 @@ use super::say::{self, harmless_within};
 use super::signals::Signals;
 use super::survey::{Looked, NamedSource, SourceKind, Surveying, as_json, lines, page, write_page};
 use super::totals::{Totals, read};
-use super::verb::{Expanding, Work};
+use super::verb::Expanding;
 use super::wording;
 use crate::detach::Choice;
 use crate::error::Error;
-use crate::expand::Expander;
+use crate::expand::{self, Expander};
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
@@ -66,8 +66,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         cache.read_archive(&policy, &Stop::default())?;
     }
     if sources.iter().filter(|source| is_standard(source)).count() > 1 {
-        let what = "standard input can be read once only";
-        return Err(Error::Usage(what.into()));
+        return Err(Error::Usage("standard input can be read once only".into()));
     }
     let base_url = args.policy.store_url();
     let larger_than = args.larger_than.unwrap_or(Choice::LARGER_THAN);
@@ -78,22 +77,22 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     let tells_embeds = policy.embed.is_on();
     let expanding = Expanding {
         expander,
-        work: match args.asking() {
-            Asking::WhetherThereIsAnAnswer => Work::Probe {
-                embeds: tells_embeds,
-            },
-            Asking::Nobody | Asking::ForContent => Work::Forecast,
+        asking: match args.asking() {
+            Asking::Nobody => expand::Asking::Nobody,
+            _ if tells_embeds => expand::Asking::Rehearsing,
+            // Pictures are only asked for.
+            _ => expand::Asking::Sources,
         },
+        effect: Effect::DryRun,
         // As `detach` has it: the survey counts its changes.
         lengths: Lengths::Reversible,
         recorder: cache.recorder.clone(),
         tells_rows: args.json,
     };
-    let url = base_url.clone();
     let defaults = Options::default();
     let inspection = Inspection {
         args,
-        surveying: Surveying::new(expanding, larger_than, url, tells_embeds, args.json),
+        surveying: Surveying::new(expanding, larger_than, base_url.clone(), tells_embeds),
         says: match (args.json, is_page_printed) {
             (true, _) => Says::Rows,
             (false, true) => Says::Nothing,
@@ -133,14 +132,13 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         name: source.display().to_string(),
         kind: source_kind(source, args.format),
     });
-    let named: Vec<NamedSource> = named.collect();
     let looked = Looked {
         larger_than,
         base_url: &base_url,
         is_probed: args.asking() == Asking::WhetherThereIsAnAnswer,
         has_archive: args.policy.archive.archive.is_some(),
         by: &args.by,
-        sources: &named,
+        sources: named.collect(),
         store: args.policy.store(),
         format: match args.format.to_possible_value() {
             Some(word) if args.format != Format::Auto => format!(" --format {}", word.get_name()),
@@ -252,15 +250,12 @@ impl Inspection<'_> {
         };
         let is_empty = match &mut stream {
             Some(opened) => {
-                let start = opened.start(1).map_err(in_full(source))?;
-                start.is_empty() && opened.damage().is_none()
+                opened.start(1).map_err(in_full(source))?.is_empty() && opened.damage().is_none()
             }
             None => false,
         };
         // Text in a stream is a message, as for filter; a file was named, perhaps a wrong one.
-        let is_stream = stream
-            .as_ref()
-            .is_some_and(|opened| opened.original().is_none());
+        let is_stream = stream.as_ref().is_some_and(|it| it.original().is_none());
         match kind {
             Ok(Kind::Mbox | Kind::Eudora) if !is_empty => self.mailbox(source, stream),
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),

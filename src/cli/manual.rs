@@ -67,7 +67,8 @@ fn pages(program: &Command, folder: &Path) -> io::Result<()> {
 }
 
 fn written_page(command: &Command) -> io::Result<Vec<u8>> {
-    let more = command.get_after_long_help().map(ToString::to_string);
+    let more = command.get_after_long_help();
+    let more = more.map(ToString::to_string).unwrap_or_default();
     let has_commands = command.has_subcommands();
     let command = command
         .clone()
@@ -85,11 +86,7 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
         page.render_subcommands_section(&mut text)?;
     }
     let mut roff = Roff::new();
-    for line in more
-        .unwrap_or_default()
-        .lines()
-        .filter(|line| !line.is_empty())
-    {
+    for line in more.lines().filter(|line| !line.is_empty()) {
         let title = line.strip_suffix(':').filter(|_| !line.starts_with(' '));
         let words = line.trim();
         match title {

@@ -174,15 +174,10 @@ fn filtered(args: &FilterArgs) -> Status {
 }
 
 fn embed(args: EmbedArgs) -> Status {
-    let walks = args.walk.walks();
-    match args.preset() {
-        Ok(Ok(convert)) => Status::of(convert::run(&convert)),
-        Ok(Err(filter)) => {
-            let mailboxes = "name --output or --in-place";
-            Status::of_filter(filter::run(&filter, "embed", mailboxes))
-        }
-        Err(error) if walks => Status::told(&error),
-        Err(error) => Status::of_filter(Err(error)),
+    let filtered = |args| filter::run(&args, "embed", detach::MAILBOXES);
+    match args.walk.walks() {
+        true => Status::of(args.convert().and_then(|args| convert::run(&args))),
+        false => Status::of_filter(args.filter().and_then(filtered)),
     }
 }
 

@@ -73,10 +73,7 @@ fn summary(report: &Report) -> String {
         (documents, "documents", "rewritten"),
     ] {
         let all = rows.len();
-        let left = rows
-            .iter()
-            .filter(|row| row.outcome == Outcome::Left)
-            .count();
+        let left = rows.iter().filter(|it| it.outcome == Outcome::Left).count();
         if all > 0 {
             let would = all - left;
             let _ = writeln!(text, "{all} {name}: {would} would be {done}, {left} left");

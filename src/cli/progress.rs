@@ -133,17 +133,13 @@ impl Progress {
     fn text(&self, elapsed: Duration, totals: [&Totals; 2]) -> String {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
+        let (mut percent, mut of) = (String::new(), String::new());
         // The length of a stream is not known.
-        let (percent, of) = match self.total {
-            0 => (String::new(), String::new()),
-            total => {
-                let percent = u128::from(self.bytes.min(total)) * 100 / u128::from(total);
-                (
-                    format!("{percent} %, "),
-                    format!(" of {:.1}", in_units(total)),
-                )
-            }
-        };
+        if self.total > 0 {
+            let done = u128::from(self.bytes.min(self.total)) * 100 / u128::from(self.total);
+            percent = format!("{done} %, ");
+            of = format!(" of {:.1}", in_units(self.total));
+        }
         let mut text = format!(
             "{}{percent}{:.1}{of} {name}, {} messages{}",
             self.folder,

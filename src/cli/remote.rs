@@ -31,8 +31,6 @@ use crate::report::Detail;
 /// No option has the password itself: others would see it in the list of processes.
 const PASSWORD_FILE: &str = "EMBODY_IMAP_PASSWORD_FILE";
 const LONGEST_PASSWORD: usize = 4096;
-/// How long a server may say nothing, unless --timeout says otherwise: a search takes its time.
-const SILENCE: Duration = Duration::from_secs(300);
 
 pub(super) fn is_remote(source: &Path) -> bool {
     source.to_str().is_some_and(is_url)
@@ -76,17 +74,12 @@ pub(super) fn account(
         }
     };
     let timeout = policy.limits.timeout;
-    let account = location.with(Secret::new(from), policy.ca_file.clone());
-    Ok(Some(Account {
-        choice: args.added_to(account.choice.clone()),
-        connections: args.connections(),
-        silence: match timeout == Limits::default().timeout {
-            true => SILENCE,
-            // The system takes no longer time.
-            false => timeout.clamp(Duration::from_millis(500), Duration::from_secs(86_400)),
-        },
-        ..account
-    }))
+    let mut account = location.with(Secret::new(from), policy.ca_file.clone());
+    if timeout != Limits::default().timeout {
+        // The system takes no longer time.
+        account.silence = timeout.clamp(Duration::from_millis(500), Duration::from_secs(86_400));
+    }
+    Ok(Some(args.added_to(account)))
 }
 
 pub(super) fn check_file(source: &Path) -> Result<(), Error> {
@@ -106,15 +99,13 @@ fn ask(text: &str) -> io::Result<String> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let before = termios::tcgetattr(&terminal)?;
     let mut silent = before.clone();
-    silent
-        .local_modes
-        .remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+    let modes = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
+    silent.local_modes.remove(modes);
     silent.special_codes[SpecialCodeIndex::VMIN] = 1;
     silent.special_codes[SpecialCodeIndex::VTIME] = 0;
     termios::tcsetattr(&terminal, OptionalActions::Now, &silent)?;
-    let answer = terminal
-        .write_all(text.as_bytes())
-        .and_then(|()| typed(&terminal));
+    let asked = terminal.write_all(text.as_bytes());
+    let answer = asked.and_then(|()| typed(&terminal));
     termios::tcsetattr(&terminal, OptionalActions::Now, &before)?;
     terminal.write_all(b"\n")?;
     answer

@@ -14,7 +14,7 @@ use crate::error::Error;
 const SUFFIX: &str = ".embody-resume";
 
 pub(super) struct Resume {
-    pub(super) folder: Option<RunFolder>,
+    pub(super) folder: RunFolder,
     pub(super) made: Made,
     pub(super) is_whole: Cell<bool>,
 }
@@ -51,7 +51,7 @@ impl Resume {
             ));
         }
         Ok(Some(Self {
-            folder: Some(folder),
+            folder,
             made,
             is_whole: Cell::new(false),
         }))
@@ -60,9 +60,7 @@ impl Resume {
 
 impl Drop for Resume {
     fn drop(&mut self) {
-        let Some(folder) = self.folder.take() else {
-            return;
-        };
+        let folder = &self.folder;
         let (answers, path) = (folder.answers(), say::shown(&folder.path));
         let is_of_use = answers > 0 || self.made.is_any();
         if self.is_whole.get() || !is_of_use {

@@ -35,8 +35,7 @@ impl Signals {
     }
 
     pub(super) fn status(&self) -> Status {
-        let number = self.which.load(Ordering::SeqCst);
-        u8::try_from(number).map_or(Status::Trouble, Status::Stopped)
+        u8::try_from(self.which.load(Ordering::SeqCst)).map_or(Status::Trouble, Status::Stopped)
     }
 }
 
@@ -58,8 +57,7 @@ fn ignored(stat: &str) -> u64 {
     const HANGUP: u64 = 1;
     let mut text = [0; 2048];
     let read = File::open(stat).and_then(|mut file| file.read(&mut text));
-    let text = text.get(..read.unwrap_or(0)).unwrap_or_default();
-    field_of_stat(text, 33)
+    field_of_stat(text.get(..read.unwrap_or(0)).unwrap_or_default(), 33)
         .and_then(|digits| digits.parse().ok())
         .unwrap_or(HANGUP)
 }

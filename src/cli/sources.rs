@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
-use std::hash::{DefaultHasher, Hasher as _};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -244,8 +244,7 @@ fn judged(name: &[u8], start: &[u8]) -> Judged {
         return Judged::Left("compressed within an archive");
     }
     let name = String::from_utf8_lossy(name);
-    let path = Path::new(name.as_ref());
-    match hidden(path, start) {
+    match hidden(Path::new(name.as_ref()), start) {
         Some((what, _)) => Judged::Left(what),
         // The first bytes out of an archive are looked at once more, without a name.
         None if is_binary(start) && !is_open(start) => Judged::Skipped("an index"),
@@ -261,10 +260,8 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     if let Some((_, what)) = CLOSED.iter().find(|(magic, _)| start.starts_with(magic)) {
         return format(*what, "it is not looked into");
     }
-    let in_folder_of_mails = path
-        .parent()
-        .and_then(Path::file_name)
-        .is_some_and(|folder| folder == "cur" || folder == "new");
+    let folder = path.parent().and_then(Path::file_name);
+    let in_folder_of_mails = folder.is_some_and(|it| it == "cur" || it == "new");
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
         // One that is not compressed was unpacked.
@@ -330,7 +327,5 @@ fn identity(path: &Path, metadata: &Metadata) -> u64 {
 }
 
 fn hash(of: &impl std::hash::Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
-    hasher.finish()
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(of)
 }

@@ -120,8 +120,7 @@ fn lines(
         Ok(())
     };
     let (kind, length) = (found.kind, metadata.len());
-    let done = mailbox::pieces(&mut source, kind, length, pieces, options, &mut add);
-    done.map_err(failed)?;
+    mailbox::pieces(&mut source, kind, length, pieces, options, &mut add).map_err(failed)?;
     // The ranges must be of the file that the line describes.
     let after = fs::metadata(path).map_err(failed)?;
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {

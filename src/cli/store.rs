@@ -41,8 +41,7 @@ pub(super) fn run(args: &StoreArgs) -> Status {
 }
 
 pub(super) fn is_missing(store: impl AsRef<Path>) -> bool {
-    let found = std::fs::metadata(store);
-    found.is_err_and(|why| why.kind() == io::ErrorKind::NotFound)
+    std::fs::metadata(store).is_err_and(|why| why.kind() == io::ErrorKind::NotFound)
 }
 
 pub(super) fn missing(store: impl Display) -> Error {
@@ -120,14 +119,12 @@ fn unread_users(
     sources: &Sources,
     stop: &Stop,
 ) -> Result<Vec<String>, Failure> {
-    if args.all_mail_is_here {
-        return Ok(Vec::new());
-    }
-    let Some(users) = store.users()? else {
-        return Ok(Vec::new());
+    let users = match args.all_mail_is_here {
+        true => None,
+        false => store.users()?,
     };
     let mut unread = Vec::new();
-    for (user, entry) in users {
+    for (user, entry) in users.into_iter().flatten() {
         let Mail::At(path) = &user.mail else {
             unread.push(format!(
                 "{user} put objects into the store, and which mail that was is not known; if all of it is among what was named, say --all-mail-is-here"

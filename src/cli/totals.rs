@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::forecast::Forecast;
 use super::say::harmless;
-use super::survey::{NAMES, Named, Survey};
+use super::survey::{Amount, Counts as _, NAMES, Named, Survey};
 use super::wording::{follow, remedy};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
@@ -36,7 +36,7 @@ pub(super) struct Totals {
     pub(super) links: u64,
     detached: u64,
     restored: u64,
-    shown_inline: (u64, u64),
+    shown_inline: Amount,
     pub(super) forecast: Forecast,
     pub(super) survey: Survey,
     tables: BTreeMap<&'static str, Named<u64>>,
@@ -60,8 +60,7 @@ impl Totals {
                 _ => {}
             }
             if row.reason == Some(Reason::ShownInline) {
-                self.shown_inline.0 += 1;
-                self.shown_inline.1 += row.bytes.unwrap_or(0);
+                self.shown_inline.count(row.bytes.unwrap_or(0));
             }
             self.links += row.links.unwrap_or(0);
             self.tally("kind", row.kind.as_str(), 1);
@@ -129,8 +128,7 @@ impl Totals {
         self.links += other.links;
         self.detached += other.detached;
         self.restored += other.restored;
-        self.shown_inline.0 += other.shown_inline.0;
-        self.shown_inline.1 += other.shown_inline.1;
+        self.shown_inline.add(&other.shown_inline);
         self.forecast.add(other.forecast);
         self.survey.add(other.survey);
         for (title, names) in other.tables {
@@ -177,14 +175,10 @@ fn outcome(row: &Row) -> String {
 }
 
 pub(super) fn read(summary: &Summary) -> String {
-    let (mailboxes, messages) = (summary.mailboxes, summary.messages);
-    let mailbox = if mailboxes == 1 {
-        "mailbox"
-    } else {
-        "mailboxes"
-    };
-    let message = if messages == 1 { "message" } else { "messages" };
-    format!("{mailboxes} {mailbox}, {messages} {message}")
+    let counted = |count, one, many| format!("{count} {}", if count == 1 { one } else { many });
+    let mailboxes = counted(summary.mailboxes, "mailbox", "mailboxes");
+    let messages = counted(summary.messages, "message", "messages");
+    format!("{mailboxes}, {messages}")
 }
 
 pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, seconds: f64) -> String {
@@ -202,7 +196,7 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
         summary.bytes_in,
         summary.bytes_out,
     );
-    let (shown, octets) = totals.shown_inline;
+    let (shown, octets) = (totals.shown_inline.count, totals.shown_inline.octets);
     for (count, what) in [
         (
             totals.detached,

@@ -97,17 +97,14 @@ pub(super) fn window(text: &str) -> Result<Window, String> {
         ));
     }
     let side = |text: &str| match text.trim().strip_suffix(['d', 'D']) {
-        Some(days) => days
-            .parse::<u64>()
-            .ok()?
-            .checked_mul(24 * 60 * 60)
-            .map(Duration::from_secs),
+        Some(days) => {
+            let seconds = days.parse::<u64>().ok()?.checked_mul(24 * 60 * 60)?;
+            Some(Duration::from_secs(seconds))
+        }
         None => duration(text).ok(),
     };
-    let sides = side(before).zip(side(after));
-    sides
-        .map(|(before, after)| Window { before, after })
-        .ok_or_else(wrong)
+    let (before, after) = side(before).zip(side(after)).ok_or_else(wrong)?;
+    Ok(Window { before, after })
 }
 
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
@@ -275,8 +272,7 @@ fn named(path: PathBuf) -> Result<PathBuf, &'static str> {
 }
 
 pub(super) fn host_list(path: &str) -> Result<HostList, String> {
-    let path = named(path.into())?;
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(named(path.into())?).map_err(|error| error.to_string())?;
     let lines = text
         .lines()
         .map(|line| line.split('#').next().unwrap_or_default().trim());

@@ -7,7 +7,7 @@ use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Asking, Expander, envelope};
 use crate::lengths::Lengths;
-use crate::mailbox::{Envelope, Message, Transform};
+use crate::mailbox::{Effect, Envelope, Message, Transform};
 use crate::record::WarcRecorder;
 use crate::report::{Detail, Outcome, Reason, Report};
 
@@ -67,20 +67,11 @@ fn origin(message: &Message<'_>) -> Origin {
     Origin::new(&source, message.number, message.content)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Work {
-    Expand,
-    Rehearse,
-    Forecast,
-    /// Each source is asked whether there is an answer; without `embeds`, pictures are only asked for.
-    Probe {
-        embeds: bool,
-    },
-}
-
 pub(super) struct Expanding {
     pub(super) expander: Expander,
-    pub(super) work: Work,
+    /// Where nobody is asked, no message is changed.
+    pub(super) asking: Asking,
+    pub(super) effect: Effect,
     pub(super) lengths: Lengths,
     pub(super) recorder: Option<WarcRecorder>,
     /// To read where a mail is from takes as long as to read what it refers to.
@@ -103,19 +94,14 @@ impl Transform<Said> for Expanding {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let (expander, content) = (&self.expander, message.content);
         let beside = expander.beside(message);
-        let asking = match self.work {
-            Work::Forecast => Asking::Nobody,
-            Work::Expand | Work::Probe { embeds: false } => Asking::Sources,
-            Work::Rehearse | Work::Probe { embeds: true } => Asking::Rehearsing,
-        };
-        let expansion = expander.expand_beside(content, "", beside.as_ref(), asking)?;
-        let report = match self.work {
-            Work::Expand => expansion.report,
-            _ => expansion.report.would(),
+        let expansion = expander.expand_beside(content, "", beside.as_ref(), self.asking)?;
+        let report = match self.effect {
+            Effect::Write => expansion.report,
+            Effect::DryRun => expansion.report.would(),
         };
         let tells_rows = self.tells_rows || self.recorder.is_some();
         let said = Said::of(message, report, tells_rows);
-        if self.work == Work::Forecast {
+        if self.asking == Asking::Nobody {
             return Ok((Edits::new(), said));
         }
         if let (Some(recorder), Some(origin)) = (&self.recorder, &said.origin) {

@@ -45,7 +45,7 @@ pub(crate) struct Account {
     pub(crate) secret: Secret,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) choice: Choice,
-    /// How long a server may say nothing.
+    /// How long a server may say nothing: a search takes its time.
     pub(crate) silence: Duration,
     /// Connections at a time.
     pub(crate) connections: usize,

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::cli::values::{at_least_one, day};
 use crate::error::Error;
-use crate::imap::account::Choice;
+use crate::imap::account::{Account, Choice};
 
 #[derive(Args, Default, PartialEq, Debug)]
 #[group(skip)]
@@ -39,19 +39,19 @@ pub struct ImapArgs {
 }
 
 impl ImapArgs {
-    pub fn connections(&self) -> usize {
-        // More than servers take (Gmail 15, Dovecot 10).
-        self.connections.unwrap_or(2).min(10)
-    }
-
-    /// What is chosen of an account, besides what its URL says.
-    pub fn added_to(&self, choice: Choice) -> Choice {
-        Choice {
-            folders: self.folder.clone(),
-            not_folders: self.not_folder.clone(),
-            since: self.since.clone(),
-            before: self.before.clone(),
-            ..choice
+    /// An account, with what is chosen of it besides what its URL says.
+    pub fn added_to(&self, account: Account) -> Account {
+        Account {
+            choice: Choice {
+                folders: self.folder.clone(),
+                not_folders: self.not_folder.clone(),
+                since: self.since.clone(),
+                before: self.before.clone(),
+                ..account.choice
+            },
+            // More than servers take (Gmail 15, Dovecot 10).
+            connections: self.connections.unwrap_or(2).min(10),
+            ..account
         }
     }
 }

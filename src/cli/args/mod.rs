@@ -268,37 +268,35 @@ const EMBEDDED: &str = "Pictures of HTML from data, remote [default: data,remote
 const EMBEDDED_FROM: &str = "Retrieve by: http, https, ... as filter has it [default: http,https]";
 
 impl EmbedArgs {
-    /// The options of the command that does it: `convert` for mailboxes, else `filter`.
-    pub(super) fn preset(self) -> Result<Result<ConvertArgs, FilterArgs>, Error> {
-        let common = Common {
-            policy: self.common.policy.embedding(),
-            ..self.common
+    /// Over mailboxes, the options of `convert`.
+    pub(super) fn convert(self) -> Result<ConvertArgs, Error> {
+        let what = match (self.failure.on_failure, self.sources.is_empty()) {
+            (Some(_), _) => "--on-failure is for one message, which a mail system tries again",
+            (None, true) => "name mboxes, Maildirs or messages",
+            (None, false) => {
+                return Ok(ConvertArgs {
+                    sources: self.sources,
+                    walk: self.walk,
+                    probe: self.probe,
+                    range: None,
+                    expect: None,
+                    resume: self.resume,
+                    common: self.common.embedding(),
+                });
+            }
         };
-        let walk = self.walk;
-        if walk.walks() {
-            let what = match (self.failure.on_failure, self.sources.is_empty()) {
-                (Some(_), _) => "--on-failure is for one message, which a mail system tries again",
-                (None, true) => "name mboxes, Maildirs or messages",
-                (None, false) => {
-                    return Ok(Ok(ConvertArgs {
-                        sources: self.sources,
-                        walk,
-                        probe: self.probe,
-                        range: None,
-                        expect: None,
-                        resume: self.resume,
-                        common,
-                    }));
-                }
-            };
-            return Err(Error::Usage(what.into()));
-        }
-        let file = walk.one_message(&self.sources, self.resume.no_resume)?;
-        Ok(Err(FilterArgs {
+        Err(Error::Usage(what.into()))
+    }
+
+    /// Of one message, the options of `filter`.
+    pub(super) fn filter(self) -> Result<FilterArgs, Error> {
+        let no_resume = self.resume.no_resume;
+        let file = self.walk.one_message(&self.sources, no_resume)?;
+        Ok(FilterArgs {
             file: file.map(Path::to_owned),
             failure: self.failure,
-            common,
-        }))
+            common: self.common.embedding(),
+        })
     }
 }
 

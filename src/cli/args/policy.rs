@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use url::Url;
 
-use super::retrieval::{ArchiveArgs, CacheArgs, RecordArgs, RetrievalArgs, TimeArgs};
+use super::retrieval::{ArchiveArgs, CacheArgs, RetrievalArgs, TimeArgs};
 use super::walk::SayingArgs;
 use crate::cli::values::{at_least_one, base_url, choice, size, word};
 use crate::error::Error;
@@ -26,6 +26,21 @@ pub struct Common {
     pub saying: SayingArgs,
     #[command(flatten)]
     pub policy: PolicyArgs,
+}
+
+impl Common {
+    /// The same with `--embed data,remote` and `--fetch http,https`, unless others are given.
+    pub fn embedding(mut self) -> Self {
+        let embed = &mut self.policy.content.embed;
+        if embed.is_empty() {
+            *embed = ["data", "remote"].map(str::to_owned).to_vec();
+        }
+        let fetch = &mut self.policy.retrieval.fetch;
+        if fetch.is_empty() {
+            *fetch = vec![Scheme::Http, Scheme::Https];
+        }
+        self
+    }
 }
 
 // Of commands that deliver mail, which a mail system may try again.
@@ -49,6 +64,8 @@ type Program = Vec<String>;
 
 const DETACHED: &str = "What was detached";
 
+pub(super) const KEPT: &str = "What is kept from run to run";
+
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
 // are the policy's; a test holds the words of the help to them.
 #[derive(Args, Default, Debug)]
@@ -61,8 +78,13 @@ pub struct PolicyArgs {
     pub cache: CacheArgs,
     #[command(flatten)]
     pub archive: ArchiveArgs,
-    #[command(flatten)]
-    pub record: RecordArgs,
+    /// Append requests and answers, and which mail used them, to this WARC file; {pid} in its name, or a folder, is a file a
+    /// process [default: none]
+    #[arg(hide_short_help = true, long, value_name = "FILE.warc.gz", help_heading = KEPT)]
+    pub record: Option<PathBuf>,
+    /// At how many bytes the next file begins, FILE-1.warc.gz [default: none]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", requires = "record", help_heading = KEPT, value_parser = size)]
+    pub record_max: Option<u64>,
     /// Put back what detach moved into this store: --fetch file, --file-root DIR and a --map from --base-url
     /// [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR", help_heading = DETACHED, value_parser = super::retrieval::file_root)]
@@ -105,17 +127,6 @@ impl PolicyArgs {
             }
         }
         policy
-    }
-
-    /// The same with `--embed data,remote` and `--fetch http,https`, unless others are given.
-    pub fn embedding(mut self) -> Self {
-        if self.content.embed.is_empty() {
-            self.content.embed = ["data", "remote"].map(str::to_owned).to_vec();
-        }
-        if self.retrieval.fetch.is_empty() {
-            self.retrieval.fetch = vec![Scheme::Http, Scheme::Https];
-        }
-        self
     }
 
     pub fn store(&self) -> Option<(String, Option<&str>)> {

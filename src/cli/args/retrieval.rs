@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::archive::{IndexTemplate, Template, Window};
 use crate::cli::values::{
-    CacheMax, HostList, cache_max, duration_or_none, file, host_list, scheme, size, window,
+    CacheMax, HostList, cache_max, duration_or_none, file, host_list, scheme, window,
 };
 use crate::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme};
 
@@ -115,7 +115,7 @@ pub struct TimeArgs {
 
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
-#[command(next_help_heading = "What is kept from run to run")]
+#[command(next_help_heading = super::policy::KEPT)]
 pub struct CacheArgs {
     /// Keep what http and https servers answer in this folder, and use it [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR")]
@@ -138,19 +138,6 @@ pub struct CacheArgs {
     /// Ask no server; only what is in --cache, fresh or not, and in the files of --archive [default: off]
     #[arg(hide_short_help = true, long)]
     pub offline: bool,
-}
-
-#[derive(Args, Clone, Default, Debug)]
-#[group(skip)]
-#[command(next_help_heading = "What is kept from run to run")]
-pub struct RecordArgs {
-    /// Append requests and answers, and which mail used them, to this WARC file; {pid} in its name, or a folder, is a file a
-    /// process [default: none]
-    #[arg(hide_short_help = true, long, value_name = "FILE.warc.gz")]
-    pub record: Option<PathBuf>,
-    /// At how many bytes the next file begins, FILE-1.warc.gz [default: none]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", requires = "record", value_parser = size)]
-    pub record_max: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -32,7 +32,7 @@ impl Page<'_> {
         });
         self.add(&lying("Attachments by size", &sizes.collect::<Vec<Bar>>()));
         if detach.leave.count > 0 {
-            let (objects, duplicates) = (detach.objects(), detach.duplicates());
+            let (objects, duplicates) = (detach.objects(), detach.contents.repeated);
             let saves = u64::try_from(detach.saves).unwrap_or(0);
             let command = format!(
                 "embody detach --larger-than {large} {}",

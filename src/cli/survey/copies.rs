@@ -1,4 +1,5 @@
-//! Messages that stand several times, as in an export with a mailbox for each label; hashes bound the memory.
+//! Messages that stand several times, as in an export with a mailbox for each label, and attachments that do; hashes bound
+//! the memory.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -11,7 +12,7 @@ use crate::mime::{Field, PartId, Tree};
 use crate::span::Span;
 
 /// As many as a table of a million buckets holds, 18 MB: one more would double it.
-const MESSAGES: usize = (1 << 20) / 8 * 7;
+pub const MESSAGES: usize = (1 << 20) / 8 * 7;
 
 /// Copies of one message differ in these.
 const OF_MAILBOXES: [&str; 12] = [
@@ -31,22 +32,34 @@ const OF_MAILBOXES: [&str; 12] = [
 
 /// Two messages share one by chance once in fifty million mailboxes. A stranger may make two that do; that changes a
 /// count, and no mail. SHA-256 took a quarter of the time of a survey.
-type Hash = u64;
+pub type Hash = u64;
 
-#[derive(Default, Debug, Serialize)]
-pub struct Copies {
+#[derive(Debug, Serialize)]
+pub struct Copies<K, const MOST: usize> {
     #[serde(flatten)]
     pub repeated: Amount,
-    uncompared: Amount,
-    /// Octets by hash; no message has 4 GiB.
+    pub uncompared: Amount,
+    /// Octets by hash.
     #[serde(skip)]
-    known: HashMap<Hash, u32>,
+    known: HashMap<K, u64>,
     /// The first message waits here: one alone needs no table.
     #[serde(skip)]
-    alone: Option<(Hash, u32)>,
+    alone: Option<(K, u64)>,
 }
 
-impl Copies {
+/// Also of a hash that has no default.
+impl<K, const MOST: usize> Default for Copies<K, MOST> {
+    fn default() -> Self {
+        Self {
+            repeated: Amount::default(),
+            uncompared: Amount::default(),
+            known: HashMap::new(),
+            alone: None,
+        }
+    }
+}
+
+impl Copies<Hash, MESSAGES> {
     pub fn of(tree: &Tree<'_>) -> Self {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
@@ -62,13 +75,14 @@ impl Copies {
             from = whole.end;
         }
         hash.write(Span::new(from, tree.original.len()).of(tree.original));
-        let octets = u32::try_from(tree.original.len()).unwrap_or(u32::MAX);
         Self {
-            alone: Some((hash.finish(), octets)),
+            alone: Some((hash.finish(), tree.original.len() as u64)),
             ..Self::default()
         }
     }
+}
 
+impl<K: Ord + std::hash::Hash, const MOST: usize> Copies<K, MOST> {
     pub fn add(&mut self, other: Self) {
         self.repeated.add(&other.repeated);
         self.uncompared.add(&other.uncompared);
@@ -79,7 +93,7 @@ impl Copies {
             true => self.known = other.known,
             false => {
                 // Sorted, so that the same mail always gives the same survey, at the bound too.
-                let mut known: Vec<(Hash, u32)> = other.known.into_iter().collect();
+                let mut known: Vec<(K, u64)> = other.known.into_iter().collect();
                 known.sort_unstable();
                 known.into_iter().for_each(|message| self.compare(message));
             }
@@ -89,12 +103,12 @@ impl Copies {
         }
     }
 
-    fn compare(&mut self, (hash, octets): (Hash, u32)) {
+    pub fn compare(&mut self, (hash, octets): (K, u64)) {
         // The `entry` of the table would make room for one more.
         if self.known.contains_key(&hash) {
-            self.repeated.count(octets.into());
-        } else if self.known.len() >= MESSAGES {
-            self.uncompared.count(octets.into());
+            self.repeated.count(octets);
+        } else if self.known.len() >= MOST {
+            self.uncompared.count(octets);
         } else {
             self.known.insert(hash, octets);
         }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use mail_parser::parsers::MessageStream;
 
-use super::super::verb::{Expanding, Said, Work};
+use super::super::verb::{Expanding, Said};
 use super::copies::Copies;
 use super::json::Listed;
 use super::sum::{Detach, SIZES, Survey};
@@ -13,7 +13,7 @@ use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::{Target, date};
+use crate::expand::{Asking, Target, date};
 use crate::lengths::Lengths;
 use crate::link::url::Reference;
 use crate::link::value::Role;
@@ -32,7 +32,6 @@ pub struct Surveying {
     detacher: Detacher,
     now: SystemTime,
     pub tells_embeds: bool,
-    pub lists: bool,
 }
 
 impl Surveying {
@@ -41,7 +40,6 @@ impl Surveying {
         larger_than: u64,
         base_url: String,
         tells_embeds: bool,
-        lists: bool,
     ) -> Self {
         let settings = Settings {
             store: None,
@@ -60,7 +58,6 @@ impl Surveying {
             detacher: Detacher::new(settings).without_memory(),
             now: SystemTime::now(),
             tells_embeds,
-            lists,
         }
     }
 
@@ -87,7 +84,7 @@ impl Surveying {
         }
         let (edits, keys) = self.detach(message, &mut survey)?;
         let mut listed = Vec::new();
-        if self.lists {
+        if self.expanding.tells_rows {
             let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
             let of = |part: &PartId| Listed::of(&tree, *part, known(part));
             listed.extend(attachments.iter().map(of));
@@ -95,7 +92,7 @@ impl Surveying {
         (survey.links.documents, survey.links.unread) =
             expander.look(&tree, |shown, target| survey.link(shown, &target));
         for row in &report.rows {
-            survey.row(row, matches!(self.expanding.work, Work::Probe { .. }));
+            survey.row(row, self.expanding.asking != Asking::Nobody);
         }
         survey.copies = Copies::of(&tree);
         survey.sender = Some(sender(&tree).into());
@@ -117,16 +114,18 @@ impl Surveying {
         let mut keys = HashMap::new();
         for (row, attachment) in detachment.report.rows.iter().zip(&detachment.attachments) {
             let detach: &mut Detach = &mut survey.detach;
-            let of_type = survey
-                .types
-                .of(row.media_type.as_deref().unwrap_or_default());
+            let media_type = row.media_type.as_deref().unwrap_or_default();
+            let of_type = survey.types.of(media_type);
             detach.large.count(attachment.octets);
             of_type.large += 1;
             of_type.large_octets += attachment.octets;
             match (attachment.key, row.reason) {
                 (Some(key), _) => {
                     keys.insert(row.part.clone(), key);
-                    detach.leaves(attachment.octets, row.bytes.unwrap_or(0), key);
+                    let content = row.bytes.unwrap_or(0);
+                    detach.leave.count(attachment.octets);
+                    detach.content_octets += content;
+                    detach.contents.compare((key, content));
                     of_type.leave += 1;
                     of_type.leave_octets += attachment.octets;
                 }

@@ -28,6 +28,9 @@ pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> F
     let references = Fields::default()
         .with("count", &survey.references)
         .with("kinds", &survey.kinds);
+    // The last two where an archive was asked.
+    let told = if looked.has_archive { 6 } else { 4 };
+    let probe = || with_first(told, Fields::default(), &survey.probe);
     let whole = Fields::default()
         .with("mailboxes", &survey.mailboxes)
         .with("messages", &survey.messages)
@@ -41,7 +44,7 @@ pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> F
         .with("references", &references)
         .with("repeated", &survey.copies)
         .with("outcomes", &survey.outcomes)
-        .with_some("probe", looked.is_probed.then(|| probe(survey, looked)))
+        .with_some("probe", looked.is_probed.then(probe))
         .with_some("by", (!looked.by.is_empty()).then(|| by(survey, looked.by)))
         .with_some("embed", embed);
     Fields::default().with("survey", &whole)
@@ -75,15 +78,9 @@ fn detach(survey: &Survey, looked: &Looked<'_>) -> Fields {
         .with("stay", &detach.stay)
         .with("content_octets", &detach.content_octets)
         .with("objects", &detach.objects())
-        .with("duplicates", &detach.duplicates())
-        .with("uncompared", &detach.uncompared)
+        .with("duplicates", &detach.contents.repeated)
+        .with("uncompared", &detach.contents.uncompared)
         .with("saves", &detach.saves)
-}
-
-fn probe(survey: &Survey, looked: &Looked<'_>) -> Fields {
-    // The last two where an archive was asked.
-    let told = if looked.has_archive { 6 } else { 4 };
-    with_first(told, Fields::default(), &survey.probe)
 }
 
 fn by(survey: &Survey, groups: &[Group]) -> Fields {

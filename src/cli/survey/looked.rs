@@ -45,7 +45,7 @@ pub struct Looked<'l> {
     pub is_probed: bool,
     pub has_archive: bool,
     pub by: &'l [Group],
-    pub sources: &'l [NamedSource],
+    pub sources: Vec<NamedSource>,
     pub store: Option<(String, Option<&'l str>)>,
     pub format: String,
     pub start: &'l str,
@@ -96,7 +96,7 @@ impl Looked<'_> {
     fn named(&self) -> Option<&[NamedSource]> {
         let is_nameless = |it: &NamedSource| it.kind == SourceKind::Nameless;
         let is_few = (1..=SOURCES).contains(&self.sources.len());
-        (is_few && !self.sources.iter().any(is_nameless)).then_some(self.sources)
+        (is_few && !self.sources.iter().any(is_nameless)).then_some(&self.sources)
     }
 }
 

@@ -23,5 +23,5 @@ pub(super) use self::json::{Listed, as_json};
 pub(super) use self::looked::{Group, Looked, NamedSource, SourceKind};
 pub(super) use self::page::{page, write_page};
 pub(super) use self::sum::Survey;
-pub(super) use self::tally::{NAMES, Named};
+pub(super) use self::tally::{Amount, Counts, NAMES, Named};
 pub(super) use self::text::{lines, size as in_units};

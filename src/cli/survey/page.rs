@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use super::contents::bars;
 use super::json::bound;
 use super::looked::Looked;
-use super::sheet::{Column, Page, ROWS, escaped, grouped, lying, standing};
+use super::sheet::{Bar, Page, ROWS, escaped, grouped, lying, standing};
 use super::sum::{Survey, day};
 use super::tally::{Amount, Year};
 use super::text::{option_size, size};
@@ -95,11 +95,10 @@ impl Page<'_> {
         let survey = self.survey;
         let detach = &survey.detach;
         let large = option_size(self.looked.larger_than);
-        let duplicates = detach.duplicates();
+        let duplicates = detach.contents.repeated;
         let saves = u64::try_from(detach.saves).unwrap_or(0);
-        let share = (u128::from(saves) * 100)
-            .checked_div(u128::from(survey.octets))
-            .unwrap_or(0);
+        let share = u128::from(saves) * 100;
+        let share = share.checked_div(survey.octets.into()).unwrap_or(0);
         let (links, pictures) = (&survey.links, &survey.pictures);
         self.add(&format!(
             "<div class=\"big\">\n\
@@ -153,24 +152,20 @@ impl Page<'_> {
         let years = survey.years.names();
         let years = years.filter_map(|(name, year)| Some((name.parse::<i64>().ok()?, *year)));
         let years: BTreeMap<i64, Year> = years.collect();
-        let range = years.keys().next().zip(years.keys().next_back());
-        if let Some((&first, &last)) = range {
+        if let Some((&first, &last)) = years.keys().next().zip(years.keys().next_back()) {
             let column = |name: i64| {
                 let year = years.get(&name).copied().unwrap_or_default();
                 let (all, part) = (year.octets, year.attachment_octets);
-                Column {
-                    name: name.to_string(),
-                    all,
-                    part,
-                    said: format!(
-                        "{name}: {} messages, {}, of which {} in large attachments",
-                        year.messages,
-                        size(all),
-                        size(part)
-                    ),
-                }
+                let said = format!(
+                    "{name}: {} messages, {}, of which {} in large attachments",
+                    year.messages,
+                    size(all),
+                    size(part)
+                );
+                let (name, value) = (name.to_string(), all);
+                (Bar { name, value, said }, part)
             };
-            let columns: Vec<Column> = (first..=last).map(column).collect();
+            let columns: Vec<(Bar, u64)> = (first..=last).map(column).collect();
             self.add(&format!(
                 "<p class=\"soft\"><span class=\"key all\"></span>all mail &nbsp; <span class=\"key some\"></span>attachments of {} and more</p>",
                 option_size(self.looked.larger_than)

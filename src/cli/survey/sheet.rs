@@ -1,7 +1,5 @@
 //! The parts of the page's sections. Everything from mail or the command line goes through [`escaped`].
 
-use std::fmt::Write as _;
-
 use super::super::say::{harmless, harmless_within};
 use super::json::bound;
 use super::looked::Looked;
@@ -46,9 +44,9 @@ impl Page<'_> {
         let heads = heads.replace(", ", "<th>");
         let mut html = format!("<div class=\"wide\"><table><tr><th>{heads}");
         let mut line = |name: &str, cells: Vec<String>| {
-            let _ = write!(html, "\n<tr><td>{}", escaped(name));
+            html += &format!("\n<tr><td>{}", escaped(name));
             for cell in cells {
-                let _ = write!(html, "<td>{cell}");
+                html += &format!("<td>{cell}");
             }
         };
         for (name, counts) in names.iter().take(ROWS) {
@@ -111,8 +109,7 @@ pub fn lying(title: &str, bars: &[Bar]) -> String {
         }
         let (name, short, said) = (escaped(&bar.name), escaped(&short), escaped(&bar.said));
         let (line, behind) = (y + 14, 236 + width);
-        let _ = write!(
-            svg,
+        svg += &format!(
             "<g><title>{name}: {said}</title><text x=\"218\" y=\"{line}\" class=\"end\">{short}</text>\
              <rect x=\"228\" y=\"{y}\" width=\"{width}\" height=\"18\" rx=\"2\" class=\"bar\"/>\
              <text x=\"{behind}\" y=\"{line}\" class=\"soft\">{said}</text></g>",
@@ -122,18 +119,12 @@ pub fn lying(title: &str, bars: &[Bar]) -> String {
     svg
 }
 
-pub struct Column {
-    pub name: String,
-    pub all: u64,
-    pub part: u64,
-    pub said: String,
-}
-
-pub fn standing(title: &str, columns: &[Column]) -> String {
-    let most = columns.iter().map(|it| it.all).max().unwrap_or(0).max(1);
+/// Each column comes with the part of it that could go.
+pub fn standing(title: &str, columns: &[(Bar, u64)]) -> String {
+    let most = columns.iter().map(|it| it.0.value).max();
+    let most = most.unwrap_or(0).max(1);
     let mut svg = opened(title, 230);
-    let _ = write!(
-        svg,
+    svg += &format!(
         "<text x=\"64\" y=\"16\" class=\"end soft\">{}</text><line x1=\"70\" y1=\"12\" x2=\"716\" y2=\"12\" class=\"rule\"/>\
          <text x=\"64\" y=\"106\" class=\"end soft\">{}</text><line x1=\"70\" y1=\"102\" x2=\"716\" y2=\"102\" class=\"rule\"/>\
          <text x=\"64\" y=\"196\" class=\"end soft\">0</text><line x1=\"70\" y1=\"192\" x2=\"716\" y2=\"192\" class=\"axis\"/>",
@@ -143,12 +134,11 @@ pub fn standing(title: &str, columns: &[Column]) -> String {
     let step = 640.0 / columns.len().max(1) as f64;
     let width = (step * 0.72).min(56.0);
     let every = (40.0 / step).ceil().max(1.0) as usize;
-    for (number, column) in columns.iter().enumerate() {
+    for (number, (column, part)) in columns.iter().enumerate() {
         let middle = 74.0 + step * (number as f64 + 0.5);
         let left = middle - width / 2.0;
-        let [all, part] = [column.all, column.part].map(|octets| part_of(octets, most, 180));
-        let _ = write!(
-            svg,
+        let [all, part] = [column.value, *part].map(|octets| part_of(octets, most, 180));
+        svg += &format!(
             "<g><title>{}</title><rect x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{all}\" class=\"bar\"/>\
              <rect x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{part}\" class=\"part\"/></g>",
             escaped(&column.said),
@@ -156,8 +146,7 @@ pub fn standing(title: &str, columns: &[Column]) -> String {
             192 - part,
         );
         if number % every == 0 {
-            let _ = write!(
-                svg,
+            svg += &format!(
                 "<text x=\"{middle:.1}\" y=\"214\" class=\"middle soft\">{}</text>",
                 escaped(&column.name)
             );

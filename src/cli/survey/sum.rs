@@ -1,12 +1,12 @@
 //! The survey: what one message holds, or the sum of many.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use mail_parser::DateTime;
 use serde::{Serialize, Serializer};
 
-use super::copies::Copies;
+use super::copies::{Copies, Hash, MESSAGES};
 use super::tally::{Amount, Counts as _, Host, Links, Named, Pictures, Probe, Type, Year, add};
 use crate::mailbox::Summary;
 use crate::store::Key;
@@ -40,7 +40,7 @@ pub struct Survey {
     pub senders: Named<Amount>,
     /// It is counted when the survey is added: thousands of surveys may wait for their turn.
     pub sender: Option<Box<str>>,
-    pub copies: Copies,
+    pub copies: Copies<Hash, MESSAGES>,
     pub hosts: Named<Host>,
     pub types: Named<Type>,
 }
@@ -67,14 +67,12 @@ pub struct Detach {
     /// The reasons include those of `shown_inline`.
     pub stay: BTreeMap<&'static str, u64>,
     pub saves: i64,
-    objects: HashMap<Key, u64>,
-    pub uncompared: Amount,
+    pub contents: Copies<Key, OBJECTS>,
 }
 
 impl Survey {
     pub fn add(&mut self, mut other: Self) {
-        let alone = [self.alone(), other.alone()];
-        for (sender, year, counts) in alone.into_iter().flatten() {
+        for (sender, year, counts) in [self.alone(), other.alone()].into_iter().flatten() {
             self.senders.of(&sender).count(counts.octets);
             self.years.of(&year).add(&counts);
         }
@@ -168,34 +166,12 @@ impl Dates {
 }
 
 impl Detach {
-    pub fn leaves(&mut self, body: u64, content: u64, key: Key) {
-        self.leave.count(body);
-        self.content_octets += content;
-        self.object(key, content);
-    }
-
-    fn object(&mut self, key: Key, octets: u64) {
-        if self.objects.len() < OBJECTS || self.objects.contains_key(&key) {
-            self.objects.insert(key, octets);
-        } else {
-            self.uncompared.count(octets);
-        }
-    }
-
     /// Contents that were not compared are taken for different.
     pub fn objects(&self) -> Amount {
-        let octets: u64 = self.objects.values().sum();
+        let repeated = self.contents.repeated;
         Amount {
-            count: self.objects.len() as u64 + self.uncompared.count,
-            octets: octets + self.uncompared.octets,
-        }
-    }
-
-    pub fn duplicates(&self) -> Amount {
-        let objects = self.objects();
-        Amount {
-            count: self.leave.count.saturating_sub(objects.count),
-            octets: self.content_octets.saturating_sub(objects.octets),
+            count: self.leave.count.saturating_sub(repeated.count),
+            octets: self.content_octets.saturating_sub(repeated.octets),
         }
     }
 
@@ -206,16 +182,6 @@ impl Detach {
         self.content_octets += other.content_octets;
         add(&mut self.stay, other.stay);
         self.saves += other.saves;
-        self.uncompared.add(&other.uncompared);
-        if self.objects.is_empty() {
-            self.objects = other.objects;
-            return;
-        }
-        // Sorted, so that the same mail always gives the same survey, at the bound too.
-        let mut objects: Vec<(Key, u64)> = other.objects.into_iter().collect();
-        objects.sort_unstable();
-        for (key, octets) in objects {
-            self.object(key, octets);
-        }
+        self.contents.add(other.contents);
     }
 }

@@ -143,13 +143,11 @@ pub struct Named<C> {
 impl<C: Counts> Named<C> {
     pub fn of(&mut self, name: &str) -> &mut C {
         // Most names are known and in lower case: they need no memory.
-        if self.names.contains_key(name) {
-            let Some(known) = self.names.get_mut(name) else {
-                unreachable!("it is among them");
-            };
-            return known;
+        if !self.names.contains_key(name) {
+            return self.exactly(name.to_ascii_lowercase());
         }
-        self.exactly(name.to_ascii_lowercase())
+        let known = self.names.get_mut(name);
+        known.unwrap_or_else(|| unreachable!("it is among them"))
     }
 
     pub fn exactly(&mut self, name: String) -> &mut C {

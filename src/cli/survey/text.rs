@@ -1,7 +1,5 @@
 //! The survey in lines, for a person at a terminal.
 
-use std::fmt::Write as _;
-
 use super::super::say::harmless;
 use super::json::bound;
 use super::looked::{Group, Looked};
@@ -43,87 +41,72 @@ pub(super) fn class(number: usize) -> String {
 
 pub fn lines(survey: &Survey, looked: &Looked<'_>) -> String {
     let mut text = String::new();
-    let _ = write_all(&mut text, survey, looked);
-    text
-}
-
-fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fmt::Result {
     let dates = &survey.dates;
-    let day = |date: Option<i64>| date.map_or("-".to_owned(), day);
-    writeln!(
-        text,
-        "dates        {} to {}; {} messages without a date, {} with an unusable one",
-        day(dates.first),
-        day(dates.last),
-        dates.missing,
-        dates.insane
-    )?;
+    let [first, last] = [dates.first, dates.last].map(|date| date.map_or("-".to_owned(), day));
+    text += &format!(
+        "dates        {first} to {last}; {} messages without a date, {} with an unusable one\n",
+        dates.missing, dates.insane
+    );
     if survey.attachments.count > 0 {
-        attachments(text, survey, looked)?;
+        attachments(&mut text, survey, looked);
     }
     let repeated = survey.copies.repeated;
     if repeated.count > 0 {
-        writeln!(
-            text,
-            "repeated     {} messages, with {}, of which an equal one stands elsewhere",
+        text += &format!(
+            "repeated     {} messages, with {}, of which an equal one stands elsewhere\n",
             repeated.count,
             size(repeated.octets)
-        )?;
+        );
     }
     let pictures = &survey.pictures;
     let shown = pictures.remote + pictures.in_mail + pictures.data + pictures.elsewhere;
     if shown + pictures.trackers > 0 {
-        writeln!(
-            text,
-            "pictures     {} from the web, {} in the mail, {} in data: URLs of {} bytes, {} elsewhere; {} trackers",
+        text += &format!(
+            "pictures     {} from the web, {} in the mail, {} in data: URLs of {} bytes, {} elsewhere; {} trackers\n",
             pictures.remote,
             pictures.in_mail,
             pictures.data,
             pictures.data_octets,
             pictures.elsewhere,
             pictures.trackers
-        )?;
+        );
     }
     let links = &survey.links;
     if links.documents > 0 {
-        writeln!(
-            text,
-            "links        {} in {} documents; {} are relative: {} have a base, {} mean a part of the mail",
+        text += &format!(
+            "links        {} in {} documents; {} are relative: {} have a base, {} mean a part of the mail\n",
             links.count, links.documents, links.relative, links.with_base, links.to_parts
-        )?;
+        );
     }
     if links.unread > 0 {
-        writeln!(
-            text,
-            "             {} documents could not be read, or not wholly",
+        text += &format!(
+            "             {} documents could not be read, or not wholly\n",
             links.unread
-        )?;
+        );
     }
     if survey.references > 0 {
-        references(text, survey)?;
+        references(&mut text, survey);
     }
     if looked.is_probed {
         let probe = &survey.probe;
-        writeln!(
-            text,
-            "probe        {} alive, {} dead, {} refused by the policy, {} not asked",
+        text += &format!(
+            "probe        {} alive, {} dead, {} refused by the policy, {} not asked\n",
             probe.alive, probe.dead, probe.refused, probe.unasked
-        )?;
+        );
         if looked.has_archive {
-            writeln!(
-                text,
-                "             of the dead, {} are in the archive and {} are lost",
+            text += &format!(
+                "             of the dead, {} are in the archive and {} are lost\n",
                 probe.archived, probe.lost
-            )?;
+            );
         }
     }
     for group in looked.by {
-        table(text, survey, *group, looked.has_archive)?;
+        table(&mut text, survey, *group, looked.has_archive);
     }
-    Ok(())
+    text
 }
 
-fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fmt::Result {
+fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) {
     let all = survey.attachments;
     let shown = match survey.shown() {
         none if none.count == 0 => String::new(),
@@ -133,48 +116,41 @@ fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::
             size(shown.octets)
         ),
     };
-    writeln!(
-        text,
-        "attachments  {} of {}{shown}",
-        all.count,
-        size(all.octets)
-    )?;
+    let octets = size(all.octets);
+    *text += &format!("attachments  {} of {octets}{shown}\n", all.count);
     let detach = &survey.detach;
     let larger_than = option_size(looked.larger_than);
     if detach.large.count == 0 {
-        return writeln!(text, "detach       none of at least {larger_than}");
+        *text += &format!("detach       none of at least {larger_than}\n");
+        return;
     }
-    writeln!(
-        text,
-        "detach       {} of at least {larger_than}, with {}; {} would leave the mail, with {}",
+    *text += &format!(
+        "detach       {} of at least {larger_than}, with {}; {} would leave the mail, with {}\n",
         detach.large.count,
         size(detach.large.octets),
         detach.leave.count,
         size(detach.leave.octets)
-    )?;
-    let (objects, duplicates) = (detach.objects(), detach.duplicates());
-    writeln!(
-        text,
-        "             the store would hold {} objects of {} bytes; {} are duplicates, {} bytes; the mail would be {} bytes smaller",
+    );
+    let (objects, duplicates) = (detach.objects(), detach.contents.repeated);
+    *text += &format!(
+        "             the store would hold {} objects of {} bytes; {} are duplicates, {} bytes; the mail would be {} bytes smaller\n",
         objects.count, objects.octets, duplicates.count, duplicates.octets, detach.saves
-    )?;
+    );
     if detach.shown_inline.count > 0 {
-        writeln!(
-            text,
-            "             the mail shows {} more, with {}, which stay: --inline moves them as well",
+        *text += &format!(
+            "             the mail shows {} more, with {}, which stay: --inline moves them as well\n",
             detach.shown_inline.count,
             size(detach.shown_inline.octets)
-        )?;
+        );
     }
     let stay = detach.stay.iter();
     let stay: Vec<String> = stay.map(|(why, count)| format!("{count} {why}")).collect();
     if !stay.is_empty() {
-        writeln!(text, "             the others stay: {}", stay.join(", "))?;
+        *text += &format!("             the others stay: {}\n", stay.join(", "));
     }
-    Ok(())
 }
 
-fn references(text: &mut String, survey: &Survey) -> std::fmt::Result {
+fn references(text: &mut String, survey: &Survey) {
     let mut kinds = Vec::new();
     for (kind, schemes) in &survey.kinds {
         for (scheme, count) in schemes.heaviest(|it| *it).into_iter().take(LINES) {
@@ -187,15 +163,10 @@ fn references(text: &mut String, survey: &Survey) -> std::fmt::Result {
             kinds.push(format!("{count} {kind} by others"));
         }
     }
-    writeln!(
-        text,
-        "references   {}: {}",
-        survey.references,
-        kinds.join(", ")
-    )
+    *text += &format!("references   {}: {}\n", survey.references, kinds.join(", "));
 }
 
-fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) -> std::fmt::Result {
+fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) {
     match group {
         Group::Host => {
             let head = match has_archive {
@@ -218,18 +189,16 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) ->
         }
         Group::Year => {
             let head = "messages octets attachments octets pictures references";
-            heading(text, "year", head)?;
+            heading(text, "year", head);
             for (name, it) in survey.years.names() {
-                line(text, &it.columns(), name)?;
+                line(text, &it.columns(), name);
             }
-            Ok(())
         }
         Group::Outcome => {
-            heading(text, "outcome", "rows")?;
+            heading(text, "outcome", "rows");
             for (name, count) in &survey.outcomes {
-                line(text, &[*count], name)?;
+                line(text, &[*count], name);
             }
-            Ok(())
         }
     }
 }
@@ -240,33 +209,32 @@ fn named<C: Counts>(
     counts: &Named<C>,
     weight: impl Fn(&C) -> u64,
     row: impl Fn(&C) -> Vec<u64>,
-) -> std::fmt::Result {
-    heading(text, group, head)?;
+) {
+    heading(text, group, head);
     let names = counts.heaviest(weight);
     for (name, counts) in names.iter().take(LINES) {
-        line(text, &row(counts), name)?;
+        line(text, &row(counts), name);
     }
     if let Some(more) = names.len().checked_sub(LINES).filter(|more| *more > 0) {
-        writeln!(text, "and {more} more, which --json and --html have")?;
+        *text += &format!("and {more} more, which --json and --html have\n");
     }
-    match counts.others() {
-        Some(others) => line(text, &row(others), &format!("others, {}", bound())),
-        None => Ok(()),
+    if let Some(others) = counts.others() {
+        line(text, &row(others), &format!("others, {}", bound()));
     }
 }
 
-fn heading(text: &mut String, group: &str, head: &str) -> std::fmt::Result {
+fn heading(text: &mut String, group: &str, head: &str) {
     for word in head.split(' ') {
-        write!(text, "{word:>13}")?;
+        *text += &format!("{word:>13}");
     }
-    writeln!(text, "  {group}")
+    *text += &format!("  {group}\n");
 }
 
-fn line(text: &mut String, row: &[u64], name: &str) -> std::fmt::Result {
+fn line(text: &mut String, row: &[u64], name: &str) {
     for count in row {
-        write!(text, "{count:>13}")?;
+        *text += &format!("{count:>13}");
     }
-    writeln!(text, "  {}", harmless(name))
+    *text += &format!("  {}\n", harmless(name));
 }
 
 #[cfg(test)]

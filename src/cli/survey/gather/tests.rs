@@ -4,20 +4,21 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::expand::Expander;
-use crate::mailbox::Quoting;
+use crate::mailbox::{Effect, Quoting};
 use crate::policy::Policy;
 
 fn surveyed(mail: &str, larger_than: u64) -> Survey {
     let expander = Expander::new(Policy::default()).expect("it retrieves nothing");
     let expanding = Expanding {
         expander,
-        work: Work::Forecast,
+        asking: Asking::Nobody,
+        effect: Effect::DryRun,
         recorder: None,
         tells_rows: false,
         lengths: Lengths::Reversible,
     };
     let base_url = "file:///srv/store/".to_owned();
-    let surveying = Surveying::new(expanding, larger_than, base_url, false, false);
+    let surveying = Surveying::new(expanding, larger_than, base_url, false);
     let message = Message {
         number: 1,
         source: Path::new("-"),
@@ -100,7 +101,7 @@ proptest! {
         prop_assert!(sum.attachments.octets <= sum.octets);
         prop_assert!(detach.large.count <= sum.attachments.count);
         prop_assert_eq!(detach.leave.count + detach.stay.values().sum::<u64>(), detach.large.count);
-        prop_assert!(detach.duplicates().count >= detach.leave.count / 2);
+        prop_assert!(detach.contents.repeated.count >= detach.leave.count / 2);
         prop_assert!(detach.saves <= i64::try_from(detach.leave.octets).expect("it is small"));
         let links = &sum.links;
         let roles: u64 = sum.link_roles.values().sum();
