@@ -218,7 +218,6 @@ impl<'a> Reader<'a, '_> {
         None
     }
 
-    /// Up to an empty line.
     fn block(&self, at: usize, end: usize) -> Option<Header> {
         let known = |field: Field| is_of_part(field.name.of(self.tree.original));
         let block = self.header(at, end);

@@ -89,7 +89,6 @@ fn written(tree: &Tree<'_>, reading: &Reading) -> Option<Vec<u8>> {
     Some(part)
 }
 
-/// Behind the others of the message's multipart/mixed, if that is closed.
 fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
     let root = tree.root();
     let Content::Multipart(multipart) = &root.content else {

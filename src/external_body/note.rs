@@ -25,7 +25,6 @@ pub const LONGEST_FIELD: usize = 900;
 
 const MOST_PLACES: usize = 64;
 
-/// Each may stand there once.
 const WORDS: [&str; 9] = [
     "sha256", "size", "encoding", "line", "newline", "tail", "cte", "md5", "at",
 ];
@@ -51,7 +50,6 @@ pub enum Claim {
 pub struct Note {
     /// In 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// Octets, where nothing else of the part says it.
     pub size: Option<usize>,
     pub wording: Wording,
     /// The Content-Transfer-Encoding field without the last line end.
@@ -124,7 +122,6 @@ impl Note {
         Some(bytes)
     }
 
-    /// None: it would be too long.
     pub fn field(&self, newline: Newline) -> Option<Vec<u8>> {
         let mut words = vec![format!("sha256={}", self.sha256)];
         words.extend(self.size.map(|size| format!("size={size}")));

@@ -67,12 +67,10 @@ pub struct ExternalBody<'a> {
     pub content_id: Option<String>,
     pub size: Option<u64>,
     pub expiration: Option<String>,
-    /// If no header field has it.
     pub file_name: Option<String>,
     pub claim: Claim,
     /// Mailman's note. Several may stand in one part.
     pub scrubbed: Option<Scrubbed>,
-    /// Several may stand in one part.
     pub hosted: Option<Box<HostedFile>>,
 }
 
@@ -98,7 +96,6 @@ pub enum Referent<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scrap {
-    /// Type and size are in the note.
     File,
     Html,
     Message,
@@ -131,7 +128,6 @@ impl<'a> Reader<'a, '_> {
 }
 
 impl<'a> ExternalBody<'a> {
-    /// No header declares anything.
     pub(super) fn bare(
         tree: &Tree<'a>,
         part: PartId,
@@ -204,7 +200,6 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// Nothing declares the content then.
     pub fn is_page_about_it(&self) -> bool {
         self.form == Form::CloudFile && self.declared.is_none()
     }
@@ -243,7 +238,6 @@ pub fn identifier(value: &[u8]) -> String {
     text
 }
 
-/// None: nothing is left.
 pub fn own_identifier(value: &[u8]) -> Option<String> {
     Some(identifier(value)).filter(|id| !id.is_empty())
 }

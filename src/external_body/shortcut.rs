@@ -45,7 +45,6 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// None: the text is no shortcut.
 fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
     let text = text_of(file);
     let mut section = "";

@@ -56,7 +56,6 @@ fn may_hold_links(css: &[u8]) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     Nothing,
-    /// Of `url(` or `src(`.
     Argument(&'static str),
     Import,
 }
@@ -65,15 +64,12 @@ struct Scanner<'a, F> {
     css: &'a [u8],
     markup: Markup,
     at: usize,
-    /// Open parentheses of the current declaration.
     depth: usize,
     /// The depth at which strings are members of an `image-set()`.
     image_set: Option<usize>,
     option: ImageSet,
     awaits: Awaits,
-    /// Up to the `;` of `@namespace`.
     is_namespace: bool,
-    /// Open braces since `@font-face`.
     font_face: Option<usize>,
     found: F,
 }

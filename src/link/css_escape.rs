@@ -44,7 +44,6 @@ fn unescape_one(rest: &[u8], out: &mut Vec<u8>) -> usize {
     1
 }
 
-/// CR LF counts as one byte.
 fn line_end(text: &[u8], counts: impl Fn(u8) -> bool) -> usize {
     match text {
         [b'\r', b'\n', ..] => 2,

@@ -18,7 +18,6 @@ use crate::span::Span;
 /// The longest name is `CounterClockwiseContourIntegral`, 31; longer runs need no look-up, however long the attribute is.
 const LONGEST_NAME: usize = 32;
 
-/// No name that may stand without its `;` is longer.
 const LONGEST_OPEN_NAME: usize = 6;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,9 +104,7 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
 pub(super) struct Offsets<'a> {
     raw: &'a [u8],
     within: Within,
-    /// And where the text goes on behind it.
     next: Option<(Reference, usize)>,
-    /// Where literal bytes go on, in the text and in the raw value.
     text_from: usize,
     raw_from: usize,
     is_behind_open: bool,
@@ -127,7 +124,6 @@ impl<'a> Offsets<'a> {
         offsets
     }
 
-    /// `at` is an offset in the text that is not inside an expansion.
     pub(super) fn raw_offset(&mut self, at: usize) -> usize {
         self.seek(at);
         self.raw_from + (at - self.text_from)
@@ -215,7 +211,6 @@ pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -
     out
 }
 
-/// Percent-encodes a character outside ASCII; others are written as they are.
 pub(super) fn push_character(character: char, out: &mut Vec<u8>) {
     let mut buffer = [0; 4];
     for &byte in character.encode_utf8(&mut buffer).as_bytes() {

@@ -13,7 +13,6 @@ use super::names::Name;
 use super::srcset::is_blank;
 use super::tags::{Attribute, text_of};
 
-/// In pixels.
 const TINY: f64 = 3.0;
 
 /// A picture is hidden where one of the first four is 0; the last two are its sides.
@@ -43,7 +42,6 @@ pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
 }
 
 fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
-    // Value, and whether it is `!important`.
     let mut declared = [(None, false); PROPERTIES.len()];
     let mut rest = text;
     while !rest.is_empty() {

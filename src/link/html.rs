@@ -89,7 +89,6 @@ pub fn blanks_in_tags<'d>(
     let mut outer = Tags::with_blanks(document, whole, syntax);
     let mut inner: Option<Tags<'d>> = None;
     let mut values = values.peekable();
-    // Whether the blanks of the tag last found are wanted, and how many of them were looked at.
     let (mut wanted, mut seen) = (false, 0);
     std::iter::from_fn(move || {
         loop {
@@ -252,7 +251,6 @@ impl Locator<'_> {
     }
 }
 
-/// Character references count in it.
 fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMut(LinkValue)) {
     let around = match markup {
         Markup::StyleText => Within::Text,

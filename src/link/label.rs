@@ -5,7 +5,6 @@ use memchr::{memchr, memmem};
 
 use super::srcset::is_blank;
 
-/// A label is looked for no further.
 const LIMIT: usize = 1_024;
 
 /// `text/html; charset=label` (the HTML standard, §2.5.3).

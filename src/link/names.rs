@@ -14,7 +14,6 @@ pub(super) enum Element {
     Area,
     Anchor,
     Applet,
-    /// `<audio>` and `<video>`.
     AudioVideo,
     Base,
     Frame,
@@ -116,7 +115,6 @@ pub(super) fn element(name: &[u8]) -> Element {
     }
 }
 
-/// None: it is longer than all names that matter.
 pub(super) fn lower_case<'b>(name: &[u8], buffer: &'b mut [u8; LONGEST_NAME]) -> Option<&'b [u8]> {
     let lower = buffer.get_mut(..name.len())?;
     lower.copy_from_slice(name);

@@ -49,7 +49,6 @@ impl Scopes {
         self.regions.last().is_some_and(Region::is_foreign)
     }
 
-    /// `name` is in lower case, and empty for names of no interest.
     pub(super) fn open(&mut self, name: &[u8], closes_itself: bool) {
         let Some(region) = self.regions.last_mut() else {
             return;

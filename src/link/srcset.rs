@@ -8,7 +8,6 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0C | b'\r')
 }
 
-/// The descriptors are skipped and not judged.
 pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     let mut at = 0;
     loop {
@@ -37,7 +36,6 @@ pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Of `5; url='next.html'`; and the quote that ends the URL.
 pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
     let skip_blanks = |at: usize| at + length_while(text.iter().skip(at), is_blank);
     let time = skip_blanks(0);

@@ -32,7 +32,6 @@ const WORDS: [&[u8]; 8] = [
 
 const PICTURES: [&[u8]; 7] = [b"png", b"gif", b"jpeg", b"jpg", b"webp", b"bmp", b"avif"];
 
-/// Document types outside of the document that stand in files all over.
 const DOCUMENT_TYPES: [&[u8]; 2] = [b"http://www.w3.org/", b"https://www.w3.org/"];
 
 pub fn is_harmless_svg(octets: &[u8]) -> bool {
@@ -77,7 +76,6 @@ struct Document<'a> {
     rest: &'a [u8],
     depth: usize,
     has_root: bool,
-    /// The text of the `<style>` that is open.
     style: Option<Vec<u8>>,
 }
 
@@ -198,7 +196,6 @@ impl<'a> Document<'a> {
         Some(())
     }
 
-    /// Whether the tag closes itself.
     fn attributes(&mut self) -> Option<bool> {
         loop {
             let has_blank = self.rest.first().is_some_and(u8::is_ascii_whitespace);
@@ -246,7 +243,6 @@ impl<'a> Document<'a> {
     }
 }
 
-/// A name of XML, in ASCII or not; at most one colon parts it.
 fn is_name(name: &[u8]) -> bool {
     name.first()
         .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_' || *byte >= 0x80)
@@ -334,7 +330,6 @@ fn is_quiet(style: &[u8]) -> Option<()> {
     is_quiet.then_some(())
 }
 
-/// `url` is in lower case.
 fn is_inside(url: &[u8]) -> bool {
     let url = url.trim_ascii();
     let is_picture = |rest: &[u8]| {

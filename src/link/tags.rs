@@ -22,11 +22,8 @@ use crate::span::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// A whole start tag; its attributes are in [`Tags::attributes`].
     Start(Element),
-    /// The content of a `<style>` element, or a piece of it, and how it is written.
     Style(Span, Markup),
-    /// The content of a conditional comment, behind its `[if ...]>`.
     Conditional(Span),
 }
 
@@ -53,12 +50,9 @@ pub(super) struct Tags<'a> {
     at: usize,
     end: usize,
     syntax: Syntax,
-    /// The element whose content comes next, if that is not markup.
     inside: Option<Raw>,
-    /// The text of a `<style>` whose content is markup comes next.
     is_styling: bool,
     scopes: Scopes,
-    /// Where the start tag last found begins, behind its `<`.
     tag_start: usize,
     /// White space between the attributes of a start tag, if wanted: how far behind its start. A tag may be nothing but
     /// blanks.
@@ -86,7 +80,6 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Also gathers what [`Tags::blank`] tells.
     pub(super) fn with_blanks(document: &'a [u8], within: Span, syntax: Syntax) -> Self {
         Self {
             blanks: Some(Vec::new()),
@@ -99,7 +92,6 @@ impl<'a> Tags<'a> {
         Span::new(self.tag_start, self.at)
     }
 
-    /// Of the start tag last found; in order.
     pub(super) fn blank(&self, index: usize) -> Option<usize> {
         let distance = *self.blanks.as_ref()?.get(index)?;
         Some(self.tag_start + distance as usize)
@@ -113,7 +105,6 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// A tag that the end of the span cuts off is none.
     pub(super) fn next(&mut self) -> Option<Event> {
         if let Some(raw) = self.inside.take() {
             let content = self.raw_text(raw);
@@ -317,7 +308,6 @@ impl<'a> Tags<'a> {
         self.end
     }
 
-    /// The end tag is left to be read as a tag.
     fn raw_text(&mut self, raw: Raw) -> Span {
         let start = self.at;
         match raw {
@@ -367,7 +357,6 @@ impl<'a> Tags<'a> {
         self.at = self.end;
     }
 
-    /// The name ends where it should.
     fn is_tag(&self, opening: &[u8], name: &[u8]) -> bool {
         let rest = self.rest().strip_prefix(opening);
         let found = rest.and_then(|rest| rest.split_at_checked(name.len()));

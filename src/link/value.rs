@@ -58,20 +58,15 @@ pub enum Grammar {
     SpaceSeparated,
     CommaSeparated,
     Refresh(Option<u8>),
-    /// CSS `url(...)` without quotes.
     CssUrl,
-    /// A string of CSS, with its quote.
     CssString(u8),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ImageSet {
-    /// In none, or deeper in one of its options.
     #[default]
     Outside,
-    /// It is the first of the options that can be written.
     First,
-    /// It is another option of that of which the link in front of it is one.
     Further,
 }
 

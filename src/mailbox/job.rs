@@ -16,7 +16,6 @@ pub(crate) struct Job<'a, S> {
     pub(crate) method: Option<Method>,
     /// Empty where a mailbox of Eudora has no index; None for other mailboxes.
     pub(crate) eudora: Option<&'a Index>,
-    /// None: every message stays as it is.
     pub(crate) transform: Option<&'a dyn Transform<S>>,
     pub(crate) observer: &'a dyn Observer<S>,
     pub(crate) stop: &'a Stop,

@@ -16,7 +16,6 @@ pub(crate) enum NotMail {
     Format(&'static str, &'static str),
     Binary,
     Text,
-    /// Beside `cur` and `new`.
     BesideMaildir,
     /// What programs keep beside messages, and its name.
     Beside(&'static str),

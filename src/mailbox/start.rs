@@ -13,7 +13,6 @@ pub(crate) enum Kind {
     Eudora,
     Maildir,
     Mh,
-    /// Its mboxes are read as one.
     Archive,
     Eml,
 }

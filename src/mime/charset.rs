@@ -25,7 +25,6 @@ pub const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u
 const MASK: u8 = 0xff;
 
 impl Charset {
-    /// None: it is unknown.
     pub fn of_label(label: &[u8]) -> Option<Self> {
         if let Some(encoding) = Encoding::for_label(label) {
             return Some(match encoding {
@@ -86,7 +85,6 @@ impl Charset {
         }
     }
 
-    /// A byte below 0x80 may be the second one of a character.
     pub fn has_trail_bytes(self) -> bool {
         matches!(self, Self::ShiftJis | Self::DoubleByte)
     }

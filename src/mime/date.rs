@@ -138,7 +138,6 @@ fn without_comments(value: &[u8]) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A time that has blanks around its colons is one word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_ascii_whitespace() {

@@ -75,9 +75,7 @@ impl<'t> Decoded<'t> {
     }
 }
 
-/// Charset, octets, and what stands behind the word.
 fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
-    /// Octets of a charset and a language.
     const LONGEST_LABEL: usize = 80;
     let label = text.strip_prefix(b"=?")?;
     let end = memchr(b'?', label.get(..LONGEST_LABEL).unwrap_or(label))?;

@@ -24,7 +24,7 @@ pub enum Manner {
     /// Escaped and divided as embody's own writer does it.
     QuotedPrintable,
     Identity {
-        /// Whatever those of the mail are by now.
+        /// Even where those of the mail are others by now.
         keeps_line_ends: bool,
     },
 }
@@ -118,7 +118,6 @@ impl Wording {
         }
     }
 
-    /// None: the octets cannot be written so.
     pub fn write(&self, octets: &[u8]) -> Option<Vec<u8>> {
         let mut body = match self.manner {
             Manner::Base64 { line } => {
@@ -141,7 +140,6 @@ impl Wording {
     }
 }
 
-/// 0 is one line of any length.
 fn breaks(symbols: usize, line: usize) -> usize {
     match line {
         0 => 0,

@@ -17,7 +17,6 @@ use crate::span::{Line, Lines, Span};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SectionEnd {
-    /// At an empty line, or where the input ended.
     Regular,
     /// At a line that is no field: the body starts with it.
     Unseparated,
@@ -30,9 +29,7 @@ pub enum SectionEnd {
 pub struct Header {
     /// A `From ` line in front, else empty.
     pub envelope: Span,
-    /// Envelope line and fields, without the separator.
     pub span: Span,
-    /// The empty line behind the fields, if there is one.
     pub separator: Span,
     pub fields: Fields,
     pub end: SectionEnd,

@@ -224,9 +224,7 @@ fn half_escape(front: &[u8], octets: &[u8]) -> usize {
 #[derive(Default)]
 struct LineAround {
     start: usize,
-    /// Blanks at the end are not counted.
     text_end: usize,
-    /// Where the line feed stands, or the end of the body.
     end: Option<usize>,
 }
 

@@ -75,11 +75,9 @@ pub struct Part {
     pub parent: Option<PartId>,
     pub ordinal: usize,
     pub depth: usize,
-    /// Header section, separator and body.
     pub span: Span,
     pub envelope: Span,
     pub header: Span,
-    /// The empty line behind the header; empty if missing.
     pub separator: Span,
     /// The line break before a boundary line is not part of it.
     pub body: Span,
@@ -167,7 +165,6 @@ impl<'a> Tree<'a> {
         matches!(above, Some(Content::Multipart(_)))
     }
 
-    /// Nearest first.
     pub fn ancestors(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
         std::iter::successors(self.part(id).parent, |&above| self.part(above).parent)
     }
@@ -207,7 +204,6 @@ impl<'a> Tree<'a> {
         next.is_some_and(|byte| !b"\r\n".contains(byte))
     }
 
-    /// Innermost first.
     pub fn boundaries_around(&self, id: PartId) -> Vec<&[u8]> {
         self.boundaries_of(self.ancestors(id))
     }

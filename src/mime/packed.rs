@@ -8,7 +8,6 @@ pub(crate) fn write(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// The number is taken off `from`.
 pub(crate) fn read(from: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {

@@ -213,7 +213,6 @@ impl<'a> Parameters<'a> {
         behind
     }
 
-    /// Goes on behind the value.
     fn value(&mut self, from: usize) -> (&'a [u8], Quoting) {
         let start = self.value_start(from);
         if self.bytes.get(start) == Some(&b'"') {
@@ -326,7 +325,6 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// Reads the sections once more.
     pub(super) fn found(mut self, parameters: &Parameters<'a>) -> Lookup<'a> {
         let plain = self.plain.map(|plain| {
             let is_cut_off = plain.quoting == Quoting::Unclosed;
@@ -361,7 +359,6 @@ pub(super) fn skip_blanks_and_comments(bytes: &[u8], from: usize) -> usize {
     closed_comments(bytes, at).unwrap_or(bytes.len())
 }
 
-/// None: one of the comments is never closed.
 fn closed_comments(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while bytes.get(at) == Some(&b'(') {

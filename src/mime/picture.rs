@@ -126,7 +126,6 @@ fn of_brand(brand: &[u8]) -> Option<FileType> {
     }
 }
 
-/// The major one first.
 fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let size = octets.first_chunk().copied().map(u32::from_be_bytes)?;
     let size = (size as usize).min(BRANDS_LIMIT).min(octets.len());
@@ -206,7 +205,6 @@ fn behind_document_type(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The tag's name was just read.
 fn attribute<'a>(tag: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     let mut rest = tag;
     loop {

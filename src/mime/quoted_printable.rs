@@ -13,9 +13,7 @@ pub(super) const ENCODED_COLUMNS: usize = 76;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sign {
     Escape(u8),
-    /// The line goes on in the next one.
     SoftBreak,
-    /// Stands for itself.
     Bare,
 }
 
@@ -174,7 +172,6 @@ pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
     encoded
 }
 
-/// Of the first octet of `rest`.
 fn width(rest: &[u8], column: usize) -> usize {
     match rest {
         [b' ' | b'\t'] | [b'=', ..] => 3,

@@ -223,7 +223,6 @@ impl Scanner<'_> {
         })
     }
 
-    /// Those that are looked for, innermost first.
     fn boundaries(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let open = self.open.iter().enumerate().rev();
         open.filter(|(_, (_, is_open))| *is_open)

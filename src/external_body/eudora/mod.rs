@@ -30,7 +30,6 @@ pub enum EudoraPiece {
 pub struct EudoraText {
     pub span: Span,
     pub wrapper: Option<Wrapper>,
-    /// As the comment of the Mac writes it.
     pub charset: Option<Span>,
     pub base: Option<Span>,
 }
@@ -65,7 +64,6 @@ pub struct EudoraNote {
     /// The last component of the path, decoded. It need not be the name of a file.
     pub name: String,
     pub is_embedded: bool,
-    /// Type and creator.
     pub macintosh: Option<[u8; 4]>,
     /// Of the Content-ID, and of the Content-Location; 0 if there is none.
     pub hashes: (u32, u32),
@@ -201,7 +199,6 @@ impl EudoraNote {
         type_of_file(&self.name, self.macintosh)
     }
 
-    /// None without a name.
     fn new(path: &[u8], is_of_mac: bool) -> Option<Self> {
         let mut components = path.rsplit(|octet| matches!(octet, b'\\' | b':'));
         let name = decoded(components.next().unwrap_or_default(), is_of_mac);

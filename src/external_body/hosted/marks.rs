@@ -35,7 +35,6 @@ const MARKS: [(Follow, &str, &str, bool); 4] = [
     (Follow::FileLink, "class", "cloudAttachmentItem", false),
 ];
 
-/// A search for words.
 pub fn may_show(document: &[u8], forms: Followed) -> bool {
     let holds = |word: &str| memchr::memmem::find(document, word.as_bytes()).is_some();
     MARKS
@@ -69,7 +68,6 @@ pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
 struct Scope {
     is_one: bool,
     name: Vec<u8>,
-    /// Open elements of this name.
     depth: usize,
     is_quoted: bool,
     file: Marked,

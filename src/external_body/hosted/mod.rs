@@ -155,7 +155,6 @@ fn body<'a>(
     body
 }
 
-/// By the message that parts belong to.
 fn locations(tree: &Tree<'_>) -> HashSet<(PartId, Vec<u8>)> {
     let located = tree.ids().filter_map(|part| {
         let value = tree.value(part, "Content-Location")?;

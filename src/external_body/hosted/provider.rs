@@ -18,7 +18,6 @@ const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 pub struct Located {
     pub provider: &'static str,
     pub plain: Result<String, Refusal>,
-    /// As the URL itself says.
     pub name: Option<String>,
     pub size: Option<u64>,
     /// Seconds since 1970.

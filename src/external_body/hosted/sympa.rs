@@ -20,7 +20,6 @@ const LONGEST: usize = 4 << 10;
 
 const PATH: &str = "/attach/";
 
-/// Around the name, which may hold blanks.
 const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this message"];
 
 impl<'a> Reader<'a, '_> {
@@ -56,7 +55,6 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// None: the note holds something besides.
 fn note(text: &str) -> Option<(String, String)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<&str> = lines.collect();

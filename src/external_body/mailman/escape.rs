@@ -11,7 +11,6 @@ pub(super) fn is_page(file: &[u8]) -> bool {
     file.starts_with(FRONT)
 }
 
-/// None: it cannot be had back.
 pub(super) fn message(file: &[u8]) -> Option<Vec<u8>> {
     proved(file, &[])
 }

@@ -98,7 +98,6 @@ pub fn scrubbed<'a>(
     bodies
 }
 
-/// The text would come into a message.
 pub fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
     let own = own_hashes(tree);
     let blocks = blocks(text);

@@ -21,14 +21,12 @@ pub(super) fn at_end(line: &[u8]) -> Option<usize> {
         .map(|at| from + at)
 }
 
-/// The line ends where the separator does.
 fn with(line: &[u8], stroke: &[u8], least: usize) -> Option<usize> {
     let front = without(line, stroke);
     if (line.len() - front.len()) / stroke.len() < least {
         return None;
     }
     let opening = stroke.repeat(least);
-    // The words are what stands behind the last run of strokes.
     let at = memchr::memmem::rfind(front, &opening)?;
     let words = front.get(at + opening.len()..)?;
     let has_words = words

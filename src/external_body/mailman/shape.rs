@@ -150,7 +150,6 @@ struct Block {
 enum Top {
     /// The start of the text, another note, or a separator: here a note begins.
     Edge,
-    /// Where an empty line begins.
     Blank(usize),
     Text,
 }
@@ -232,7 +231,6 @@ fn is_sentence(line: &[u8]) -> bool {
     ENDS.iter().any(|end| line.ends_with(end)) || memmem::find(line, b"... ").is_some()
 }
 
-/// None: the line has no label.
 fn value(line: &[u8]) -> Option<usize> {
     const LONGEST: usize = 60;
     let front = line.get(..line.len().min(LONGEST)).unwrap_or_default();
@@ -255,7 +253,6 @@ fn is_label(front: &[u8]) -> bool {
 /// The colon of Chinese and Japanese, in UTF-8, GB 2312, Big5 and EUC-JP.
 const WIDE_COLONS: [&[u8]; 4] = ["\u{ff1a}".as_bytes(), b"\xa3\xba", b"\xa1\x47", b"\xa1\xa7"];
 
-/// The pieces are put together; also where the last line ends.
 fn url(text: &[u8], start: usize, is_bracketed: bool) -> Option<(String, usize)> {
     let mut url = String::new();
     let mut at = start;
@@ -331,7 +328,6 @@ fn line_at(text: &[u8], start: usize) -> Option<Line> {
     is_whole.then_some(line)
 }
 
-/// Not before `from` and not further away than `most`.
 fn line_start(text: &[u8], from: usize, at: usize, most: usize) -> Option<usize> {
     let low = from.max(at.saturating_sub(most));
     match memrchr(b'\n', text.get(low..at)?) {

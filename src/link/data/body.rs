@@ -26,7 +26,6 @@ pub(super) fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// The error is the part of `body` of which nothing has been decoded yet.
 fn decode_lines<'a>(
     body: &'a [u8],
     stage: &mut Stage,
@@ -98,7 +97,6 @@ struct Stage {
 }
 
 impl Stage {
-    /// Fewer than `count` symbols if there is no room.
     fn take(&mut self, symbols: &[u8], count: usize) -> usize {
         let count = count.min(STAGE - self.length).min(symbols.len());
         let end = self.length + count;
@@ -119,7 +117,6 @@ impl Stage {
         count
     }
 
-    /// More is to come: whole quanta, without padding.
     fn flush(&mut self, content: &mut Vec<u8>) -> Option<()> {
         let symbols = self.symbols.get(..self.length)?;
         self.length = 0;

@@ -63,7 +63,6 @@ impl MediaTypeText {
         self.is_declared.then_some(self.essence.as_str())
     }
 
-    /// `name` is in lower case.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
@@ -94,7 +93,6 @@ impl MediaTypeText {
         rest
     }
 
-    /// The first of equal names wins.
     fn add(&mut self, name: String, value: String) {
         if self.parameter(&name).is_none() {
             self.parameters.push((name, value));

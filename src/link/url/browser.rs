@@ -9,15 +9,12 @@ use percent_encoding::percent_encode_byte;
 use super::resolve::{Unresolvable, remove_dot_segments, resolve, up_to_last_slash};
 use super::split::Reference;
 
-/// How a reference in a document stands to the document's base.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Relation {
-    /// Nothing but blanks and control characters.
     Empty,
     SameDocument,
     /// It means the same under every base.
     Absolute,
-    /// What it means depends on the base.
     Relative,
 }
 
@@ -207,7 +204,6 @@ fn certain(url: String) -> Result<String, Unresolvable> {
     }
 }
 
-/// For an empty reference, a query, a fragment.
 fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
     if !path_of(relative).is_empty() {
         return None;
@@ -248,7 +244,6 @@ fn with_host(scheme: &str, rest: &str) -> String {
     format!("{scheme}://{}", forward(rest))
 }
 
-/// In front of query and fragment.
 fn forward(text: &str) -> Cow<'_, str> {
     let (path, tail) = text.split_at(path_of(text).len());
     if path.contains('\\') {

@@ -40,7 +40,6 @@ fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
 }
 
-/// All of ASCII but letters, digits and `kept`.
 pub(crate) const fn all_but(kept: &[u8]) -> AsciiSet {
     let mut set = NON_ALPHANUMERIC.add(b' ');
     let mut at = 0;
@@ -126,7 +125,6 @@ fn password_in(url: &str, authority: Range<usize>, last_at: usize) -> Option<Ran
     (!is_host && start <= last_at).then_some(start..last_at)
 }
 
-/// Behind the next two or more slashes, or behind `http:` and the like with whatever slashes follow.
 fn next_authority(url: &str, from: usize) -> Option<usize> {
     let mut at = from;
     loop {

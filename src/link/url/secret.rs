@@ -8,7 +8,6 @@ use super::masked;
 const MIXED: usize = 16;
 /// Digits alone: more than a time has with its fractions.
 const DIGITS: usize = 20;
-/// Letters alone.
 const LETTERS: usize = 40;
 /// With hyphens, where most of it is not words, names or numbers.
 const HYPHENED: usize = 32;

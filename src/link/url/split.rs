@@ -89,11 +89,9 @@ impl<'a> Reference<'a> {
 pub struct Site<'a> {
     pub userinfo: Option<&'a str>,
     pub host: &'a str,
-    /// It may be empty.
     pub port: Option<&'a str>,
 }
 
-/// `scheme` is in lower case.
 fn default_port(scheme: &str) -> Option<&'static str> {
     match scheme {
         "http" | "ws" => Some("80"),

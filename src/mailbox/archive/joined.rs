@@ -23,7 +23,6 @@ pub(crate) enum Judged {
     Skipped(&'static str),
 }
 
-/// Takes the name of a member, and its start.
 pub(crate) type Judge = fn(&[u8], &[u8]) -> Judged;
 
 /// Skipping over members sees a stop, too.
@@ -47,13 +46,10 @@ impl Skipped {
 }
 
 pub(super) struct Member {
-    /// It may be cut: a name may be long.
     pub(super) name: Vec<u8>,
-    /// Why it cannot be read.
     pub(super) closed: Option<&'static str>,
 }
 
-/// Damage that does not touch the members behind it.
 fn spoiled(error: io::Error) -> Result<Damage, io::Error> {
     match error.downcast::<Damage>()? {
         damage if damage.goes_on => Ok(damage),
@@ -101,7 +97,6 @@ impl<M: Members> Joined<M> {
         }
     }
 
-    /// Each mbox starts behind an empty line.
     fn between(&self) -> &'static [u8] {
         match self.last {
             [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n'] => b"",
@@ -236,7 +231,6 @@ fn start_of(members: &mut impl Members, ready: &mut Vec<u8>) -> io::Result<()> {
     ready.resize(filled + LOOKED_AT, 0);
     let done = loop {
         match members.read(ready.get_mut(filled..).unwrap_or_default()) {
-            // The member ended, or `ready` is full.
             Ok(0) => break Ok(()),
             Ok(read) => filled += read,
             Err(error) => break Err(error),
@@ -262,7 +256,6 @@ impl<M: Members> Read for Joined<M> {
 mod tests {
     use super::*;
 
-    /// A text is a member; `!` starts one that is closed, `~` stands where one is damaged, `#` where all is.
     struct Texts(Vec<&'static str>, &'static str);
 
     impl Members for Texts {

@@ -47,7 +47,6 @@ struct Directory {
 struct ZipEntry {
     place: ZipArchiveEntryWayfinder,
     start: u64,
-    /// In the directory.
     at: u64,
     closed: Option<&'static str>,
     is_stored: bool,

@@ -10,14 +10,12 @@ use super::octets::{Member, Octets};
 
 /// Dovecot refuses larger chunks, compressed or not.
 const MOST: usize = 1 << 20;
-/// An octet of lz4 expands to no more.
 const GROWTH: usize = 256;
 /// What Dovecot puts into a chunk.
 const CHUNK: usize = 64 << 10;
 
 #[derive(Default)]
 pub(super) struct Chunks {
-    /// From the header.
     most: Option<usize>,
     compressed: Vec<u8>,
     plain: Vec<u8>,

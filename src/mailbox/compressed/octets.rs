@@ -28,7 +28,6 @@ impl<R: Read> Octets<R> {
         }
     }
 
-    /// Fewer than `length` at the end only.
     pub(super) fn peek(&mut self, length: usize) -> io::Result<&[u8]> {
         while self.end - self.start < length {
             if self.start > 0 {

@@ -122,9 +122,7 @@ pub(crate) struct Decoder<R> {
 }
 
 enum Decoding<R> {
-    /// Whether a member was read before.
     Between(bool),
-    /// And how many octets stood before it.
     Within(Box<dyn Member<R> + Send>, u64),
     Ended,
     Damaged(Damage),

@@ -59,7 +59,6 @@ type Step = dyn FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send;
 pub(super) struct Stepwise {
     step: Box<Step>,
     totals: (u64, u64),
-    /// Holds behind what the last step wrote.
     ended: io::Result<bool>,
 }
 
@@ -103,7 +102,6 @@ const WINDOW_LOG: u32 = 27;
 /// Frames of zstd (RFC 8878). The crate's own reader expects that only a frame can follow a frame.
 pub(super) struct Frames {
     decoder: Decoder<'static>,
-    /// Octets that the decoder expects of the frame; 0 between two frames.
     left: usize,
 }
 

@@ -54,7 +54,6 @@ impl<W: Write> Encoder<W> {
         }
     }
 
-    /// Does not flush the writer.
     pub(crate) fn finish(self) -> io::Result<W> {
         match self {
             Self::Plain(writer) => Ok(writer),

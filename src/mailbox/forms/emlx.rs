@@ -24,7 +24,6 @@ const LINE: usize = 64;
 
 struct Count {
     octets: u64,
-    /// The digits and the blanks behind them.
     width: usize,
     start: usize,
 }
@@ -58,7 +57,6 @@ pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>>
     }))
 }
 
-/// Stands behind a message whose end nobody knows.
 fn list(text: &[u8]) -> Option<usize> {
     let at = memmem::rfind(text, b"\n<?xml")? + 1;
     let list = text.get(at..)?;
@@ -135,7 +133,6 @@ pub(crate) fn whole_name(partial: &Path) -> Option<PathBuf> {
     Some(partial.with_file_name(format!("{name}.emlx")))
 }
 
-/// Some of the message may still be in files of its own.
 pub(crate) fn is_partial(message: &[u8]) -> bool {
     const FIELD: &[u8] = b"x-apple-content-length";
     let behind = |at: usize| message.get(at + 1..at + 1 + FIELD.len());

@@ -23,7 +23,6 @@ use crate::platform::{FileExt as _, OsStrExt as _};
 const OPENING: &[u8] = b"From ???@??? ";
 static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom ???@??? "));
 
-/// From the start of an opening line.
 pub(crate) const LOOK_AHEAD: usize = 64;
 
 pub(crate) fn starts(bytes: &[u8]) -> bool {
@@ -70,7 +69,6 @@ pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Result<Opt
     }
 }
 
-/// By where a message begins.
 pub(crate) type Index = HashMap<u64, Flags>;
 
 /// A million messages.

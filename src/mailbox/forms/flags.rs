@@ -21,7 +21,6 @@ const SEEN: u8 = 1 << 4;
 const TRASHED: u8 = 1 << 5;
 const OLD: u8 = 1 << 6;
 
-/// In the order in which a Maildir has them.
 const LETTERS: [(u8, u8); 6] = [
     (b'D', DRAFT),
     (b'F', FLAGGED),
@@ -45,7 +44,6 @@ const MOZILLA: [(u32, u8); 5] = [
     (0x0008, TRASHED),
     (0x1000, PASSED),
 ];
-/// Bits of X-Mozilla-Status2.
 const MOZILLA_NEW: u32 = 0x0001_0000;
 const MOZILLA_DELETED: u32 = 0x0020_0000;
 
@@ -150,7 +148,6 @@ impl Flags {
         let newline = Newline::of_first_line(content).bytes();
         let mut out = Vec::with_capacity(content.len() + 80);
         let mut fields = fields(content).peekable();
-        // Letters of these two say what is missing.
         let mut missing = [
             (&b"Status: "[..], text(&STATUS, self.0)),
             (b"X-Status: ", text(&MORE_STATUS, self.0)),
@@ -206,7 +203,6 @@ impl Flags {
         Cow::Owned(out)
     }
 
-    /// Keeps the field's other bits.
     fn mozilla(self, before: u32) -> String {
         let noted = MOZILLA
             .iter()
@@ -259,7 +255,6 @@ fn header_end(content: &[u8]) -> usize {
     }
 }
 
-/// In their order, with the places of their values, but for folded lines.
 fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span)> {
     let mut is_in_front = true;
     Lines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {

@@ -26,13 +26,11 @@ use crate::mailbox::forms::separator::{
 };
 use crate::span::Span;
 
-/// Between a right Content-Length's last byte and what follows.
 const MAX_TRAILING_LINE_ENDS: usize = 2;
 
 /// Bytes that are searched for the following message's Content-Length.
 const FOLLOWING_HEADER: usize = 64 << 10;
 
-/// What the messages before one tell, and what a believed one told of the next.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counted {
     any: bool,
@@ -43,14 +41,12 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Behind a message without a right Content-Length.
     pub(crate) const SETTLED: Self = Self {
         any: true,
         is_settled: true,
         following: None,
     };
 
-    /// For another window.
     pub(crate) fn elsewhere(self) -> Self {
         Self {
             following: None,
@@ -222,7 +218,6 @@ fn behind_line_end(bytes: &[u8]) -> Option<&[u8]> {
 struct Right {
     content: u64,
     end: u64,
-    /// The file ends there, too.
     is_last: bool,
 }
 
@@ -233,7 +228,6 @@ struct Window<'a, 'p> {
 }
 
 impl Window<'_, '_> {
-    /// Fewer than `length` only at the end of the file.
     fn look(&mut self, at: u64, length: usize) -> Option<Cow<'_, [u8]>> {
         let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
         if let Some(rest) = here.filter(|rest| self.whole || rest.len() >= length) {
@@ -317,7 +311,6 @@ impl Header {
         (self.body? as u64).checked_add(self.content_length?)
     }
 
-    /// Offsets are into `bytes`.
     pub(crate) fn of_message(bytes: &[u8], start: usize) -> Self {
         let first = start + content_start(&bytes[start..]);
         let header = Self::of(&bytes[first..]);
@@ -357,7 +350,6 @@ impl Header {
     }
 }
 
-/// `name` is in lower case.
 pub(crate) fn field(line: &[u8], name: &[u8]) -> Option<Span> {
     let (start, rest) = line.split_at_checked(name.len())?;
     if !start.eq_ignore_ascii_case(name) {

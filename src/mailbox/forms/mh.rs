@@ -33,7 +33,6 @@ pub(crate) fn number(name: &OsStr) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// As programs list them.
 pub(crate) fn sort(names: &mut [PathBuf]) {
     names.sort_by_key(|name| name.file_name().and_then(number));
 }

@@ -61,7 +61,6 @@ pub(crate) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<
     closing(bytes, from, whole).or(cut_off)
 }
 
-/// How far a message is passed on unread, and whether it ends there.
 pub(crate) fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
     match closing(bytes, 0, whole) {
         Some((_, end)) => (end, true),

@@ -12,7 +12,6 @@ use std::collections::{HashMap, HashSet};
 /// Octets, but for a number and a suffix: file systems take 255.
 const LONGEST: usize = 200;
 
-/// The parts of a Maildir.
 const PARTS: [&str; 3] = ["cur", "new", "tmp"];
 
 /// Devices of Windows, with whatever suffix; and those with a digit behind them.
@@ -21,9 +20,7 @@ const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 
 #[derive(Default, Debug)]
 pub(crate) struct FolderNames {
-    /// In lower case.
     given: HashSet<String>,
-    /// The number that is tried next.
     next: HashMap<String, u64>,
 }
 

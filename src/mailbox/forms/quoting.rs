@@ -83,7 +83,6 @@ impl Quoting {
             .map_or(Cow::Borrowed(body), Cow::Owned)
     }
 
-    /// None: there are no such lines.
     pub(crate) fn unmarked(
         self,
         bytes: &[u8],

@@ -29,11 +29,9 @@ const ROOM: usize = 256;
 pub(crate) enum Refused {
     /// It would take away, or make, a line that some reader takes for a separator.
     Separator,
-    /// An edit lies outside the message.
     Misfit,
 }
 
-/// None: the bytes would be the old ones.
 pub(crate) type Rewritten = Result<Option<Vec<u8>>, Refused>;
 
 pub(crate) fn rewritten(
@@ -149,7 +147,6 @@ pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
     with_numbers(&new, wrong).map_or(new, Cow::Owned)
 }
 
-/// None: there are no numbers.
 fn with_numbers(content: &[u8], numbers: impl Iterator<Item = (Span, u64)>) -> Option<Vec<u8>> {
     // A header may consist of such fields, so this is one pass.
     let mut out = Vec::new();
@@ -196,7 +193,6 @@ pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
 
 struct New {
     bytes: Vec<u8>,
-    /// Spans of the old and of the new bytes.
     replaced: Vec<(Span, Span)>,
 }
 
@@ -230,7 +226,6 @@ fn kept_lines(
 ) -> Result<Vec<usize>, Refused> {
     let mut kept = Vec::new();
     let mut replaced = new.replaced.iter().peekable();
-    // Behind the last replacement before a line, in the old and the new bytes.
     let (mut old_start, mut new_start) = (0, 0);
     for (line, at) in quoting::from_lines(content) {
         let quoted = at > line;

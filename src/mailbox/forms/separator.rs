@@ -39,13 +39,11 @@ pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
     line_of(bytes).is_some_and(|(line, _)| holds_date(line))
 }
 
-/// The line's end is counted.
 pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
     let is_one = bytes.starts_with(b"From ");
     is_one.then(|| memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1))
 }
 
-/// The line, and what is behind it if it has an end.
 fn line_of(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     if !bytes.starts_with(b"From ") {
         return None;

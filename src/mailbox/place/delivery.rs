@@ -44,7 +44,6 @@ const UNLABELLED: &str = "No label";
 pub(crate) struct Letter<'m> {
     /// Nothing in it is quoted.
     pub(crate) content: &'m [u8],
-    /// None: its fields tell.
     pub(crate) flags: Option<Flags>,
     pub(crate) envelope: Envelope,
 }
@@ -68,10 +67,8 @@ pub(crate) struct Delivery {
 }
 
 enum NewMailbox {
-    /// Only sums count.
     Nowhere,
     File(Beside),
-    /// A device or pipe.
     Directly(BufWriter<File>),
     Folder(TempDir),
 }
@@ -102,7 +99,6 @@ impl Delivery {
         }
     }
 
-    /// They belong to the owner of `like`.
     pub(crate) fn to(
         target: &Path,
         form: Format,
@@ -194,7 +190,6 @@ impl Delivery {
         } else {
             let flags = flags.unwrap_or_else(|| Flags::of_fields(letter.content));
             let name = self.name(flags, seconds, content.len());
-            // None in a run that writes nothing.
             let places = numbers
                 .iter()
                 .filter_map(|&number| self.mailboxes.get(number));
@@ -263,7 +258,6 @@ impl Delivery {
         Ok(numbers)
     }
 
-    /// None: there are too many.
     fn number(&mut self, label: Option<String>) -> io::Result<Option<usize>> {
         if let Some(number) = self.labels.get(&label) {
             return Ok(Some(*number));

@@ -14,9 +14,7 @@ use crate::platform::OsStrExt as _;
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
     pub(crate) is_mh: bool,
-    /// `cur` or `new`, if only that was named.
     pub(crate) part: Option<OsString>,
-    /// The one message that was named.
     name: Option<OsString>,
 }
 

@@ -35,7 +35,6 @@ use crate::mailbox::read::source::Source;
 use crate::mailbox::{Effect, Stop, Summary};
 use crate::platform::MetadataExt as _;
 
-/// Readings of a mailbox that another program changes meanwhile.
 const ATTEMPTS: usize = 3;
 /// Rounds over mail that was appended meanwhile, before the rest is left.
 const ROUNDS: usize = 4;
@@ -122,7 +121,6 @@ impl<S: Send> Job<'_, S> {
             let section = Source::section(&file, read, end);
             let seen = &mut |bytes: &[u8]| digest.update(bytes);
             counted = match self.mbox(section, counted, quoting, &mut summary, &mut sink, seen) {
-                // It became shorter meanwhile.
                 Err(Error::Changed { .. }) => return Ok(None),
                 counted => counted?.0,
             };
@@ -202,7 +200,6 @@ impl Moment {
         })
     }
 
-    /// Nothing can have been written since `earlier`.
     fn is_surely(&self, earlier: &Self) -> bool {
         let seconds = u64::try_from(earlier.changed.0).unwrap_or(u64::MAX);
         let changed = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));

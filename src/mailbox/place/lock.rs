@@ -191,7 +191,6 @@ pub(crate) struct Dotlock {
     path: PathBuf,
     /// Somebody else's lock may stand under that name by now.
     made: Metadata,
-    /// Ends the renewing when dropped.
     renewing: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -250,7 +249,6 @@ impl Drop for Dotlock {
     }
 }
 
-/// None: another process has it.
 fn make(path: &Path) -> io::Result<Option<File>> {
     let mut contents = format!("{}:", std::process::id()).into_bytes();
     contents.extend_from_slice(host().as_bytes());

@@ -219,7 +219,6 @@ impl<S> Files<'_, S> {
     ) -> Result<(Summary, Option<Detail>), Error> {
         let writes = self.job.options.effect == Effect::Write;
         let path = self.place.folder.join(name);
-        // Where it goes, and where it is written first.
         let target = self.destination.filter(|_| writes).map(|to| {
             let name = with_separator(name, self.before_flags);
             self.place.target(to, &name)

@@ -24,7 +24,6 @@ use crate::mailbox::place::temporary::{folder_of, temporary_in};
 use crate::mailbox::read::file::filled_by;
 use crate::platform::{self, FileExt as _, MetadataExt as _, absent, exchange};
 
-/// Larger writes go through.
 const BUFFER: usize = 128 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +71,6 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// `folder` is on the file system of `target`.
     pub(crate) fn start(
         folder: &Path,
         target: &Path,
@@ -105,7 +103,6 @@ impl Beside {
         written.map_err(cannot_write(&self.target))
     }
 
-    /// `name` stands for `source` in errors.
     pub(crate) fn copy(
         source: &File,
         length: u64,
@@ -325,7 +322,6 @@ pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// None: it was there before.
 fn back_up(target: &Path, suffix: &OsStr) -> Result<Option<PathBuf>, Error> {
     let backup = with_suffix(target, suffix);
     let Err(error) = fs::hard_link(target, &backup) else {

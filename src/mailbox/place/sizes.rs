@@ -32,7 +32,6 @@ pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
     path.with_file_name(OsString::from_vec(out))
 }
 
-/// Stays whatever becomes of sizes and flags.
 pub(crate) fn base_of(name: &[u8]) -> &[u8] {
     let (name, _) = name.split_at(flags_at(name).unwrap_or(name.len()));
     name.split(|&b| b == b',').next().unwrap_or(name)
@@ -89,7 +88,6 @@ pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
     folder.join(OsString::from_vec(name))
 }
 
-/// None: something else than flags stands behind the colon.
 pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
     let name = path.file_name()?.as_bytes();
     match memchr::memmem::find(name, b":2,") {

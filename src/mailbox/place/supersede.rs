@@ -24,7 +24,6 @@ pub(crate) struct Old<'a> {
     pub(crate) path: &'a Path,
     pub(crate) file: &'a File,
     pub(crate) before: &'a Identity,
-    /// The one other message with the same base name.
     pub(crate) twin: Option<&'a Path>,
     pub(crate) folders: &'a [PathBuf],
 }
@@ -94,7 +93,6 @@ impl Old<'_> {
         Ok(is_deleted && is_linked(finished)?)
     }
 
-    /// False: it was gone.
     fn remove(&self) -> Result<bool, Error> {
         let removed = absent(fs::remove_file(self.path));
         Ok(removed.map_err(cannot_write(self.path))?.is_some())
@@ -173,7 +171,6 @@ impl Old<'_> {
             return Ok(true);
         }
         let back = match absent(exchange(temporary, self.path)) {
-            // Our file was moved.
             Ok(None) => rename_to_new(temporary, self.path),
             swapped => swapped.map(drop),
         };

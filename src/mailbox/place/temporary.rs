@@ -155,7 +155,6 @@ mod tests {
         assert!(at(&named(gone)).exists());
         sweep(folder.path());
         assert!(!at(&named(gone)).exists());
-        // Only the super-user can make a folder of another user.
         assert_eq!(at(&others).exists(), is_others);
         assert!(at(&named(std::process::id())).join("Work/cur/1").exists());
         assert!(ours.path().is_dir() && folder.path().join("kept/mail").exists());

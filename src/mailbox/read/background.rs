@@ -13,7 +13,6 @@ use crate::mailbox::failure::unreadable;
 
 const PIECE: usize = 256 << 10;
 const PIECES: usize = 16;
-/// A stop is seen after that time at most.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// Its errors hold an [`Error`] or a [`Damage`].

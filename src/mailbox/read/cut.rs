@@ -72,7 +72,6 @@ pub(crate) fn windows(
     let file = source.as_file().map(Arc::clone);
     let metadata = match &file {
         Some(file) => Some(file.metadata().map_err(cannot_read(path))?),
-        // A compressed file, or none at all.
         None => fs::metadata(path).ok().filter(Metadata::is_file),
     };
     let Some(range) = asked_for(options, path, metadata.as_ref())? else {
@@ -132,7 +131,6 @@ impl Windows {
             self.next_number = 1;
             return Ok(self);
         }
-        // The messages before are not looked at.
         self.offset = range.start.saturating_sub(BEFORE);
         if let Source::File { at, .. } = &mut self.source {
             *at = self.offset;
@@ -149,7 +147,6 @@ impl Windows {
         Ok(self)
     }
 
-    /// `length` if no message begins.
     fn start(&self, length: u64) -> u64 {
         match self.offset < self.until {
             true => self.offset,
@@ -164,9 +161,7 @@ pub(crate) struct Piece {
     /// From the start of its first message to that of the next piece's.
     pub(crate) range: Range<u64>,
     pub(crate) messages: Option<u64>,
-    /// It may be cut.
     pub(crate) header: Vec<u8>,
-    /// Why there is no other piece.
     pub(crate) whole: Option<&'static str>,
 }
 

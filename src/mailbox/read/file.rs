@@ -24,7 +24,6 @@ pub(crate) fn filled_by(
     Ok(filled)
 }
 
-/// Fewer octets come at the end only.
 pub(crate) fn octets_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut octets = vec![0; length];
     let filled = filled_by(&mut octets, |rest, before| file.read_at(rest, at + before))?;

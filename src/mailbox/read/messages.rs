@@ -12,7 +12,6 @@ use crate::mailbox::{Message, Observer, Program, Transform};
 pub(crate) struct Messages<'a, S> {
     pub(crate) job: &'a Job<'a, S>,
     pub(crate) quoting: Quoting,
-    /// Messages of the mailbox in front of the section.
     pub(crate) before: u64,
     /// For a mailbox of another form: a new message has no `From ` line and is not quoted.
     pub(crate) is_plain: bool,
@@ -90,7 +89,6 @@ impl<S> Messages<'_, S> {
 }
 
 impl<S> Job<'_, S> {
-    /// `splice` makes the change, or refuses it.
     pub(crate) fn single(
         &self,
         message: &Message<'_>,

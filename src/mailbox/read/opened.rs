@@ -59,7 +59,6 @@ impl Source {
     }
 }
 
-/// Reports call `source` `name`.
 #[allow(clippy::too_many_arguments)] // those of `convert_to`, and where from
 pub(crate) fn convert_open<S: Send>(
     mut source: Source,
@@ -333,7 +332,6 @@ impl<S: Send> Job<'_, S> {
     }
 }
 
-/// Does not take from what is read afterwards.
 pub(crate) fn kind_of_open(
     source: &mut Source,
     name: &Path,

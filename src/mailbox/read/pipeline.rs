@@ -40,9 +40,7 @@ struct State<'p, I, D> {
     /// None while a thread hands on.
     take: Option<Take<'p, I, D>>,
     slots: VecDeque<Slot<I, D>>,
-    /// The number of the first of `slots`.
     first: u64,
-    /// Of `slots` and of the item that is handed on.
     weight: usize,
     /// Waking nobody is a system call, too.
     waiting: usize,
@@ -54,7 +52,6 @@ struct Slot<I, D> {
     weight: usize,
     /// Where in the item there is work, and what came of it.
     done: Vec<(usize, Option<D>)>,
-    /// Parts that threads have begun.
     given: usize,
     /// What is not finished: the search for parts, and the parts.
     open: usize,
@@ -66,7 +63,6 @@ impl<I, D> State<'_, I, D> {
         &mut self.slots[(number - self.first) as usize]
     }
 
-    /// Begins at `from`.
     fn waits(&self, from: u64) -> Option<u64> {
         let mut numbered = (self.first..).zip(&self.slots);
         let found = numbered.find(|(number, slot)| *number >= from && slot.given < slot.done.len());
@@ -133,14 +129,12 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         }
     }
 
-    /// The first outcome counts.
     fn end(&self, outcome: Result<(), Error>) {
         self.lock().outcome.get_or_insert(outcome);
         self.changed.notify_all();
     }
 
     fn serve(&self) -> Result<(), Error> {
-        // The number of the item that this thread read last.
         let mut own = 0;
         let mut state = self.lock();
         while state.outcome.is_none() {
@@ -241,7 +235,6 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         drop(item);
         let mut state = self.lock();
         if parts.len() > 1 {
-            // One of them is for this thread.
             self.changed.notify_all();
         }
         let slot = state.slot(number);

@@ -15,20 +15,17 @@ use crate::mailbox::place::temporary::folder_of;
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
 pub(crate) enum Output<'a> {
-    /// Only the reports count.
     Nowhere,
     Path(&'a Path),
     /// In a folder of results; a partial message that becomes whole gets the name of a whole one.
     InFolder(&'a Path),
     Open(File),
-    /// Mailboxes of another form.
     Delivery(&'a mut Delivery),
 }
 
 pub(crate) enum Sink<'a> {
     Nowhere,
     Beside(Beside),
-    /// A device or pipe.
     Directly(PathBuf, BufWriter<File>),
     /// Nothing is written until something changed: most runs over a converted mailbox only read.
     InPlace {
@@ -37,7 +34,6 @@ pub(crate) enum Sink<'a> {
         method: Option<Method>,
         target: &'a Path,
         backup: Option<&'a OsStr>,
-        /// Bytes of the source that were passed over.
         unchanged: u64,
     },
     /// Mailboxes of another form, which take messages and no bytes.

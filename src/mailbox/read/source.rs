@@ -13,7 +13,6 @@ use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::read::file::{PackedFile, filled_by};
 use crate::platform::FileExt as _;
 
-/// It shows how an mbox quotes.
 const SAMPLE: usize = 1 << 20;
 /// What is looked at ahead beyond it goes to a file without a name.
 const HELD: usize = 4 << 20;
@@ -112,7 +111,6 @@ impl Source {
         }
     }
 
-    /// Fewer octets than `length` come at the end only.
     pub(crate) fn start(&mut self, length: usize) -> io::Result<Vec<u8>> {
         let mut octets = vec![0; length];
         let filled = self.look(0, &mut octets).map_err(|error| match self {
@@ -168,7 +166,6 @@ pub(crate) struct Stream {
     end: u64,
     ended: bool,
     damage: Option<Damage>,
-    /// What comes behind all that.
     failed: Option<io::Error>,
 }
 
@@ -220,7 +217,6 @@ impl Stream {
                     self.end += read as u64;
                 }
                 Err(error) => {
-                    // It is told where it stands.
                     self.failed = Some(error);
                     return Err(io::ErrorKind::Other.into());
                 }
@@ -284,7 +280,6 @@ mod tests {
         }
     }
 
-    /// Gives an octet, is interrupted, then fails.
     struct Broken(u8);
 
     impl Read for Broken {

@@ -26,7 +26,6 @@ pub(crate) struct Chunk {
     /// Bytes outside of them (before the first separator, or of a message that is too large) are passed on.
     pub(crate) frames: Vec<Frame>,
     pub(crate) first_number: u64,
-    /// Messages that were too large and start here.
     pub(crate) oversized: u64,
 }
 
@@ -85,7 +84,6 @@ pub(crate) struct Windows {
     pub(crate) source: Source,
     buffers: Arc<Buffers>,
     max_message: usize,
-    /// Read, but not yet in a chunk.
     carried: Vec<u8>,
     filled: usize,
     /// So many of these bytes were searched, and the message that they start does not end there.
@@ -97,7 +95,6 @@ pub(crate) struct Windows {
     pub(crate) division: Division,
     /// No message may start from here on.
     pub(crate) until: u64,
-    /// What the messages so far say about the next one's Content-Length.
     pub(crate) counted: Counted,
 }
 
@@ -222,7 +219,6 @@ impl Windows {
         Ok(Some(chunk))
     }
 
-    /// True at the end of the source.
     fn fill(&mut self, buffer: &mut [u8], filled: &mut usize) -> io::Result<bool> {
         let before = *filled;
         *filled += self.source.fill(&mut buffer[before..])?;
@@ -294,7 +290,6 @@ impl Windows {
         (at, None)
     }
 
-    /// Moves the walk on.
     fn pass(&mut self, bytes: &[u8], whole: bool, left: Option<u64>) -> usize {
         let searched = std::mem::take(&mut self.searched);
         if let Some(left) = left {

@@ -113,7 +113,6 @@ fn changes(
     Some(changes)
 }
 
-/// With its descriptors.
 fn extents(text: &[u8], candidates: &[(usize, LinkValue)]) -> Option<Vec<Range<usize>>> {
     let mut extents = Vec::new();
     for (at, (_, link)) in candidates.iter().enumerate() {

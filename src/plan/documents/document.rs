@@ -37,7 +37,6 @@ impl Language {
         found.map(|&(_, _, language)| language)
     }
 
-    /// A line end may stand in the tags of markup.
     pub(super) fn markup(self) -> Option<Syntax> {
         match self {
             Self::Html(syntax) => Some(syntax),
@@ -63,7 +62,6 @@ pub(super) struct Document<'d> {
 }
 
 impl<'d> Document<'d> {
-    /// `named` is the charset that the mail names.
     pub(super) fn read(
         part: PartId,
         language: Language,

@@ -37,7 +37,6 @@ pub(super) fn holds_carried(text: &str) -> bool {
     may_hold_carried(text) && text.chars().any(|symbol| carried_by(symbol).is_some())
 }
 
-/// The private area begins so in UTF-8.
 fn may_hold_carried(text: &str) -> bool {
     memchr::memchr(0xef, text.as_bytes()).is_some()
 }

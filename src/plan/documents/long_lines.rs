@@ -37,9 +37,7 @@ pub(super) fn broken(
 /// Lines that become one line, or the one line that changes stand in.
 struct Stretch<I> {
     start: usize,
-    /// The line feed, or the end of the document.
     end: usize,
-    /// Afterwards, without a CR at the end.
     length: usize,
     changes: I,
 }
@@ -103,7 +101,6 @@ fn stretches<'c>(
 }
 
 impl<'c, I: Iterator<Item = (Range<usize>, &'c [u8])>> Stretch<I> {
-    /// Each time the last blank that is not too far.
     fn breaks(
         self,
         blanks: &mut Peekable<impl Iterator<Item = usize>>,
@@ -112,7 +109,6 @@ impl<'c, I: Iterator<Item = (Range<usize>, &'c [u8])>> Stretch<I> {
         while blanks.next_if(|&at| at < self.start).is_some() {}
         let mut changes = self.changes.peekable();
         let (mut gained, mut lost) = (0, 0);
-        // Where a blank will stand, counted from the start of the stretch.
         let mut place_of = |blank: usize| {
             while let Some((octets, replacement)) =
                 changes.next_if(|(octets, _)| octets.end <= blank)

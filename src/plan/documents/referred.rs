@@ -47,7 +47,6 @@ impl Showing {
     }
 }
 
-/// Each document is read once.
 pub(crate) fn shown_inline(
     tree: &Tree<'_>,
     policy: &Policy,
@@ -182,7 +181,6 @@ impl Documents<'_> {
         names
     }
 
-    /// None if it cannot be read, or not wholly.
     fn refer(
         &mut self,
         part: PartId,

@@ -24,7 +24,6 @@ pub(crate) struct Shown<'d> {
     pub(crate) absolute: Cow<'d, str>,
     /// Behind the `//` of a reference that names no scheme.
     pub(crate) host: Option<String>,
-    /// With the Content-ID that the part has or will have.
     pub(crate) sibling: Option<(PartId, Identity)>,
     /// None: it names a scheme; else whether a base is declared.
     pub(crate) relative: Option<bool>,
