@@ -11,23 +11,19 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 #[derive(Default)]
 pub(crate) struct Ledger {
     limits: Limits,
-    /// Octets; less than nothing if the message became shorter.
     gained: i64,
     retrievals: u32,
-    /// Octets of all bodies together.
     retrieved: u64,
     work: u64,
     message: u64,
     /// Gained when the message was last put together.
     kept: u64,
-    /// Octets of absolute URLs that plans hold.
     urls: usize,
     end: Option<Instant>,
     /// The work at which the clock is read next: to read it each time would cost more than most work.
     next_look: u64,
 }
 
-/// In octets of work.
 const BETWEEN_LOOKS: u64 = 64 << 10;
 
 /// Octets that are free of some bounds: small messages may be nested as deep, and have as long a base, as they like.
@@ -99,7 +95,6 @@ impl Ledger {
         self.gained = before;
     }
 
-    /// What was counted is not put in after all.
     pub(crate) fn lose(&mut self, octets: i64) {
         self.gained = self.gained.saturating_sub(octets);
     }

@@ -28,9 +28,7 @@ const MOST: usize = 10_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Measure {
-    /// Content-Length: octets.
     Octets,
-    /// Lines: line ends.
     LineEnds,
 }
 
@@ -114,7 +112,6 @@ fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
 
 struct BodyCounts<'c> {
     tree: &'c Tree<'c>,
-    /// In front of where bodies start and end.
     line_ends: BTreeMap<usize, usize>,
 }
 
@@ -170,14 +167,12 @@ struct Correction<'c> {
     after: BodyCounts<'c>,
     edits: &'c Edits,
     lengths: Lengths,
-    /// Of the headers in a part's body, and of its own one.
     growth: HashMap<PartId, [Growth; 2]>,
     group: Group,
     is_reversible: bool,
 }
 
 impl Correction<'_> {
-    /// `part` was `before` in the original.
     fn field(&mut self, before: PartId, part: PartId, field: &Field) {
         let was = self.before.tree.part(before).body;
         if was.len() == self.after.tree.part(part).body.len() && !self.edits.meets(was) {

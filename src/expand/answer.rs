@@ -73,7 +73,6 @@ impl Octets {
         self.digest.get_or_init(|| Md5::digest(&self.bytes).into())
     }
 
-    /// SHA-256 in hexadecimal digits.
     pub(super) fn key(&self) -> &str {
         self.key.get_or_init(|| sha256(&self.bytes))
     }
@@ -87,7 +86,6 @@ impl Octets {
 
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// After redirects.
     pub(super) url: Arc<str>,
     pub(super) media_type: Option<String>,
     pub(super) octets: Rc<Octets>,
@@ -95,7 +93,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// `type/subtype` as the source names it.
     pub(super) fn essence(&self) -> Option<String> {
         let named = self.media_type.as_deref()?;
         Some(MediaType::parse(named.as_bytes()).essence.into_owned())
@@ -111,7 +108,6 @@ impl Answer {
         self.came.sha256(&self.octets)
     }
 
-    /// Without a redirect.
     pub(super) fn is_direct(&self, policy: &Policy, url: &str) -> bool {
         let target = policy.judge_url(url);
         target.is_ok_and(|target| target.public_url() == *self.url)

@@ -17,21 +17,17 @@ use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::{Policy, Scheme};
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
-/// Nobody described the octets.
 pub(super) const OCTETS: &str = "application/octet-stream";
 
 #[derive(Clone, Debug)]
 pub(super) struct Obtained {
-    /// `type/subtype`
     pub(super) source_type: Option<String>,
     /// The declared type, else the source's, else a default.
     pub(super) essence: String,
-    /// Decoded.
     pub(super) parameters: Rc<[(String, String)]>,
     pub(super) octets: Rc<Octets>,
     pub(super) location: Option<String>,
     pub(super) came: Came,
-    /// With CRLF.
     pub(super) source_field: Option<Rc<[u8]>>,
     /// Things worth telling that stop nothing.
     pub(super) notes: Vec<String>,
@@ -51,7 +47,6 @@ impl Obtained {
         }
     }
 
-    /// `proved`: figures which the mail notes of it hold.
     pub(super) fn describe(&self, proved: bool, row: &mut Row) {
         row.outcome = match row.kind {
             Kind::Attachment => Outcome::Restored,
@@ -210,7 +205,6 @@ fn names_a_type(value: &str) -> bool {
 }
 
 fn all_parameters(media_type: &MediaType<'_>) -> Vec<(String, String)> {
-    // A real field has a handful of names.
     media_type.decoded_parameters(32)
 }
 
@@ -314,8 +308,7 @@ pub(super) fn is_past(seconds: i64) -> bool {
     i64::try_from(now.unwrap_or_default().as_secs()).is_ok_and(|now| seconds < now)
 }
 
-/// A cloud showed a page where a file was meant. Here application/octet-stream, which all such parts have, agrees with
-/// less than elsewhere: the link in the part would be lost for a sign-in form.
+/// Here application/octet-stream, which all such parts have, agrees with less than elsewhere: the link would be lost.
 fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
     let declared = body.declared.as_ref();
     body.form == Form::CloudFile
@@ -323,8 +316,7 @@ fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
         && !declared.is_some_and(|declared| is_page(&declared.essence))
 }
 
-/// RFC 1864 §2: over the octets; over the CRLF form for text, where the octets are accepted too because many writers hash
-/// those.
+/// RFC 1864 §2: over the octets; of text over the CRLF form, too, where many writers hash the octets.
 fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
     let refuse = |detail: String| Err(Refusal::lasting(Reason::DigestMismatch, detail));
     let mut trimmed = value.to_vec();

@@ -67,7 +67,6 @@ mod tests {
                 "From a@b Fri May  2 10:11:12 2003\nReceived: from a by b;\n\tFri, 2 May 2003\n 12:11:12 +0200 (CEST)\nDate: Sat, 03 May 2003 10:11:12 +0000\n\nx",
                 Some(1_051_870_272),
             ),
-            // A stranger's field is below, whatever it says.
             (
                 "Received: by b; Fri, 02 May 2003 10:11:12 +0000\nReceived: by a; Fri, 02 May 1997 10:11:12 +0000\n\n",
                 Some(1_051_870_272),

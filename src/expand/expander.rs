@@ -189,7 +189,6 @@ impl Expander {
         self.expand_beside(message, name, None, Asking::Sources)
     }
 
-    /// Files that the message may mean lie beside its mailbox.
     pub(crate) fn expand_beside<'m>(
         &self,
         message: &'m [u8],
@@ -201,7 +200,6 @@ impl Expander {
         self.run(message, kinds, name, asking, beside)
     }
 
-    /// The kinds of words in the message are known.
     pub(crate) fn run<'m>(
         &self,
         message: &'m [u8],

@@ -87,7 +87,6 @@ fn is_hosted(body: &ExternalBody<'_>) -> bool {
     matches!(body.form, Form::Hosted(_) | Form::Sympa)
 }
 
-/// The mail names an end.
 fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
     let hosted = body.hosted.as_ref();
     let expires = hosted.and_then(|hosted| hosted.expires.as_deref());
@@ -105,7 +104,6 @@ fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
     }
 }
 
-/// As programs write it or as people do.
 fn time_of(text: &str) -> Option<i64> {
     let time = DateTime::parse_rfc3339(text).map(|time| time.to_timestamp());
     time.or_else(|| date::seconds(text.as_bytes()))
@@ -117,7 +115,6 @@ impl Session<'_> {
         self.settings.prefilter.notes(obtained.octets.bytes())
     }
 
-    /// Only for the files that nobody else gave.
     pub(super) fn resolve(&mut self, items: &[&Item<'_>]) {
         let policy = self.policy();
         if policy.resolver.is_empty() {
@@ -141,7 +138,6 @@ impl Session<'_> {
         }
     }
 
-    /// The resolver's, for a file that a cloud did not give.
     pub(super) fn answered(&mut self, item: &Item<'_>, url: &str) -> Option<Found<Answer>> {
         let accept = match &item.step {
             Step::Retrieve { accept, .. } => accept.clone(),

@@ -87,7 +87,6 @@ impl Expander {
         files
     }
 
-    /// Messages that [`Expander::expand`] might change, or have something to say about.
     pub(crate) fn touched_messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         if self.marks() {
             // A mark of others goes from a message that has nothing but a document, too.

@@ -22,7 +22,6 @@ impl<'t> PartEdits<'t> {
         }
     }
 
-    /// `named` are parts that the changed part means, with the Content-ID that each gets.
     /// [`Reason::BoundaryCollision`]: an edit meets another one, and nothing is added.
     pub(super) fn change<'n>(
         &mut self,
@@ -48,7 +47,6 @@ pub(super) fn overlapping(_: Overlap) -> Refusal {
     Refusal::lasting(Reason::BoundaryCollision, detail)
 }
 
-/// The part and the boundary line in front of it, as far as it has not gone with the part before (`removed_to`).
 pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span {
     let ordinal = tree.part(part).ordinal;
     let end = tree.part(part).span.end;

@@ -30,10 +30,8 @@ use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row, 
 
 #[derive(Default)]
 pub(super) struct Place {
-    /// The number of the part that it is put into; empty for the message.
     prefix: String,
     limits: ScanLimits,
-    /// Contents around it, or passes in front.
     level: usize,
     base: Option<Rc<Base>>,
     trail: Vec<String>,
@@ -66,7 +64,6 @@ pub(super) struct Pass {
     pub(super) report: Report,
     /// Something is left, or was not even seen, that a change elsewhere may help.
     pub(super) waits: bool,
-    /// The first failure that may be over later.
     pub(super) temporary: Option<Detail>,
 }
 
@@ -84,7 +81,6 @@ impl From<Refusal> for Stop {
 }
 
 impl Pass {
-    /// The edits of `behind` are made already.
     pub(super) fn add(&mut self, behind: Self) {
         self.report.rows.extend(behind.report.rows);
         self.report.notes.extend(behind.report.notes);
@@ -97,8 +93,7 @@ type Put = (Change, Pass);
 
 enum Change {
     Edits(Group),
-    /// A part comes into a text in place of a note, or into a message as an attachment. All that come into one are put there
-    /// together.
+    /// A part comes into a text in place of a note, or into a message as an attachment, together with all others.
     Filled(PartId, NewPart),
 }
 
@@ -244,7 +239,6 @@ impl Pending<'_> {
         Ok(())
     }
 
-    /// None: somebody would have to be asked, and nobody is.
     fn attempt(
         &mut self,
         session: &mut Session<'_>,
@@ -303,7 +297,6 @@ impl Pending<'_> {
         Ok((Change::Edits(substitute.finish(body)?), told))
     }
 
-    /// `proved`: figures that the mail notes of the content hold.
     fn told(
         &self,
         session: &Session<'_>,
@@ -372,7 +365,6 @@ impl Pending<'_> {
             self.pass.temporary.get_or_insert(detail);
         }
         row.outcome = Outcome::Left;
-        // Something came, and was not what was wanted.
         if let Step::Retrieve { url, accept } = &item.step
             && let Some(Ok(Some(answer))) = session.retrieved.get(&(url.clone(), accept.clone()))
         {

@@ -103,13 +103,11 @@ impl Prefilter {
         self.or_note(bytes, MARKED.first(bytes))
     }
 
-    /// A note may stand in front of a word.
     fn or_note(&self, bytes: &[u8], word: Option<usize>) -> Option<usize> {
         let front = bytes.get(..word.unwrap_or(bytes.len()));
         front.and_then(|front| self.first_note(front)).or(word)
     }
 
-    /// Of Mailman, of Sympa, or a document, which may hold links to files in clouds.
     fn first_note(&self, bytes: &[u8]) -> Option<usize> {
         let found = self.searches().filter_map(|search| search(bytes, 0));
         found.min()
@@ -184,7 +182,6 @@ impl Prefilter {
             .and_then(|rest| rest.strip_prefix(b"\n"))
             .unwrap_or(message);
         let tree = mime::scan(message, &self.limits);
-        // These fields give documents a base or a sibling.
         let is_related = |part| {
             let mut fields = ["Content-Base", "Content-Location"].iter();
             fields.any(|name| tree.value(part, name).is_some())
@@ -228,7 +225,6 @@ fn document(bytes: &[u8], from: usize) -> Option<usize> {
     DOCUMENTS.find_from(bytes, from).map(|(at, _)| at)
 }
 
-/// Octets behind the name.
 const LOOKED_AT: usize = 32;
 
 /// Blanks, folds and comments may stand in front of the type and around the slash (RFC 822 §3.1.4), and

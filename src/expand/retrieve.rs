@@ -23,7 +23,6 @@ pub(super) struct Contents<'g> {
     item_of: HashMap<PartId, usize>,
     targets: HashSet<PartId>,
     settled: HashMap<usize, Found<Obtained>>,
-    /// Read once, however many refer to them.
     copies: HashMap<PartId, Result<Obtained, Refusal>>,
 }
 
@@ -53,8 +52,7 @@ impl<'g> Contents<'g> {
         }
     }
 
-    /// Follows Content-IDs through other references: first to the end of the chain, then back. Chains may be as long as the
-    /// message.
+    /// Follows Content-IDs to the end of the chain, then goes back. Chains may be as long as the message.
     pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found<Obtained> {
         let plan = self.plan;
         let mut chain: Vec<(usize, &Item<'_>)> = Vec::new();
@@ -142,8 +140,7 @@ impl<'g> Contents<'g> {
     }
 }
 
-/// Where redirects led, or what the reference names. What `--map` put in its place may be a name of one's own network,
-/// and is nobody else's business.
+/// What `--map` put in place of a URL may be a name of one's own network, and is nobody else's business.
 fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer) -> Cow<'a, str> {
     let own = item.shown_url.as_deref().unwrap_or_default();
     let is_mapped = matches!(policy.map(own), Cow::Owned(_));
@@ -197,7 +194,6 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
     content::admit(obtained, &item.body, session.policy()).map(Some)
 }
 
-/// The item goes through the reference with this number.
 fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
     let found = found.map_err(|refusal| Refusal {
         detail: Detail::from(format!("part {number}, which it refers to, was left: "))

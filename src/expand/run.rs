@@ -97,7 +97,6 @@ impl Session<'_> {
         outcomes
     }
 
-    /// The message is looked at as it is with the edits that are made.
     fn documents(
         &mut self,
         message: &[u8],
@@ -153,7 +152,6 @@ impl Session<'_> {
         made
     }
 
-    /// Rows tell of documents by the numbers that they had before the embedding.
     fn links(&mut self, message: &[u8], outcomes: &mut Pass, embedding: &Embedding) {
         if self.policy().links == Links::Resolve {
             let of_links = (Kind::Link, "no link was resolved");
@@ -174,7 +172,6 @@ impl Pass {
         std::mem::take(&mut self.edits)
     }
 
-    /// [`Error::Deferred`] if something failed for a while and the policy says to try later.
     pub(super) fn unless_deferred(self, policy: &Policy) -> Result<Self, Error> {
         match &self.temporary {
             Some(detail) if policy.on_failure == OnFailure::Defer => {

@@ -19,9 +19,7 @@ pub(super) struct Stored {
     /// If it has one, it becomes somebody's file, not text of the mail.
     pub(super) name: Option<String>,
     description: Option<String>,
-    /// The URL that the mail shows.
     link: Option<String>,
-    /// Of what the mail shows within a text.
     content_id: Option<String>,
     is_inline: bool,
 }
@@ -34,7 +32,6 @@ pub(super) struct Text {
     pub(super) boundary: Vec<u8>,
     /// Else the text stands in a multipart, and is divided there.
     pub(super) is_nested: bool,
-    /// Empty lines, by note, if all go.
     pub(super) behind: HashMap<usize, Span>,
     pub(super) is_whole: bool,
     /// Octets that boundaries and fields take, to be counted once.
@@ -51,13 +48,10 @@ impl Text {
 }
 
 pub(super) struct NewPart {
-    /// Each with its line end.
     pub(super) fields: Vec<u8>,
     pub(super) body: Vec<u8>,
     pub(super) is_base64: bool,
-    /// Of the note in the text.
     pub(super) number: usize,
-    /// In octets.
     pub(super) growth: i64,
 }
 
@@ -79,8 +73,6 @@ impl Stored {
         }
     }
 
-    /// [`Reason::SizeMismatch`], [`Reason::TypeMismatch`] for a page in place of the file, and
-    /// [`Reason::TypeNotAllowed`].
     pub(super) fn of(
         body: &ExternalBody<'_>,
         scrubbed: &Scrubbed,
@@ -145,7 +137,6 @@ impl Stored {
         })
     }
 
-    /// What holds parts comes in as a file.
     pub(super) fn hosted(body: &ExternalBody<'_>, mut obtained: Obtained) -> Self {
         if is_composite(&obtained.essence) {
             obtained.notes.push(AS_A_FILE.to_owned());
@@ -159,7 +150,6 @@ impl Stored {
         }
     }
 
-    /// With the Content-ID or the URL by which the mail shows it.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(super) fn beside(
         obtained: Obtained,
@@ -248,8 +238,7 @@ fn without_first_line(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// A server showed a page, as to somebody who has to sign in: HTML, where neither the note nor the name of the file
-/// says so; or a form for a password of the archive.
+/// Somebody has to sign in: HTML, where neither the note nor the name says so; or a form for a password of the archive.
 fn is_page_instead(obtained: &Obtained, scrubbed: &Scrubbed) -> bool {
     let is_html = obtained.source_type.as_deref().is_some_and(is_page);
     let extension = scrubbed.stored_name.rsplit('.').next().unwrap_or_default();

@@ -20,7 +20,6 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// Work goes on for so long, at most: what came shortly before is put in.
 const BEHIND_DEADLINE: Duration = Duration::from_secs(5);
 
-/// For every message that an expander works on.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) policy: Arc<Policy>,
@@ -30,14 +29,12 @@ pub(super) struct Settings {
     /// What was detached is looked up by its hash, whatever URL the part has.
     pub(super) store: bool,
     pub(super) prefilter: Prefilter,
-    /// Of the mailbox of Eudora that is at work.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(super) eudora: EudoraMailbox,
 }
 
 pub(super) struct Session<'s> {
     pub(super) settings: &'s Settings,
-    /// In the message as it came.
     pub(super) kinds: Kinds,
     pub(super) name: &'s str,
     pub(super) fetch: &'s dyn Fetch,
@@ -58,8 +55,7 @@ pub(super) type Found<T> = Result<Option<T>, Refusal>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asking {
     Sources,
-    /// In a run that writes nothing: pictures that the sources do not give count as embedded where links are resolved,
-    /// and in what the message gains.
+    /// In a run that writes nothing: pictures that the sources do not give count as embedded.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Rehearsing,
     Nobody,

@@ -32,7 +32,6 @@ pub(super) struct Substitute<'p> {
     tree: &'p Tree<'p>,
     body: &'p ExternalBody<'p>,
     newline: Newline,
-    /// The part's names have it behind the content's.
     suffix: Option<&'static str>,
     obtained: Obtained,
     content_type: Vec<u8>,
@@ -131,7 +130,6 @@ impl<'p> Substitute<'p> {
         }
     }
 
-    /// `body` is what has become of composite content.
     pub(super) fn finish(mut self, body: Option<Vec<u8>>) -> Result<Group, Refusal> {
         let location = self.obtained.location.take();
         let encoded = match body {
@@ -197,7 +195,6 @@ impl<'p> Substitute<'p> {
         })
     }
 
-    /// Also the new fields, if there is no field in whose place they come.
     fn header_edits(&self, encoded: &Encoded, location: Option<&str>) -> (Group, Vec<u8>) {
         let original = self.tree.original;
         let outer = self.tree.fields(self.body.part);
@@ -304,8 +301,7 @@ impl<'p> Substitute<'p> {
         written
     }
 
-    /// The base of content whose own Content-Location is relative to the URL it was retrieved from:
-    /// nothing else in the message would say it.
+    /// Nothing else in the message says to which URL the content's own Content-Location is relative.
     fn base_unsaid(&self, location: &str) -> Option<String> {
         let own = self.new_value("Content-Location")?;
         let is_said = self.new_value("Content-Base").is_some()
@@ -315,9 +311,8 @@ impl<'p> Substitute<'p> {
         crate::link::base::location(Some(&around), own)
     }
 
-    /// `last_stays` tells whether the header's last field is kept; `fields` come behind it.
-    /// The edits that put the end of the header and the body there. They are two: the body, the
-    /// largest thing there is, is handed on as it was encoded, and not copied behind a few octets.
+    /// The body, the largest thing there is, is an edit of its own: it is not copied behind a few octets. `fields` come
+    /// behind the header's last field, if that stays.
     fn body_edits(&self, encoded: Encoded, last_stays: bool, fields: &[u8]) -> [Edit; 2] {
         let part = self.tree.part(self.body.part);
         let newline = self.newline.bytes();
@@ -342,8 +337,7 @@ impl<'p> Substitute<'p> {
     }
 }
 
-/// Removes a span, together with what is replaced in front of it: a header may be nothing but fields that
-/// go.
+/// Joins neighbours: a header may be nothing but fields that go.
 fn remove(group: &mut Group, span: Span) {
     match group.last_mut() {
         Some(last) if last.span.end == span.start => last.span.end = span.end,

@@ -32,7 +32,6 @@ pub(super) fn message<W: FnOnce(&mut Vec<u8>)>(
         let mut at = field.whole.start;
         while let Some(edit) = of_header.next_if(|edit| edit.span.start < field.whole.end) {
             if edit.span.start < at {
-                // It is of a field that stays.
                 group.push(edit);
                 continue;
             }
@@ -69,7 +68,6 @@ pub(super) fn encoding_field(tree: &Tree<'_>, part: PartId) -> Vec<u8> {
     [field.as_bytes(), tree.newline.bytes()].concat()
 }
 
-/// Behind what the multipart `is_made` around, or in front of its last boundary line.
 pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
     at: usize,
     boundary: &[u8],
@@ -126,7 +124,6 @@ pub(super) fn boundary<'s>(
     entity::boundary(&seed, octets, &tree.boundaries_around(part))
 }
 
-/// The last line of a message has to end itself.
 pub(super) fn ends_line(tree: &Tree<'_>, message: PartId) -> bool {
     let is_last = tree.part(message).span.end >= tree.original.len();
     is_last || tree.abuts_boundary(message)

@@ -18,8 +18,7 @@ const LISTING: &str = "listing";
 
 const LONGEST_NAME: usize = 100;
 
-/// An edit of `after`. The text of `before` is embody's only if it names what was detached there. Where there is no
-/// text, one is put in only if it is `new`.
+/// The text of `before` is embody's only if it names what was detached there. A missing text is put in only if `new`.
 pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: bool) -> Option<Edit> {
     let written = written(after, reading);
     let Some(part) = listing(before) else {

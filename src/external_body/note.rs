@@ -188,8 +188,7 @@ fn number(digits: &str, most: usize) -> Option<usize> {
     (number <= most).then_some(number)
 }
 
-/// One field that goes with the wording, and nothing else: the words are a stranger's, and what they become stands in a
-/// header.
+/// One field, and nothing else: the words are a stranger's, and what they become stands in a header.
 fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<Option<Vec<u8>>> {
     let (encoding, field) = match written {
         None => return usual_encoding_field(wording.manner).map(Some),

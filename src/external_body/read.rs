@@ -191,8 +191,7 @@ fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<Vec<u8>, R
 /// All but RFC 3986 `unreserved`, `sub-delims` without `;`, `:` and `@`.
 const SEGMENT: AsciiSet = all_but(b"-._~!$&'()*+,=:@");
 
-/// [`SEGMENT`] is escaped, and octets that are not ASCII as they are. Control characters would be commands on an FTP
-/// connection.
+/// Octets that are not ASCII are escaped as they are. Control characters would be commands on an FTP connection.
 fn escaped_segment(segment: &[u8]) -> Result<String, Refusal> {
     let text = String::from_utf8_lossy(segment);
     if text.chars().any(char::is_control) {

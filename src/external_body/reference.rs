@@ -57,8 +57,7 @@ pub struct ExternalBody<'a> {
     pub form: Form,
     pub access_type: String,
     pub target: Result<Referent<'a>, Refusal>,
-    /// The fields the content would have. For a detached part those that it quotes, or its own Content-Type if that
-    /// describes the content.
+    /// A detached part has the fields that it quotes, or its own Content-Type if that describes the content.
     pub phantom: Header,
     pub declared: Option<MediaType<'a>>,
     /// Of the phantom header (RFC 1864), without comments around it.

@@ -118,8 +118,7 @@ pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option
     result(&look_at(source, options, false, stop).ok()?, options)
 }
 
-/// Checks before anything is made. The source is not looked at where no name or form could be refused, and the
-/// conversion tells what else is wrong with it.
+/// Does not look at the source where no name or form could be refused: the conversion tells what else is wrong.
 #[cfg(feature = "cli")]
 pub(crate) fn check_early(
     source: &Path,

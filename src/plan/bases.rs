@@ -8,8 +8,7 @@ use crate::mime::{PartId, Tree};
 /// Asked for in the order of the message, each base is found once.
 #[derive(Clone, Debug, Default)]
 pub struct Bases {
-    /// Of the part last asked for and of the entities around it, the outermost first. All would be many times the
-    /// message: ten thousand parts may each be relative to one long base.
+    /// The outermost first. All bases would be many times the message: ten thousand may each be relative to a long one.
     chain: Vec<(PartId, Option<Rc<Base>>)>,
     around: Option<Rc<Base>>,
 }

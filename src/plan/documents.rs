@@ -60,8 +60,7 @@ pub(crate) struct Documents<'p> {
     bases: Bases,
     /// For every multipart/related: whether any part of it can be meant, or why that is not known.
     have_targets: HashMap<PartId, Result<bool, Refusal>>,
-    /// The part that has a location in each multipart/related. A link may stand in 64 of them, and a long URL is looked up
-    /// once.
+    /// By multipart/related: a link may stand in 64 of them, and a long URL is looked up once.
     located: HashMap<String, HashMap<PartId, PartId>>,
     /// Bytes of these locations: one long base may stand above ten thousand relative ones.
     held: usize,
@@ -84,8 +83,7 @@ impl<'p> Documents<'p> {
         }
     }
 
-    /// None if the part is no document, or nothing changes. Unless `always`, a document without any base or sibling is not
-    /// read.
+    /// None: nothing changes. Unless `always`, a document without any base or sibling is not read.
     fn looked_at<T>(
         &mut self,
         part: PartId,

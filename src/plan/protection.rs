@@ -34,7 +34,6 @@ pub fn opaque_details(tree: &Tree<'_>) -> impl Iterator<Item = Detail> {
         .map(|(id, _, refusal)| Detail::from(format!("{}: ", place(tree, id))).then(refusal.detail))
 }
 
-/// With the bytes that were not looked into.
 pub fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refusal)> {
     tree.ids().filter_map(|id| {
         let part = tree.part(id);

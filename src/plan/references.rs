@@ -92,7 +92,6 @@ impl Planner<'_> {
         }
     }
 
-    /// Whatever the reference refers to.
     fn judge(&self, body: &ExternalBody<'_>) -> Result<(), Refusal> {
         if let Some(refusal) = protection(self.tree, body.part, self.policy) {
             return Err(refusal);
@@ -220,7 +219,6 @@ fn ask_resolver(policy: &Policy, body: &ExternalBody<'_>) -> Option<Step> {
     Some(Step::Retrieve { url, accept: None })
 }
 
-/// Without folds.
 fn shorten(url: &[u8]) -> String {
     let written = url
         .iter()

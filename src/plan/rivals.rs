@@ -8,7 +8,6 @@ use super::{Item, Step};
 use crate::external_body::{Claim, ESSENCE, Form, Scheme};
 use crate::mime::{PartId, Tree};
 
-/// By position, in the order in which they are tried.
 pub(super) fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let is_external = |&child: &PartId| tree.part(child).essence == ESSENCE;
     let offers_one_of_many = |part: PartId| {

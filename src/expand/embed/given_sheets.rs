@@ -18,7 +18,6 @@ use crate::report::{Reason, Refusal};
 
 const OUR_URL: usize = 64;
 
-/// Besides its source.
 const FIELDS: usize = 400;
 
 impl Pending<'_> {
@@ -39,7 +38,6 @@ impl Pending<'_> {
         }
     }
 
-    /// By http what failed by https, where the reference names no scheme.
     fn try_otherwise(&mut self, session: &Session<'_>, places: &mut Places, asked: Range<usize>) {
         for number in asked {
             let Some(wanted) = places.urls.get(number) else {
@@ -184,8 +182,7 @@ impl Pending<'_> {
         Given::Url(url)
     }
 
-    /// The sheet's largest cost is counted before it is known what it shows, so that another may refer to it before it is
-    /// made.
+    /// The largest cost is counted before it is known what the sheet shows, so that another may refer to it already.
     fn accept(
         &mut self,
         session: &mut Session<'_>,
@@ -257,7 +254,6 @@ impl Pending<'_> {
     }
 }
 
-/// Another scheme may answer.
 fn may_be_otherwise(reason: Reason) -> bool {
     use Reason::{InArchive, NotRetrieved, PrivateAddress, TooLarge};
     let is_same = matches!(reason, TooLarge | PrivateAddress | NotRetrieved | InArchive);

@@ -30,11 +30,9 @@ use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Retry, R
 pub(super) struct Embedding {
     pub(super) edits: Edits,
     pub(super) rows: Vec<Row>,
-    /// The first failure that may be over later.
     pub(super) temporary: Option<Detail>,
     /// Bytes that the documents would gain at most if what was not asked for does not come, from links made absolute.
     pub(super) unresolved: u64,
-    /// Numbers of multiparts that were made, with those of their documents.
     wrapped: HashMap<String, String>,
 }
 
@@ -106,19 +104,15 @@ impl Given {
 struct Pending<'p> {
     tree: &'p Tree<'p>,
     documents: Documents<'p>,
-    /// Each with its cost.
     new: Vec<(New, usize)>,
     held: HashSet<(Container, usize)>,
     wrapped: Vec<PartId>,
-    /// Parts of the message, with those that were made.
     present: usize,
     /// By number in [`Places::urls`].
     answers: HashMap<usize, Result<usize, Refusal>>,
     pictures: Pictures<'p>,
-    /// What each style sheet shows that is no part of the mail yet, by its number in [`Pictures`]; or why it cannot be looked
-    /// into.
+    /// What each style sheet shows that is no part of the mail yet; or why it cannot be looked into.
     sheets: HashMap<(Container, usize), Result<Vec<Place>, Refusal>>,
-    /// They follow the rows of the sheets.
     inner_rows: Vec<Row>,
     inner_named: Vec<PartId>,
     edits: PartEdits<'p>,
@@ -409,7 +403,6 @@ impl Pending<'_> {
         };
         self.pictures.describe(picture, &mut row);
         match answer.filter(|_| is_told) {
-            // What came is in no part.
             Some(answer) if self.pictures.is_blank(picture) => {
                 row.outcome = Outcome::Blanked;
                 answer.came.tell(answer.sha256(), &mut row);

@@ -7,7 +7,6 @@ use crate::external_body::{holds_blank, identifier};
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::RELATED;
 
-/// Of a hash, in ids and file names.
 pub(super) const DIGITS: usize = 32;
 
 const DOMAIN: &str = "@embody";
@@ -15,9 +14,7 @@ const DOMAIN: &str = "@embody";
 #[derive(Default)]
 pub(super) struct Names {
     bearers: HashMap<(PartId, String), usize>,
-    /// Parts right in each multipart/related that have one of our form, by its digits.
     ours: HashMap<(PartId, String), Vec<(PartId, String)>>,
-    /// Ids of the same digits in each message.
     made: HashMap<(PartId, String), u32>,
 }
 
@@ -45,7 +42,6 @@ impl Names {
         names
     }
 
-    /// The Content-ID must be the part's alone.
     pub(super) fn of_ours(
         &self,
         (message, related): (PartId, PartId),

@@ -41,8 +41,7 @@ pub(super) enum Container {
 }
 
 impl Container {
-    /// The nearest multipart/related that is not outside of the alternative, or the message, that the document is a branch
-    /// of.
+    /// The multipart/related must not be outside of the alternative, or the message, that the document is a branch of.
     pub(super) fn of(tree: &Tree<'_>, document: PartId) -> Result<Self, Refusal> {
         let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
         for above in tree.ancestors(document) {
@@ -78,7 +77,6 @@ impl Container {
     }
 }
 
-/// What documents call `source`; and the field that says more, with CRLF, if parts bear one.
 pub(super) fn source(
     answer: &Answer,
     (url, source): (&str, &str),
@@ -97,9 +95,7 @@ pub(super) fn source(
 struct Picture {
     octets: Rc<Octets>,
     kind: FileType,
-    /// The source of a style sheet or an SVG names it.
     charset: Option<String>,
-    /// Of the first of equal ones: what [`source`] gives.
     source: Option<(String, Vec<u8>)>,
     hash: String,
     /// Ids are made of this hash: that of the octets where no charset tells equal ones apart.
@@ -319,7 +315,6 @@ fn spaces_kept(url: &str) -> Cow<'_, str> {
     }
 }
 
-/// The body is only written where it is to stand.
 pub(super) struct New {
     pub(super) content_id: String,
     /// The number of what it stands for, and of the content that is in it: of a style sheet, one with other URLs.
@@ -393,8 +388,7 @@ pub(super) fn label(named: Option<&str>) -> Option<String> {
     is_label.then(|| named.to_owned())
 }
 
-/// Browsers find no `cid:` URL with a fragment, and without it they would show another picture of an SVG. Of all other
-/// pictures a fragment means nothing.
+/// Browsers find no `cid:` URL with a fragment, and without it they would show another picture of an SVG.
 pub(super) fn part_of_svg() -> Refusal {
     let detail = "its fragment means a part of an SVG, which no cid: URL can mean";
     Refusal::lasting(Reason::NotAnImage, detail)

@@ -46,7 +46,6 @@ impl From<Refusal> for Meaning {
 pub(super) struct Place {
     pub(super) ordinal: usize,
     pub(super) meaning: Meaning,
-    /// Of the URL in the document.
     pub(super) octets: usize,
     /// Of its link, at most, if it were made absolute.
     pub(super) absolute: usize,
@@ -61,15 +60,12 @@ pub(super) struct Place {
 
 #[derive(Default)]
 pub(super) struct Places {
-    /// In the order of the message; or why a document is left.
     pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
     pub(super) urls: Vec<Wanted>,
     numbers: HashMap<Key, usize>,
     /// To be looked into; each beside a document, and so many steps away from it.
     pub(super) sheets: VecDeque<(Meaning, PartId, usize)>,
-    /// By the number of a URL that failed.
     pub(super) instead: HashMap<usize, usize>,
-    /// Of parts that have none yet.
     pub(super) made: HashMap<PartId, String>,
     image_sets: usize,
     nested: usize,
@@ -141,7 +137,6 @@ impl Places {
         places
     }
 
-    /// None for most links, which show nothing.
     pub(super) fn place(
         &mut self,
         shown: Shown<'_>,

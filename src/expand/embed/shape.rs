@@ -61,7 +61,6 @@ impl Pending<'_> {
         self.new.clear();
     }
 
-    /// Fields move in their changed form.
     pub(super) fn with_parts(&self, container: Container, mut own: Group) -> Group {
         match container {
             _ if self.new.is_empty() => own,

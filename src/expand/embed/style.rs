@@ -59,7 +59,6 @@ pub(super) fn kind() -> FileType {
     }
 }
 
-/// Servers give pages instead; and a browser must take it for a style sheet.
 fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), Refusal> {
     policy.judge_size(octets.len() as u64)?;
     let refuse = |detail: String| Err(Refusal::lasting(Reason::TypeMismatch, detail));

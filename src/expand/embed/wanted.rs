@@ -1,13 +1,11 @@
 //! What is to be retrieved because documents show it.
 
-/// URL, whether it is a style sheet, and the URL that is asked for if this one fails.
 pub(super) type Key = (String, bool, Option<String>);
 
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     /// Mapped, and the same for URLs that are equivalent: by each of them a part of the mail is found.
     pub(super) url: String,
-    /// As documents mean it, its password masked.
     pub(super) source: String,
     pub(super) is_sheet: bool,
     /// Asked for if this one fails: http, for a reference that names no scheme.

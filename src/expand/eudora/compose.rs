@@ -13,12 +13,10 @@ use crate::span::{Newline, Span};
 
 pub(super) struct File {
     pub(super) new: NewPart,
-    /// The text with which it is shown, by its number among the pieces.
     pub(super) shown_in: Option<usize>,
 }
 
 enum Slot<'f> {
-    /// And what is shown with the text.
     Text(EudoraText, Vec<&'f File>),
     File(&'f File),
 }

@@ -13,16 +13,13 @@ pub(in crate::expand) struct Flattened<'m> {
     pub(super) newline: Newline,
     pub(super) media_type: Option<&'m [u8]>,
     pub(super) pieces: Vec<EudoraPiece>,
-    /// There may be more that is no text.
     pub(super) is_cut: bool,
     pub(super) named: Vec<EudoraNote>,
-    /// And that of a multipart/related in it.
     pub(super) boundary: String,
     pub(super) inner: String,
 }
 
 impl<'m> Flattened<'m> {
-    /// None: Eudora did not take it apart.
     pub(in crate::expand) fn read(message: &'m [u8], policy: &Policy) -> Option<Self> {
         let header = Header::of_message(message, policy.limits.header);
         let body = Span::new(header.body_start(), message.len());
@@ -48,7 +45,6 @@ impl<'m> Flattened<'m> {
         })
     }
 
-    /// Lines of the body that name a file, in order, and then what the header names.
     pub(in crate::expand) fn notes(&self) -> impl Iterator<Item = &EudoraNote> {
         let of_body = self.pieces.iter().filter_map(|piece| match piece {
             EudoraPiece::Note(note) => Some(note),

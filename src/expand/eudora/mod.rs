@@ -237,7 +237,6 @@ fn lines_of(octets: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// By the hashes that Eudora notes.
 fn links(flattened: &Flattened<'_>) -> Referred {
     let notes = flattened.notes();
     let hashes = notes.flat_map(|note| [note.hashes.0, note.hashes.1]);
@@ -270,7 +269,6 @@ fn links(flattened: &Flattened<'_>) -> Referred {
     links
 }
 
-/// A link means one part.
 fn take(links: &mut Referred, (content_id, location): (u32, u32)) -> Option<Link> {
     let is = |hash: u32, by_id: bool| {
         let link = links.get(&hash).filter(|_| hash > 1);

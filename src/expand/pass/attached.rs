@@ -12,10 +12,8 @@ use crate::mime::{Content, PartId, media_type};
 use crate::plan::Item;
 use crate::report::{Reason, Refusal};
 
-/// Of the fields and lines around what a message was and its first attachment, at most.
 const WRAPPING: usize = 400;
 
-/// With its line ends, at most.
 const BOUNDARY_LINE: usize = 80;
 
 impl Pending<'_> {
@@ -54,7 +52,6 @@ impl Pending<'_> {
         Ok((Change::Filled(message, new), told))
     }
 
-    /// None: a multipart/mixed is to be made.
     fn boundary_of(&self, message: PartId) -> Result<Option<&[u8]>, Refusal> {
         let entity = self.tree.part(message);
         let is_broken = match &entity.content {

@@ -66,7 +66,6 @@ impl Pending<'_> {
         }
         let pass = match (session.pass(&entity, &place), &item.step) {
             (Ok(pass), _) => pass,
-            // Here the circle was entered.
             (Err(Stop::Circle(to)), Step::Retrieve { url, .. })
                 if *url == to || led_to.as_ref() == Some(&to) =>
             {

@@ -37,7 +37,6 @@ impl Pending<'_> {
         Ok((Change::Edits(self.with_body(id, encoded)), told))
     }
 
-    /// True: the noted length proves that the body is what it was.
     fn encoded_again(
         &self,
         item: &Item<'_>,

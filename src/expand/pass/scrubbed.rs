@@ -24,7 +24,6 @@ use crate::plan::Item;
 use crate::report::{Detail, Outcome, Reason, Refusal, Setting};
 use crate::span::Span;
 
-/// Of the fields of a text part, and of the lines around it, at most.
 const AROUND: usize = 160;
 
 impl Pending<'_> {
@@ -170,7 +169,6 @@ impl Pending<'_> {
         }
     }
 
-    /// If the parts cannot come in, their rows say so.
     fn settle(&mut self, session: &mut Session<'_>, group: Result<Group, Refusal>, parts: Filled) {
         let counted: i64 = parts.iter().map(|(new, _)| new.growth).sum();
         let changed = group.and_then(|group| {
@@ -208,7 +206,6 @@ impl Pending<'_> {
         Ok(group)
     }
 
-    /// Of the header; and of the text, which are edits of the body where that is not encoded.
     fn divided(&self, text: &Text, parts: &Filled) -> (Group, Group) {
         let (source, part) = text.place(self.tree.original, self.tree.part(text.part).body);
         let newline = self.tree.newline.bytes();

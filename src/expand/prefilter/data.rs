@@ -38,7 +38,6 @@ fn ends_in_scheme(before: &[u8]) -> bool {
     REVERSED.iter().all(|wanted| found(wanted, octets.next()))
 }
 
-/// `reference` stands behind its `&`.
 fn may_refer(reference: &[u8]) -> bool {
     let named = [b"colon".as_slice(), b"Tab", b"NewLine"];
     let Some(number) = reference.strip_prefix(b"#") else {

@@ -12,8 +12,7 @@ const NAME: &[u8] = b"<base";
 
 static STARTS: Packed = Packed::new();
 
-/// Each byte is read a bounded number of times: what is passed over between two octets of a spelling holds no other start of
-/// one.
+/// Each byte is read a bounded number of times: between two octets of a spelling there is no other start of one.
 pub(super) fn may_spell_base(bytes: &[u8]) -> bool {
     let spelled = |at: usize| spells_base(bytes.get(at..).unwrap_or_default());
     STARTS
@@ -77,7 +76,6 @@ mod tests {
     use super::*;
     use crate::mime::TransferEncoding;
 
-    /// Both searches must agree.
     fn is_seen(body: &[u8]) -> bool {
         let seen = memchr2_iter(b'<', b'=', body).any(|at| spells_base(&body[at..]));
         let long = [vec![b'x'; SHORT].as_slice(), body].concat();

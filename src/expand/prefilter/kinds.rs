@@ -19,7 +19,6 @@ impl Prefilter {
         self.further(bytes, Kinds::default())
     }
 
-    /// The message may mean files beside its mailbox.
     pub(crate) fn kinds_beside(&self, bytes: &[u8], beside: Option<&Sidecars>) -> Kinds {
         let kinds = self.kinds(bytes);
         let words = match beside.map(Sidecars::form) {
@@ -32,7 +31,6 @@ impl Prefilter {
         }
     }
 
-    /// `known` words stand in what is before `bytes`.
     fn further(&self, bytes: &[u8], known: Kinds) -> Kinds {
         let kinds = self.of_words(bytes, known);
         let is_noted =

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 use memchr::memmem::Finder;
 
-/// In front of the date and the hash of an attachment.
 const NAME: &[u8] = b"/attachments/";
 /// Octets in front of a half of the name, and behind, in which the rest stands, and a date and a hash.
 const AROUND: (usize, usize) = (16, 40);
@@ -25,7 +24,6 @@ const WORDS: [&str; 9] = [
     "obWVudHM",
     "HTML attachment scrubbed and removed",
 ];
-/// The halves that are looked at more closely.
 const PLAIN: usize = 2;
 
 // Made once: most messages are short. It is never empty, and far below every limit.
@@ -39,7 +37,6 @@ static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 });
 static FLOWED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("flowed"));
 
-/// Where the first note of one kind stands, at `from` or later.
 pub(super) type Search = fn(&[u8], usize) -> Option<usize>;
 
 #[cfg(any(test, feature = "mailbox"))]
@@ -74,7 +71,6 @@ pub(super) fn mailman(bytes: &[u8], from: usize) -> Option<usize> {
     hit.map(|hit| from + hit.start())
 }
 
-/// As far as the URL stands on this line or the next.
 fn is_path(bytes: &[u8], at: usize) -> bool {
     let end = bytes.len().min(at + AROUND.1);
     let around = bytes.get(at.saturating_sub(AROUND.0)..end);

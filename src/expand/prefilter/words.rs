@@ -14,7 +14,6 @@ use memchr::{memchr, memchr_iter};
 
 #[derive(Debug)]
 pub(super) struct Word {
-    /// In lower case.
     pub(super) text: &'static [u8],
     /// The place of the octet that all words of a search have: one that is no letter.
     anchor: usize,
@@ -135,7 +134,6 @@ impl Words {
         self.find_from(bytes, 0).map(|(at, _)| at)
     }
 
-    /// The first word whose anchor is at `from` or later, and which one it is.
     pub(super) fn find_from(&self, bytes: &[u8], mut from: usize) -> Option<(usize, usize)> {
         let Some(packed) = self.packed.over(bytes.len(), || patterns(self.words)) else {
             return memchr_iter(self.anchor, bytes.get(from..)?)
@@ -160,7 +158,6 @@ impl Words {
         }
     }
 
-    /// The byte at `at` is the one that `offset` tells.
     fn around(
         &self,
         bytes: &[u8],
@@ -189,7 +186,6 @@ fn patterns(words: &[Word]) -> BTreeSet<Vec<u8>> {
     patterns
 }
 
-/// `text` is in lower case.
 pub(super) fn for_each_case(text: &[u8], mut give: impl FnMut(Vec<u8>)) {
     for upper in 0..1_u32 << text.len() {
         let mut pattern = text.to_vec();

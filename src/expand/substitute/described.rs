@@ -74,7 +74,6 @@ impl Substitute<'_> {
         with_newlines(field, self.newline)
     }
 
-    /// Without what it has behind the content's name.
     fn own_name(&self, field: &str, parameter: &str) -> Option<String> {
         let suffix = self.suffix?;
         let value = self.tree.value(self.body.part, field)?;

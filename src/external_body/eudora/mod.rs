@@ -320,8 +320,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// Of a Content-ID, without its brackets, or a Content-Location: that of Karp and Rabin, the octets being one number
-/// modulo a prime, and 1 more.
+/// That of Karp and Rabin, the octets being one number modulo a prime, and 1 more. Brackets of an id are left out.
 pub fn hash(text: &[u8]) -> u32 {
     const PRIME: u64 = 2_147_483_629;
     let sum = text

@@ -52,8 +52,7 @@ pub(super) fn xz() -> io::Result<Stepwise> {
     }))
 }
 
-/// Takes input, which is empty at the end, and output. Gives the octets that it took and wrote so far, and whether the
-/// stream ended, or why it cannot go on.
+/// Takes input, which is empty at the end, and output; gives the octets taken and written so far, and whether it ended.
 type Step = dyn FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send;
 
 pub(super) struct Stepwise {

@@ -133,8 +133,7 @@ pub(crate) fn content_start(raw: &[u8]) -> usize {
 /// The error asks for more bytes: up to an offset, if a Content-Length is believed.
 pub(crate) type End = Result<Frame, Option<u64>>;
 
-/// Reads from an offset into (or behind) the window, fewer bytes than asked for only at the end of the file; None cannot
-/// tell.
+/// Offsets may lie behind the window. Fewer bytes come at the end of the file only; None cannot tell.
 pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 
 /// From a Content-Length's end on.

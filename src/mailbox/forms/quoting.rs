@@ -23,14 +23,9 @@ pub enum Quoting {
 }
 
 impl Quoting {
-    /// `whole`: nothing follows `sample`.
-    ///
-    /// * MMDF quotes nothing;
-    /// * a `From ` line that only a believed Content-Length keeps from being a separator: mboxcl2, and its `>From `
-    ///   lines are text;
-    /// * else, a body line that starts with `>>From `, or public-inbox's sender in front: mboxrd (and mboxcl of that
-    ///   kind);
-    /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
+    /// MMDF quotes nothing. A `From ` line that only a believed Content-Length keeps from being a separator shows mboxcl2,
+    /// and its `>From ` lines are text. Else a body line that starts with `>>From `, or public-inbox's sender in front, shows
+    /// mboxrd (and mboxcl of that kind); what is left is mboxo, as Dovecot, mutt, procmail and Postfix write it.
     pub(crate) fn of_sample(sample: &[u8], whole: bool) -> Self {
         if mmdf::starts(sample) || holds_unquoted(sample, whole) {
             Self::None

@@ -62,8 +62,7 @@ impl MessageFolder {
         }
     }
 
-    /// Where a message goes, and where it is written first: a Maildir becomes a Maildir, its `cur` alone a folder of the
-    /// messages.
+    /// A Maildir becomes a Maildir, its `cur` alone a folder of the messages.
     pub(crate) fn target(&self, to: &Path, name: &Path) -> (PathBuf, PathBuf) {
         match (&self.part, name.file_name()) {
             (Some(_), Some(name)) => (to.join(name), to.to_owned()),
@@ -78,9 +77,8 @@ impl MessageFolder {
         }
     }
 
-    /// Names, `cur/...` and `new/...`, sorted; those of an MH folder by number. Then paths with such a name that are no
-    /// files or cannot be read, and why. The names are the one thing here that grows with the mailbox: some hundred
-    /// bytes a message.
+    /// Also gives paths with such a name that are no files or cannot be read. The names are the one thing here that
+    /// grows with the mailbox: some hundred bytes a message.
     pub(crate) fn messages(&self) -> (Vec<PathBuf>, Vec<(PathBuf, Detail)>) {
         let (mut names, mut others) = (Vec::new(), Vec::new());
         if self.is_mh {

@@ -47,8 +47,7 @@ use crate::platform::{self, OsStrExt as _, absent};
 const SMALL: usize = 64 << 20;
 
 impl<S: Send> Job<'_, S> {
-    /// Converts in place if `destination` is none, but not the Maildirs within a Maildir. Messages done before an error stay
-    /// done.
+    /// Leaves out the Maildirs within a Maildir. Messages done before an error stay done.
     pub(crate) fn folder(&self, kind: Kind, destination: Option<&Path>) -> Result<Summary, Error> {
         let (options, observer) = (self.options, self.observer);
         let place = MessageFolder::of(self.path, kind);

@@ -18,8 +18,7 @@ const MOST: usize = 100;
 /// By number among the links; how wide the other picture is.
 pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 
-/// URLs come by the numbers of their links. Of those among `fallbacks`, which have the URL of another picture, only the
-/// necessary ones stay.
+/// Of `fallbacks`, which have the URL of another picture, only the necessary ones stay.
 pub(super) fn replacements(
     text: &[u8],
     links: &Links,
@@ -141,8 +140,7 @@ fn end(text: &[u8], from: usize, next: Option<usize>) -> Option<usize> {
 /// Of the resolution and the type: no media type is as long.
 const LONGEST_OPTION: usize = 200;
 
-/// With resolutions and types. None where anything is not understood: comments, character references, options that are no
-/// URLs.
+/// None where anything is not understood: comments, character references, options that are no URLs.
 fn option_extents(text: &[u8], options: &[(usize, LinkValue)]) -> Option<Vec<Range<usize>>> {
     let mut extents: Vec<Range<usize>> = Vec::new();
     for (_, link) in options {

@@ -60,8 +60,7 @@ pub(super) fn raw(text: String) -> Vec<u8> {
     octets
 }
 
-/// Fit for a document of any charset. Bytes that are carried through came from that document, and may stand in it as they
-/// are.
+/// Bytes that are carried through came from the document, and may stand in it as they are.
 pub(super) fn ascii(url: &str) -> String {
     if url.is_ascii() {
         return url.to_owned();

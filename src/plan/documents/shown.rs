@@ -141,8 +141,7 @@ impl Documents<'_> {
         })
     }
 
-    /// URLs come by the numbers of their links. Of `fallbacks`, which have the URL of another picture, the necessary ones
-    /// stay.
+    /// Of `fallbacks`, which have the URL of another picture, only the necessary ones stay.
     pub(crate) fn embedded(
         &mut self,
         part: PartId,

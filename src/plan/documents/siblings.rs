@@ -54,7 +54,6 @@ impl Documents<'_> {
         Ok(related)
     }
 
-    /// In the nearest of `related` that has such a part.
     pub(super) fn meant(
         &self,
         document: PartId,
@@ -109,8 +108,7 @@ impl Documents<'_> {
         &self.identities[&part]
     }
 
-    /// Of a multipart/related inside, only its own location counts: only its own documents can mean what is in it (RFC 2557
-    /// §9.6).
+    /// Only the documents of a multipart/related inside can mean what is in it (RFC 2557 §9.6): its own location counts.
     fn locate(&mut self, related: PartId, ledger: &mut Ledger) -> Result<bool, Refusal> {
         let mut any = false;
         let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
@@ -149,7 +147,6 @@ impl Documents<'_> {
         location(own.as_ref(), value)
     }
 
-    /// It has a Content-ID of its own, or a header that can take one.
     fn can_be_named(&mut self, part: PartId) -> bool {
         let written = self.tree.value(part, "Content-ID");
         if written.is_some_and(holds_blank) {
