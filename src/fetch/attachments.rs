@@ -13,6 +13,7 @@ use super::allowance::Allowance;
 use super::request::{Fetch, Probed, Request, Retrieved};
 use super::system::file::Roots;
 use crate::error::Error;
+use crate::platform::is_device;
 use crate::policy::Policy;
 use crate::policy::marked::split;
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -140,13 +141,7 @@ fn components(url: &str) -> Vec<String> {
 
 fn is_name(name: &str) -> bool {
     let leads_elsewhere = |letter: char| matches!(letter, '/' | '\\') || letter.is_control();
-    let stem = name.split('.').next().unwrap_or_default().trim_end();
-    let is_one_of =
-        |word: &str, names: &[&str]| names.iter().any(|it| word.eq_ignore_ascii_case(it));
-    let port = stem.get(..3).filter(|_| stem.len() == 4);
-    let is_device = is_one_of(stem, &["CON", "PRN", "AUX", "NUL"])
-        || port.is_some_and(|port| is_one_of(port, &["COM", "LPT"]));
-    let is_special = cfg!(windows) && (is_device || name.contains(':'));
+    let is_special = cfg!(windows) && (is_device(name) || name.contains(':'));
     !matches!(name, "" | "." | "..") && !name.contains(leads_elsewhere) && !is_special
 }
 

@@ -52,6 +52,17 @@ pub fn folded(name: &OsStr) -> String {
     name.to_string_lossy().to_lowercase()
 }
 
+/// Whether a name is that of a device of Windows, whatever its suffix is.
+pub fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end();
+    let stem = stem.to_lowercase();
+    let port = stem.strip_prefix("com").or(stem.strip_prefix("lpt"));
+    let mut number = port.unwrap_or_default().chars();
+    let is_digit = |symbol| matches!(symbol, '0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}');
+    let is_port = number.next().is_some_and(is_digit) && number.next().is_none();
+    is_port || ["con", "prn", "aux", "nul", "conin$", "conout$"].contains(&&*stem)
+}
+
 pub fn folds_case(folder: &Path) -> io::Result<bool> {
     let name = format!(".embody-case-{}", std::process::id());
     let path = folder.join(&name);

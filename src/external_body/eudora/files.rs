@@ -1,6 +1,7 @@
 //! Names of files in UTF-8 or in the charset of the machine that Eudora ran on; and what the files are.
 
 use crate::mime::charset::WINDOWS_1252;
+use crate::platform::is_device;
 
 /// By the ends of names, or by the types that the Mac noted. Types that hold parts are none of a file's.
 const TYPES: &[(&str, &str, &str)] = &[
@@ -94,19 +95,7 @@ pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
 
 /// The name leads nowhere else, and is no device of Windows.
 pub fn is_file_name(name: &str) -> bool {
-    const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
-    let stem = name
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .trim_end()
-        .to_ascii_lowercase();
-    let port = stem
-        .strip_prefix("com")
-        .or_else(|| stem.strip_prefix("lpt"));
-    let is_port =
-        port.is_some_and(|digit| digit.len() == 1 && digit.as_bytes()[0].is_ascii_digit());
     let leads_elsewhere = |letter: char| letter == '\\' || letter.is_control();
     let is_dots = matches!(name, "" | "." | "..");
-    !is_dots && !is_port && !DEVICES.contains(&stem.as_str()) && !name.contains(leads_elsewhere)
+    !is_dots && !is_device(name) && !name.contains(leads_elsewhere)
 }

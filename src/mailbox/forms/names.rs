@@ -9,14 +9,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::platform::is_device;
+
 /// Octets, but for a number and a suffix: file systems take 255.
 const LONGEST: usize = 200;
 
 const PARTS: [&str; 3] = ["cur", "new", "tmp"];
-
-/// Devices of Windows, with whatever suffix; and those with a digit behind them.
-const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
-const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 
 #[derive(Default, Debug)]
 pub(crate) struct FolderNames {
@@ -67,21 +65,12 @@ fn safe(label: &str) -> String {
     if name.is_empty() {
         name.push('_');
     }
-    let stem = name.split('.').next().unwrap_or_default().trim_end();
-    let at = stem.len();
-    if PARTS.contains(&name.as_str()) || is_device(&stem.to_lowercase()) {
+    if PARTS.contains(&name.as_str()) || is_device(&name) {
+        let stem = name.split('.').next().unwrap_or_default().trim_end();
+        let at = stem.len();
         name.insert(at, '_');
     }
     name
-}
-
-fn is_device(stem: &str) -> bool {
-    let is_numbered = |device: &&str| {
-        let mut number = stem.strip_prefix(*device).unwrap_or_default().chars();
-        let is_digit = |symbol| matches!(symbol, '0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}');
-        number.next().is_some_and(is_digit) && number.next().is_none()
-    };
-    DEVICES.contains(&stem) || NUMBERED_DEVICES.iter().any(is_numbered)
 }
 
 /// Has no width or turns text around; but some scripts and emoji need the joiners.
