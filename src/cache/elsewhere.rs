@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::the_cache;
 use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::error::Error;
@@ -52,7 +53,6 @@ impl CacheFolder {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
     pub(crate) path: PathBuf,
@@ -78,7 +78,6 @@ impl RunFolder {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Made(Infallible);
 
 impl Made {
@@ -101,12 +100,4 @@ impl Made {
 
 pub(crate) fn is_of_disk(_why: &io::Error) -> bool {
     false
-}
-
-pub(crate) fn the_cache(path: &Path) -> String {
-    format!("the cache {}", path.display())
-}
-
-pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
-    format!("{} cannot be written: {why}", the_cache(path))
 }

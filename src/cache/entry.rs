@@ -72,23 +72,19 @@ pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
 }
 
 impl Entry {
-    fn new(asked: &Asked<'_>, trust: &str) -> Self {
-        Self {
-            url: asked.target.request_url(),
-            accept: asked.accept.to_owned(),
-            trust: trust.to_owned(),
-            answer: None,
-            gone: None,
-        }
-    }
-
     fn key(&self) -> Key {
         // None of them holds a line feed.
         Key::of(format!("GET\n{}\n{}\n{}", self.url, self.accept, self.trust).as_bytes())
     }
 
     pub(super) fn load(folder: &CacheFolder, asked: &Asked<'_>, trust: &str) -> Self {
-        let empty = Self::new(asked, trust);
+        let empty = Self {
+            url: asked.target.request_url(),
+            accept: asked.accept.to_owned(),
+            trust: trust.to_owned(),
+            answer: None,
+            gone: None,
+        };
         folder
             .read(Area::Keys, &empty.key(), LONGEST)
             .and_then(|octets| read::<Self>(&octets))

@@ -5,25 +5,24 @@
 //! * Nothing is synced: what a crash tears is found by its hash, and is a miss.
 //! * A file that is used is touched: `size` removes the oldest.
 
-use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::size::{Size, on_disk};
+use super::{cannot_write, the_cache};
 use crate::disk::layout::{
     Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, CACHE_WORDS, has_tag,
 };
-use crate::disk::{Key, Temporary, absent, open_file, open_folder, sweep};
+use crate::disk::{Key, Temporary, absent, names, open_file, open_folder, open_root, sweep};
 use crate::error::Error;
 use crate::report::{Detail, Setting};
 
@@ -61,11 +60,7 @@ impl CacheFolder {
     /// [`CacheFolder::trouble`] says so.
     pub fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
         let failed = Error::cannot_read(the_cache(path));
-        // The folder itself may be named by a link.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root =
-            rustix::fs::open(path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
-        let root = Arc::new(root);
+        let root = Arc::new(open_root(path).map_err(&failed)?);
         let status = || rustix::fs::fstat(&root).map_err(|why| failed(why.into()));
         let found = status()?;
         let wrong = |what: &str| {
@@ -90,7 +85,10 @@ impl CacheFolder {
                 "the folder is not empty and no cache of embody (a store of detach is none); name a new one",
             );
         }
-        let size = Size::new(at_most, None);
+        let size = Size {
+            at_most,
+            ..Size::default()
+        };
         let cache = Self::over(path, root, size, false, tagged.is_ok());
         match tagged {
             Err(why) if is_of_disk(&why) => cache.failed(&why),
@@ -206,13 +204,9 @@ fn made(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
 }
 
 fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let is_ours = name.as_bytes().starts_with(CACHE_TAGGING.as_bytes()) || name == CACHE_TAG;
-        if !is_ours && name != "." && name != ".." {
-            return Ok(false);
-        }
+    let is_ours = |name: &String| name.starts_with(CACHE_TAGGING) || name == CACHE_TAG;
+    if !names(folder)?.iter().all(is_ours) {
+        return Ok(false);
     }
     Ok(has_tag(folder, CACHE_WORDS) || absent(open_file(folder, CACHE_TAG))?.is_none())
 }
@@ -232,12 +226,4 @@ pub(super) fn tag_saying(folder: &Arc<OwnedFd>, words: &str, rest: &str) -> io::
 pub(crate) fn is_of_disk(why: &io::Error) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
     Errno::from_io_error(why).is_some_and(|why| full.contains(&why))
-}
-
-pub(crate) fn the_cache(path: &Path) -> String {
-    format!("the cache {}", path.display())
-}
-
-pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
-    format!("{} cannot be written: {why}", the_cache(path))
 }

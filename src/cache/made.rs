@@ -23,7 +23,6 @@ const LONGEST: u64 = 16 << 10;
 
 type Identity = (u64, u64, u64, i128);
 
-#[derive(Debug)]
 pub(crate) struct Made {
     command: String,
     before: HashMap<Key, (PathBuf, Identity)>,

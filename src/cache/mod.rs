@@ -42,13 +42,16 @@ mod semantics;
 #[cfg(unix)]
 mod size;
 
+use std::io;
+use std::path::Path;
+
 #[cfg(feature = "cli")]
 pub(crate) use fetcher::trust;
 pub use folder::CacheFolder;
+#[cfg(feature = "cli")]
+pub(crate) use folder::is_of_disk;
 #[cfg(all(not(unix), feature = "cli"))]
 pub(crate) use folder::{Made, RunFolder};
-#[cfg(feature = "cli")]
-pub(crate) use folder::{cannot_write, is_of_disk, the_cache};
 pub(crate) use kept::Kept;
 #[cfg(feature = "cli")]
 pub(crate) use kept::Offline;
@@ -57,3 +60,12 @@ pub(crate) use made::Made;
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) use run::RunFolder;
 pub(crate) use semantics::Ignoring;
+
+pub(crate) fn the_cache(path: &Path) -> String {
+    format!("the cache {}", path.display())
+}
+
+#[cfg_attr(not(unix), allow(dead_code))]
+pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
+    format!("{} cannot be written: {why}", the_cache(path))
+}

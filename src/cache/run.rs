@@ -11,23 +11,23 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::folder::{CacheFolder, tag_saying, the_cache};
+use super::folder::{CacheFolder, tag_saying};
 use super::made::Made;
 use super::size::Size;
+use super::the_cache;
 use crate::disk::layout::{
     Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, RUN_MADE, RUN_WORDS, says,
 };
-use crate::disk::{FOLDER, Key, absent, is_temporary, open_folder};
+use crate::disk::{FOLDER, Key, absent, is_temporary, names, open_folder, open_root};
 use crate::error::Error;
 
 const WORDS: &str = "# The same command goes on with them, and removes the folder once its output is whole. You may remove it, too.";
 
 const TRIES: usize = 16;
 
-#[derive(Debug)]
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
     pub(crate) path: PathBuf,
@@ -45,10 +45,11 @@ impl RunFolder {
             (Some(folder), Some(name)) => (folder, name),
             _ => return Err(failed(Errno::INVAL.into())),
         };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let around = rustix::fs::open(folder, flags, Mode::empty());
-        let around = around.map_err(|why| failed(why.into()))?;
-        let size = Size::new(None, Some(leaves));
+        let around = open_root(folder).map_err(&failed)?;
+        let size = Size {
+            leaves: Some(leaves),
+            ..Size::default()
+        };
         for _ in 0..TRIES {
             let made = size
                 .room(&around, 0)
@@ -111,9 +112,8 @@ impl RunFolder {
     }
 
     pub(crate) fn answers(&self) -> usize {
-        let keys = open_folder(&self.cache.root, Area::Keys.name());
-        let count = |keys| names(&keys).iter().filter(|name| is_key(name)).count();
-        keys.map_or(0, count)
+        let keys = open_folder(&self.cache.root, Area::Keys.name()).and_then(names);
+        keys.map_or(0, |keys| keys.iter().filter(|name| is_key(name)).count())
     }
 
     pub(crate) fn remove(&self) -> bool {
@@ -132,7 +132,8 @@ impl RunFolder {
         clear(root, &|name| {
             name == RUN_MADE || is_temporary(name.as_bytes(), CACHE_TAGGING)
         });
-        if names(root).iter().any(|name| name != CACHE_TAG) {
+        let is_bare = |names: Vec<String>| names.iter().all(|name| name == CACHE_TAG);
+        if !names(root).is_ok_and(is_bare) {
             return false;
         }
         let _ = rustix::fs::unlinkat(root, CACHE_TAG, AtFlags::empty());
@@ -152,7 +153,7 @@ fn tagged(root: &Arc<OwnedFd>) -> io::Result<Option<File>> {
         return Ok(says(&tag, RUN_WORDS).then_some(tag));
     }
     let is_ours = |name: &String| name == CACHE_TAG || is_temporary(name.as_bytes(), CACHE_TAGGING);
-    if !names(root).iter().all(is_ours) {
+    if !names(root)?.iter().all(is_ours) {
         return Ok(None);
     }
     tag_saying(root, RUN_WORDS, WORDS)?.become_new(root, CACHE_TAG)?;
@@ -174,15 +175,9 @@ fn is_key(name: &str) -> bool {
 }
 
 fn clear(folder: &OwnedFd, is_ours: &dyn Fn(&str) -> bool) {
-    for name in names(folder) {
+    for name in names(folder).unwrap_or_default() {
         if is_ours(&name) {
             let _ = rustix::fs::unlinkat(folder, &name, AtFlags::empty());
         }
     }
-}
-
-fn names(folder: &OwnedFd) -> Vec<String> {
-    let entries = Dir::read_from(folder).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| name != "." && name != "..").collect()
 }

@@ -9,15 +9,15 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::record::now;
 use crate::disk::layout::{Area, CACHE_SIZE};
-use crate::disk::open_folder;
+use crate::disk::{names, open_folder};
 
 /// Files take whole blocks.
 const BLOCK: u64 = 4 << 10;
@@ -34,24 +34,15 @@ pub(super) fn on_disk(length: u64) -> u64 {
     length.max(1).div_ceil(BLOCK).saturating_mul(BLOCK)
 }
 
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(super) struct Size {
-    at_most: Option<u64>,
+    pub(super) at_most: Option<u64>,
     /// Only the disk is the bound, and there is no sum.
-    leaves: Option<u64>,
-    added: AtomicU64,
+    pub(super) leaves: Option<u64>,
+    pub(super) added: AtomicU64,
 }
 
 impl Size {
-    pub(super) fn new(at_most: Option<u64>, leaves: Option<u64>) -> Self {
-        let added = AtomicU64::new(0);
-        Self {
-            at_most,
-            leaves,
-            added,
-        }
-    }
-
     pub(super) fn room(&self, root: &OwnedFd, length: u64) -> io::Result<bool> {
         if let Some(leaves) = self.leaves {
             let disk = rustix::fs::fstatvfs(root)?;
@@ -146,24 +137,18 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
 
 /// Times are nanoseconds. No link is followed.
 fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<(i128, String, u64)>) {
-    let Ok(entries) = Dir::read_from(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let Ok(name) = entry.file_name().to_str() else {
-            continue;
-        };
+    for name in names(folder).unwrap_or_default() {
         if name.starts_with('.') {
             continue;
         }
         let path = format!("{path}/{name}");
         if depth > 0 {
-            if let Ok(inner) = open_folder(folder.as_fd(), name) {
+            if let Ok(inner) = open_folder(folder, &name) {
                 collect(&inner, &path, depth - 1, found);
             }
             continue;
         }
-        if let Ok(status) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        if let Ok(status) = rustix::fs::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
             let used =
                 i128::from(status.st_mtime) * 1_000_000_000 + i128::from(status.st_mtime_nsec);
             let octets = on_disk(u64::try_from(status.st_size).unwrap_or(0));

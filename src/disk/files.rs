@@ -3,14 +3,21 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
 pub const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
+
+/// Opens the folder that a path names, or a link that it names: what counts is where that leads.
+pub fn open_root(path: &Path) -> io::Result<OwnedFd> {
+    let flags = FOLDER.difference(OFlags::NOFOLLOW);
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
 
 pub fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?)
@@ -24,6 +31,19 @@ pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
     let file = rustix::fs::openat(at, name, flags, Mode::empty())?;
     regular(rustix::fs::fstat(&file)?.st_mode as RawMode)?;
     Ok(File::from(file))
+}
+
+/// The names in a folder, sorted. One that is no text is changed, and is none of ours either way.
+pub fn names(folder: impl AsFd) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 fn regular(mode: RawMode) -> io::Result<()> {

@@ -24,7 +24,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
-use super::files::{FOLDER, open_file};
+use super::files::{open_file, open_root};
 use super::key::Key;
 use crate::platform::OsStrExt as _;
 
@@ -114,7 +114,7 @@ pub fn is_store(folder: &Path) -> bool {
 }
 
 pub fn is_cache(folder: &Path) -> bool {
-    let Ok(opened) = opened(folder) else {
+    let Ok(opened) = open_root(folder) else {
         return false;
     };
     let is_of_run = has_tag(&opened, RUN_WORDS);
@@ -139,15 +139,8 @@ pub fn is_cache(folder: &Path) -> bool {
     })
 }
 
-#[cfg(unix)]
-fn opened(folder: &Path) -> io::Result<impl AsFd + use<>> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = FOLDER.difference(OFlags::NOFOLLOW);
-    Ok(rustix::fs::open(folder, flags, Mode::empty())?)
-}
-
 #[cfg(not(unix))]
-fn opened(folder: &Path) -> io::Result<&Path> {
+fn open_root(folder: &Path) -> io::Result<&Path> {
     Ok(folder)
 }
 

@@ -12,7 +12,7 @@ pub mod layout;
 mod temporary;
 
 #[cfg(unix)]
-pub use self::files::{FOLDER, open_file, open_folder};
+pub use self::files::{FOLDER, names, open_file, open_folder, open_root};
 pub use self::key::Key;
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) use self::layout::is_temporary;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::files::open_file;
+use super::files::{names, open_file};
 use super::layout::is_temporary;
 use crate::platform::name_anew;
 
@@ -79,14 +79,9 @@ impl Drop for Temporary {
 
 /// Only files that nobody wrote for an hour, and that `is_over` says nobody writes, are removed. Failures do no harm.
 pub fn sweep(folder: impl AsFd, prefix: &str, is_over: impl Fn(&File) -> bool) {
-    let Ok(entries) = Dir::read_from(&folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_str().ok();
-        let Some(name) = name.filter(|name| is_temporary(name.as_bytes(), prefix)) else {
-            continue;
-        };
+    let mut names = names(&folder).unwrap_or_default();
+    names.retain(|name| is_temporary(name.as_bytes(), prefix));
+    for name in &names {
         let Ok(file) = open_file(&folder, name) else {
             continue;
         };

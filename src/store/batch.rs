@@ -25,15 +25,6 @@ pub(super) enum ObjectFile {
     Reused(File),
 }
 
-impl ObjectFile {
-    fn file(&self) -> &File {
-        match self {
-            Self::Written(temporary) => &temporary.file,
-            Self::Reused(file) => file,
-        }
-    }
-}
-
 pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMap<Key, StoreError> {
     let mut failed = HashMap::new();
     let (keys, pending): (Vec<Key>, Vec<ObjectFile>) = batch.into_iter().unzip();
@@ -95,10 +86,10 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
 }
 
 fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
-    sync(pending.file())?;
     match pending {
-        ObjectFile::Reused(_) => Ok(None),
+        ObjectFile::Reused(file) => sync(file).map(|()| None),
         ObjectFile::Written(temporary) => {
+            sync(&temporary.file)?;
             // The memory says nothing about the disk.
             #[cfg(target_os = "linux")]
             let _ = rustix::fs::fadvise(&temporary.file, 0, None, rustix::fs::Advice::DontNeed);

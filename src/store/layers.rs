@@ -144,7 +144,7 @@ fn may_go_on(behind: &[u8]) -> bool {
 }
 
 /// It finds lines that start with the characters of base64 (RFC 2045 §6.8).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Block {
     state: Base64State,
     characters: Vec<u8>,
@@ -152,24 +152,14 @@ struct Block {
     line: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Base64State {
     Elsewhere,
+    #[default]
     Inside,
     /// More characters would begin another block.
     Padding,
     Blank,
-}
-
-impl Default for Block {
-    fn default() -> Self {
-        Self {
-            state: Base64State::Inside,
-            characters: Vec::new(),
-            length: 0,
-            line: 0,
-        }
-    }
 }
 
 impl Block {

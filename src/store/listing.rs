@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Dir, FileType, RawMode};
+use rustix::fs::{AtFlags, FileType, RawMode};
 
 use super::batch::verified;
 use super::folder::Folder;
 use super::{Object, StoreError, User, users};
 use crate::disk::layout::{STORE_LOCK, STORE_TEMPORARIES, STORE_USERS, is_of_keys};
-use crate::disk::{Key, open_folder};
+use crate::disk::{Key, names, open_folder};
 
 impl Folder {
     pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {
@@ -82,18 +82,7 @@ impl Folder {
     }
 
     fn names(&self, at: impl AsFd, place: &str) -> Result<Vec<String>, StoreError> {
-        let trouble = |why: rustix::io::Errno| self.places.trouble(place, why.into());
-        let mut names = Vec::new();
-        for entry in Dir::read_from(at).map_err(trouble)? {
-            let entry = entry.map_err(trouble)?;
-            // A name that is no text is no object's; it is only shown.
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name != "." && name != ".." {
-                names.push(name);
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
+        names(at).map_err(|why| self.places.trouble(place, why))
     }
 
     pub(crate) fn verify(&self, key: &Key) -> Result<(), StoreError> {

@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, RawMode};
+use rustix::fs::{FlockOperation, Mode, RawMode};
 use rustix::io::Errno;
 
 use super::StoreError;
 use crate::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES};
-use crate::disk::{FOLDER, Key, Temporary, absent, open_file, open_folder, sync};
+use crate::disk::{Key, Temporary, absent, open_file, open_folder, open_root, sync};
 
 #[derive(Debug)]
 pub(super) struct Places {
@@ -29,8 +29,7 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn open(path: PathBuf) -> Result<Self, StoreError> {
         let trouble = |why| StoreError::io(format!("the store {}", path.display()), why);
-        let root = rustix::fs::open(&path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
-            .map_err(|why| trouble(why.into()))?;
+        let root = open_root(&path).map_err(trouble)?;
         let found = rustix::fs::fstat(&root).map_err(|why| trouble(why.into()))?;
         Ok(Self {
             root,

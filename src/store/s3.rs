@@ -5,7 +5,6 @@ use std::time::Duration;
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use url::Url;
 
-use super::Key;
 use super::web::Server;
 use crate::error::Error;
 use crate::fetch::Reply;
@@ -81,10 +80,6 @@ impl Server for S3 {
             let get = self.bucket.get_object(credentials, &object);
             (get.sign(VALID).into(), Vec::new())
         }
-    }
-
-    fn folders(&self, _key: &Key) -> Vec<String> {
-        Vec::new()
     }
 
     fn is_absent(&self, reply: &Reply) -> bool {

@@ -19,7 +19,7 @@ use rustix::fs::Dir;
 use super::places::Places;
 use super::{MOST_USERS, Mail, StoreError, User};
 use crate::disk::layout::{STORE_TEMPORARIES, STORE_USERS};
-use crate::disk::{Key, absent, open_file, open_folder, sync};
+use crate::disk::{Key, absent, names, open_file, open_folder, sync};
 
 /// A path has 4096 octets at most.
 const LONGEST: u64 = 64 << 10;
@@ -98,12 +98,7 @@ pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, Store
         return Ok(None);
     };
     let mut users = Vec::new();
-    for entry in Dir::read_from(&folder).map_err(|why| trouble(why.into()))? {
-        let entry = entry.map_err(|why| trouble(why.into()))?;
-        let name = entry.file_name().to_string_lossy();
-        if name == "." || name == ".." {
-            continue;
-        }
+    for name in names(&folder).map_err(trouble)? {
         let beneath = format!("{STORE_USERS}/{name}");
         let octets = open_file(&folder, &name)
             .and_then(entry_of)
@@ -117,7 +112,6 @@ pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, Store
             }
         }
     }
-    users.sort_unstable_by(|one, other| one.1.cmp(&other.1));
     Ok(Some(users))
 }
 

@@ -16,10 +16,6 @@ use super::Key;
 
 pub(crate) const LONGEST: usize = 2 << 10;
 
-fn hex(digit: u8) -> Option<u64> {
-    char::from(digit).to_digit(16).map(u64::from)
-}
-
 fn is_between(octet: u8) -> bool {
     matches!(
         octet,
@@ -57,13 +53,13 @@ fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key
     let (mut count, mut at) = (0_usize, start);
     while at < end {
         let Some(&octet) = octets.get(at) else { break };
-        if let Some(value) = hex(octet) {
+        if let Some(value) = char::from(octet).to_digit(16) {
             let [a, b, c, d] = digits;
             digits = [
                 a << 4 | b >> 60,
                 b << 4 | c >> 60,
                 c << 4 | d >> 60,
-                d << 4 | value,
+                d << 4 | u64::from(value),
             ];
             if let Some(place) = places.get_mut(count % 64) {
                 *place = at;
