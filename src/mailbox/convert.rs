@@ -29,7 +29,7 @@ use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result;
 use crate::mailbox::{
-    Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
+    Effect, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
 };
 use crate::platform;
 
@@ -198,13 +198,13 @@ impl<S: Send> Job<'_, S> {
         let (file, before) = self.open()?;
         let file = Arc::new(file);
         let most = self.options.max_message;
-        let content = content_of(&file, before.length(), self.method, self.options, most);
+        let content = content_of(&file, before.length, self.method, self.options, most);
         let (summary, done) = match content.map_err(unreadable(self.path))? {
             Content::Whole(content) => {
                 let (summary, _, done) = self.message_of(content)?;
                 (summary, done)
             }
-            Content::TooLarge => (self.oversized(before.length())?, None),
+            Content::TooLarge => (self.oversized(before.length)?, None),
             Content::Damaged(damage) => (self.all_damaged(&damage), None),
         };
         let new = done.as_ref().and_then(|done| done.new.as_ref());
@@ -267,14 +267,9 @@ impl<S: Send> Job<'_, S> {
                 return Ok((summary, content, None));
             }
         };
-        let message = Message {
-            number: 1,
-            source: self.path,
-            content: content.get(range.clone()).unwrap_or_default(),
-            quoting: Quoting::None,
-            beside: emlx::beside(self.path).filter(|_| is_wrapped),
-        };
-        let mut done = self.single(&message, rewrite::spliced_in_file)?;
+        let message = content.get(range.clone()).unwrap_or_default();
+        let beside = emlx::beside(self.path).filter(|_| is_wrapped);
+        let mut done = self.single((1, self.path), message, beside, rewrite::spliced_in_file)?;
         if let Some(new) = done.as_mut().and_then(|done| done.new.as_mut()) {
             if is_wrapped {
                 *new = emlx::with_message(&content, range, new);

@@ -165,7 +165,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 continue;
             }
             let kind = if is_maildir || format == Format::Maildir {
-                Err(NotMail::BesideMaildir)
+                Err(NotMail::Beside("a file beside cur and new"))
             } else if is_mh || format == Format::Mh {
                 Err(NotMail::Beside(
                     "a file beside the messages of an MH folder",

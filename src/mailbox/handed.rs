@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::job::Job;
 use crate::mailbox::read::pipeline;
-use crate::mailbox::{Message, Observer, Options, Quoting, Stop, Summary, Transform};
+use crate::mailbox::{Observer, Options, Stop, Summary, Transform};
 
 /// A message that is handed over.
 #[derive(Clone, Debug)]
@@ -48,14 +48,8 @@ pub fn convert_handed<S: Send, T: Send + Sync>(
         },
         |_| vec![0],
         |handed, _| {
-            let message = Message {
-                number: handed.number,
-                source: &handed.source,
-                content: &handed.content,
-                quoting: Quoting::None,
-                beside: None,
-            };
-            job.single(&message, rewrite::spliced)
+            let from = (handed.number, handed.source.as_path());
+            job.single(from, &handed.content, None, rewrite::spliced)
         },
         |handed: Handed<T>, done| {
             let done = done.into_iter().find_map(|(_, done)| done);

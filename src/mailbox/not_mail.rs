@@ -16,7 +16,6 @@ pub(crate) enum NotMail {
     Format(&'static str, &'static str),
     Binary,
     Text,
-    BesideMaildir,
     /// What programs keep beside messages, and its name.
     Beside(&'static str),
     /// A store or a cache, and its name.
@@ -73,7 +72,6 @@ impl NotMail {
             Self::Format(name, _) => name,
             Self::Binary => "binary data",
             Self::Text => "text without a mail header",
-            Self::BesideMaildir => "a file beside cur and new",
             Self::Beside(what) | Self::Ours(what) => what,
             Self::Object => "an object of a store of detached attachments",
             Self::Link => "a symbolic link, which is not followed; name it as a source",
@@ -90,7 +88,6 @@ impl NotMail {
                 "not a mailbox: it starts neither with a \"From \" line nor with a mail header"
                     .into()
             }
-            Self::BesideMaildir => "a file beside a Maildir's folders".into(),
             Self::Beside(_) | Self::Ours(_) | Self::Object | Self::Link | Self::Special => {
                 self.name().into()
             }

@@ -37,7 +37,7 @@ use crate::mailbox::read::pipeline;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result::{form, groups, is_moved, named_in_folder};
-use crate::mailbox::{Effect, Envelope, Message, Options, Quoting, Summary};
+use crate::mailbox::{Effect, Envelope, Options, Quoting, Summary};
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 impl<S: Send> Job<'_, S> {
@@ -195,7 +195,6 @@ impl<S: Send> Job<'_, S> {
                 ..envelope
             },
         };
-        summary.bytes_out = 0;
         delivery.deliver(letter, summary)
     }
 
@@ -229,14 +228,9 @@ impl<S: Send> Job<'_, S> {
             },
             |letter| letter.content.iter().map(|_| 0).collect(),
             |letter, _| {
-                let message = Message {
-                    number: letter.number,
-                    source: &letter.path,
-                    content: letter.content.as_deref().unwrap_or_default(),
-                    quoting: Quoting::None,
-                    beside: None,
-                };
-                self.single(&message, rewrite::spliced)
+                let content = letter.content.as_deref().unwrap_or_default();
+                let from = (letter.number, letter.path.as_path());
+                self.single(from, content, None, rewrite::spliced)
             },
             |letter: FiledLetter, done| {
                 let content = match &letter.content {
@@ -253,16 +247,9 @@ impl<S: Send> Job<'_, S> {
                 summary.changed += u64::from(new.is_some());
                 let octets = content.len() as u64;
                 summary.bytes_in += octets;
+                let (flags, modified) = (letter.flags, letter.modified);
                 let content = new.unwrap_or(content);
-                let letter = Letter {
-                    content,
-                    flags: letter.flags,
-                    envelope: Envelope {
-                        date: letter.modified,
-                        ..self.envelope(b"", content)
-                    },
-                };
-                delivery.deliver(letter, &mut summary)?;
+                self.deliver_message(content, flags, modified, delivery, &mut summary)?;
                 if let Some(done) = done {
                     done.tell(self.observer);
                 }

@@ -9,7 +9,7 @@ use tar::{Header, PaxExtensions};
 
 use super::joined::{Member, Members};
 use crate::mailbox::compressed::Damage;
-use crate::mailbox::read::file::filled_by;
+use crate::mailbox::read::file::{filled_by, uninterrupted};
 
 pub(super) const BLOCK: usize = 512;
 const EXTENSION: u64 = 1 << 20;
@@ -165,10 +165,7 @@ impl<R: Passing> Members for Tar<R> {
                 return Ok(None);
             }
             let header = Header::from_byte_slice(&block);
-            let size = match extended.size {
-                Some(size) => Ok(size),
-                None => header.entry_size(),
-            };
+            let size = extended.size.map_or_else(|| header.entry_size(), Ok);
             let (true, Ok(size)) = (is_right(&block), size) else {
                 return Err(damaged("a tar archive that is damaged", false));
             };
@@ -213,15 +210,11 @@ impl<R: Passing> Members for Tar<R> {
         if wanted == 0 {
             return Ok(0);
         }
-        loop {
-            match self.reader.read(&mut into[..wanted]) {
-                Ok(0) => return Err(cut_off()),
-                Ok(read) => {
-                    self.left -= read as u64;
-                    return Ok(read);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+        match uninterrupted(|| self.reader.read(&mut into[..wanted]))? {
+            0 => Err(cut_off()),
+            read => {
+                self.left -= read as u64;
+                Ok(read)
             }
         }
     }

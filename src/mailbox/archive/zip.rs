@@ -17,7 +17,7 @@ use rawzip::{
 use super::joined::{Member, Members, check};
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, exceeded};
-use crate::mailbox::read::file::PackedFile;
+use crate::mailbox::read::file::{PackedFile, uninterrupted};
 use crate::platform::FileExt as _;
 
 /// Each is kept in memory, without its name.
@@ -164,11 +164,9 @@ impl Members for Zip {
     fn next(&mut self) -> io::Result<Option<Member>> {
         check(&self.stop)?;
         self.body = None;
-        if self.opened.is_none() {
-            self.opened = Some(Directory::read(&self.packed.file)?);
-        }
-        let Some(opened) = &mut self.opened else {
-            return Ok(None);
+        let opened = match &mut self.opened {
+            Some(opened) => opened,
+            none => none.insert(Directory::read(&self.packed.file)?),
         };
         let Some(entry) = opened.members.pop_front() else {
             return match opened.around.take() {
@@ -207,15 +205,12 @@ impl Members for Zip {
         let (Some(body), Some(opened)) = (&mut self.body, &self.opened) else {
             return Ok(0);
         };
-        let read = loop {
-            match body.read(into) {
-                Ok(read) => break read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The system's own errors have numbers.
-                Err(error) if error.raw_os_error().is_some() => return Err(error),
-                Err(error) => return Err(Damage::of_member(format!("damaged: {error}")).into()),
-            }
-        };
+        let read = uninterrupted(|| body.read(into));
+        let read = read.map_err(|error| match error.raw_os_error() {
+            // The system's own errors have numbers.
+            Some(_) => error,
+            None => Damage::of_member(format!("damaged: {error}")).into(),
+        })?;
         self.expanded += read as u64;
         match exceeded(self.most, self.expanded, opened.length) {
             Some(why) => Err(Damage::of_archive(why, false).into()),

@@ -1,5 +1,7 @@
 use std::io::{self, BufRead, Read};
 
+use crate::mailbox::read::file::uninterrupted;
+
 const BUFFER: usize = 64 << 10;
 
 pub(super) trait Member<R> {
@@ -44,20 +46,13 @@ impl<R: Read> Octets<R> {
     }
 
     fn more(&mut self) -> io::Result<usize> {
-        loop {
-            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
-            match self.inner.read(room) {
-                Ok(read) => {
-                    self.end += read;
-                    return Ok(read);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.failed = true;
-                    return Err(error);
-                }
-            }
+        let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+        let read = uninterrupted(|| self.inner.read(room));
+        match &read {
+            Ok(read) => self.end += read,
+            Err(_) => self.failed = true,
         }
+        read
     }
 }
 

@@ -333,7 +333,7 @@ impl Delivery {
 
     fn append(&mut self, number: usize, bytes: &[u8]) -> io::Result<()> {
         let open = self.open.iter().position(|(open, _)| *open == number);
-        let mbox = match open {
+        let mut mbox = match open {
             Some(at) => self.open.remove(at),
             None => {
                 if self.open.len() >= MOST_OPEN {
@@ -344,11 +344,9 @@ impl Delivery {
                 (number, BufWriter::with_capacity(64 << 10, file))
             }
         };
+        let written = mbox.1.write_all(bytes);
         self.open.push(mbox);
-        match self.open.last_mut() {
-            Some((_, mbox)) => mbox.write_all(bytes),
-            None => Ok(()),
-        }
+        written
     }
 }
 

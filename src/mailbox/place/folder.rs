@@ -10,7 +10,6 @@ use crate::mailbox::find::{self, Kind};
 use crate::mailbox::forms::mh;
 use crate::platform::OsStrExt as _;
 
-#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
     pub(crate) is_mh: bool,
@@ -21,21 +20,17 @@ pub(crate) struct MessageFolder {
 impl MessageFolder {
     pub(crate) fn within(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
-        let last = path.file_name()?.to_owned();
-        let folder = path.parent()?;
-        if path.is_dir() {
-            return Self::part_of(folder, last, None);
-        }
-        Self::part_of(folder.parent()?, folder.file_name()?.to_owned(), Some(last))
-    }
-
-    fn part_of(folder: &Path, part: OsString, name: Option<OsString>) -> Option<Self> {
+        let (part, name) = match path.is_dir() {
+            true => (path.as_path(), None),
+            false => (path.parent()?, path.file_name()),
+        };
+        let (folder, part) = (part.parent()?, part.file_name()?);
         let is_part = (part == "cur" || part == "new") && find::is_maildir(folder);
         is_part.then(|| Self {
             folder: folder.to_owned(),
             is_mh: false,
-            part: Some(part),
-            name,
+            part: Some(part.to_owned()),
+            name: name.map(OsStr::to_owned),
         })
     }
 
@@ -81,27 +76,28 @@ impl MessageFolder {
     /// grows with the mailbox: some hundred bytes a message.
     pub(crate) fn messages(&self) -> (Vec<PathBuf>, Vec<(PathBuf, Detail)>) {
         let (mut names, mut others) = (Vec::new(), Vec::new());
-        if self.is_mh {
-            let is_message = |name: &OsStr| mh::number(name).is_some();
-            let part = Path::new("");
-            listed(&self.folder, part, is_message, &mut names, &mut others);
-            mh::sort(&mut names);
-            return (names, others);
-        }
-        for part in ["cur", "new"] {
+        let parts: &[&str] = match self.is_mh {
+            true => &[""],
+            false => &["cur", "new"],
+        };
+        let is_message = |name: &OsStr| match self.is_mh {
+            true => mh::number(name).is_some(),
+            false => !name.as_bytes().starts_with(b"."),
+        };
+        for &part in parts {
             if self.part.as_ref().is_some_and(|only| only != part) {
                 continue;
             }
             let part = Path::new(part);
             match &self.name {
                 Some(name) => names.push(part.join(name)),
-                None => {
-                    let is_message = |name: &OsStr| !name.as_bytes().starts_with(b".");
-                    listed(&self.folder, part, is_message, &mut names, &mut others);
-                }
+                None => listed(&self.folder, part, is_message, &mut names, &mut others),
             }
         }
-        names.sort();
+        match self.is_mh {
+            true => mh::sort(&mut names),
+            false => names.sort(),
+        }
         others.sort_by(|(one, _), (other, _)| one.cmp(other));
         (names, others)
     }

@@ -21,8 +21,9 @@ use std::time::{Duration, SystemTime};
 use md5::{Digest as _, Md5};
 
 use crate::error::Error;
-use crate::mailbox::compressed::Method;
+use crate::mailbox::compressed::method_of;
 use crate::mailbox::failure::{changed, unreadable};
+use crate::mailbox::find::Kind;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::mmdf;
 use crate::mailbox::job::Job;
@@ -30,7 +31,7 @@ use crate::mailbox::place::latecomers::{carry_over, keep};
 use crate::mailbox::place::lock::{Lock, Patience};
 use crate::mailbox::place::replace::{Identity, start_of};
 use crate::mailbox::read::file::octets_at;
-use crate::mailbox::read::sink::Sink;
+use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::{Effect, Stop, Summary};
 use crate::platform::MetadataExt as _;
@@ -46,10 +47,10 @@ const BLANKS: usize = 16;
 
 impl<S: Send> Job<'_, S> {
     pub(crate) fn mbox_in_place(&self) -> Result<Summary, Error> {
-        if let Some(method) = self.method {
-            return self.compressed_in_place(method);
-        }
         if self.options.effect == Effect::DryRun {
+            if self.method.is_some() {
+                return self.file_to(Kind::Mbox, Output::Nowhere);
+            }
             let (file, _) = self.open()?;
             let source = Source::file(&Arc::new(file));
             let summary = self.whole_mbox(source, &mut Sink::Nowhere)?;
@@ -58,12 +59,29 @@ impl<S: Send> Job<'_, S> {
         }
         let target = self.path.canonicalize().map_err(unreadable(self.path))?;
         let lock = self.locked(&target)?;
-        if self.options.waits {
+        if self.options.waits && self.method.is_none() {
             return self.between_locks(lock, &target);
         }
-        let before = Identity::of_file(lock.file(), &target)?;
-        let mut sink = self.sink(lock.file(), None, &target);
-        let summary = self.whole_mbox(Source::file(lock.file()), &mut sink)?;
+        let before = Identity::of_file(&lock.file, &target)?;
+        let plain = match self.method {
+            None => Arc::clone(&lock.file),
+            Some(method) => {
+                if method_of(&lock.file).map_err(unreadable(self.path))? != Some(method) {
+                    return Err(changed(&target));
+                }
+                // Damage is seen before anything is reported as done.
+                match self.expanded(method, &lock.file)? {
+                    Ok(plain) => Arc::new(plain),
+                    Err(damage) => {
+                        let summary = self.all_damaged(&damage);
+                        self.observer.done(&summary);
+                        return Ok(summary);
+                    }
+                }
+            }
+        };
+        let mut sink = self.sink(&plain, &target);
+        let summary = self.whole_mbox(Source::file(&plain), &mut sink)?;
         self.put(&lock, &target, sink, &before, &summary)?;
         Ok(summary)
     }
@@ -72,19 +90,14 @@ impl<S: Send> Job<'_, S> {
         Patience::new(self.options.lock_timeout, self.stop, self.observer)
     }
 
-    pub(crate) fn locked(&self, target: &Path) -> Result<Lock, Error> {
+    fn locked(&self, target: &Path) -> Result<Lock, Error> {
         Lock::acquire(target, self.path, &self.patience())
     }
 
-    pub(crate) fn sink<'s>(
-        &'s self,
-        source: &Arc<File>,
-        method: Option<Method>,
-        target: &'s Path,
-    ) -> Sink<'s> {
+    fn sink<'s>(&'s self, source: &Arc<File>, target: &'s Path) -> Sink<'s> {
         Sink::InPlace {
             source: Arc::clone(source),
-            method,
+            method: self.method,
             target,
             backup: self.options.backup.as_deref(),
             unchanged: 0,
@@ -106,14 +119,14 @@ impl<S: Send> Job<'_, S> {
 
     /// None: what was read is not what is there now.
     fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Option<Summary>, Error> {
-        let quoting = self.quoting(&mut Source::file(lock.file()))?;
-        let mut sink = self.sink(lock.file(), None, target);
+        let quoting = self.quoting(&mut Source::file(&lock.file))?;
+        let mut sink = self.sink(&lock.file, target);
         let mut summary = Summary::default();
         let mut digest = Md5::new();
-        let mut state = Moment::of(lock.file(), target)?;
+        let mut state = Moment::of(&lock.file, target)?;
         let (mut read, mut counted) = (0, Counted::default());
         for round in 0..ROUNDS {
-            let end = state.identity.length();
+            let end = state.identity.length;
             if round > 0 && end == read {
                 break;
             }
@@ -129,21 +142,20 @@ impl<S: Send> Job<'_, S> {
                 Err(Error::Changed { .. }) => return Ok(None),
                 locked => locked?,
             };
-            let now = Moment::of(lock.file(), target)?;
+            let now = Moment::of(&lock.file, target)?;
             let whole = now.is_surely(&state)
-                || now.identity.length() >= read
+                || now.identity.length >= read
                     && summary.bytes_in == read
-                    && digest_of(lock.file(), read, target)?
-                        == digest.clone().finalize().as_slice()
-                    && message_starts(lock.file(), read, target)?;
+                    && digest_of(&lock.file, read, target)? == digest.clone().finalize().as_slice()
+                    && message_starts(&lock.file, read, target)?;
             if !whole {
                 return Ok(None);
             }
             state = now;
         }
-        let length = state.identity.length();
+        let length = state.identity.length;
         if length > read {
-            let section = Source::section(lock.file(), read, length);
+            let section = Source::section(&lock.file, read, length);
             let seen = summary.messages;
             let unseen = Job {
                 transform: None,
@@ -157,7 +169,7 @@ impl<S: Send> Job<'_, S> {
         Ok(Some(summary))
     }
 
-    pub(crate) fn put(
+    fn put(
         &self,
         lock: &Lock,
         target: &Path,
@@ -170,7 +182,7 @@ impl<S: Send> Job<'_, S> {
             return Ok(());
         };
         self.stop.check()?;
-        let finished = beside.finished(lock.file())?;
+        let finished = beside.finished(&lock.file)?;
         finished.sync()?;
         lock.check(target)?;
         let old = finished.replace(before, self.options.backup.as_deref())?;
@@ -178,8 +190,7 @@ impl<S: Send> Job<'_, S> {
         // From here on a stop would lose mail.
         let never = Stop::default();
         let patience = Patience::new(self.options.lock_timeout, &never, self.observer);
-        carry_over(lock, target, before.length(), &patience)
-            .map_err(|error| keep(old, target, error))
+        carry_over(lock, target, before.length, &patience).map_err(|error| keep(old, target, error))
     }
 }
 

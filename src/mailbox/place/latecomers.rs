@@ -36,15 +36,14 @@ pub(crate) fn carry_over(
     let mut quiet = Instant::now();
     loop {
         lock.let_in(target, patience)?;
-        let length = lock.file().metadata().map_err(cannot_read(target))?.len();
+        let length = lock.file.metadata().map_err(cannot_read(target))?.len();
         if length > known {
-            append(target, lock.file(), known, length, patience)?;
+            append(target, &lock.file, known, length, patience)?;
             known = length;
             quiet = Instant::now();
         }
         let quiet = quiet.elapsed();
-        if quiet >= LONGEST
-            || quiet >= QUIET && !is_being_written(lock.file(), Path::new(PROCESSES))
+        if quiet >= LONGEST || quiet >= QUIET && !is_being_written(&lock.file, Path::new(PROCESSES))
         {
             return Ok(());
         }

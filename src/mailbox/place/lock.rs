@@ -81,7 +81,7 @@ impl<'a> Patience<'a> {
 /// Dropping it unlocks.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    file: Arc<File>,
+    pub(crate) file: Arc<File>,
     dotlocks: Vec<Dotlock>,
 }
 
@@ -106,12 +106,8 @@ impl Lock {
         }
     }
 
-    pub(crate) fn file(&self) -> &Arc<File> {
-        &self.file
-    }
-
     pub(crate) fn let_go(self, target: &Path) -> Result<Arc<File>, Error> {
-        unlock(&self.file, target)?;
+        platform::unlock(&self.file).map_err(cannot_write(target))?;
         Ok(self.file)
     }
 
@@ -141,7 +137,7 @@ impl Lock {
 
     /// Lets those in who wait for the fcntl lock.
     pub(crate) fn let_in(&self, target: &Path, patience: &Patience<'_>) -> Result<(), Error> {
-        unlock(&self.file, target)?;
+        platform::unlock(&self.file).map_err(cannot_write(target))?;
         std::thread::sleep(MOMENT);
         wait_for_file(&self.file, target, patience)
     }
@@ -180,10 +176,6 @@ pub(crate) fn wait_for_file(
         patience.pause(path, path)?;
     }
     Ok(())
-}
-
-fn unlock(file: &File, path: &Path) -> Result<(), Error> {
-    platform::unlock(file).map_err(cannot_write(path))
 }
 
 #[derive(Debug)]

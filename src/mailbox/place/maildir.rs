@@ -40,7 +40,7 @@ use crate::mailbox::place::supersede::Old;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline;
-use crate::mailbox::{Effect, Message, Quoting, Summary};
+use crate::mailbox::{Effect, Summary};
 use crate::platform::{self, OsStrExt as _, absent};
 
 /// Compressed messages up to so many octets expand side by side.
@@ -232,7 +232,7 @@ impl<S> Files<'_, S> {
             let method = method_of(&file)?;
             let most = self.job.options.max_message;
             let at_first = method.map_or(most, |_| most.min(SMALL));
-            let read = |most| content_of(&file, before.length(), method, self.job.options, most);
+            let read = |most| content_of(&file, before.length, method, self.job.options, most);
             let content = match read(at_first)? {
                 Content::TooLarge if most > at_first => {
                     _alone = Some(self.large.lock().unwrap_or_else(PoisonError::into_inner));
@@ -252,8 +252,8 @@ impl<S> Files<'_, S> {
         };
         let mut summary = Summary {
             messages: 1,
-            bytes_in: before.length(),
-            bytes_out: before.length(),
+            bytes_in: before.length,
+            bytes_out: before.length,
             ..Summary::default()
         };
         let Content::Whole(content) = content else {
@@ -268,21 +268,17 @@ impl<S> Files<'_, S> {
                 }
             };
             if let Some((target, folder)) = &target {
-                let copy = Beside::copy(&file, before.length(), &path, folder, target)?;
+                let copy = Beside::copy(&file, before.length, &path, folder, target)?;
                 copy.appear_of(&path, self.job.observer)?;
             }
             return Ok((summary, why));
         };
         summary.bytes_in = content.len() as u64;
         summary.bytes_out = summary.bytes_in;
-        let message = Message {
-            number,
-            source: &path,
-            content: &content,
-            quoting: Quoting::None,
-            beside: None,
-        };
-        *transformed = self.job.single(&message, rewrite::spliced)?;
+        let single = self
+            .job
+            .single((number, &path), &content, None, rewrite::spliced);
+        *transformed = single?;
         let new = transformed.as_mut().and_then(|done| done.new.take());
         if let Some(new) = &new {
             summary.changed = 1;
@@ -311,9 +307,7 @@ impl<S> Files<'_, S> {
             (Some((target, folder)), new) => {
                 let finished = match (&new, method) {
                     // What does not change is not compressed anew.
-                    (None, Some(_)) => {
-                        Beside::copy(&file, before.length(), &path, &folder, &target)?
-                    }
+                    (None, Some(_)) => Beside::copy(&file, before.length, &path, &folder, &target)?,
                     (None, None) => {
                         Beside::of(&content, &folder, &target, None)?.finished(&file)?
                     }

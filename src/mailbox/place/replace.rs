@@ -30,7 +30,7 @@ const BUFFER: usize = 128 << 10;
 pub(crate) struct Identity {
     device: u64,
     inode: u64,
-    length: u64,
+    pub(crate) length: u64,
     modified: (i64, i64),
 }
 
@@ -47,10 +47,6 @@ impl Identity {
             length: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
         }
-    }
-
-    pub(crate) fn length(&self) -> u64 {
-        self.length
     }
 
     /// [`Error::Changed`] if the name no longer shows this file as it was; [`Error::Unreadable`] if nobody can tell.
@@ -169,7 +165,6 @@ pub(crate) fn start_of(
     Ok(())
 }
 
-#[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) target: PathBuf,
     pub(crate) temporary: NamedTempFile,

@@ -229,11 +229,10 @@ fn equal(path: &Path, finished: &Finished) -> Result<Equal, Error> {
         let file = File::open(path)?;
         let mut content = Vec::new();
         (&file).take(wanted + 1).read_to_end(&mut content)?;
-        let is_equal = content == fs::read(finished.temporary.path())?;
-        Ok(match is_equal {
-            true => Equal::Yes(file),
-            false => Equal::No,
-        })
+        match content == fs::read(finished.temporary.path())? {
+            true => Ok(Equal::Yes(file)),
+            false => Ok(Equal::No),
+        }
     };
     let equal = absent(read()).map_err(cannot_read(path))?;
     Ok(equal.unwrap_or(Equal::Moved))

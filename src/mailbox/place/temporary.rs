@@ -20,10 +20,9 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 fn our_prefix() -> OsString {
-    let mut prefix = OsString::from(".embody-");
-    prefix.push(host());
-    prefix.push("-");
-    prefix
+    let host = host();
+    let parts = [".embody-".as_ref(), host.as_os_str(), "-".as_ref()];
+    parts.into_iter().collect()
 }
 
 fn prefix() -> OsString {

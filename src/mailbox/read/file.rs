@@ -7,6 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::platform::FileExt as _;
 
+pub(crate) fn uninterrupted(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
 /// `read` gets what is not filled yet, and how many octets are. Fewer octets come at the end only.
 pub(crate) fn filled_by(
     buffer: &mut [u8],
@@ -14,11 +23,9 @@ pub(crate) fn filled_by(
 ) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match read(rest, filled as u64) {
-            Ok(0) => break,
-            Ok(more) => filled += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        match uninterrupted(|| read(rest, filled as u64))? {
+            0 => break,
+            more => filled += more,
         }
     }
     Ok(filled)

@@ -1,4 +1,5 @@
 use std::io;
+use std::path::Path;
 
 use crate::edit::Edits;
 use crate::error::Error;
@@ -91,16 +92,23 @@ impl<S> Messages<'_, S> {
 impl<S> Job<'_, S> {
     pub(crate) fn single(
         &self,
-        message: &Message<'_>,
+        (number, source): (u64, &Path),
+        content: &[u8],
+        beside: Option<Program>,
         splice: fn(&[u8], &Edits) -> Rewritten,
     ) -> Result<Option<Transformed<S>>, Error> {
         match self.transform {
             // Nothing in the message has to point at files that lie beside it.
-            Some(transform)
-                if message.beside.is_some() || transform.next_touch(message.content).is_some() =>
-            {
-                let splice = |edits: &Edits| splice(message.content, edits);
-                self.transformed(transform, message, splice).map(Some)
+            Some(transform) if beside.is_some() || transform.next_touch(content).is_some() => {
+                let message = Message {
+                    number,
+                    source,
+                    content,
+                    quoting: Quoting::None,
+                    beside,
+                };
+                let splice = |edits: &Edits| splice(content, edits);
+                self.transformed(transform, &message, splice).map(Some)
             }
             _ => Ok(None),
         }

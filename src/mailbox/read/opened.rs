@@ -114,34 +114,12 @@ impl<S: Send> Job<'_, S> {
         self.open_to(source, Some(&before), kind, output)
     }
 
-    /// Holds the lock until the mbox is replaced.
-    pub(crate) fn compressed_in_place(&self, method: Method) -> Result<Summary, Error> {
-        if self.options.effect == Effect::DryRun {
-            return self.file_to(Kind::Mbox, Output::Nowhere);
-        }
-        let target = self.path.canonicalize().map_err(unreadable(self.path))?;
-        let lock = self.locked(&target)?;
-        let before = Identity::of_file(lock.file(), &target)?;
-        if method_of(lock.file()).map_err(unreadable(self.path))? != Some(method) {
-            return Err(Error::Changed { path: target });
-        }
-        // Damage is seen before anything is reported as done.
-        let plain = match self.expanded(method, lock.file())? {
-            Ok(plain) => Arc::new(plain),
-            Err(damage) => {
-                let summary = self.all_damaged(&damage);
-                self.observer.done(&summary);
-                return Ok(summary);
-            }
-        };
-        let mut sink = self.sink(&plain, Some(method), &target);
-        let summary = self.whole_mbox(Source::file(&plain), &mut sink)?;
-        self.put(&lock, &target, sink, &before, &summary)?;
-        Ok(summary)
-    }
-
     /// The content goes to a file without a name.
-    fn expanded(&self, method: Method, file: &Arc<File>) -> Result<Result<File, Damage>, Error> {
+    pub(crate) fn expanded(
+        &self,
+        method: Method,
+        file: &Arc<File>,
+    ) -> Result<Result<File, Damage>, Error> {
         let reader = archive::FromStart::new(&PackedFile::new(file), self.stop);
         let mut decoder = Decoder::new(method, reader, self.options.max_expanded);
         let folder = std::env::temp_dir();
@@ -293,12 +271,16 @@ impl<S: Send> Job<'_, S> {
                 Sink::Delivery(delivery) => {
                     let (flags, came) = emlx::noted(&message);
                     let modified = came.or(modified);
+                    summary.bytes_out = 0;
                     self.deliver_message(result, flags, modified, delivery, &mut summary)?;
                 }
                 sink => {
                     sink.put(result)?;
-                    if new.is_some_and(|new| emlx::is_partial(&message) && !emlx::is_partial(new)) {
-                        sink.rename(whole);
+                    let is_whole = |new| emlx::is_partial(&message) && !emlx::is_partial(new);
+                    if let (Sink::Beside(beside), Some(whole)) = (sink, whole)
+                        && new.is_some_and(is_whole)
+                    {
+                        beside.target = whole;
                     }
                 }
             }

@@ -48,12 +48,6 @@ impl<'a> Sink<'a> {
         })
     }
 
-    pub(crate) fn rename(&mut self, target: Option<PathBuf>) {
-        if let (Self::Beside(beside), Some(target)) = (self, target) {
-            beside.target = target;
-        }
-    }
-
     /// `bytes` are the source's own.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if let Self::InPlace { unchanged, .. } = self {

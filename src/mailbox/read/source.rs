@@ -10,7 +10,7 @@ use tempfile::SpooledTempFile;
 use crate::mailbox::archive::Skipped;
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::read::file::{PackedFile, filled_by};
+use crate::mailbox::read::file::{PackedFile, filled_by, uninterrupted};
 use crate::platform::FileExt as _;
 
 const SAMPLE: usize = 1 << 20;
@@ -188,12 +188,11 @@ impl Stream {
             return Err(error);
         }
         while !self.ended {
-            match self.reader.read(into) {
+            match uninterrupted(|| self.reader.read(into)) {
                 Ok(read) => {
                     self.ended = read == 0;
                     return Ok(read);
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.damage = Some(error.downcast()?);
                     self.ended = true;
