@@ -179,10 +179,8 @@ impl Cache {
     }
 
     pub(super) fn troubles(&self) -> Vec<String> {
-        let of_folder = match &self.folder {
-            Some(folder) => folder.trouble(),
-            None => self.trouble.as_deref(),
-        };
+        let folder = self.folder.as_ref();
+        let of_folder = folder.map_or(self.trouble.as_deref(), |it| it.trouble());
         let of_folder = of_folder.map(|why| format!("{why}; the work goes on without"));
         let of_files = self.files.as_ref().and_then(|files| files.trouble());
         of_folder.into_iter().chain(of_files).collect()

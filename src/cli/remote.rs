@@ -174,9 +174,8 @@ pub(super) fn in_place(
         observer: reporter,
         stop,
     };
-    let done = in_place
-        .run()
-        .map_err(|failure| failure.into_error(&account.url("")))?;
+    let done = in_place.run();
+    let done = done.map_err(|failure| failure.into_error(&account.url("")))?;
     if reporter.volume >= Volume::Normal
         && options.effect == Effect::Write
         && let Some((before, after)) = done.quota

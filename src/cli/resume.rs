@@ -70,10 +70,8 @@ impl Drop for Resume {
             }
             return;
         }
-        let trouble = match folder.cache.trouble() {
-            Some(trouble) => format!(" (no more were kept: {})", say::harmless(trouble)),
-            None => String::new(),
-        };
+        let told = |why| format!(" (no more were kept: {})", say::harmless(why));
+        let trouble = folder.cache.trouble().map(told).unwrap_or_default();
         say::tell(&format!(
             "run the same command again to go on; {answers} answers are kept in {path}{trouble}"
         ));

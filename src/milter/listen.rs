@@ -34,8 +34,7 @@ impl FromStr for Address {
             "unix" | "local" if rest.starts_with('/') => Ok(Self::Unix(PathBuf::from(rest))),
             "inet" | "inet6" => {
                 let (host, port) = match (rest.split_once('@'), rest.rsplit_once(':')) {
-                    (Some((port, host)), _) => (host, port),
-                    (None, Some((host, port))) => (host, port),
+                    (Some((port, host)), _) | (None, Some((host, port))) => (host, port),
                     (None, None) => ("", rest),
                 };
                 let _: u16 = port.parse().map_err(|_| wrong())?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use url::Url;
 
-use super::retrieval::{ArchiveArgs, CacheArgs, RetrievalArgs, TimeArgs};
+use super::retrieval::{ArchiveArgs, CacheArgs, KEPT, RetrievalArgs, TimeArgs};
 use super::walk::SayingArgs;
 use crate::cli::values::{at_least_one, base_url, choice, size, word};
 use crate::error::Error;
@@ -63,8 +63,6 @@ impl FailureArgs {
 type Program = Vec<String>;
 
 const DETACHED: &str = "What was detached";
-
-pub(super) const KEPT: &str = "What is kept from run to run";
 
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
 // are the policy's; a test holds the words of the help to them.

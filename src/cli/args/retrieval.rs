@@ -113,9 +113,11 @@ pub struct TimeArgs {
     pub deadline: Option<Duration>,
 }
 
+pub(super) const KEPT: &str = "What is kept from run to run";
+
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
-#[command(next_help_heading = super::policy::KEPT)]
+#[command(next_help_heading = KEPT)]
 pub struct CacheArgs {
     /// Keep what http and https servers answer in this folder, and use it [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR")]

@@ -107,11 +107,10 @@ impl Page<'_> {
             );
         }
         if pictures.trackers > 0 {
+            let command = "embody convert --embed remote --trackers blank";
             self.act(
                 "This puts one empty picture in the place of all trackers, so that none of them is told when the mail is opened. It needs no network.",
-                &self
-                    .looked
-                    .commands("embody convert --embed remote --trackers blank", "blank"),
+                &self.looked.commands(command, "blank"),
             );
         }
         let bars = bars(&survey.hosts, |it| it.pictures, |it| grouped(it.pictures));

@@ -234,11 +234,10 @@ impl Page<'_> {
             return;
         }
         self.add("<p>Parts of the mail that only refer to their content. What is in the mail itself, by cid: and data:, needs no network.</p>");
+        let command = "embody convert --fetch http,https,ftp";
         self.act(
             "This puts the content where the references are, as far as it is still there.",
-            &self
-                .looked
-                .commands("embody convert --fetch http,https,ftp", "filling"),
+            &self.looked.commands(command, "filling"),
         );
         self.add("<table><tr><th>kind<th>scheme<th>references");
         for (kind, schemes) in &survey.kinds {
