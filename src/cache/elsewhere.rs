@@ -32,6 +32,7 @@ impl CacheFolder {
         Self::open(path, at_most)
     }
 
+    /// Never called, as all the others.
     pub fn trouble(&self) -> Option<&str> {
         match self.0 {}
     }

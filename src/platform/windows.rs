@@ -40,6 +40,7 @@ impl OsStringExt for OsString {
 pub trait FileExt {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
     fn read_exact_at(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
+    #[cfg(test)]
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 }
 
@@ -61,6 +62,7 @@ impl FileExt for File {
         Ok(())
     }
 
+    #[cfg(test)]
     fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.seek_write(bytes, offset)? {
