@@ -82,7 +82,9 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
         if is_made {
             inserted.extend_from_slice(newline);
         }
-        inserted.extend([b"--", boundary, newline].into_iter().flatten());
+        for piece in [b"--", boundary, newline] {
+            inserted.extend_from_slice(piece);
+        }
         write(&mut inserted);
         if !is_made {
             inserted.extend_from_slice(newline);
