@@ -1,5 +1,7 @@
 //! A multipart that is made around what a message was: its Content-* fields move inwards, all other octets stay.
 
+use bytes::Bytes;
+
 use crate::edit::{Edit, Group};
 use crate::lengths::is_length;
 use crate::mime::{Field, PartId, TransferEncoding, Tree, entity};
@@ -76,20 +78,20 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
     parts: impl Iterator<Item = (usize, W)>,
 ) -> Group {
     let newline = newline.bytes();
-    // Each is dropped once it was copied: together they may be all that the message gains.
-    let edits = parts.map(|(length, write)| {
-        let mut inserted = Vec::with_capacity(length + boundary.len() + b"\r\n--\r\n".len());
-        if is_made {
-            inserted.extend_from_slice(newline);
-        }
-        for piece in [b"--", boundary, newline] {
-            inserted.extend_from_slice(piece);
-        }
-        write(&mut inserted);
-        if !is_made {
-            inserted.extend_from_slice(newline);
-        }
-        Edit::insert(at, inserted)
+    let before: &[u8] = if is_made { newline } else { b"" };
+    let behind: &[u8] = if is_made { b"" } else { newline };
+    // A boundary may be as long as a mail: its line is shared. Each part is dropped once it was copied: together they may
+    // be all that the message gains.
+    let line = Bytes::from([before, b"--", boundary, newline].concat());
+    let edits = parts.flat_map(|(length, write)| {
+        let mut part = Vec::with_capacity(length + behind.len());
+        write(&mut part);
+        part.extend_from_slice(behind);
+        let line = Edit {
+            span: Span::empty_at(at),
+            replacement: line.clone(),
+        };
+        [line, Edit::insert(at, part)]
     });
     edits.collect()
 }
