@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{LockResult, PoisonError};
 
 use crate::detail::{Detail, Setting};
 
@@ -109,6 +110,11 @@ impl Error {
             other => other.to_string().into(),
         }
     }
+}
+
+/// Every state behind a lock is whole between steps, so another thread's panic does no harm.
+pub(crate) fn unpoisoned<T>(locked: LockResult<T>) -> T {
+    locked.unwrap_or_else(PoisonError::into_inner)
 }
 
 fn not_as_expected(path: &Path) -> Detail {

@@ -11,12 +11,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::disk::layout::RUN_MADE;
 use crate::disk::{Key, absent, open_file};
+use crate::error::unpoisoned;
 
 /// Paths have at most 4096 octets, two digits each.
 const LONGEST: u64 = 16 << 10;
@@ -51,7 +52,7 @@ impl Made {
     }
 
     pub(crate) fn is_any(&self) -> bool {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = unpoisoned(self.file.lock());
         let written = file.as_ref().and_then(|file| file.metadata().ok());
         !self.before.is_empty() || written.is_some_and(|written| written.len() > 0)
     }
@@ -78,7 +79,7 @@ impl Made {
             // A kill may have cut off the line before.
             Some(format!("\n{line} {hash}\n"))
         };
-        let mut to = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut to = unpoisoned(self.file.lock());
         let written = match (&mut *to, line()) {
             (Some(file), Some(line)) => file.write_all(line.as_bytes()),
             _ => Ok(()),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use listenfd::ListenFd;
@@ -18,7 +18,7 @@ use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
 use super::signals::limits_on_files_are_failed_writes;
 use super::{say, wording};
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::expand::Expander;
 use crate::fetch::{Fetcher, Pace};
 use crate::mailbox::Stop;
@@ -212,7 +212,7 @@ impl Log {
         let Some((path, file)) = self.report.as_ref().filter(|_| !rows.is_empty()) else {
             return;
         };
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = unpoisoned(file.lock());
         let written = match &mut *file {
             Some(file) => Ok(file),
             none => ReportFile::open(path).map(|opened| none.insert(opened)),

@@ -4,7 +4,7 @@
 //! library, which takes a tenth of the time of `cat`. So the text is ours, and the terminal is `console`'s.
 
 use std::io::{self, IsTerminal as _};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use console::Term;
@@ -12,6 +12,7 @@ use console::Term;
 use super::args::ProgressOption;
 use super::say::{duration, tell};
 use super::totals::Totals;
+use crate::error::unpoisoned;
 
 const BAR_EVERY: Duration = Duration::from_millis(200);
 
@@ -68,18 +69,18 @@ impl Display {
     }
 
     pub(super) fn expect(&self, bytes: u64) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = unpoisoned(self.progress.lock());
         progress.total += bytes;
     }
 
     #[cfg(all(unix, feature = "imap"))]
     pub(super) fn within(&self, folder: &str) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = unpoisoned(self.progress.lock());
         progress.folder = format!("{folder}: ");
     }
 
     pub(super) fn advance(&self, bytes: u64, messages: u64, totals: [&Totals; 2]) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = unpoisoned(self.progress.lock());
         progress.bytes += bytes;
         progress.messages += messages;
         let now = Instant::now();
@@ -103,7 +104,7 @@ impl Display {
     }
 
     pub(super) fn say(&self, line: &str) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = unpoisoned(self.progress.lock());
         if self.clear(&mut progress) {
             progress.next = Some(Instant::now());
         }
@@ -124,7 +125,7 @@ impl Display {
 
 impl Drop for Display {
     fn drop(&mut self) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = unpoisoned(self.progress.lock());
         self.clear(&mut progress);
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::args::Volume;
 use super::origin::{Origin, Start};
@@ -14,6 +14,7 @@ use super::totals::Totals;
 use super::verb::Said;
 use super::wording;
 use crate::cache::Made;
+use crate::error::unpoisoned;
 use crate::mailbox::{Observer, Summary};
 use crate::policy::Policy;
 use crate::report::{Detail, Row};
@@ -49,18 +50,13 @@ impl Counts {
 
 impl Reporter<'_> {
     pub(super) fn finish(self) -> (Summary, Totals, Option<io::Error>) {
-        let counts = self.counts.into_inner();
-        let counts = counts.unwrap_or_else(PoisonError::into_inner);
+        let counts = unpoisoned(self.counts.into_inner());
         let (summary, totals) = counts.settled;
         (summary, totals, counts.rows.and_then(Result::err))
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn count_skipped(&self, what: &'static str, count: u64) {
-        let mut counts = self.counts();
+        let mut counts = unpoisoned(self.counts.lock());
         counts.settled.0.skipped_files += count;
         counts.settled.1.tally("skipped", what, count);
     }
@@ -91,7 +87,7 @@ impl Reporter<'_> {
 
 impl Observer<Said> for Reporter<'_> {
     fn begin(&self, mailbox: &Path) {
-        let mut counts = self.counts();
+        let mut counts = unpoisoned(self.counts.lock());
         counts.of_mailbox = Totals::default();
         counts.mailbox = mailbox.to_owned();
         #[cfg(all(unix, feature = "imap"))]
@@ -104,7 +100,7 @@ impl Observer<Said> for Reporter<'_> {
     }
 
     fn message(&self, mut said: Said, is_refused: bool) {
-        let mut counts = self.counts();
+        let mut counts = unpoisoned(self.counts.lock());
         if let Some(survey) = said.survey.take() {
             counts.of_mailbox.survey.add(*survey);
         }
@@ -143,7 +139,7 @@ impl Observer<Said> for Reporter<'_> {
     }
 
     fn advance(&self, bytes: u64, messages: u64) {
-        let counts = self.counts();
+        let counts = unpoisoned(self.counts.lock());
         let totals = [&counts.settled.1, &counts.of_mailbox];
         self.display.advance(bytes, messages, totals);
     }
@@ -153,7 +149,7 @@ impl Observer<Said> for Reporter<'_> {
     }
 
     fn done(&self, summary: &Summary) {
-        let mut counts = self.counts();
+        let mut counts = unpoisoned(self.counts.lock());
         let totals = std::mem::take(&mut counts.of_mailbox);
         counts.settled.0.add(summary);
         counts.settled.1.add(totals);

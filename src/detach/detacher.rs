@@ -1,12 +1,12 @@
 //! Detaches from messages, one after the other or many at a time.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::choice::{Settings, reading};
 use super::part::{content_of, edits};
 use crate::edit::{Edit, Edits, Group};
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::expand::refusal_of;
 use crate::external_body::{ExternalBody, relisted, restored};
 use crate::lengths::{Lengths, corrected};
@@ -82,7 +82,7 @@ impl Detacher {
         let Some(foreseen) = &self.foreseen else {
             return (0, 0);
         };
-        let foreseen = foreseen.lock().unwrap_or_else(PoisonError::into_inner);
+        let foreseen = unpoisoned(foreseen.lock());
         (foreseen.len() as u64, foreseen.values().sum())
     }
 
@@ -144,7 +144,7 @@ impl Detacher {
             None => {
                 let key = Key::of(octets);
                 if let Some(foreseen) = &self.foreseen {
-                    let mut foreseen = foreseen.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut foreseen = unpoisoned(foreseen.lock());
                     foreseen.insert(key, octets.len() as u64);
                 }
                 Ok(key)

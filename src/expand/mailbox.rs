@@ -4,7 +4,7 @@ use super::eudora::Flattened;
 use super::expander::Expander;
 use super::session::Asking;
 use crate::edit::Edits;
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 #[cfg(feature = "file")]
 use crate::fetch::EudoraFiles;
 use crate::fetch::Sidecars;
@@ -13,7 +13,7 @@ use crate::mailbox::{Envelope, Message, Program, Transform, one_by_one};
 use crate::policy::Follow;
 use crate::report::Report;
 #[cfg(feature = "file")]
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// The [`Observer`](crate::mailbox::Observer) of the run gets the report, which calls the message by its number.
 impl Transform<Report> for Expander {
@@ -75,7 +75,7 @@ impl Expander {
 
     #[cfg(feature = "file")]
     fn eudora_files(&self, message: &Message<'_>, is_new: bool) -> Arc<EudoraFiles> {
-        let mut mailbox = self.eudora().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mailbox = unpoisoned(self.eudora().lock());
         if let Some((path, files)) = &*mailbox
             && path == message.source
             && !is_new

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::gate::locked;
 use super::{Fetch, Request, Retrieved};
+use crate::error::unpoisoned;
 use crate::report::{Reason, Refusal};
 
 /// Answers each URL with what it was given, and remembers what it was asked; clones remember together.
@@ -37,13 +37,13 @@ impl Canned {
 
     /// The requests so far, in the order in which they came.
     pub fn asked(&self) -> Vec<Request> {
-        locked(&self.asked).clone()
+        unpoisoned(self.asked.lock()).clone()
     }
 }
 
 impl Fetch for Canned {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        locked(&self.asked).push(request.clone());
+        unpoisoned(self.asked.lock()).push(request.clone());
         let unknown = || {
             let detail = format!("{}: 404", request.url);
             Err(Refusal::lasting(Reason::HttpStatus, detail))

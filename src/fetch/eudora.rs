@@ -15,8 +15,8 @@ use std::time::Instant;
 
 use super::allowance::Allowance;
 use super::beside::{Folder, on_disk};
-use super::gate::locked;
 use super::request::Retrieved;
+use crate::error::unpoisoned;
 use crate::external_body::{EudoraNote, decoded_name, is_file_name};
 use crate::policy::Policy;
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -131,7 +131,7 @@ impl EudoraFiles {
 
     pub(crate) fn claim(&self, note: &EudoraNote, by: Place) -> Result<Named, Refusal> {
         let named = self.find(note)?;
-        let owner = match locked(&self.claims).entry(named.clone()) {
+        let owner = match unpoisoned(self.claims.lock()).entry(named.clone()) {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => *entry.insert(by),
         };

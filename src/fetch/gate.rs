@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 use super::allowance::late;
+use crate::error::unpoisoned;
 use crate::report::{Reason, Refusal};
 
 pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -37,12 +38,12 @@ impl Default for Gate {
 
 impl Gate {
     pub(super) fn allow(&mut self, most: usize) {
-        locked(&self.queue).free = most.max(1);
+        unpoisoned(self.queue.lock()).free = most.max(1);
     }
 
     /// All that wait are woken when the queue moves: a wave of threads is small beside a retrieval.
     pub(super) fn turn(&self, deadline: Instant) -> Result<Turn<'_>, Refusal> {
-        let mut queue = locked(&self.queue);
+        let mut queue = unpoisoned(self.queue.lock());
         let number = queue.next_number;
         queue.next_number += 1;
         queue.waiting.push_back(number);
@@ -55,7 +56,7 @@ impl Gate {
                 return Err(late());
             }
             let moved = self.moved.wait_timeout(queue, patience);
-            queue = moved.unwrap_or_else(PoisonError::into_inner).0;
+            queue = unpoisoned(moved).0;
         }
         queue.waiting.pop_front();
         queue.free -= 1;
@@ -72,18 +73,13 @@ impl Gate {
     }
 }
 
-/// Every state here is whole between steps, so another thread's panic does no harm.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 pub(super) struct Turn<'g> {
     gate: &'g Gate,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        locked(&self.gate.queue).free += 1;
+        unpoisoned(self.gate.queue.lock()).free += 1;
         self.gate.moved.notify_all();
     }
 }

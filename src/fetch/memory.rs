@@ -1,6 +1,6 @@
 //! The same URL once per run.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
@@ -8,6 +8,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use super::allowance::late;
 use super::{Request, Retrieved};
+use crate::error::unpoisoned;
 use crate::report::{Reason, Refusal, Retry};
 
 type Key = (String, Option<String>, Option<SystemTime>);
@@ -62,12 +63,12 @@ impl Memory {
 
     fn current(&self) -> Arc<Answers> {
         let is_old = |since: Instant| self.age.is_some_and(|age| since.elapsed() >= age);
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = unpoisoned(self.current.read());
         if !is_old(current.0) {
             return Arc::clone(&current.1);
         }
         drop(current);
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = unpoisoned(self.current.write());
         // Another thread may have been here between the two locks.
         if is_old(current.0) {
             *current = (Instant::now(), Arc::new(answers(self.octets)));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::allowance::Allowance;
 use super::exchange::{Answer, LONGEST_PAUSE, Whose, captured, retry_after};
 use super::failed::Failed;
-use super::gate::locked;
+use crate::error::unpoisoned;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// A run that is to stop does so after this time.
@@ -93,7 +93,7 @@ impl Pace {
                 return Err(busy("the run was stopped"));
             }
             let remaining = allowance.remaining()?;
-            let mut state = locked(&self.state);
+            let mut state = unpoisoned(self.state.lock());
             let now = Instant::now();
             if state.strikes >= self.limits.strikes {
                 if state.ended.is_none_or(|end| now < end) {
@@ -145,7 +145,7 @@ impl Pace {
 
     /// Several 429 that were under way count once.
     fn pause(&self, why: &'static str, wanted: Option<Duration>) {
-        let mut state = locked(&self.state);
+        let mut state = unpoisoned(self.state.lock());
         let now = Instant::now();
         let before = state.paused.filter(|(until, _)| *until > now);
         if why == TOO_MANY && before.is_none_or(|(_, before)| before != why) {
@@ -206,7 +206,7 @@ mod tests {
         });
         pace.pause(TOO_MANY, None);
         assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ArchiveBusy);
-        locked(&pace.state).ended = Some(Instant::now());
+        unpoisoned(pace.state.lock()).ended = Some(Instant::now());
         turn(&pace).0.unwrap();
         assert!(Pace::of_service().limits.end.is_some() && Pace::default().limits.end.is_none());
     }
@@ -236,7 +236,7 @@ mod tests {
             assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
             assert!(!has_waited);
         }
-        assert_eq!(locked(&pace.state).strikes, 1);
+        assert_eq!(unpoisoned(pace.state.lock()).strikes, 1);
         let pace = self::pace();
         for _ in 0..2 {
             let begun = Instant::now();

@@ -1,9 +1,9 @@
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::thread;
 
 use super::allowance::late;
-use super::gate::locked;
 use super::{Fetch, Request, Retrieved};
+use crate::error::unpoisoned;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Retrieves all, at most `in_flight` at a time; answers stand in the order of the requests.
@@ -30,8 +30,8 @@ pub fn fetch_all(
             let is_ahead = |held: &mut Several| {
                 held.next < requests.len() && held.next >= held.settled + in_flight
             };
-            let held = advanced.wait_while(locked(&state), is_ahead);
-            let mut held = held.unwrap_or_else(PoisonError::into_inner);
+            let held = advanced.wait_while(unpoisoned(state.lock()), is_ahead);
+            let mut held = unpoisoned(held);
             let turn = held.next;
             let Some(request) = requests.get(turn) else {
                 return;
@@ -43,7 +43,7 @@ pub fn fetch_all(
                 true => Err(too_much(octets)),
                 false => fetch.fetch(request),
             };
-            let mut held = locked(&state);
+            let mut held = unpoisoned(state.lock());
             if let Some(slot) = held.answers.get_mut(turn) {
                 *slot = Some(answer);
             }
@@ -61,7 +61,7 @@ pub fn fetch_all(
         }
         work();
     });
-    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let state = unpoisoned(state.into_inner());
     // Somebody took every turn below the number of requests.
     let answers = state.answers.into_iter();
     answers

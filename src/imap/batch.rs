@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::candidates::Candidates;
@@ -19,7 +19,7 @@ use super::place::MessagePlace;
 use super::replace::{DELETED, Fate, has};
 use super::session::{BodyPiece, Metadata, RemoteFolder, Selected, Structure};
 use crate::edit::Edits;
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::{Effect, Message, Quoting, Stop};
 use crate::report::Reason;
 
@@ -63,7 +63,7 @@ struct Queue<S> {
 
 impl<S> FolderWork<'_, S> {
     fn queue(&self) -> MutexGuard<'_, Queue<S>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.queue.lock())
     }
 
     /// Waits until another connection changed the queue, or for a moment.
@@ -74,7 +74,7 @@ impl<S> FolderWork<'_, S> {
     ) -> Result<MutexGuard<'q, Queue<S>>, ImapFailure> {
         stop.check()?;
         let waited = self.changed.wait_timeout(queue, LOOKS);
-        Ok(waited.unwrap_or_else(PoisonError::into_inner).0)
+        Ok(unpoisoned(waited).0)
     }
 
     /// Puts the messages of a batch behind those of the batches before.
@@ -355,7 +355,7 @@ impl<S: Send> AccountRun<'_, S> {
         let slots: Vec<Mutex<&mut Fetched<S>>> = items.iter_mut().map(Mutex::new).collect();
         let work = || {
             while let Some(slot) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let mut item = slot.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut item = unpoisoned(slot.lock());
                 if transform.next_touch(&item.content).is_none() {
                     continue;
                 }
@@ -426,7 +426,7 @@ impl<S: Send> AccountRun<'_, S> {
         self.summary.bytes_out += size as u64;
         self.altered += u32::from(matches!(fate, Some(Fate::Left(Reason::AlteredByServer, _))));
         {
-            let _one = work.telling.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one = unpoisoned(work.telling.lock());
             self.job.observer.message_at(said, place, fate);
         }
         if self.altered >= ALTERED {

@@ -15,7 +15,7 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::session::InternalDate;
 use crate::disk::{Key, sync};
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 
 /// Octets from which on a journal in which nothing is open is emptied during a run.
 const LONG: u64 = 1 << 20;
@@ -138,7 +138,7 @@ impl Journal {
     }
 
     fn noted(&self) -> MutexGuard<'_, JournalState> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.noted.lock())
     }
 
     /// What is half-made, in the order in which it was begun.

@@ -1,16 +1,16 @@
 //! Reading with several connections, which are made again when they break.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::account::Account;
 use super::failure::ImapFailure;
 use super::names::shown;
 use super::session::{BodyPiece, ImapSession, Selected};
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
 
 /// Pauses before a connection is made again, in seconds. It ends behind the last one, unless something came meanwhile.
@@ -89,11 +89,7 @@ impl<'s> Sessions<'s> {
     }
 
     fn taken(&self) -> Result<ImapSession, ImapFailure> {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let idle = unpoisoned(self.idle.lock()).pop();
         match idle {
             Some(session) => Ok(session),
             None => {
@@ -113,7 +109,7 @@ impl<'s> Sessions<'s> {
     }
 
     fn give_back(&self, session: Option<ImapSession>) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = unpoisoned(self.idle.lock());
         idle.extend(session);
     }
 
@@ -171,7 +167,7 @@ impl<'s> Sessions<'s> {
             };
             work(arrivals)
         });
-        let shared = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let shared = unpoisoned(shared.into_inner());
         match (done, shared.failure) {
             (Err(why), _) => Err(why.into()),
             (Ok(_), Some(why)) => Err(why),
@@ -187,7 +183,7 @@ impl<'s> Sessions<'s> {
         shared: &Mutex<ReadingState>,
         sender: &SyncSender<Fetched>,
     ) {
-        let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || unpoisoned(shared.lock());
         let mut pauses = PAUSES.iter();
         let mut session = None;
         let mut share: HashMap<u32, u64> = HashMap::new();
@@ -300,10 +296,7 @@ impl<'s> Sessions<'s> {
 
     /// Logs out.
     pub(crate) fn end(self) {
-        let idle = self
-            .idle
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let idle = unpoisoned(self.idle.into_inner());
         for session in idle {
             session.logout();
         }

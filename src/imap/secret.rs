@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 
 /// Octets of a password or a token; a command that says more was not meant.
 const LONGEST: usize = 64 << 10;
@@ -49,7 +49,7 @@ impl Secret {
     /// # Errors
     /// [`Error::Usage`], [`Error::Read`]; the secret is in none of them, nor what the command printed.
     pub(crate) fn reveal(&self, whose: &str) -> Result<String, Error> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = unpoisoned(self.known.lock());
         if let Some(known) = known.as_ref() {
             return Ok(known.clone());
         }
@@ -64,7 +64,7 @@ impl Secret {
         if !matches!(self.from, SecretFrom::Command(_)) {
             return Ok(false);
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = unpoisoned(self.known.lock());
         if known.as_deref().is_some_and(|known| known != refused) {
             // Another connection did that.
             return Ok(true);

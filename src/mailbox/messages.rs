@@ -2,13 +2,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::detail::Detail;
 use crate::edit::Edits;
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::failure::unreadable;
 use crate::mailbox::{
     Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
@@ -167,12 +167,12 @@ impl Observer<OwnedMessage> for Telling<'_> {
     }
 
     fn begin(&self, mailbox: &Path) {
-        mailbox.clone_into(&mut self.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
+        mailbox.clone_into(&mut *unpoisoned(self.mailbox.lock()));
     }
 
     fn done(&self, summary: &Summary) {
         if summary.oversized > 0 {
-            let mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+            let mailbox = unpoisoned(self.mailbox.lock());
             let why = format!("{} messages are too large", summary.oversized);
             self.send(Err(unreadable(&mailbox)(io::Error::other(why))));
         }

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::draft::Left;
 use super::listen::Address;
 use super::service::Verdict;
+use crate::error::unpoisoned;
 use crate::fetch::Retrieved;
 use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
 
@@ -69,7 +70,7 @@ impl Counters {
         for row in &report.rows {
             let is_left = row.outcome == Outcome::Left && row.kind != Kind::Link;
             if let Some(reason) = row.reason.filter(|_| is_left) {
-                *self.left().entry(reason).or_default() += 1;
+                *unpoisoned(self.left.lock()).entry(reason).or_default() += 1;
             }
         }
         add(&self.links, report.links());
@@ -80,10 +81,6 @@ impl Counters {
         }
         let elapsed = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         add(&self.microseconds, elapsed);
-    }
-
-    fn left(&self) -> MutexGuard<'_, BTreeMap<Reason, u64>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn asked(&self, answer: &Result<Retrieved, Refusal>) {
@@ -116,7 +113,7 @@ impl Counters {
         let head = "messages_total counter Messages, by what became of them.";
         metric(&mut page, head, messages.map(by_outcome));
         self.histogram(&mut page);
-        let left = self.left().clone();
+        let left = unpoisoned(self.left.lock()).clone();
         let left = Reason::ALL.iter().map(|reason| {
             let count = left.get(reason).copied().unwrap_or_default();
             (format!("{{reason=\"{}\"}}", reason.as_str()), count)

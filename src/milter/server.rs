@@ -15,7 +15,7 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use super::draft::{Draft, Incoming};
 use super::listen::{Listener, Stream};
 use super::service::{Verdict, judge};
 use super::session::{Session, Step};
+use crate::error::unpoisoned;
 use crate::expand::Expander;
 use crate::report::Report;
 
@@ -96,16 +97,15 @@ impl Server {
     }
 
     pub fn replace(&self, work: Work) {
-        *self.work.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(work);
+        *unpoisoned(self.work.write()) = Arc::new(work);
     }
 
     fn work(&self) -> Arc<Work> {
-        Arc::clone(&self.work.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&*unpoisoned(self.work.read()))
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {
-        let connections = self.connections.lock();
-        connections.unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.connections.lock())
     }
 
     fn count(&self, connections: &Connections) {
@@ -225,7 +225,7 @@ impl Server {
         let waiting = |connections: &mut Connections| !connections.open.is_empty();
         let ended = &self.ended;
         let waited = ended.wait_timeout_while(connections, patience, waiting);
-        let (connections, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (connections, _) = unpoisoned(waited);
         connections.open.len()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom, Write as _};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
@@ -17,7 +17,7 @@ use super::header::{RecordHeader, RecordType, digest, names};
 use super::http::{Answered, masked};
 use super::write::{HELD, RecordMember};
 use super::{MASKED, identifier, is_of_mails};
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::fetch::{
     Answer, Asked, How, Recorded, Recorder, Recording, Retrieved, USER_AGENT, text,
 };
@@ -124,7 +124,7 @@ impl WarcRecorder {
 
 impl RecorderParts {
     fn state(&self) -> MutexGuard<'_, RecorderState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.state.lock())
     }
 
     pub(super) fn header(&self, kind: RecordType, url: &str) -> RecordHeader {

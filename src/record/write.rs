@@ -4,13 +4,14 @@
 //! which cost more to make than a short record costs to compress.
 
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, CrcReader};
 use tempfile::{SpooledData, SpooledTempFile};
 
 use super::header::{LONGEST, RecordHeader, names};
+use crate::error::unpoisoned;
 
 /// Octets of content, or of a record, that are held in memory; more goes to a temporary file without a name.
 pub(super) const HELD: usize = 1 << 20;
@@ -105,7 +106,7 @@ fn stored(source: &mut impl Read, target: SpooledTempFile) -> io::Result<Spooled
 }
 
 fn deflated(source: &mut impl Read, target: SpooledTempFile) -> io::Result<SpooledTempFile> {
-    let idle = || IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let idle = || unpoisoned(IDLE.lock());
     let again = idle().pop();
     let new = || DeflateEncoder::new(SpooledTempFile::new(HELD), Compression::fast());
     let mut encoder = again.unwrap_or_else(new);

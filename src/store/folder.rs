@@ -11,7 +11,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -23,6 +23,7 @@ use super::users::list;
 use super::{Store, StoreError, User};
 use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, is_tagged};
 use crate::disk::{Key, sweep};
+use crate::error::unpoisoned;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -112,20 +113,11 @@ impl Folder {
         self.temporaries.is_none() && self.lock.is_some()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn unlisted(&self) -> MutexGuard<'_, Option<User>> {
-        self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn commit(&self) {
         // A second thread waits for those of its objects that the first one took.
-        let alone = self.committing.lock();
-        let _alone = alone.unwrap_or_else(PoisonError::into_inner);
+        let _alone = unpoisoned(self.committing.lock());
         let batch = {
-            let mut waiting = self.waiting();
+            let mut waiting = unpoisoned(self.waiting.lock());
             waiting.octets = 0;
             std::mem::take(&mut waiting.pending)
         };
@@ -134,7 +126,7 @@ impl Folder {
         }
         let keys: Vec<Key> = batch.keys().copied().collect();
         let mut failed = commit(&self.places, batch);
-        let mut waiting = self.waiting();
+        let mut waiting = unpoisoned(self.waiting.lock());
         // The last attempt counts for an object that was put again after a failure.
         for key in keys {
             match failed.remove(&key) {
@@ -155,14 +147,14 @@ impl Store for Folder {
         };
         {
             // Others wait, because the same mail may refer to what they put.
-            let mut unlisted = self.unlisted();
+            let mut unlisted = unpoisoned(self.unlisted.lock());
             if let Some(user) = unlisted.as_ref() {
                 list(&self.places, temporaries, user)?;
                 *unlisted = None;
             }
         }
         let key = Key::of(octets);
-        if self.waiting().pending.contains_key(&key) {
+        if unpoisoned(self.waiting.lock()).pending.contains_key(&key) {
             return Ok(key);
         }
         let pending = match reuse(&self.places, &key)? {
@@ -170,7 +162,7 @@ impl Store for Folder {
             None => ObjectFile::Written(self.places.write(temporaries, octets)?),
         };
         let is_full = {
-            let mut waiting = self.waiting();
+            let mut waiting = unpoisoned(self.waiting.lock());
             waiting.octets += octets.len();
             // If two threads put the same octets, the first one's file is dropped.
             waiting.pending.insert(key, pending);
@@ -183,12 +175,12 @@ impl Store for Folder {
     }
 
     fn puts_from(&self, user: User) {
-        *self.unlisted() = Some(user);
+        *unpoisoned(self.unlisted.lock()) = Some(user);
     }
 
     fn flush(&self, keys: &[Key]) -> Result<(), StoreError> {
         self.commit();
-        let waiting = self.waiting();
+        let waiting = unpoisoned(self.waiting.lock());
         match keys.iter().find_map(|key| waiting.failed.get(key)) {
             Some(why) => Err(why.again()),
             None => Ok(()),

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{FlockOperation, Mode, RawMode};
 use rustix::io::Errno;
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use super::StoreError;
 use crate::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES};
 use crate::disk::{Key, Temporary, absent, open_file, open_folder, open_root, sync};
+use crate::error::unpoisoned;
 
 #[derive(Debug)]
 pub(super) struct Places {
@@ -96,7 +97,7 @@ impl Places {
         let folder = self
             .make_folder(&at, &inner)
             .map_err(|why| self.trouble(&place, why))?;
-        let durable = || self.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        let durable = || unpoisoned(self.durable.lock());
         // Once a process, also if the folder was there: the process that made it may not have come to this yet.
         for (name, around) in [(&outer, &self.root), (&place, &at)] {
             if !durable().contains(name) {

@@ -14,7 +14,6 @@ mod flattened;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::PoisonError;
 
 use percent_encoding::percent_decode;
 
@@ -28,6 +27,7 @@ use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
 use crate::edit::Edit;
+use crate::error::unpoisoned;
 use crate::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
 use crate::fetch::{EudoraFiles, Named, Sidecars};
 use crate::link::html::{Syntax, locate_in};
@@ -47,8 +47,7 @@ impl Session<'_> {
         let mut done = Pass::default();
         let policy = self.policy();
         let number = self.beside.and_then(Sidecars::number);
-        let mailbox = self.settings.eudora.lock();
-        let mailbox = mailbox.unwrap_or_else(PoisonError::into_inner).clone();
+        let mailbox = unpoisoned(self.settings.eudora.lock()).clone();
         let (Some(number), Some((_, files))) = (number, mailbox) else {
             return done;
         };

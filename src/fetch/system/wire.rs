@@ -30,12 +30,11 @@ use ureq::unversioned::transport::{
 use ureq::{Agent, Body};
 
 use super::http_body::{read_to_end, whole_body};
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::fetch::agent::{agent, broke, certificates, system_roots};
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{Answer, Asked, How, Source};
 use crate::fetch::failed::{Failed, Nobody, is_long};
-use crate::fetch::gate::locked;
 use crate::fetch::names::{self, Names};
 use crate::fetch::tap::{Listening, Recorder};
 use crate::policy::{Host, Policy, Scheme, Target};
@@ -180,7 +179,7 @@ impl Wire {
         let (Some(host), Some(port)) = key else {
             return Source::Server(Vec::new());
         };
-        let found = locked(&self.resolver.found);
+        let found = unpoisoned(self.resolver.found.lock());
         let addresses = found.get(&(host.to_string(), port));
         Source::Server(addresses.cloned().unwrap_or_default())
     }
@@ -234,7 +233,7 @@ impl Resolver for JudgedAddresses {
             names::judged(&self.policy, &self.names, &host, port, allowance)
         }
         .map_err(refused)?;
-        let mut found = locked(&self.found);
+        let mut found = unpoisoned(self.found.lock());
         if found.len() >= MOST_HOSTS {
             found.clear();
         }

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::error::unpoisoned;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::Damage;
 
@@ -136,10 +137,7 @@ impl<M: Members> Joined<M> {
         match (judged, &damage) {
             (Some(Judged::Left(what)), _) => self.leave(name, what.to_owned()),
             (Some(Judged::Skipped(what)), _) => {
-                let skipped = self.skipped.lock();
-                skipped
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .add(name, what);
+                unpoisoned(self.skipped.lock()).add(name, what);
             }
             (_, Ok(Some(why))) => self.leave(name, why.to_string()),
             _ => {}

@@ -23,10 +23,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::detail::Detail;
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
@@ -113,7 +113,7 @@ impl<S: Send> Job<'_, S> {
             |(number, name), _| {
                 let mut transformed = None;
                 let (summary, damage) = files.convert(*number, name, &mut transformed)?;
-                let mut done = files.done();
+                let mut done = unpoisoned(files.done.lock());
                 done.0.add(&summary);
                 // What was made of a message that another program moved is not used.
                 if let Some(transformed) = transformed.filter(|_| summary.moved == 0) {
@@ -122,7 +122,7 @@ impl<S: Send> Job<'_, S> {
                 Ok((summary, damage))
             },
             |(number, name), done| {
-                if let Some(done) = files.done().1.remove(&number) {
+                if let Some(done) = unpoisoned(files.done.lock()).1.remove(&number) {
                     done.tell(observer);
                 }
                 for (_, (summary, damage)) in done {
@@ -135,8 +135,7 @@ impl<S: Send> Job<'_, S> {
             },
         );
         // Also of messages that were done when an error or a stop came.
-        let done = files.done.into_inner();
-        let (summary, said) = done.unwrap_or_else(PoisonError::into_inner);
+        let (summary, said) = unpoisoned(files.done.into_inner());
         said.into_values().for_each(|done| done.tell(observer));
         observer.done(&summary);
         if writes && summary.changed > 0 {
@@ -206,10 +205,6 @@ struct Files<'a, S> {
 }
 
 impl<S> Files<'_, S> {
-    fn done(&self) -> MutexGuard<'_, (Summary, BTreeMap<u64, Transformed<S>>)> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn convert(
         &self,
         number: u64,
@@ -235,7 +230,7 @@ impl<S> Files<'_, S> {
             let read = |most| content_of(&file, before.length, method, self.job.options, most);
             let content = match read(at_first)? {
                 Content::TooLarge if most > at_first => {
-                    _alone = Some(self.large.lock().unwrap_or_else(PoisonError::into_inner));
+                    _alone = Some(unpoisoned(self.large.lock()));
                     read(most)?
                 }
                 content => content,

@@ -10,10 +10,10 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
 
 /// A thread that waits for work looks at the stop flag that often.
@@ -119,8 +119,7 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
 
 impl<'p, I, D> Pipeline<'p, I, D> {
     fn lock(&self) -> Guard<'_, 'p, I, D> {
-        // Nothing in a critical section leaves the state half done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.state.lock())
     }
 
     fn wake_one(&self, state: &State<'_, I, D>) {
@@ -172,7 +171,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             } else {
                 state.waiting += 1;
                 let waited = self.changed.wait_timeout(state, LOOK_UP);
-                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                state = unpoisoned(waited).0;
                 state.waiting -= 1;
             }
         }

@@ -3,10 +3,11 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tempfile::SpooledTempFile;
 
+use crate::error::unpoisoned;
 use crate::mailbox::archive::Skipped;
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::forms::quoting::Quoting;
@@ -79,8 +80,9 @@ impl Source {
     }
 
     pub(crate) fn skipped(&self) -> Skipped {
-        let skipped = self.as_stream().map(|stream| stream.skipped.lock());
-        let skipped = skipped.map(|skipped| skipped.unwrap_or_else(PoisonError::into_inner));
+        let skipped = self
+            .as_stream()
+            .map(|stream| unpoisoned(stream.skipped.lock()));
         skipped.map_or_else(Skipped::default, |mut skipped| {
             std::mem::take(&mut *skipped)
         })

@@ -6,9 +6,10 @@
 //! separators alone divide what follows.
 
 use std::io::{self, Read as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::source::Source;
+use crate::error::unpoisoned;
 use crate::mailbox::forms::mbox::{self, Counted, Frame};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
 use crate::mailbox::forms::{Division, eudora, mmdf};
@@ -64,7 +65,7 @@ struct Buffers {
 
 impl Buffers {
     fn take(&self) -> Vec<u8> {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = unpoisoned(self.spare.lock());
         // The buffer that came back last is in the cache.
         spare.pop().unwrap_or_else(|| vec![0; self.window])
     }
@@ -74,8 +75,7 @@ impl Drop for Chunk {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         if buffer.len() == self.buffers.window {
-            let spare = self.buffers.spare.lock();
-            spare.unwrap_or_else(PoisonError::into_inner).push(buffer);
+            unpoisoned(self.buffers.spare.lock()).push(buffer);
         }
     }
 }
