@@ -118,15 +118,16 @@ fn each_command_of_the_page_works_on_the_source_that_it_names() {
         (&[], &["box", "takeout-1.zip", "takeout-1.tgz", "my.folder"]),
     ];
     for (options, sources) in one {
-        let folder = tempfile::tempdir().unwrap();
-        let made = |folder: &Path| sources.iter().for_each(|name| make(folder, name));
-        made(folder.path());
-        let found = commands(folder.path(), options, sources);
+        let made = tempfile::tempdir().unwrap();
+        sources.iter().for_each(|name| make(made.path(), name));
+        let found = commands(made.path(), options, sources);
         // Detach, embed, data:, trackers, links, references, rows.
         assert_eq!(found.len(), 7, "{sources:?}: {found:#?}");
         for command in &found {
             let folder = tempfile::tempdir().unwrap();
-            made(folder.path());
+            let mut copy = Command::new("cp");
+            copy.args(["-R", "."]).arg(folder.path());
+            assert!(copy.current_dir(made.path()).status().unwrap().success());
             let names = |folder: &Path| -> BTreeSet<String> {
                 let entries = fs::read_dir(folder).unwrap();
                 entries
@@ -150,13 +151,11 @@ fn each_command_of_the_page_works_on_the_source_that_it_names() {
             // The mail as it was is there for each source: beside the result, or as its backup.
             let is_changed = |name: &&str| {
                 let source = folder.path().join(name);
-                let reference = tempfile::tempdir().unwrap();
-                make(reference.path(), name);
                 let same = |one: &Path, other: &Path| {
                     let packed = name.ends_with("gz") || name.ends_with("zip");
                     packed || one.is_dir() || fs::read(one).unwrap() == fs::read(other).unwrap()
                 };
-                !same(&source, &reference.path().join(name))
+                !same(&source, &made.path().join(name))
             };
             for name in sources {
                 let backup = after.iter().find(|it| {
