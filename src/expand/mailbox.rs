@@ -4,7 +4,9 @@ use super::eudora::Flattened;
 use super::expander::Expander;
 use super::session::Asking;
 use crate::edit::Edits;
-use crate::error::{Error, unpoisoned};
+use crate::error::Error;
+#[cfg(feature = "file")]
+use crate::error::unpoisoned;
 #[cfg(feature = "file")]
 use crate::fetch::EudoraFiles;
 use crate::fetch::Sidecars;
