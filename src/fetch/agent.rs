@@ -2,7 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::Resolver;
@@ -14,9 +17,11 @@ use crate::policy::Policy;
 
 pub(crate) const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
 
+/// The server may be silent so long; without that, requests have their own limits.
 pub(super) fn agent(
     policy: &Policy,
     roots: &[Certificate<'static>],
+    silence: Option<Duration>,
     resolver: impl Resolver,
     connector: impl Connector,
 ) -> Agent {
@@ -31,6 +36,12 @@ pub(super) fn agent(
             .proxy(proxy)
             .user_agent(USER_AGENT)
             .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .timeout_resolve(silence)
+            .timeout_connect(silence)
+            .timeout_recv_response(silence)
+            .timeout_per_read(silence)
+            .timeout_per_write(silence)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .max_idle_connections_per_host(policy.limits.in_flight)
@@ -78,6 +89,17 @@ fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
         .map(|proxy| ureq::Proxy::new(proxy.as_str()))
         .transpose()
         .map_err(|_| Error::Usage("the proxy is not one that can be used".into()))
+}
+
+pub(super) fn is_of_tls(why: &io::Error) -> bool {
+    why.get_ref()
+        .is_some_and(|inner| inner.is::<rustls::Error>())
+}
+
+/// `Basic` and the coded pair (RFC 7617).
+pub(crate) fn basic(user: &[u8], password: &[u8]) -> String {
+    let pair = [user, b":", password].concat();
+    format!("Basic {}", STANDARD.encode(pair))
 }
 
 pub(super) fn broke(why: &io::Error) -> bool {

@@ -32,7 +32,6 @@ impl Allowance {
         }
     }
 
-    #[cfg(feature = "http")]
     pub(crate) fn of(duration: Duration) -> Self {
         let far = Duration::from_secs(24 * 60 * 60);
         Self::starting_now(duration, Instant::now() + far)
@@ -47,7 +46,6 @@ impl Allowance {
         Ok(remaining)
     }
 
-    #[cfg(any(feature = "http", feature = "ftp"))]
     pub(crate) fn is_over(self) -> bool {
         Instant::now() >= self.until
     }

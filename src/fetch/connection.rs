@@ -17,13 +17,12 @@ use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
 use ureq::Proxy;
 use ureq::config::Config;
-use ureq::http::Uri;
 use ureq::http::uri::Scheme;
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
+use super::agent::basic;
 use super::tap::{self, Current};
 
 #[derive(Debug)]
@@ -51,7 +50,10 @@ impl<C: Connector> Connector for Connections<C> {
             return Ok(transport);
         }
         let absolute = forwarding.map(|proxy| AbsoluteForm {
-            origin: origin(details.uri),
+            origin: format!(
+                "http://{}",
+                details.uri.authority().map_or("", |it| it.as_str())
+            ),
             authorization: authorization(proxy),
             is_answered: true,
         });
@@ -124,19 +126,14 @@ fn again<'d>(details: &ConnectionDetails<'d>) -> ConnectionDetails<'d> {
     }
 }
 
-fn origin(uri: &Uri) -> String {
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    format!("http://{authority}")
-}
-
 fn authorization(proxy: &Proxy) -> String {
     let (user, password) = (proxy.username(), proxy.password());
     if user.or(password).is_none() {
         return String::new();
     }
     let (user, password) = (user.unwrap_or_default(), password.unwrap_or_default());
-    let pair = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
-    format!("Proxy-Authorization: Basic {pair}\r\n")
+    let credentials = basic(user.as_bytes(), password.as_bytes());
+    format!("Proxy-Authorization: {credentials}\r\n")
 }
 
 struct Connection {

@@ -1,21 +1,17 @@
 //! Requests to a server that the user named, and no mail: no address is judged, no redirect followed.
 
-use std::time::Duration;
-
+use ureq::Agent;
 use ureq::http::Request;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::DefaultConnector;
-use ureq::{Agent, AsSendBody};
 
-use super::agent::{agent, broke, certificates, system_roots};
+use super::agent::{agent, broke, certificates, is_of_tls, system_roots};
 use crate::error::Error;
 use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
 
 #[derive(Debug)]
-pub(crate) struct Direct {
-    agent: Agent,
-    patience: Duration,
-}
+pub(crate) struct Direct(Agent);
 
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -23,21 +19,13 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
 }
 
-#[derive(Debug)]
-pub(crate) enum NoReply {
-    TooLarge,
-    Failed(String, bool),
-}
-
 impl Direct {
     /// The policy's time-out bounds each silence of the server.
     pub(crate) fn new(policy: &Policy) -> Result<Self, Error> {
         let roots = system_roots(&certificates(policy)?);
         let (resolver, connector) = (DefaultResolver::default(), DefaultConnector::new());
-        Ok(Self {
-            agent: agent(policy, &roots, resolver, connector),
-            patience: policy.limits.timeout,
-        })
+        let silence = Some(policy.limits.timeout);
+        Ok(Self(agent(policy, &roots, silence, resolver, connector)))
     }
 
     pub(crate) fn send(
@@ -47,7 +35,7 @@ impl Direct {
         headers: &[(&str, &str)],
         body: Option<&[u8]>,
         at_most: u64,
-    ) -> Result<Reply, NoReply> {
+    ) -> Result<Reply, Refusal> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -56,8 +44,14 @@ impl Direct {
                 request = request.header(name, value);
             }
             let answer = match body {
-                Some(body) => self.run(request.body(body)),
-                None => self.run(request.body(())),
+                Some(body) => request
+                    .body(body)
+                    .map_err(Into::into)
+                    .and_then(|request| self.0.run(request)),
+                None => request
+                    .body(())
+                    .map_err(Into::into)
+                    .and_then(|request| self.0.run(request)),
             };
             match answer {
                 Ok(answer) => return whole(answer, at_most),
@@ -67,43 +61,25 @@ impl Direct {
             }
         }
     }
-
-    fn run(
-        &self,
-        request: Result<Request<impl AsSendBody>, ureq::http::Error>,
-    ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
-        let patience = Some(self.patience);
-        let request = self
-            .agent
-            .configure_request(request.map_err(ureq::Error::Http)?)
-            .allow_non_standard_methods(true)
-            .timeout_resolve(patience)
-            .timeout_connect(patience)
-            .timeout_recv_response(patience)
-            .timeout_per_read(patience)
-            .timeout_per_write(patience)
-            .build();
-        self.agent.run(request)
-    }
 }
 
-fn whole(answer: ureq::http::Response<ureq::Body>, at_most: u64) -> Result<Reply, NoReply> {
+fn whole(answer: ureq::http::Response<ureq::Body>, at_most: u64) -> Result<Reply, Refusal> {
     let status = answer.status().as_u16();
     let reader = answer.into_body().into_with_config();
     match reader.limit(at_most.saturating_add(1)).read_to_vec() {
-        Ok(body) if body.len() as u64 > at_most => Err(NoReply::TooLarge),
-        Ok(body) => Ok(Reply { status, body }),
-        Err(ureq::Error::BodyExceedsLimit(_)) => Err(NoReply::TooLarge),
+        Ok(body) if body.len() as u64 <= at_most => Ok(Reply { status, body }),
+        Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
+            let detail = format!("more than the {at_most} bytes that are allowed");
+            Err(Refusal::lasting(Reason::TooLarge, detail))
+        }
         Err(why) => Err(failed(&why)),
     }
 }
 
-fn failed(why: &ureq::Error) -> NoReply {
+fn failed(why: &ureq::Error) -> Refusal {
     use ureq::Error as Trouble;
     let is_temporary = match why {
-        Trouble::Io(why) => !why
-            .get_ref()
-            .is_some_and(|inner| inner.is::<rustls::Error>()),
+        Trouble::Io(why) => !is_of_tls(why),
         Trouble::Timeout(_)
         | Trouble::HostNotFound
         | Trouble::ConnectionFailed
@@ -116,5 +92,8 @@ fn failed(why: &ureq::Error) -> NoReply {
         Trouble::BadUri(_) | Trouble::Http(_) => "the URL cannot be used".to_owned(),
         why => why.to_string(),
     };
-    NoReply::Failed(what, is_temporary)
+    match is_temporary {
+        true => Refusal::temporary(Reason::ConnectionFailed, what),
+        false => Refusal::lasting(Reason::ConnectionFailed, what),
+    }
 }

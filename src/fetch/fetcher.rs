@@ -112,6 +112,20 @@ impl Fetcher {
         system.map(Self::around)
     }
 
+    #[cfg(feature = "http")]
+    pub(crate) fn over(policy: Arc<Policy>, servers: Arc<Servers>) -> Result<Self, Error> {
+        let is_stopped = Arc::clone(&servers.is_stopped);
+        let system = System::new(
+            policy,
+            #[cfg(feature = "ftp")]
+            Arc::new(SystemNames),
+            servers,
+        )?;
+        let mut fetcher = Self::around(system);
+        fetcher.gate.is_stopped = is_stopped;
+        Ok(fetcher)
+    }
+
     /// A fetcher that asks this for everything, and nothing of the system.
     pub fn around(source: impl Fetch + 'static) -> Self {
         Self {
@@ -137,6 +151,14 @@ impl Fetcher {
     #[must_use]
     pub fn memory(mut self, octets: usize, age: Option<Duration>) -> Self {
         self.memory = Some(Memory::new(octets, age));
+        self
+    }
+
+    pub(crate) fn probing(mut self) -> Self {
+        self.only_probes = true;
+        if let Some((archive_first, _)) = &mut self.archive {
+            *archive_first = false;
+        }
         self
     }
 
@@ -180,32 +202,5 @@ fn answered(probed: &Probed) -> Refusal {
 impl fmt::Debug for Fetcher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Fetcher").finish_non_exhaustive()
-    }
-}
-
-#[cfg(feature = "http")]
-impl Fetcher {
-    pub(crate) fn over(policy: Arc<Policy>, servers: Arc<Servers>) -> Result<Self, Error> {
-        let is_stopped = Arc::clone(&servers.is_stopped);
-        let system = System::new(
-            policy,
-            #[cfg(feature = "ftp")]
-            Arc::new(SystemNames),
-            servers,
-        )?;
-        let mut fetcher = Self::around(system);
-        fetcher.gate.is_stopped = is_stopped;
-        Ok(fetcher)
-    }
-}
-
-#[cfg(feature = "cli")]
-impl Fetcher {
-    pub(crate) fn probing(mut self) -> Self {
-        self.only_probes = true;
-        if let Some((archive_first, _)) = &mut self.archive {
-            *archive_first = false;
-        }
-        self
     }
 }

@@ -25,7 +25,6 @@ mod direct;
 mod eudora;
 #[cfg(feature = "http")]
 mod exchange;
-#[cfg(any(feature = "http", feature = "ftp"))]
 mod failed;
 mod fetcher;
 mod gate;
@@ -41,41 +40,34 @@ mod system;
 #[cfg(feature = "http")]
 mod tap;
 
-#[cfg(feature = "http")]
-pub(crate) use agent::USER_AGENT;
 pub(crate) use allowance::Allowance;
 #[cfg(feature = "file")]
 pub(crate) use attachments::Attachments;
 pub(crate) use beside::Sidecars;
 pub use bytes::Bytes;
 pub use canned::Canned;
-#[cfg(feature = "http")]
-pub(crate) use direct::{Direct, NoReply, Reply};
 #[cfg(all(feature = "file", feature = "mailbox"))]
 pub(crate) use eudora::{EudoraFiles, EudoraMailbox, Named};
-#[cfg(feature = "http")]
-pub(crate) use exchange::{
-    Answer, Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Source, Whose,
-    agrees, captured, is_redirect, is_temporary, retry_after, text,
-};
-#[cfg(feature = "http")]
 pub(crate) use failed::{Failed, Nobody};
 pub use fetcher::Fetcher;
-#[cfg(feature = "cli")]
 pub(crate) use gate::IsStopped;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::Names;
-#[cfg(feature = "http")]
-pub(crate) use names::SystemNames;
-#[cfg(feature = "cli")]
 pub(crate) use order::undated;
-#[cfg(feature = "http")]
-pub(crate) use pace::Pace;
-#[cfg(feature = "cli")]
 pub(crate) use request::Unasked;
 pub use request::{Fetch, NoFetch, Probed, Request, Retrieved};
 pub use several::fetch_all;
+
 #[cfg(feature = "http")]
-pub(crate) use system::Servers;
-#[cfg(feature = "http")]
-pub(crate) use tap::{Recorder, Recording};
+pub(crate) use self::{
+    agent::{USER_AGENT, basic},
+    direct::{Direct, Reply},
+    exchange::{
+        Answer, Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Source, Whose,
+        agrees, captured, is_redirect, is_temporary, retry_after, text,
+    },
+    names::SystemNames,
+    pace::Pace,
+    system::Servers,
+    tap::{Recorder, Recording},
+};

@@ -47,49 +47,36 @@ impl Names for SystemNames {
     }
 }
 
-/// `localhost` is not looked up (RFC 6761 §6.3): it has those of 127.0.0.1 and ::1 that `--allow-net` opens.
-pub(super) fn judged(
-    policy: &Policy,
+/// Without a policy no address is judged: the user named the proxy. `localhost` is not looked up (RFC 6761 §6.3): it has
+/// those of 127.0.0.1 and ::1 that `--allow-net` opens.
+pub(super) fn addresses(
+    policy: Option<&Policy>,
     names: &Arc<dyn Names>,
     host: &Host,
     port: u16,
     allowance: Allowance,
 ) -> Result<Vec<SocketAddr>, Refusal> {
-    let Some(known) = host.known_addresses() else {
-        let addresses = looked_up(names, host, allowance)?;
-        for address in &addresses {
-            policy.judge_address(*address).map_err(|refusal| Refusal {
-                detail: Detail::from(format!("{host} is {address}: ")).then(refusal.detail),
-                ..refusal
-            })?;
-        }
-        return at_port(addresses, host, port);
-    };
-    let judged = |address| policy.judge_address(address).map(|()| address);
-    let (opened, mut refused): (Vec<_>, Vec<_>) =
-        known.into_iter().map(judged).partition(Result::is_ok);
-    match refused.pop() {
-        Some(Err(refusal)) if opened.is_empty() => Err(refusal),
-        _ => at_port(opened.into_iter().flatten().collect(), host, port),
-    }
-}
-
-/// The user named the proxy, so its addresses are not judged.
-#[cfg(feature = "http")]
-pub(super) fn unjudged(
-    names: &Arc<dyn Names>,
-    host: &Host,
-    port: u16,
-    allowance: Allowance,
-) -> Result<Vec<SocketAddr>, Refusal> {
+    let judge = |address: &IpAddr| policy.map_or(Ok(()), |policy| policy.judge_address(*address));
     let addresses = match host.known_addresses() {
-        Some(known) => known,
-        None => looked_up(names, host, allowance)?,
+        Some(mut known) => {
+            let refused = known.iter().rev().find_map(|address| judge(address).err());
+            known.retain(|address| judge(address).is_ok());
+            match refused {
+                Some(refusal) if known.is_empty() => return Err(refusal),
+                _ => known,
+            }
+        }
+        None => {
+            let found = looked_up(names, host, allowance)?;
+            for address in &found {
+                judge(address).map_err(|refusal| Refusal {
+                    detail: Detail::from(format!("{host} is {address}: ")).then(refusal.detail),
+                    ..refusal
+                })?;
+            }
+            found
+        }
     };
-    at_port(addresses, host, port)
-}
-
-fn at_port(addresses: Vec<IpAddr>, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
     if addresses.is_empty() {
         let detail = format!("{host} has no address");
         return Err(Refusal::lasting(Reason::NameNotFound, detail));

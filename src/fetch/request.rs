@@ -1,12 +1,10 @@
 use std::fmt;
-#[cfg(feature = "file")]
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 
-#[cfg(feature = "cli")]
 use crate::link::url::masked;
 use crate::report::{Provenance, Reason, Refusal};
 
@@ -23,7 +21,6 @@ pub struct Request {
     pub date: Option<SystemTime>,
 }
 
-#[cfg(feature = "http")]
 impl Request {
     pub(crate) fn acceptable(&self) -> &str {
         self.accept
@@ -78,15 +75,18 @@ impl Retrieved {
         }
     }
 
-    #[cfg(feature = "file")]
-    pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Self {
-        let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
+    pub(super) fn just_now(url: String, from: Provenance, body: Vec<u8>, begun: Instant) -> Self {
         Self {
-            from: Provenance::File,
+            from,
             at: Some(SystemTime::now()),
             elapsed: begun.elapsed(),
             ..Self::new(url, None, body)
         }
+    }
+
+    pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Self {
+        let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
+        Self::just_now(url, Provenance::File, body, begun)
     }
 }
 
@@ -184,10 +184,8 @@ impl Fetch for NoFetch {
     }
 }
 
-#[cfg(feature = "cli")]
 pub(crate) struct Unasked;
 
-#[cfg(feature = "cli")]
 impl Fetch for Unasked {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let detail = format!("would retrieve {}", masked(&request.url));

@@ -12,8 +12,9 @@ use url::Url;
 
 use super::{Key, Store, StoreError};
 use crate::error::Error;
-use crate::fetch::{Direct, NoReply, Reply};
+use crate::fetch::{Direct, Reply, basic};
 use crate::policy::Policy;
+use crate::report::Retry;
 
 const LONGEST_EXPLANATION: u64 = 64 << 10;
 
@@ -66,25 +67,17 @@ impl Web {
         let mut headers: Vec<(&str, &str)> = fields.collect();
         headers.extend(body.map(|_| ("content-type", "application/octet-stream")));
         let reply = self.client.send(method, &url, &headers, body, at_most);
-        reply.map_err(|why| match why {
-            NoReply::TooLarge => self.too_large(path, at_most),
-            NoReply::Failed(what, true) => {
-                StoreError::temporary(format!("{}: {what}", self.named(path)))
-            }
-            NoReply::Failed(what, false) => {
-                StoreError::lasting(format!("{}: {what}", self.named(path)))
+        reply.map_err(|refusal| {
+            let what = format!("{}: {}", self.named(path), refusal.detail);
+            match refusal.retry {
+                Retry::Later => StoreError::temporary(what),
+                Retry::Never => StoreError::lasting(what),
             }
         })
     }
 
     fn named(&self, path: &str) -> String {
         format!("{}{path}", self.server.base_url())
-    }
-
-    fn too_large(&self, path: &str, at_most: u64) -> StoreError {
-        let object = self.named(path);
-        let what = format!("{object}: more than the {at_most} bytes that are allowed");
-        StoreError::lasting(what)
     }
 
     fn refused(&self, method: &str, path: &str, reply: &Reply) -> StoreError {
@@ -103,13 +96,15 @@ impl Web {
     }
 
     fn answer(&self, key: &Key, at_most: u64, reply: Reply) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = key.path();
+        let object = self.named(&key.path());
         match reply.status {
-            200 if reply.body.len() as u64 > at_most => Err(self.too_large(&path, at_most)),
-            200 if Key::of(&reply.body) != *key => Err(StoreError::not_its_name(self.named(&path))),
+            200 if reply.body.len() as u64 > at_most => Err(StoreError::lasting(format!(
+                "{object}: more than the {at_most} bytes that are allowed"
+            ))),
+            200 if Key::of(&reply.body) != *key => Err(StoreError::not_its_name(object)),
             200 => Ok(Some(reply.body)),
             _ if self.server.is_absent(&reply) => Ok(None),
-            _ => Err(self.refused("GET", &path, &reply)),
+            _ => Err(self.refused("GET", &key.path(), &reply)),
         }
     }
 
@@ -181,7 +176,6 @@ pub(super) struct Dav {
 
 impl Dav {
     pub(super) fn new(url: &str, user: Option<(String, String)>) -> Result<Self, Error> {
-        use base64::Engine as _;
         let wrong = |why: &str| Error::Usage(format!("the store's URL {why}").into());
         let mut base = Url::parse(url).map_err(|_| wrong("is none"))?;
         if !base.username().is_empty() || base.password().is_some() {
@@ -195,11 +189,9 @@ impl Dav {
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
-        let encode = |pair: String| base64::engine::general_purpose::STANDARD.encode(pair);
         Ok(Self {
             base,
-            authorization: user
-                .map(|(user, password)| format!("Basic {}", encode(format!("{user}:{password}")))),
+            authorization: user.map(|(user, password)| basic(user.as_bytes(), password.as_bytes())),
         })
     }
 }

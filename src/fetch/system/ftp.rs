@@ -21,7 +21,7 @@ use std::thread;
 use percent_encoding::percent_decode_str;
 use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 
-use super::whole::read_whole;
+use super::read_whole;
 use crate::fetch::allowance::Allowance;
 use crate::fetch::failed::{Failed, Nobody};
 use crate::policy::{Policy, Target};

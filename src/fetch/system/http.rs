@@ -15,24 +15,28 @@ use crate::fetch::{Probed, Request, Retrieved};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-pub(super) struct Http<'r> {
-    pub(super) policy: &'r Policy,
-    pub(super) servers: &'r Servers,
-    pub(super) request: &'r Request,
-    pub(super) allowance: Allowance,
-}
-
-impl Http<'_> {
-    pub(super) fn retrieve(&self, target: Target) -> Result<Retrieved, Refusal> {
-        let (target, answer) = self.follow(target, How::Whole)?;
+impl Servers {
+    pub(super) fn retrieve(
+        &self,
+        request: &Request,
+        target: Target,
+        allowance: Allowance,
+    ) -> Result<Retrieved, Refusal> {
+        let (target, answer) = self.follow(request, target, How::Whole, allowance)?;
         Ok(answer.retrieved(&target))
     }
 
     /// The content of a GET is not read, and its connection is closed.
-    pub(super) fn probe(&self, target: &Target) -> Result<Probed, Refusal> {
-        let (method, answer) = match self.follow(target.clone(), How::Head) {
+    pub(super) fn probe(
+        &self,
+        request: &Request,
+        target: &Target,
+        allowance: Allowance,
+    ) -> Result<Probed, Refusal> {
+        let follow = |how| self.follow(request, target.clone(), how, allowance);
+        let (method, answer) = match follow(How::Head) {
             Err(refusal) if matches!(refusal.reason, Reason::HttpStatus | Reason::BadResponse) => {
-                ("GET", self.follow(target.clone(), How::Unread))
+                ("GET", follow(How::Unread))
             }
             answer => ("HEAD", answer),
         };
@@ -46,7 +50,7 @@ impl Http<'_> {
         let length = text(headers, &header::CONTENT_LENGTH)
             .filter(|_| !gzip)
             .and_then(|length| length.parse().ok());
-        self.policy.judge_size(length.unwrap_or(0))?;
+        self.wire.policy.judge_size(length.unwrap_or(0))?;
         Ok(Probed {
             method,
             url: target.public_url(),
@@ -55,21 +59,27 @@ impl Http<'_> {
         })
     }
 
-    fn follow(&self, mut target: Target, how: How) -> Result<(Target, Answer), Refusal> {
+    fn follow(
+        &self,
+        request: &Request,
+        mut target: Target,
+        how: How,
+        allowance: Allowance,
+    ) -> Result<(Target, Answer), Refusal> {
+        let policy = &self.wire.policy;
         let mut asked = vec![target.request_url()];
         let mut is_personal = false;
         loop {
             is_personal |= target.has_userinfo();
-            let request = Asked {
+            let answer = self.exchange(&Asked {
                 target: &target,
-                accept: self.request.acceptable(),
+                accept: request.acceptable(),
                 how,
                 whose: Whose::Source,
                 more: &[],
                 is_personal,
-                allowance: self.allowance,
-            };
-            let answer = self.servers.exchange(&request);
+                allowance,
+            });
             let answer = answer.map_err(Failed::into_refusal)?;
             let status = answer.status;
             match status {
@@ -79,9 +89,9 @@ impl Http<'_> {
                         let detail = format!("{status} without a Location that can be read");
                         Refusal::lasting(Reason::RedirectRefused, detail)
                     })?;
-                    target = self.policy.judge_redirect(&target, &location)?;
+                    target = policy.judge_redirect(&target, &location)?;
                     let next = target.request_url();
-                    let allowed = self.policy.limits.redirects as usize;
+                    let allowed = policy.limits.redirects as usize;
                     let too_many = |what| Err(Refusal::lasting(Reason::TooManyRedirects, what));
                     if asked.len() > allowed {
                         let what = Detail::from("more redirects than ").naming(Setting::Redirects);
@@ -92,7 +102,7 @@ impl Http<'_> {
                     }
                     asked.push(next);
                 }
-                _ => return Err(not_200(status, self.policy, &target)),
+                _ => return Err(not_200(status, policy, &target)),
             }
         }
     }

@@ -10,21 +10,15 @@ mod http_body;
 mod resolver;
 #[cfg(feature = "http")]
 mod servers;
-#[cfg(any(feature = "file", feature = "ftp", feature = "http"))]
-mod whole;
 #[cfg(feature = "http")]
 mod wire;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
-#[cfg(any(feature = "file", feature = "ftp"))]
-use std::time::SystemTime;
 
 #[cfg(feature = "file")]
 use self::file::Roots;
-#[cfg(feature = "http")]
-use self::http::Http;
 #[cfg(feature = "http")]
 pub(crate) use self::servers::Servers;
 use super::allowance::Allowance;
@@ -37,11 +31,7 @@ use crate::error::Error;
 #[cfg(feature = "cli")]
 use crate::policy::marked::question_of;
 use crate::policy::{Policy, Scheme, Target};
-#[cfg(any(feature = "file", feature = "ftp"))]
-use crate::report::Provenance;
-#[cfg(feature = "ftp")]
-use crate::report::{Detail, Setting};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
 
 pub(super) struct System {
     policy: Arc<Policy>,
@@ -70,16 +60,6 @@ impl System {
         })
     }
 
-    #[cfg(feature = "http")]
-    fn http<'r>(&'r self, request: &'r Request, allowance: Allowance) -> Http<'r> {
-        Http {
-            policy: &self.policy,
-            servers: &self.servers,
-            request,
-            allowance,
-        }
-    }
-
     fn allowance(&self, request: &Request) -> Result<Allowance, Refusal> {
         let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
         allowance.remaining()?;
@@ -102,8 +82,11 @@ impl System {
             return Err(Refusal::lasting(Reason::BadUrl, "the URL names no host"));
         };
         #[cfg(feature = "http")]
-        self.servers.may_ask(&host, port)?;
-        let socket = names::judged(&self.policy, &self.names, &host, port, allowance)
+        if let Some(disk) = &self.servers.disk {
+            disk.may_ask(&host, port)?;
+        }
+        let policy = Some(&*self.policy);
+        let socket = names::addresses(policy, &self.names, &host, port, allowance)
             .map_err(Failed::from)
             .and_then(|addresses| ftp::connect(target, &addresses, allowance))
             .map_err(|mut failed| {
@@ -112,29 +95,16 @@ impl System {
                     failed.nobody = Some(Nobody::Port);
                 }
                 #[cfg(feature = "http")]
-                self.servers.found_nobody(&host, port, &failed);
+                if let Some(disk) = &self.servers.disk {
+                    disk.found_nobody(&host, port, &failed);
+                }
                 failed.into_refusal()
             })?;
         let peer = socket.peer_addr().ok().map(|peer| peer.ip());
         let body = ftp::retrieve(&self.policy, target, socket, allowance)?;
-        Ok(self.retrieved(target, body, peer, begun))
-    }
-
-    #[cfg(any(feature = "file", feature = "ftp"))]
-    fn retrieved(
-        &self,
-        target: &Target,
-        body: Vec<u8>,
-        address: Option<IpAddr>,
-        begun: Instant,
-    ) -> Retrieved {
-        let mut retrieved = Retrieved::new(target.public_url(), None, body);
-        retrieved.at = Some(SystemTime::now());
-        retrieved.elapsed = begun.elapsed();
-        if target.scheme() == Scheme::File {
-            retrieved.from = Provenance::File;
-        }
-        self.recorded(retrieved, address)
+        let url = target.public_url();
+        let retrieved = Retrieved::just_now(url, Provenance::Network, body, begun);
+        Ok(self.recorded(retrieved, peer))
     }
 
     #[cfg_attr(not(feature = "http"), allow(unused))]
@@ -168,7 +138,7 @@ impl Fetch for System {
         match target.scheme() {
             #[cfg(feature = "http")]
             Scheme::Http | Scheme::Https => {
-                let mut answer = self.http(request, allowance).retrieve(target)?;
+                let mut answer = self.servers.retrieve(request, target, allowance)?;
                 answer.elapsed = begun.elapsed();
                 Ok(answer)
             }
@@ -178,7 +148,9 @@ impl Fetch for System {
             Scheme::File => {
                 let path = target.path().unwrap_or(std::path::Path::new(""));
                 let body = self.roots.read(&self.policy, path, allowance)?;
-                Ok(self.retrieved(&target, body, None, begun))
+                let url = target.public_url();
+                let retrieved = Retrieved::just_now(url, Provenance::File, body, begun);
+                Ok(self.recorded(retrieved, None))
             }
             #[cfg(not(all(feature = "file", feature = "http", feature = "ftp")))]
             _ => Err(not_built_in(&target)),
@@ -190,9 +162,35 @@ impl Fetch for System {
         {
             let target = self.policy.judge_url(&request.url)?;
             if target.scheme().is_http() {
-                return self.http(request, self.allowance(request)?).probe(&target);
+                let allowance = self.allowance(request)?;
+                return self.servers.probe(request, &target, allowance);
             }
         }
         self.fetch(request).map(Probed::from)
+    }
+}
+
+/// Reads content to its end, a piece at a time.
+fn read_whole(
+    mut source: impl std::io::Read,
+    expected: u64,
+    mut judge: impl FnMut(u64) -> Result<(), Refusal>,
+    failed: impl Fn(std::io::Error) -> Refusal,
+) -> Result<Vec<u8>, Refusal> {
+    let mut body = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let read = match source.read(&mut piece) {
+            Ok(read) => read,
+            Err(why) if why.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(why) => return Err(failed(why)),
+        };
+        if read == 0 {
+            // A cache counts the octets of a body, not what was allocated to read it.
+            body.shrink_to_fit();
+            return Ok(body);
+        }
+        body.extend_from_slice(piece.get(..read).unwrap_or_default());
+        judge(body.len() as u64)?;
     }
 }

@@ -8,7 +8,7 @@ use std::io::{Read, Write as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::super::allowance::Allowance;
 use super::super::request::Retrieved;
@@ -82,12 +82,12 @@ pub(super) fn ask(
     if body.is_empty() {
         return Err(failed("it gave no bytes"));
     }
-    Ok(Retrieved {
-        from: Provenance::Resolver,
-        at: Some(SystemTime::now()),
-        elapsed: begun.elapsed(),
-        ..Retrieved::new(url, None, body)
-    })
+    Ok(Retrieved::just_now(
+        url.to_owned(),
+        Provenance::Resolver,
+        body,
+        begun,
+    ))
 }
 
 fn failed(why: &str) -> Refusal {

@@ -10,14 +10,13 @@ use crate::fetch::gate::IsStopped;
 use crate::fetch::names::Names;
 use crate::fetch::pace::Pace;
 use crate::fetch::tap::Recorder;
-use crate::policy::{Host, Policy};
-use crate::report::Refusal;
+use crate::policy::Policy;
 
 pub(crate) struct Servers {
     pub(crate) disk: Option<Box<dyn Disk>>,
     pub(crate) pace: Pace,
     pub(crate) is_stopped: IsStopped,
-    wire: Wire,
+    pub(super) wire: Wire,
 }
 
 impl Servers {
@@ -51,30 +50,17 @@ impl Servers {
 
     fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
         if asked.whose != Whose::Source {
-            let pace = &self.pace;
-            pace.turn(asked.whose, asked.allowance, &*self.is_stopped)?;
+            self.pace
+                .turn(asked.whose, asked.allowance, &*self.is_stopped)?;
             // The time-out begins with the turn.
             let timeout = self.wire.policy.limits.timeout;
             let given = self.wire.exchange(&Asked {
                 allowance: asked.allowance.at_most(timeout),
                 ..*asked
             });
-            pace.heed(&given);
+            self.pace.heed(&given);
             return given;
         }
         self.wire.exchange(asked)
-    }
-
-    pub(super) fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
-        if let Some(disk) = &self.disk {
-            return disk.may_ask(host, port);
-        }
-        Ok(())
-    }
-
-    pub(super) fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
-        if let Some(disk) = &self.disk {
-            disk.found_nobody(host, port, failed);
-        }
     }
 }

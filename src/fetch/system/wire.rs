@@ -19,7 +19,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
 use bytes::Bytes;
 use ureq::http::{Response, Uri, header};
 use ureq::tls::Certificate;
@@ -31,7 +30,7 @@ use ureq::{Agent, Body};
 
 use super::http_body::{read_to_end, whole_body};
 use crate::error::{Error, unpoisoned};
-use crate::fetch::agent::{agent, broke, certificates, system_roots};
+use crate::fetch::agent::{agent, basic, broke, certificates, is_of_tls, system_roots};
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{Answer, Asked, How, Source};
 use crate::fetch::failed::{Failed, Nobody, is_long};
@@ -142,8 +141,8 @@ impl Wire {
             for (name, value) in asked.more {
                 request = request.header(name, value);
             }
-            if let Some(credentials) = basic(target) {
-                request = request.header(header::AUTHORIZATION, credentials);
+            if let Some((user, password)) = target.userinfo() {
+                request = request.header(header::AUTHORIZATION, basic(&user, &password));
             }
             let listening = Listening::begin(self.recorder.as_deref(), asked);
             match request.call() {
@@ -161,7 +160,7 @@ impl Wire {
     fn agent(&self, scheme: Scheme) -> &Agent {
         let made = |roots: &[Certificate<'static>]| {
             let resolver = self.resolver.clone();
-            agent(&self.policy, roots, resolver, Watched::default())
+            agent(&self.policy, roots, None, resolver, Watched::default())
         };
         if scheme == Scheme::Https || self.policy.proxy.is_some() {
             self.secure
@@ -227,12 +226,9 @@ impl Resolver for JudgedAddresses {
         let (host, port) = host_and_port(uri).ok_or(ureq::Error::HostNotFound)?;
         let allowance = Allowance::of(*timeout.after);
         // ureq asks for the proxy's own addresses here, and never for what lies behind it.
-        let addresses = if config.proxy().is_some() {
-            names::unjudged(&self.names, &host, port, allowance)
-        } else {
-            names::judged(&self.policy, &self.names, &host, port, allowance)
-        }
-        .map_err(refused)?;
+        let policy = config.proxy().is_none().then_some(&*self.policy);
+        let addresses = names::addresses(policy, &self.names, &host, port, allowance);
+        let addresses = addresses.map_err(refused)?;
         let mut found = unpoisoned(self.found.lock());
         if found.len() >= MOST_HOSTS {
             found.clear();
@@ -258,13 +254,6 @@ fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
     let scheme = Scheme::from_name(uri.scheme_str()?.as_bytes())?;
     let port = uri.port_u16().or(scheme.default_port())?;
     Some((Host::parse(uri.host()?)?, port))
-}
-
-fn basic(target: &Target) -> Option<String> {
-    let (user, password) = target.userinfo()?;
-    let pair = [user.as_slice(), b":", password.as_slice()].concat();
-    let pair = base64::engine::general_purpose::STANDARD.encode(pair);
-    Some(format!("Basic {pair}"))
 }
 
 fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
@@ -314,16 +303,11 @@ fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
         Trouble::Tls(_) | Trouble::Rustls(_) | Trouble::Pem(_) | Trouble::TlsRequired => {
             Refusal::lasting(Reason::TlsFailed, detail)
         }
-        Trouble::Io(why) => {
-            let inner = why.get_ref();
-            match why.kind() {
-                _ if inner.is_some_and(|inner| inner.is::<rustls::Error>()) => {
-                    Refusal::lasting(Reason::TlsFailed, why.to_string())
-                }
-                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
-                _ => Refusal::temporary(Reason::ConnectionFailed, why.to_string()),
-            }
-        }
+        Trouble::Io(why) => match why.kind() {
+            _ if is_of_tls(&why) => Refusal::lasting(Reason::TlsFailed, why.to_string()),
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
+            _ => Refusal::temporary(Reason::ConnectionFailed, why.to_string()),
+        },
         Trouble::ConnectionFailed | Trouble::ConnectProxyFailed(_) => {
             Refusal::temporary(Reason::ConnectionFailed, detail)
         }
