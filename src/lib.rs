@@ -163,7 +163,7 @@
 #[allow(unreachable_pub)]
 mod archive;
 #[cfg(feature = "cache")]
-#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]
 pub mod cache;
 #[cfg(feature = "cli")]

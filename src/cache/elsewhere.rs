@@ -1,12 +1,11 @@
 //! Where there is no Unix there is no cache: its folder relies on descriptors, owners and locks.
 
 use std::convert::Infallible;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::the_cache;
+use super::{Made, the_cache};
 use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::error::Error;
@@ -77,28 +76,4 @@ impl RunFolder {
     pub(crate) fn remove(&self) -> bool {
         match self.never {}
     }
-}
-
-pub(crate) struct Made(Infallible);
-
-impl Made {
-    pub(crate) fn before(&self) -> usize {
-        match self.0 {}
-    }
-
-    pub(crate) fn is_any(&self) -> bool {
-        match self.0 {}
-    }
-
-    pub(crate) fn is_made(&self, _source: &Path) -> bool {
-        match self.0 {}
-    }
-
-    pub(crate) fn makes(&self, _source: &Path, _target: &Path, _file: &File) {
-        match self.0 {}
-    }
-}
-
-pub(crate) fn is_of_disk(_why: &io::Error) -> bool {
-    false
 }

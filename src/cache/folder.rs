@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::size::{Size, on_disk};
-use super::{cannot_write, the_cache};
+use super::{cannot_write, is_of_disk, the_cache};
 use crate::disk::layout::{
     Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, CACHE_WORDS, has_tag,
 };
@@ -30,7 +30,6 @@ use crate::report::{Detail, Setting};
 #[derive(Debug)]
 pub struct CacheFolder {
     path: PathBuf,
-    is_of_run: bool,
     pub(super) root: Arc<OwnedFd>,
     size: Size,
     swept: Once,
@@ -89,7 +88,7 @@ impl CacheFolder {
             at_most,
             ..Size::default()
         };
-        let cache = Self::over(path, root, size, false, tagged.is_ok());
+        let cache = Self::over(path, root, size, tagged.is_ok());
         match tagged {
             Err(why) if is_of_disk(&why) => cache.failed(&why),
             Err(why) => return Err(Error::cannot_write(the_cache(path))(why)),
@@ -98,16 +97,9 @@ impl CacheFolder {
         Ok(cache)
     }
 
-    pub(super) fn over(
-        path: &Path,
-        root: Arc<OwnedFd>,
-        size: Size,
-        is_of_run: bool,
-        is_tagged: bool,
-    ) -> Self {
+    pub(super) fn over(path: &Path, root: Arc<OwnedFd>, size: Size, is_tagged: bool) -> Self {
         Self {
             path: path.to_owned(),
-            is_of_run,
             root,
             size,
             swept: Once::new(),
@@ -159,7 +151,7 @@ impl CacheFolder {
 
     pub(super) fn path(&self, area: Area, key: &Key) -> PathBuf {
         let mut path = self.path.clone();
-        path.extend(area.folders(key, self.is_of_run));
+        path.extend(area.folders(key, self.size.is_of_run()));
         path.join(key.to_string())
     }
 
@@ -171,7 +163,7 @@ impl CacheFolder {
 
     fn folder(&self, area: Area, key: &Key) -> Option<Arc<OwnedFd>> {
         let root = Arc::clone(&self.root);
-        area.folders(key, self.is_of_run)
+        area.folders(key, self.size.is_of_run())
             .try_fold(root, |at, name| open_folder(&at, &name).ok().map(Arc::new))
     }
 
@@ -183,7 +175,7 @@ impl CacheFolder {
         let temporaries = Arc::new(made(&self.root, CACHE_TEMPORARIES)?);
         self.swept.call_once(|| sweep(&temporaries, "", |_| true));
         let mut folder = Arc::clone(&self.root);
-        for name in area.folders(key, self.is_of_run) {
+        for name in area.folders(key, self.size.is_of_run()) {
             folder = Arc::new(made(&folder, &name)?);
         }
         let mut temporary = Temporary::new(&temporaries, "")?;
@@ -221,9 +213,4 @@ pub(super) fn tag_saying(folder: &Arc<OwnedFd>, words: &str, rest: &str) -> io::
     let mut temporary = Temporary::new(folder, CACHE_TAGGING)?;
     temporary.file.write_all(text.as_bytes())?;
     Ok(temporary)
-}
-
-pub(crate) fn is_of_disk(why: &io::Error) -> bool {
-    let full = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
-    Errno::from_io_error(why).is_some_and(|why| full.contains(&why))
 }

@@ -287,10 +287,7 @@ impl Kept {
         };
         let (folder, server) = (&*self.folder, hosts::names(&self.trust, &host, port));
         let url = asked.target.request_url();
-        hosts::check(folder, &server, Some(&url)).map_err(|refusal| Failed {
-            refusal,
-            nobody: None,
-        })?;
+        hosts::check(folder, &server, Some(&url))?;
         let given = ask(asked);
         match &given {
             Err(failed) => hosts::found_nobody(folder, &server, failed),

@@ -7,17 +7,12 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use rustix::fs::{Mode, OFlags};
-
-use crate::disk::layout::RUN_MADE;
-use crate::disk::{Key, absent, open_file};
+use crate::disk::Key;
 use crate::error::unpoisoned;
+use crate::platform::{MetadataExt as _, OsStrExt as _, OsStringExt as _};
 
 /// Paths have at most 4096 octets, two digits each.
 const LONGEST: u64 = 16 << 10;
@@ -31,19 +26,12 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    pub(super) fn open(root: &OwnedFd, command: &str) -> Self {
-        let before = absent(open_file(root, RUN_MADE)).ok().flatten();
-        let flags = OFlags::WRONLY
-            | OFlags::APPEND
-            | OFlags::CREATE
-            | OFlags::NOFOLLOW
-            | OFlags::NONBLOCK
-            | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(root, RUN_MADE, flags, Mode::RUSR | Mode::WUSR);
+    /// `to_append` is none where nothing can be written.
+    pub(super) fn new(command: &str, before: Option<File>, to_append: Option<File>) -> Self {
         Self {
             command: command.to_owned(),
             before: before.map(read).unwrap_or_default(),
-            file: Mutex::new(file.ok().map(File::from)),
+            file: Mutex::new(to_append),
         }
     }
 

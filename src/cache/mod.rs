@@ -33,10 +33,9 @@ mod folder;
 mod folder;
 mod hosts;
 mod kept;
-#[cfg(all(unix, feature = "cli"))]
 mod made;
 mod record;
-#[cfg(all(unix, feature = "cli"))]
+#[cfg(unix)]
 mod run;
 mod semantics;
 #[cfg(unix)]
@@ -45,19 +44,13 @@ mod size;
 use std::io;
 use std::path::Path;
 
-#[cfg(feature = "cli")]
 pub(crate) use fetcher::trust;
 pub use folder::CacheFolder;
-#[cfg(feature = "cli")]
-pub(crate) use folder::is_of_disk;
-#[cfg(all(not(unix), feature = "cli"))]
-pub(crate) use folder::{Made, RunFolder};
-pub(crate) use kept::Kept;
-#[cfg(feature = "cli")]
-pub(crate) use kept::Offline;
-#[cfg(all(unix, feature = "cli"))]
+#[cfg(not(unix))]
+pub(crate) use folder::RunFolder;
+pub(crate) use kept::{Kept, Offline};
 pub(crate) use made::Made;
-#[cfg(all(unix, feature = "cli"))]
+#[cfg(unix)]
 pub(crate) use run::RunFolder;
 pub(crate) use semantics::Ignoring;
 
@@ -65,7 +58,12 @@ pub(crate) fn the_cache(path: &Path) -> String {
     format!("the cache {}", path.display())
 }
 
-#[cfg_attr(not(unix), allow(dead_code))]
 pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
     format!("{} cannot be written: {why}", the_cache(path))
+}
+
+/// Mail does not wait for a disk that is only good for keeping copies.
+pub(crate) fn is_of_disk(why: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(why.kind(), QuotaExceeded | ReadOnlyFilesystem | StorageFull)
 }

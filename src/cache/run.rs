@@ -21,7 +21,9 @@ use super::the_cache;
 use crate::disk::layout::{
     Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, RUN_MADE, RUN_WORDS, says,
 };
-use crate::disk::{FOLDER, Key, absent, is_temporary, names, open_folder, open_root};
+use crate::disk::{
+    FOLDER, Key, absent, is_temporary, names, open_file, open_folder, open_root, open_to_write,
+};
 use crate::error::Error;
 
 const WORDS: &str = "# The same command goes on with them, and removes the folder once its output is whole. You may remove it, too.";
@@ -67,7 +69,7 @@ impl RunFolder {
             match Self::locked(path, &root) {
                 Ok(Some(tag)) => {
                     return Ok(Self {
-                        cache: Arc::new(CacheFolder::over(path, root, size, true, true)),
+                        cache: Arc::new(CacheFolder::over(path, root, size, true)),
                         path: path.to_owned(),
                         place: (around, name.into()),
                         _tag: tag,
@@ -108,7 +110,14 @@ impl RunFolder {
     }
 
     pub(crate) fn made(&self, command: &str) -> Made {
-        Made::open(&self.cache.root, command)
+        let root = &self.cache.root;
+        let before = open_file(root, RUN_MADE).ok();
+        let (more, mode) = (OFlags::APPEND | OFlags::CREATE, Mode::RUSR | Mode::WUSR);
+        Made::new(
+            command,
+            before,
+            open_to_write(root, RUN_MADE, more, mode).ok(),
+        )
     }
 
     pub(crate) fn answers(&self) -> usize {
@@ -161,13 +170,8 @@ fn tagged(root: &Arc<OwnedFd>) -> io::Result<Option<File>> {
 }
 
 fn open_tag(root: &OwnedFd) -> io::Result<Option<File>> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let opened = rustix::fs::openat(root, CACHE_TAG, flags, Mode::empty());
-    let tag = absent(opened.map(File::from).map_err(io::Error::from))?;
-    match tag {
-        Some(tag) if !tag.metadata()?.is_file() => Err(Errno::INVAL.into()),
-        tag => Ok(tag),
-    }
+    let (nothing_more, mode) = (OFlags::empty(), Mode::empty());
+    absent(open_to_write(root, CACHE_TAG, nothing_more, mode))
 }
 
 fn is_key(name: &str) -> bool {

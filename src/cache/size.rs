@@ -12,12 +12,12 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::record::now;
 use crate::disk::layout::{Area, CACHE_SIZE};
-use crate::disk::{names, open_folder};
+use crate::disk::{names, open_folder, open_to_write};
 
 /// Files take whole blocks.
 const BLOCK: u64 = 4 << 10;
@@ -43,6 +43,10 @@ pub(super) struct Size {
 }
 
 impl Size {
+    pub(super) fn is_of_run(&self) -> bool {
+        self.leaves.is_some()
+    }
+
     pub(super) fn room(&self, root: &OwnedFd, length: u64) -> io::Result<bool> {
         if let Some(leaves) = self.leaves {
             let disk = rustix::fs::fstatvfs(root)?;
@@ -60,27 +64,18 @@ impl Size {
     }
 
     pub(super) fn grew(&self, root: &OwnedFd, octets: u64) {
-        if self.leaves.is_some() {
+        if self.is_of_run() {
             return;
         }
         self.added.fetch_add(octets, Ordering::Relaxed);
-        // Opening a pipe that was planted there would wait.
-        let flags = OFlags::RDWR
-            | OFlags::CREATE
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC
-            | OFlags::NONBLOCK
-            | OFlags::NOCTTY;
-        let Ok(file) = rustix::fs::openat(root, CACHE_SIZE, flags, Mode::RUSR | Mode::WUSR) else {
+        let mode = Mode::RUSR | Mode::WUSR;
+        let Ok(mut file) = open_to_write(root, CACHE_SIZE, OFlags::CREATE, mode) else {
             return;
         };
-        let is_file = |it: rustix::fs::Stat| FileType::from_raw_mode(it.st_mode).is_file();
-        let lock = FlockOperation::NonBlockingLockExclusive;
-        if !rustix::fs::fstat(&file).is_ok_and(is_file) || rustix::fs::flock(&file, lock).is_err() {
+        // The lock goes with the file.
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return;
         }
-        // The lock goes with the file.
-        let mut file = File::from(file);
         let now = now();
         let added = self.added.swap(0, Ordering::Relaxed);
         let sum = sum(&file).map(|(octets, counted)| (octets.saturating_add(added), counted));

@@ -33,6 +33,19 @@ pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
     Ok(File::from(file))
 }
 
+/// `more` says what else is wanted: to make it, or to append. Only a regular file is opened.
+pub fn open_to_write(at: impl AsFd, name: &str, more: OFlags, mode: Mode) -> io::Result<File> {
+    let flags = OFlags::RDWR
+        | OFlags::NOFOLLOW
+        | OFlags::CLOEXEC
+        // Opening a pipe that was planted there would wait.
+        | OFlags::NONBLOCK
+        | OFlags::NOCTTY;
+    let file = rustix::fs::openat(at, name, flags | more, mode)?;
+    regular(rustix::fs::fstat(&file)?.st_mode as RawMode)?;
+    Ok(File::from(file))
+}
+
 /// The names in a folder, sorted. One that is no text is changed, and is none of ours either way.
 pub fn names(folder: impl AsFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();

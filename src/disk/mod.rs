@@ -12,9 +12,9 @@ pub mod layout;
 mod temporary;
 
 #[cfg(unix)]
-pub use self::files::{FOLDER, names, open_file, open_folder, open_root};
+pub use self::files::{FOLDER, names, open_file, open_folder, open_root, open_to_write};
 pub use self::key::Key;
-#[cfg(all(unix, feature = "cli"))]
+#[cfg(unix)]
 pub(crate) use self::layout::is_temporary;
 #[cfg(unix)]
 pub use self::temporary::{Temporary, sweep};

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::Errno;
 
-use super::files::{names, open_file};
+use super::files::{names, open_file, open_to_write};
 use super::layout::is_temporary;
 use crate::platform::name_anew;
 
@@ -30,23 +29,22 @@ pub struct Temporary {
 
 impl Temporary {
     pub fn new(folder: &Arc<OwnedFd>, prefix: &str) -> io::Result<Self> {
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let new = OFlags::CREATE | OFlags::EXCL;
         loop {
             let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
             let name = format!("{prefix}{}-{serial}", std::process::id());
-            match rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+            match open_to_write(folder, &name, new, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => {
                     return Ok(Self {
-                        file: File::from(file),
+                        file,
                         folder: Arc::clone(folder),
                         name,
                         is_temporary: true,
                     });
                 }
                 // A process of that number runs on another machine, or ran before this one.
-                Err(Errno::EXIST) => {}
-                Err(why) => return Err(why.into()),
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(why) => return Err(why),
             }
         }
     }

@@ -6,7 +6,7 @@
 //! * Killed at any instant, a run leaves whole objects and temporary files, which later runs sweep.
 
 use std::collections::HashMap;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -22,7 +22,7 @@ use super::places::Places;
 use super::users::list;
 use super::{Store, StoreError, User};
 use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, is_tagged};
-use crate::disk::{Key, sweep};
+use crate::disk::{Key, open_to_write, sweep};
 use crate::error::unpoisoned;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ const MOST_PENDING_OCTETS: usize = 64 << 20;
 pub struct Folder {
     pub(super) places: Places,
     temporaries: Option<Arc<OwnedFd>>,
-    lock: Option<OwnedFd>,
+    lock: Option<File>,
     waiting: Mutex<Waiting>,
     committing: Mutex<()>,
     unlisted: Mutex<Option<User>>,
@@ -92,7 +92,7 @@ impl Folder {
         Ok(Self::with(places, None, Some(lock)))
     }
 
-    fn with(places: Places, temporaries: Option<Arc<OwnedFd>>, lock: Option<OwnedFd>) -> Self {
+    fn with(places: Places, temporaries: Option<Arc<OwnedFd>>, lock: Option<File>) -> Self {
         Self {
             places,
             temporaries,
@@ -230,12 +230,10 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
     Ok(places)
 }
 
-fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreError> {
-    let trouble = |why: Errno| places.trouble(STORE_LOCK, why.into());
-    let flags =
-        OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let lock = rustix::fs::openat(&places.root, STORE_LOCK, flags, Mode::from_raw_mode(0o640))
-        .map_err(trouble)?;
+fn locked(places: &Places, operation: FlockOperation) -> Result<File, StoreError> {
+    let trouble = |why| places.trouble(STORE_LOCK, why);
+    let mode = Mode::from_raw_mode(0o640);
+    let lock = open_to_write(&places.root, STORE_LOCK, OFlags::CREATE, mode).map_err(trouble)?;
     let begun = Instant::now();
     loop {
         match rustix::fs::flock(&lock, operation) {
@@ -250,7 +248,7 @@ fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreEr
                     PATIENCE.as_secs()
                 )));
             }
-            Err(why) => return Err(trouble(why)),
+            Err(why) => return Err(trouble(why.into())),
         }
     }
 }
