@@ -61,22 +61,6 @@ impl Attachments {
         Ok(None)
     }
 
-    fn read(
-        &self,
-        request: &Request,
-        url: &str,
-        least: usize,
-    ) -> Result<Option<Retrieved>, Refusal> {
-        let begun = Instant::now();
-        let Some(path) = self.file(url, least)? else {
-            return Ok(None);
-        };
-        let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
-        allowance.remaining()?;
-        let body = self.roots.read(&self.policy, &path, allowance)?;
-        Ok(Some(Retrieved::of_file(&path, body, begun)))
-    }
-
     fn answer<T: From<Retrieved>>(
         &self,
         request: &Request,
@@ -85,8 +69,12 @@ impl Attachments {
         let Some((url, least)) = split(&request.url) else {
             return ask(request);
         };
-        if let Some(retrieved) = self.read(request, url, least)? {
-            return Ok(retrieved.into());
+        let begun = Instant::now();
+        if let Some(path) = self.file(url, least)? {
+            let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
+            allowance.remaining()?;
+            let body = self.roots.read(&self.policy, &path, allowance)?;
+            return Ok(Retrieved::of_file(&path, body, begun).into());
         }
         self.policy.judge_url(url).map_err(|refusal| Refusal {
             detail: Detail::from("it is not in ")

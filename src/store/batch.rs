@@ -31,14 +31,7 @@ pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMa
     let written = side_by_side(&pending, content_is_durable);
     let mut folders: BTreeMap<[String; 2], (OwnedFd, Vec<Key>)> = BTreeMap::new();
     for ((key, pending), read_back) in keys.iter().zip(pending).zip(written) {
-        let placed = check(places, key, read_back).and_then(|()| {
-            let folder = places.made(key)?;
-            if let ObjectFile::Written(temporary) = pending {
-                place(places, temporary, &folder, key)?;
-            }
-            Ok(folder)
-        });
-        match placed {
+        match placed(places, key, pending, read_back) {
             Ok(folder) => {
                 let known = folders.entry(key.folders());
                 known.or_insert((folder, Vec::new())).1.push(*key);
@@ -98,41 +91,40 @@ fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
     }
 }
 
-fn check(places: &Places, key: &Key, read_back: io::Result<Option<Key>>) -> Result<(), StoreError> {
-    match read_back.map_err(|why| places.trouble(&key.path(), why))? {
-        Some(read) if read != *key => Err(StoreError::temporary(format!(
-            "{}: what was written is not what is read back",
-            places.path.join(key.path()).display()
-        ))),
-        _ => Ok(()),
-    }
-}
-
 /// A file that has the name is never replaced.
-fn place(
+fn placed(
     places: &Places,
-    temporary: Temporary,
-    folder: &OwnedFd,
     key: &Key,
-) -> Result<(), StoreError> {
-    let trouble = |why: io::Error| places.trouble(&key.path(), why);
-    let is_named = temporary.become_new(folder, &key.to_string());
-    if is_named.map_err(trouble)? {
-        return Ok(());
+    pending: ObjectFile,
+    read_back: io::Result<Option<Key>>,
+) -> Result<OwnedFd, StoreError> {
+    let path = key.path();
+    if places
+        .at(&path, read_back)?
+        .is_some_and(|read| read != *key)
+    {
+        let path = places.path.join(path);
+        let what = "what was written is not what is read back";
+        return Err(StoreError::temporary(format!("{}: {what}", path.display())));
     }
-    // Another process was faster.
-    match reuse(places, key)? {
-        Some(there) => sync(&there).map_err(trouble),
-        None => Err(trouble(Errno::NOENT.into())),
+    let folder = places.made(key)?;
+    if let ObjectFile::Written(temporary) = pending
+        && !places.at(&path, temporary.become_new(&folder, &key.to_string()))?
+    {
+        // Another process was faster.
+        match reuse(places, key)? {
+            Some(there) => places.at(&path, sync(&there))?,
+            None => return places.at(&path, Err(Errno::NOENT)),
+        }
     }
+    Ok(folder)
 }
 
 /// The object is verified, and touched so that a collection, which looks at its age, keeps it.
 pub(super) fn reuse(places: &Places, key: &Key) -> Result<Option<File>, StoreError> {
     let there = verified(places, key)?;
     if let Some(file) = &there {
-        let touched = file.set_modified(SystemTime::now());
-        touched.map_err(|why| places.trouble(&key.path(), why))?;
+        places.at(&key.path(), file.set_modified(SystemTime::now()))?;
     }
     Ok(there)
 }
@@ -141,8 +133,8 @@ pub(super) fn verified(places: &Places, key: &Key) -> Result<Option<File>, Store
     let Some(file) = places.object(key)? else {
         return Ok(None);
     };
-    match Key::of_file(&file).map_err(|why| places.trouble(&key.path(), why))? == *key {
+    match places.at(&key.path(), Key::of_file(&file))? == *key {
         true => Ok(Some(file)),
-        false => Err(places.not_its_name(key)),
+        false => Err(places.not_its_name(&key.path())),
     }
 }

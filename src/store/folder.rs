@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use super::batch::{ObjectFile, commit, reuse};
 use super::places::Places;
 use super::users::list;
-use super::{Store, StoreError, User};
+use super::{Store, StoreError, User, the_store};
 use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, is_tagged};
 use crate::disk::{Key, open_to_write, sweep};
 use crate::error::unpoisoned;
@@ -56,17 +56,16 @@ impl Folder {
     /// The folder cannot be made or written, or a collection holds the lock for a minute.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if path.exists() && !path.is_dir() {
-            let what = format!("the store {}: it is no folder", path.display());
+            let what = format!("{}: it is no folder", the_store(path));
             return Err(StoreError::lasting(what));
         }
         let mut builder = DirBuilder::new();
         let made = builder.recursive(true).mode(0o750).create(path);
-        made.map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
+        made.map_err(|why| StoreError::io(the_store(path), why))?;
         let places = opened(path)?;
         let lock = locked(&places, FlockOperation::NonBlockingLockShared)?;
-        let temporaries = places
-            .make_folder(&places.root, STORE_TEMPORARIES)
-            .map_err(|why| places.trouble(STORE_TEMPORARIES, why))?;
+        let temporaries = places.make_folder(&places.root, STORE_TEMPORARIES);
+        let temporaries = places.at(STORE_TEMPORARIES, temporaries)?;
         // The lock ends with the process that held it, wherever that ran.
         sweep(&temporaries, STORE_PREFIX, |file| {
             rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
@@ -140,10 +139,8 @@ impl Folder {
 impl Store for Folder {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
         let Some(temporaries) = &self.temporaries else {
-            return Err(StoreError::lasting(format!(
-                "the store {} was opened to read",
-                self.path().display()
-            )));
+            let what = format!("{} was opened to read", the_store(self.path()));
+            return Err(StoreError::lasting(what));
         };
         {
             // Others wait, because the same mail may refer to what they put.
@@ -188,13 +185,12 @@ impl Store for Folder {
     }
 
     fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        let trouble = |why| self.places.trouble(&key.path(), why);
         let Some(file) = self.places.object(key)? else {
             // A store that is not mounted has no object either.
             self.places.check()?;
             return Ok(None);
         };
-        let size = file.metadata().map_err(trouble)?.len();
+        let size = self.places.at(&key.path(), file.metadata())?.len();
         if size > at_most {
             return Err(StoreError::lasting(format!(
                 "{}: {size} bytes, more than the {at_most} that are allowed",
@@ -204,9 +200,9 @@ impl Store for Folder {
         let mut octets = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         // A file that grows meanwhile does not have its hash.
         let read = file.take(size + 1).read_to_end(&mut octets);
-        read.map_err(trouble)?;
+        self.places.at(&key.path(), read)?;
         if Key::of(&octets) != *key {
-            return Err(self.places.not_its_name(key));
+            return Err(self.places.not_its_name(&key.path()));
         }
         Ok(Some(octets))
     }
@@ -218,8 +214,8 @@ impl Store for Folder {
 }
 
 fn opened(path: &Path) -> Result<Places, StoreError> {
-    let absolute = std::fs::canonicalize(path)
-        .map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
+    let absolute = path.canonicalize();
+    let absolute = absolute.map_err(|why| StoreError::io(the_store(path), why))?;
     let places = Places::open(absolute)?;
     if is_tagged(&places.root) {
         return Err(StoreError::lasting(format!(
@@ -231,9 +227,9 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
 }
 
 fn locked(places: &Places, operation: FlockOperation) -> Result<File, StoreError> {
-    let trouble = |why| places.trouble(STORE_LOCK, why);
     let mode = Mode::from_raw_mode(0o640);
-    let lock = open_to_write(&places.root, STORE_LOCK, OFlags::CREATE, mode).map_err(trouble)?;
+    let lock = open_to_write(&places.root, STORE_LOCK, OFlags::CREATE, mode);
+    let lock = places.at(STORE_LOCK, lock)?;
     let begun = Instant::now();
     loop {
         match rustix::fs::flock(&lock, operation) {
@@ -243,12 +239,12 @@ fn locked(places: &Places, operation: FlockOperation) -> Result<File, StoreError
             }
             Err(Errno::WOULDBLOCK) => {
                 return Err(StoreError::temporary(format!(
-                    "the store {}: another program has held its lock for {} seconds",
-                    places.path.display(),
+                    "{}: another program has held its lock for {} seconds",
+                    the_store(&places.path),
                     PATIENCE.as_secs()
                 )));
             }
-            Err(why) => return Err(trouble(why.into())),
+            Err(why) => return places.at(STORE_LOCK, Err(why)),
         }
     }
 }

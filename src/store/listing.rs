@@ -1,7 +1,7 @@
 //! The objects in a store's folder, and everything else there; and the removal of an object.
 
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -16,19 +16,19 @@ use crate::disk::{Key, names, open_folder};
 impl Folder {
     pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {
         let (mut objects, mut strangers) = (Vec::new(), Vec::new());
-        for outer in self.names(&self.places.root, "")? {
+        for outer in self.places.at("", names(&self.places.root))? {
             if [STORE_LOCK, STORE_TEMPORARIES, STORE_USERS].contains(&outer.as_str()) {
                 continue;
             }
             let Some(at) = self.inner(&self.places.root, &outer, &outer, &mut strangers)? else {
                 continue;
             };
-            for inner in self.names(&at, &outer)? {
+            for inner in self.places.at(&outer, names(&at))? {
                 let place = format!("{outer}/{inner}");
                 let Some(at) = self.inner(&at, &inner, &place, &mut strangers)? else {
                     continue;
                 };
-                for name in self.names(&at, &place)? {
+                for name in self.places.at(&place, names(&at))? {
                     match self.object(&at, &place, &name)? {
                         Some(object) => objects.push(object),
                         None => strangers.push(format!("{place}/{name}")),
@@ -52,12 +52,11 @@ impl Folder {
         path: &str,
         strangers: &mut Vec<String>,
     ) -> Result<Option<OwnedFd>, StoreError> {
-        let trouble = |why| self.places.trouble(path, why);
         if is_of_keys(name.as_bytes()) {
             let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
-            let stat = stat.map_err(|why| trouble(why.into()))?;
-            if FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::Directory {
-                return open_folder(at, name).map(Some).map_err(trouble);
+            let mode = self.places.at(path, stat)?.st_mode;
+            if FileType::from_raw_mode(mode as RawMode) == FileType::Directory {
+                return self.places.at(path, open_folder(at, name).map(Some));
             }
         }
         strangers.push(path.to_owned());
@@ -69,8 +68,8 @@ impl Folder {
         else {
             return Ok(None);
         };
-        let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|why| self.places.trouble(&key.path(), why.into()))?;
+        let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = self.places.at(&key.path(), stat)?;
         let is_file = FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::RegularFile;
         // A time before 1970 counts as 1970.
         let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
@@ -79,10 +78,6 @@ impl Folder {
             size: u64::try_from(stat.st_size).unwrap_or(0),
             modified: SystemTime::UNIX_EPOCH + Duration::from_secs(seconds),
         }))
-    }
-
-    fn names(&self, at: impl AsFd, place: &str) -> Result<Vec<String>, StoreError> {
-        names(at).map_err(|why| self.places.trouble(place, why))
     }
 
     pub(crate) fn verify(&self, key: &Key) -> Result<(), StoreError> {
@@ -114,15 +109,12 @@ impl Folder {
             return Ok(false);
         };
         let name = key.to_string();
-        let Some(object) = self.object(&folder, &key.folders().join("/"), &name)? else {
-            return Ok(false);
-        };
-        if object.modified >= before {
+        let object = self.object(&folder, &key.folders().join("/"), &name)?;
+        if object.is_none_or(|object| object.modified >= before) {
             return Ok(false);
         }
-        rustix::fs::unlinkat(&folder, &name, AtFlags::empty())
-            .map_err(|why| self.places.trouble(&key.path(), why.into()))?;
-        Ok(true)
+        let removed = rustix::fs::unlinkat(&folder, &name, AtFlags::empty());
+        self.places.at(&key.path(), removed.map(|()| true))
     }
 }
 

@@ -35,7 +35,7 @@ pub use folder::Folder;
 #[cfg(not(unix))]
 pub(crate) use folder::NoFolder as Folder;
 #[cfg(all(test, feature = "s3"))]
-pub(crate) use named::s3_store;
+pub(crate) use named::on_server;
 pub(crate) use named::{Purpose, open, unopened_base_url};
 
 #[derive(Clone, Copy, Debug)]
@@ -189,6 +189,11 @@ impl StoreError {
             is_temporary: self.is_temporary,
         }
     }
+}
+
+#[cfg(unix)]
+fn the_store(path: &std::path::Path) -> String {
+    format!("the store {}", path.display())
 }
 
 fn again(why: &io::Error) -> io::Error {

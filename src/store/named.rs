@@ -23,7 +23,7 @@ pub(crate) fn open(
     policy: &Policy,
 ) -> Result<Result<Arc<dyn Store>, StoreError>, Error> {
     if let Some((scheme, _)) = name.split_once("://") {
-        return on_server(scheme, name, policy).map(Ok);
+        return on_server(scheme, name, &variable, policy).map(Ok);
     }
     let path = folder_of(name)?;
     let folder = match purpose {
@@ -35,7 +35,7 @@ pub(crate) fn open(
 
 pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, Error> {
     if let Some((scheme, _)) = name.split_once("://") {
-        return Ok(on_server(scheme, name, policy)?.base_url());
+        return Ok(on_server(scheme, name, &variable, policy)?.base_url());
     }
     let path = std::path::absolute(folder_of(name)?).map_err(|_| not_a_store(name))?;
     // An open store follows links, too.
@@ -64,35 +64,37 @@ fn folder_of(name: &str) -> Result<&Path, Error> {
     }
 }
 
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 #[cfg(feature = "http")]
-fn on_server(scheme: &str, name: &str, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let scheme = scheme.to_ascii_lowercase();
-    let server: Box<dyn super::web::Server> = match scheme.as_str() {
+pub(crate) fn on_server(
+    scheme: &str,
+    name: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+    policy: &Policy,
+) -> Result<Arc<dyn Store>, Error> {
+    let server: Box<dyn super::web::Server> = match scheme.to_ascii_lowercase().as_str() {
         "https" | "http" => {
             let password = variable("EMBODY_STORE_PASSWORD").unwrap_or_default();
             let user = variable("EMBODY_STORE_USER").map(|user| (user, password));
             Box::new(Dav::new(name, user)?)
         }
         #[cfg(feature = "s3")]
-        "s3" => return s3_store(name, &variable, policy),
+        "s3" => Box::new(super::s3::S3::new(name, variable)?),
         _ => return Err(not_a_store(name)),
     };
     Ok(Arc::new(Web::new(policy, server)?))
 }
 
-#[cfg(feature = "s3")]
-pub(crate) fn s3_store(
-    name: &str,
-    variable: &dyn Fn(&str) -> Option<String>,
-    policy: &Policy,
-) -> Result<Arc<dyn Store>, Error> {
-    let server = Box::new(super::s3::S3::new(name, variable)?);
-    Ok(Arc::new(Web::new(policy, server)?))
-}
-
 #[cfg(not(feature = "http"))]
-fn on_server(_scheme: &str, name: &str, _policy: &Policy) -> Result<Arc<dyn Store>, Error> {
+fn on_server(
+    _scheme: &str,
+    name: &str,
+    _variable: &dyn Fn(&str) -> Option<String>,
+    _policy: &Policy,
+) -> Result<Arc<dyn Store>, Error> {
     Err(not_a_store(name))
 }
 

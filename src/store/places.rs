@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{FlockOperation, Mode, RawMode};
 use rustix::io::Errno;
 
-use super::StoreError;
+use super::{StoreError, the_store};
 use crate::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES};
 use crate::disk::{Key, Temporary, absent, open_file, open_folder, open_root, sync};
 use crate::error::unpoisoned;
@@ -29,7 +29,7 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn open(path: PathBuf) -> Result<Self, StoreError> {
-        let trouble = |why| StoreError::io(format!("the store {}", path.display()), why);
+        let trouble = |why| StoreError::io(the_store(&path), why);
         let root = open_root(&path).map_err(trouble)?;
         let found = rustix::fs::fstat(&root).map_err(|why| trouble(why.into()))?;
         Ok(Self {
@@ -55,53 +55,56 @@ impl Places {
         }
     }
 
+    pub(super) fn at<T>(
+        &self,
+        beneath: &str,
+        done: Result<T, impl Into<io::Error>>,
+    ) -> Result<T, StoreError> {
+        done.map_err(|why| self.trouble(beneath, why.into()))
+    }
+
     /// An object that is put into a folder that was removed or renamed is lost.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let lost = |why| StoreError::io(format!("the store {}", self.path.display()), why);
-        let found = rustix::fs::stat(&self.path).map_err(|why| lost(why.into()))?;
+        let store = || the_store(&self.path);
+        let found = rustix::fs::stat(&self.path);
+        let found = found.map_err(|why| StoreError::io(store(), why.into()))?;
         if (found.st_dev as u64, found.st_ino as u64) != self.identity {
-            return Err(StoreError::temporary(format!(
-                "the store {}: another folder took its place",
-                self.path.display()
-            )));
+            let what = format!("{}: another folder took its place", store());
+            return Err(StoreError::temporary(what));
         }
         Ok(())
     }
 
     pub(super) fn existing(&self, key: &Key) -> Result<Option<OwnedFd>, StoreError> {
         let [outer, inner] = key.folders();
-        let at = absent(open_folder(&self.root, &outer));
-        let Some(at) = at.map_err(|why| self.trouble(&outer, why))? else {
+        let Some(at) = self.at(&outer, absent(open_folder(&self.root, &outer)))? else {
             return Ok(None);
         };
-        absent(open_folder(&at, &inner))
-            .map_err(|why| self.trouble(&format!("{outer}/{inner}"), why))
+        let place = format!("{outer}/{inner}");
+        self.at(&place, absent(open_folder(&at, &inner)))
     }
 
     pub(super) fn object(&self, key: &Key) -> Result<Option<File>, StoreError> {
         let Some(folder) = self.existing(key)? else {
             return Ok(None);
         };
-        absent(open_file(&folder, &key.to_string())).map_err(|why| self.trouble(&key.path(), why))
+        self.at(&key.path(), absent(open_file(&folder, &key.to_string())))
     }
 
-    pub(super) fn not_its_name(&self, key: &Key) -> StoreError {
-        StoreError::not_its_name(self.path.join(key.path()).display())
+    pub(super) fn not_its_name(&self, beneath: &str) -> StoreError {
+        StoreError::not_its_name(self.path.join(beneath).display())
     }
 
     pub(super) fn made(&self, key: &Key) -> Result<OwnedFd, StoreError> {
         let [outer, inner] = key.folders();
-        let outer_failed = |why| self.trouble(&outer, why);
-        let at = self.make_folder(&self.root, &outer).map_err(outer_failed)?;
+        let at = self.at(&outer, self.make_folder(&self.root, &outer))?;
         let place = format!("{outer}/{inner}");
-        let folder = self
-            .make_folder(&at, &inner)
-            .map_err(|why| self.trouble(&place, why))?;
+        let folder = self.at(&place, self.make_folder(&at, &inner))?;
         let durable = || unpoisoned(self.durable.lock());
         // Once a process, also if the folder was there: the process that made it may not have come to this yet.
         for (name, around) in [(&outer, &self.root), (&place, &at)] {
             if !durable().contains(name) {
-                sync(around).map_err(outer_failed)?;
+                self.at(&outer, sync(around))?;
                 durable().insert(name.clone());
             }
         }
@@ -114,14 +117,14 @@ impl Places {
         temporaries: &Arc<OwnedFd>,
         octets: &[u8],
     ) -> Result<Temporary, StoreError> {
-        let trouble = |why| self.trouble(STORE_TEMPORARIES, why);
-        let mut temporary = Temporary::new(temporaries, STORE_PREFIX).map_err(trouble)?;
+        let temporary = Temporary::new(temporaries, STORE_PREFIX);
+        let mut temporary = self.at(STORE_TEMPORARIES, temporary)?;
         let file = &mut temporary.file;
-        rustix::fs::flock(&*file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(Into::into)
+        let written = rustix::fs::flock(&*file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(io::Error::from)
             .and_then(|()| file.write_all(octets))
-            .and_then(|()| Ok(rustix::fs::fchmod(&*file, Mode::from_raw_mode(0o440))?))
-            .map_err(trouble)?;
+            .and_then(|()| Ok(rustix::fs::fchmod(&*file, Mode::from_raw_mode(0o440))?));
+        self.at(STORE_TEMPORARIES, written)?;
         Ok(temporary)
     }
 

@@ -55,37 +55,33 @@ pub(super) fn list(
     temporaries: &Arc<OwnedFd>,
     user: &User,
 ) -> Result<(), StoreError> {
-    let trouble = |why| places.trouble(STORE_USERS, why);
-    let folder = places
-        .make_folder(&places.root, STORE_USERS)
-        .map_err(trouble)?;
+    let folder = places.make_folder(&places.root, STORE_USERS);
+    let folder = places.at(STORE_USERS, folder)?;
     let listed = written(user);
     let name = Key::of(&listed).to_string();
     let beneath = format!("{STORE_USERS}/{name}");
-    let failed = |why| places.trouble(&beneath, why);
-    match absent(open_file(&folder, &name)).map_err(failed)? {
+    match places.at(&beneath, absent(open_file(&folder, &name)))? {
         Some(file) => {
-            if entry_of(file).map_err(failed)? != listed {
-                return Err(StoreError::not_its_name(
-                    places.path.join(&beneath).display(),
-                ));
+            if places.at(&beneath, entry_of(file))? != listed {
+                return Err(places.not_its_name(&beneath));
             }
         }
-        None if user.mail != Mail::Unlisted && count(&folder).map_err(trouble)? >= MOST_USERS => {
+        None if user.mail != Mail::Unlisted
+            && places.at(STORE_USERS, count(&folder))? >= MOST_USERS =>
+        {
             let mail = Mail::Unlisted;
             return list(places, temporaries, &User { mail, ..*user });
         }
         None => {
             let entry = places.write(temporaries, &listed)?;
-            sync(&entry.file).map_err(|why| places.trouble(STORE_TEMPORARIES, why))?;
+            places.at(STORE_TEMPORARIES, sync(&entry.file))?;
             // Another process may be faster; it writes the same.
-            entry.become_new(&folder, &name).map_err(trouble)?;
+            places.at(STORE_USERS, entry.become_new(&folder, &name))?;
         }
     }
     // Also if it was there: the process that wrote it may not have come to this yet.
-    sync(&folder)
-        .and_then(|()| sync(&places.root))
-        .map_err(trouble)
+    let synced = sync(&folder).and_then(|()| sync(&places.root));
+    places.at(STORE_USERS, synced)
 }
 
 fn count(folder: &OwnedFd) -> io::Result<usize> {
@@ -93,16 +89,14 @@ fn count(folder: &OwnedFd) -> io::Result<usize> {
 }
 
 pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
-    let trouble = |why| places.trouble(STORE_USERS, why);
-    let Some(folder) = absent(open_folder(&places.root, STORE_USERS)).map_err(trouble)? else {
+    let folder = absent(open_folder(&places.root, STORE_USERS));
+    let Some(folder) = places.at(STORE_USERS, folder)? else {
         return Ok(None);
     };
     let mut users = Vec::new();
-    for name in names(&folder).map_err(trouble)? {
+    for name in places.at(STORE_USERS, names(&folder))? {
         let beneath = format!("{STORE_USERS}/{name}");
-        let octets = open_file(&folder, &name)
-            .and_then(entry_of)
-            .map_err(|why| places.trouble(&beneath, why))?;
+        let octets = places.at(&beneath, open_file(&folder, &name).and_then(entry_of))?;
         match read(&octets).filter(|_| Key::of(&octets).to_string() == name) {
             Some(user) => users.push((user, PathBuf::from(beneath))),
             None => {

@@ -334,7 +334,7 @@ fn what_is_no_store_is_said_and_no_password_is_in_it() {
 #[cfg(feature = "s3")]
 mod s3 {
     use super::*;
-    use embody::store::s3_store;
+    use embody::store::on_server;
 
     const ENVIRONMENT: [(&str, &str); 3] = [
         ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
@@ -350,7 +350,7 @@ mod s3 {
                 .or_else(|| fixed.map(|(_, value)| (*value).to_owned()))
                 .filter(|value| !value.is_empty())
         };
-        s3_store(name, &variable, &Policy::default())
+        on_server("s3", name, &variable, &Policy::default())
     }
 
     fn at(server: &Server) -> Arc<dyn Store> {
