@@ -7,6 +7,9 @@ use crate::link::url::holds_token;
 use crate::policy::{Host, Policy, Target};
 
 pub(super) fn why(target: &Target) -> Option<&'static str> {
+    if target.has_userinfo() {
+        return Some("it holds a user name");
+    }
     if !target.host().is_some_and(|host| is_public(&host)) {
         return Some("its host is one of an own network");
     }

@@ -14,7 +14,6 @@ use super::input::is_standard;
 use super::resume::Resume;
 use super::say;
 use super::signals::Signals;
-use super::store::{is_missing, missing};
 use super::verb::{Detaching, Expanding};
 use crate::detach::{Detacher, Settings};
 use crate::error::Error;
@@ -222,6 +221,14 @@ fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>
             Purpose::Read => Error::cannot_read("the store")(why),
         }
     })
+}
+
+pub(super) fn is_missing(store: impl AsRef<Path>) -> bool {
+    std::fs::metadata(store).is_err_and(|why| why.kind() == std::io::ErrorKind::NotFound)
+}
+
+pub(super) fn missing(store: impl std::fmt::Display) -> Error {
+    Error::Usage(format!("there is no store {store}; embody detach makes one").into())
 }
 
 fn is_remote(store: &str) -> bool {

@@ -29,8 +29,10 @@ mod reporter;
 mod resume;
 mod say;
 mod signals;
+#[cfg(unix)]
 mod sources;
 mod split;
+#[cfg(unix)]
 mod store;
 mod survey;
 mod targets;
@@ -199,7 +201,13 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
             Status::told(&crate::error::Error::Usage(why.into()))
         }
         Command::Split(args) => Status::of(split::run(&args.0)),
+        #[cfg(unix)]
         Command::Store(args) => store::run(&args.0),
+        #[cfg(not(unix))]
+        Command::Store(args) => {
+            let store = crate::store::open_folder(&args.0.folder, crate::store::Purpose::Read);
+            store.map_or_else(|why| Status::told(&why), |_| Status::Success)
+        }
         Command::Schemes => manual::printed(SCHEMES.as_bytes()),
         Command::Man { folder } => manual::man(folder.as_deref()),
         Command::Completions { shell } => manual::completions(shell),

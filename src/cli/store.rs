@@ -1,12 +1,13 @@
 //! `embody store check` and `embody store gc` (docs/store.md).
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::args::{StoreAction, StoreArgs};
+use super::detach::{is_missing, missing};
 use super::exit::Status;
 use super::output::{self, write_error};
 use super::say::{self, harmless, shown};
@@ -38,14 +39,6 @@ pub(super) fn run(args: &StoreArgs) -> Status {
         Some(Error::Interrupted) => signals.status(),
         _ => Status::told(&*error),
     })
-}
-
-pub(super) fn is_missing(store: impl AsRef<Path>) -> bool {
-    std::fs::metadata(store).is_err_and(|why| why.kind() == io::ErrorKind::NotFound)
-}
-
-pub(super) fn missing(store: impl Display) -> Error {
-    Error::Usage(format!("there is no store {store}; embody detach makes one").into())
 }
 
 type Failure = Box<dyn std::error::Error>;

@@ -47,6 +47,7 @@ impl Transform<Report> for Expander {
 impl Expander {
     pub(crate) fn beside(&self, message: &Message<'_>) -> Option<Sidecars> {
         match message.beside? {
+            #[cfg(feature = "file")]
             Program::AppleMail => Sidecars::of_apple_mail(message.source),
             #[cfg(feature = "file")]
             Program::Eudora => {
@@ -54,7 +55,7 @@ impl Expander {
                 Some(Sidecars::of_eudora(message.source, message.number))
             }
             #[cfg(not(feature = "file"))]
-            Program::Eudora => None,
+            _ => None,
         }
     }
 

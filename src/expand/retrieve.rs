@@ -220,12 +220,9 @@ fn root_detail(detail: &Detail) -> Detail {
 impl Session<'_> {
     /// It counts as no retrieval: nobody is asked, and the mail cannot name it twice.
     fn read(&self, beside: &Sidecars, folder: &str, name: Option<&str>) -> Found<Obtained> {
-        let policy = self.policy();
-        if self.is_forecast() {
-            return beside.look(folder, name, policy).map(|()| None);
-        }
-        let read = beside.read(folder, name, policy, self.deadline)?;
-        Ok(Some(content::read(&Answer::from(read))))
+        let deadline = (!self.is_forecast()).then_some(self.deadline);
+        let read = beside.read(folder, name, self.policy(), deadline)?;
+        Ok(read.map(|read| content::read(&Answer::from(read))))
     }
 
     pub(super) fn retrieve(&mut self, items: &[&Item<'_>]) {

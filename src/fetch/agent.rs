@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::Resolver;
-use ureq::unversioned::transport::Connector;
+use ureq::unversioned::transport::DefaultConnector;
 
 use super::connection::Connections;
 use crate::error::Error;
@@ -23,7 +23,6 @@ pub(super) fn agent(
     roots: &[Certificate<'static>],
     silence: Option<Duration>,
     resolver: impl Resolver,
-    connector: impl Connector,
 ) -> Agent {
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::new_with_certs(roots))
@@ -49,7 +48,7 @@ pub(super) fn agent(
             .build()
     };
     let connector = Connections {
-        connector,
+        connector: DefaultConnector::default(),
         without_proxy: config(None),
     };
     // `certificates` has checked the proxy.

@@ -167,30 +167,24 @@ impl Sidecars {
         Ok((folder, name))
     }
 
-    pub(crate) fn look(
-        &self,
-        part: &str,
-        name: Option<&str>,
-        policy: &Policy,
-    ) -> Result<(), Refusal> {
-        let (folder, name) = self.find(part, name)?;
-        policy.judge_size(folder.length(&name)?)
-    }
-
+    /// Without a deadline the file is only looked at.
     pub(crate) fn read(
         &self,
         part: &str,
         name: Option<&str>,
         policy: &Policy,
-        deadline: Instant,
-    ) -> Result<Retrieved, Refusal> {
+        deadline: Option<Instant>,
+    ) -> Result<Option<Retrieved>, Refusal> {
         let begun = Instant::now();
-        let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
         let (folder, name) = self.find(part, name)?;
+        let Some(deadline) = deadline else {
+            return policy.judge_size(folder.length(&name)?).map(|()| None);
+        };
+        let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
         let body = folder.read(&name, policy, allowance)?;
         let path = folder.path.join(name);
         let path = path.canonicalize().unwrap_or(path);
-        Ok(Retrieved::of_file(&path, body, begun))
+        Ok(Some(Retrieved::of_file(&path, body, begun)))
     }
 }
 

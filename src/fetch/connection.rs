@@ -20,20 +20,30 @@ use std::time::{Duration, Instant};
 use ureq::Proxy;
 use ureq::config::Config;
 use ureq::http::uri::Scheme;
-use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport,
+};
 
 use super::agent::basic;
 use super::tap::{self, Current};
 
 #[derive(Debug)]
-pub(super) struct Connections<C> {
-    pub(super) connector: C,
+pub(super) struct Connections {
+    pub(super) connector: DefaultConnector,
     pub(super) without_proxy: Config,
+}
+
+/// A connection that was never made, which one that broke is not.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub(super) struct NoConnection {
+    pub(super) elapsed: Duration,
+    why: ureq::Error,
 }
 
 type Connected = Result<Option<Box<dyn Transport>>, ureq::Error>;
 
-impl<C: Connector> Connector for Connections<C> {
+impl Connector for Connections {
     type Out = Box<dyn Transport>;
 
     fn connect(&self, details: &ConnectionDetails<'_>, _chained: Option<()>) -> Connected {
@@ -67,10 +77,18 @@ impl<C: Connector> Connector for Connections<C> {
     }
 }
 
-impl<C: Connector> Connections<C> {
+impl Connections {
     fn boxed(&self, details: &ConnectionDetails<'_>) -> Connected {
-        let transport = self.connector.connect(details, None)?;
-        Ok(transport.map(|transport| Box::new(transport) as Box<dyn Transport>))
+        let begun = Instant::now();
+        self.connector.connect(details, None).map_err(|why| {
+            let elapsed = begun.elapsed();
+            match why {
+                ureq::Error::Timeout(_) => {
+                    ureq::Error::Other(Box::new(NoConnection { elapsed, why }))
+                }
+                why => why,
+            }
+        })
     }
 
     fn to_proxy(&self, details: &ConnectionDetails<'_>, proxy: &Proxy) -> Connected {

@@ -3,9 +3,9 @@
 use ureq::Agent;
 use ureq::http::Request;
 use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::DefaultConnector;
 
 use super::agent::{agent, broke, certificates, is_of_tls, system_roots};
+use super::connection::NoConnection;
 use crate::error::Error;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
@@ -23,9 +23,8 @@ impl Direct {
     /// The policy's time-out bounds each silence of the server.
     pub(crate) fn new(policy: &Policy) -> Result<Self, Error> {
         let roots = system_roots(&certificates(policy)?);
-        let (resolver, connector) = (DefaultResolver::default(), DefaultConnector::new());
-        let silence = Some(policy.limits.timeout);
-        Ok(Self(agent(policy, &roots, silence, resolver, connector)))
+        let (silence, resolver) = (policy.limits.timeout, DefaultResolver::default());
+        Ok(Self(agent(policy, &roots, Some(silence), resolver)))
     }
 
     pub(crate) fn send(
@@ -80,6 +79,7 @@ fn failed(why: &ureq::Error) -> Refusal {
     use ureq::Error as Trouble;
     let is_temporary = match why {
         Trouble::Io(why) => !is_of_tls(why),
+        Trouble::Other(why) => why.is::<NoConnection>(),
         Trouble::Timeout(_)
         | Trouble::HostNotFound
         | Trouble::ConnectionFailed

@@ -1,6 +1,5 @@
 //! Without the feature `file` nothing lies beside a mailbox.
 
-use std::path::Path;
 use std::time::Instant;
 
 use super::request::Retrieved;
@@ -13,15 +12,7 @@ pub(crate) enum Sidecars {}
 
 #[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
 impl Sidecars {
-    pub(crate) fn of_apple_mail(_source: &Path) -> Option<Self> {
-        None
-    }
-
     pub(crate) fn form(&self) -> Follow {
-        match *self {}
-    }
-
-    pub(crate) fn look(&self, _: &str, _: Option<&str>, _: &Policy) -> Result<(), Refusal> {
         match *self {}
     }
 
@@ -30,8 +21,8 @@ impl Sidecars {
         _: &str,
         _: Option<&str>,
         _: &Policy,
-        _: Instant,
-    ) -> Result<Retrieved, Refusal> {
+        _: Option<Instant>,
+    ) -> Result<Option<Retrieved>, Refusal> {
         match *self {}
     }
 }

@@ -7,9 +7,6 @@
 mod batch;
 #[cfg(unix)]
 mod folder;
-#[cfg(not(unix))]
-#[path = "elsewhere.rs"]
-mod folder;
 pub(crate) mod layers;
 #[cfg(unix)]
 mod listing;
@@ -32,10 +29,10 @@ use std::time::SystemTime;
 pub use crate::disk::Key;
 #[cfg(unix)]
 pub use folder::Folder;
-#[cfg(not(unix))]
-pub(crate) use folder::NoFolder as Folder;
 #[cfg(all(test, feature = "s3"))]
 pub(crate) use named::on_server;
+#[cfg(not(unix))]
+pub(crate) use named::open_folder;
 pub(crate) use named::{Purpose, open, unopened_base_url};
 
 #[derive(Clone, Copy, Debug)]

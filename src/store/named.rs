@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(unix)]
+use super::Folder;
 #[cfg(feature = "http")]
 use super::web::{Dav, Web};
-use super::{Folder, Store, StoreError};
+use super::{Store, StoreError};
 use crate::error::Error;
 use crate::link::url::{masked, scheme_and_rest};
 use crate::policy::Policy;
@@ -25,12 +27,24 @@ pub(crate) fn open(
     if let Some((scheme, _)) = name.split_once("://") {
         return on_server(scheme, name, &variable, policy).map(Ok);
     }
-    let path = folder_of(name)?;
-    let folder = match purpose {
-        Purpose::Put => Folder::open(path),
-        Purpose::Read => Folder::open_to_read(path),
-    };
-    Ok(folder.map(|folder| Arc::new(folder) as Arc<dyn Store>))
+    Ok(open_folder(folder_of(name)?, purpose))
+}
+
+#[cfg(unix)]
+fn open_folder(path: &Path, purpose: Purpose) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Arc::new(match purpose {
+        Purpose::Put => Folder::open(path)?,
+        Purpose::Read => Folder::open_to_read(path)?,
+    }))
+}
+
+/// A store in a folder relies on descriptors, modes and locks; those on servers are the same everywhere.
+#[cfg(not(unix))]
+pub(crate) fn open_folder(path: &Path, _: Purpose) -> Result<Arc<dyn Store>, StoreError> {
+    Err(StoreError::lasting(format!(
+        "{}: a store in a folder needs Linux, macOS or another Unix; name one on a server, or run embody there",
+        path.display()
+    )))
 }
 
 pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, Error> {

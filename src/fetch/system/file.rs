@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
-use super::read_whole;
+use super::whole::read_whole;
 use crate::error::Error;
 use crate::fetch::allowance::Allowance;
 use crate::policy::Policy;

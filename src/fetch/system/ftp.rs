@@ -21,7 +21,7 @@ use std::thread;
 use percent_encoding::percent_decode_str;
 use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 
-use super::read_whole;
+use super::whole::read_whole;
 use crate::fetch::allowance::Allowance;
 use crate::fetch::failed::{Failed, Nobody};
 use crate::policy::{Policy, Target};
@@ -149,7 +149,7 @@ fn converse(
     let whole = read_whole(&mut transfer, 0, |octets| policy.judge_size(octets), broke);
     let ended = match whole {
         // The body ends where the time was over.
-        Ok(_) if watchdog.has_bitten() => Err(allowance.overrun()),
+        Ok(_) if watchdog.bitten.load(Ordering::SeqCst) => Err(allowance.overrun()),
         Ok(body) => transfer.finish().map(|_| body).map_err(|error| {
             let detail = match error {
                 FtpError::UnexpectedResponse(response) => {
@@ -162,7 +162,7 @@ fn converse(
         refused => refused,
     };
     // Dropping a transfer would wait for the server's last word.
-    watchdog.bite();
+    shut(&watchdog.sockets);
     ended
 }
 
@@ -250,14 +250,6 @@ impl Watchdog {
             bitten,
             _leash: leash,
         })
-    }
-
-    fn has_bitten(&self) -> bool {
-        self.bitten.load(Ordering::SeqCst)
-    }
-
-    fn bite(&self) {
-        shut(&self.sockets);
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use ureq::Body;
 use ureq::http::{HeaderMap, Response, Version, header};
 
-use super::read_whole;
+use super::whole::read_whole;
 use crate::fetch::allowance::Allowance;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};

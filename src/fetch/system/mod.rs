@@ -10,6 +10,7 @@ mod http_body;
 mod resolver;
 #[cfg(feature = "http")]
 mod servers;
+mod whole;
 #[cfg(feature = "http")]
 mod wire;
 
@@ -117,13 +118,6 @@ impl System {
     }
 }
 
-#[cfg(not(all(feature = "file", feature = "http", feature = "ftp")))]
-fn not_built_in(target: &Target) -> Refusal {
-    let scheme = target.scheme().as_str();
-    let detail = format!("this program was built without {scheme}:");
-    Refusal::lasting(Reason::UnsupportedScheme, detail)
-}
-
 #[cfg_attr(not(feature = "http"), allow(unused))]
 impl Fetch for System {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
@@ -153,7 +147,10 @@ impl Fetch for System {
                 Ok(self.recorded(retrieved, None))
             }
             #[cfg(not(all(feature = "file", feature = "http", feature = "ftp")))]
-            _ => Err(not_built_in(&target)),
+            scheme => {
+                let detail = format!("this program was built without {}:", scheme.as_str());
+                Err(Refusal::lasting(Reason::UnsupportedScheme, detail))
+            }
         }
     }
 
@@ -167,30 +164,5 @@ impl Fetch for System {
             }
         }
         self.fetch(request).map(Probed::from)
-    }
-}
-
-/// Reads content to its end, a piece at a time.
-fn read_whole(
-    mut source: impl std::io::Read,
-    expected: u64,
-    mut judge: impl FnMut(u64) -> Result<(), Refusal>,
-    failed: impl Fn(std::io::Error) -> Refusal,
-) -> Result<Vec<u8>, Refusal> {
-    let mut body = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        let read = match source.read(&mut piece) {
-            Ok(read) => read,
-            Err(why) if why.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(why) => return Err(failed(why)),
-        };
-        if read == 0 {
-            // A cache counts the octets of a body, not what was allocated to read it.
-            body.shrink_to_fit();
-            return Ok(body);
-        }
-        body.extend_from_slice(piece.get(..read).unwrap_or_default());
-        judge(body.len() as u64)?;
     }
 }

@@ -17,21 +17,20 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use ureq::http::{Response, Uri, header};
 use ureq::tls::Certificate;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{
-    ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport,
-};
+use ureq::unversioned::transport::NextTimeout;
 use ureq::{Agent, Body};
 
 use super::http_body::{read_to_end, whole_body};
 use crate::error::{Error, unpoisoned};
 use crate::fetch::agent::{agent, basic, broke, certificates, is_of_tls, system_roots};
 use crate::fetch::allowance::Allowance;
+use crate::fetch::connection::NoConnection;
 use crate::fetch::exchange::{Answer, Asked, How, Source};
 use crate::fetch::failed::{Failed, Nobody, is_long};
 use crate::fetch::names::{self, Names};
@@ -160,7 +159,7 @@ impl Wire {
     fn agent(&self, scheme: Scheme) -> &Agent {
         let made = |roots: &[Certificate<'static>]| {
             let resolver = self.resolver.clone();
-            agent(&self.policy, roots, None, resolver, Watched::default())
+            agent(&self.policy, roots, None, resolver)
         };
         if scheme == Scheme::Https || self.policy.proxy.is_some() {
             self.secure
@@ -183,30 +182,6 @@ impl Wire {
         Source::Server(addresses.cloned().unwrap_or_default())
     }
 }
-
-/// It tells connections that were never made from those that broke.
-#[derive(Default, Debug)]
-struct Watched(DefaultConnector);
-
-impl Connector<()> for Watched {
-    type Out = Box<dyn Transport>;
-
-    fn connect(
-        &self,
-        details: &ConnectionDetails<'_>,
-        chained: Option<()>,
-    ) -> Result<Option<Self::Out>, ureq::Error> {
-        let begun = Instant::now();
-        self.0.connect(details, chained).map_err(|why| match why {
-            ureq::Error::Timeout(_) => ureq::Error::Other(Box::new(NoConnection(begun.elapsed()))),
-            why => why,
-        })
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("no connection in time")]
-struct NoConnection(Duration);
 
 #[derive(Clone, Debug)]
 struct JudgedAddresses {
@@ -260,7 +235,7 @@ fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
     // Trouble on the way to a proxy says nothing of the host.
     let is_direct = policy.proxy.is_none();
     if let ureq::Error::Other(inner) = &error
-        && let Some(NoConnection(elapsed)) = inner.downcast_ref()
+        && let Some(NoConnection { elapsed, .. }) = inner.downcast_ref()
     {
         let is_long = is_long(*elapsed, policy.limits.timeout);
         return Failed {
