@@ -90,7 +90,9 @@ impl CacheFolder {
         };
         let cache = Self::over(path, root, size, tagged.is_ok());
         match tagged {
-            Err(why) if is_of_disk(&why) => cache.failed(&why),
+            Err(why) if is_of_disk(&why) => {
+                let _ = cache.trouble.set(cannot_write(path, &why));
+            }
             Err(why) => return Err(Error::cannot_write(the_cache(path))(why)),
             Ok(()) => {}
         }
@@ -106,10 +108,6 @@ impl CacheFolder {
             is_tagged: AtomicBool::new(is_tagged),
             trouble: OnceLock::new(),
         }
-    }
-
-    fn failed(&self, why: &io::Error) {
-        let _ = self.trouble.set(cannot_write(&self.path, why));
     }
 
     /// What kept the cache from being written.
@@ -144,7 +142,7 @@ impl CacheFolder {
             Ok(has_room)
         });
         written.unwrap_or_else(|why| {
-            self.failed(&why);
+            let _ = self.trouble.set(cannot_write(&self.path, &why));
             false
         })
     }

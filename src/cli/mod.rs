@@ -29,7 +29,7 @@ mod reporter;
 mod resume;
 mod say;
 mod signals;
-#[cfg(unix)]
+#[cfg_attr(not(unix), allow(dead_code))]
 mod sources;
 mod split;
 #[cfg(unix)]

@@ -55,7 +55,7 @@ impl Expander {
                 Some(Sidecars::of_eudora(message.source, message.number))
             }
             #[cfg(not(feature = "file"))]
-            _ => None,
+            Program::AppleMail | Program::Eudora => None,
         }
     }
 

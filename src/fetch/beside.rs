@@ -59,10 +59,8 @@ impl Folder {
         let mut names = Vec::new();
         for entry in self.handle.entries().map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let (is_folder, name) = (
-                entry.file_type().map_err(failed)?.is_dir(),
-                entry.file_name(),
-            );
+            let is_folder = entry.file_type().map_err(failed)?.is_dir();
+            let name = entry.file_name();
             if !is_folder && !is_note(name.as_encoded_bytes()) {
                 names.push(name);
             }

@@ -38,7 +38,7 @@ pub(super) struct Connections {
 #[error("{why}")]
 pub(super) struct NoConnection {
     pub(super) elapsed: Duration,
-    why: ureq::Error,
+    pub(super) why: ureq::Error,
 }
 
 type Connected = Result<Option<Box<dyn Transport>>, ureq::Error>;
@@ -59,11 +59,9 @@ impl Connector for Connections {
         if forwarding.is_none() && tapped.is_none() {
             return Ok(transport);
         }
+        let authority = details.uri.authority().map_or("", |it| it.as_str());
         let absolute = forwarding.map(|proxy| AbsoluteForm {
-            origin: format!(
-                "http://{}",
-                details.uri.authority().map_or("", |it| it.as_str())
-            ),
+            origin: format!("http://{authority}"),
             authorization: authorization(proxy),
             is_answered: true,
         });
@@ -181,14 +179,22 @@ impl AbsoluteForm {
 }
 
 impl Connection {
+    /// A connection that is used again is heard from its first octets on.
     fn if_heard(&mut self, act: impl FnOnce(&mut Current, &mut dyn Transport)) {
-        if let Some((number, _)) = self.tapped {
-            tap::with_current(|current| {
-                if current.connection == Some(number) {
-                    act(current, &mut *self.transport);
-                }
-            });
-        }
+        let Some((number, address)) = self.tapped else {
+            return;
+        };
+        tap::with_current(|current| {
+            if current.connection.is_none() {
+                current.connection = Some(number);
+                current.recording.connected(address);
+                let early = self.transport.buffers().input();
+                current.recording.received(early);
+            }
+            if current.connection == Some(number) {
+                act(current, &mut *self.transport);
+            }
+        });
     }
 }
 
@@ -198,16 +204,6 @@ impl Transport for Connection {
     }
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
-        if let Some((number, address)) = self.tapped {
-            tap::with_current(|current| {
-                if current.connection.is_none() {
-                    current.connection = Some(number);
-                    current.recording.connected(address);
-                    let early = self.transport.buffers().input();
-                    current.recording.received(early);
-                }
-            });
-        }
         self.if_heard(|current, transport| {
             let sent = transport.buffers().output().get(..amount);
             current.recording.sent(sent.unwrap_or_default());

@@ -31,7 +31,7 @@ impl Direct {
         &self,
         method: &str,
         url: &str,
-        headers: &[(&str, &str)],
+        headers: &[(&str, String)],
         body: Option<&[u8]>,
         at_most: u64,
     ) -> Result<Reply, Refusal> {
@@ -39,8 +39,8 @@ impl Direct {
         loop {
             tries += 1;
             let mut request = Request::builder().method(method).uri(url);
-            for &(name, value) in headers {
-                request = request.header(name, value);
+            for (name, value) in headers {
+                request = request.header(*name, value);
             }
             let answer = match body {
                 Some(body) => request
@@ -77,9 +77,14 @@ fn whole(answer: ureq::http::Response<ureq::Body>, at_most: u64) -> Result<Reply
 
 fn failed(why: &ureq::Error) -> Refusal {
     use ureq::Error as Trouble;
+    let why = match why {
+        Trouble::Other(inner) => inner
+            .downcast_ref()
+            .map_or(why, |never: &NoConnection| &never.why),
+        why => why,
+    };
     let is_temporary = match why {
         Trouble::Io(why) => !is_of_tls(why),
-        Trouble::Other(why) => why.is::<NoConnection>(),
         Trouble::Timeout(_)
         | Trouble::HostNotFound
         | Trouble::ConnectionFailed

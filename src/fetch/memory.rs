@@ -3,8 +3,8 @@
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::sync::{Cache, GuardResult};
+use quick_cache::{OptionsBuilder, Weighter};
 
 use super::allowance::late;
 use super::{Request, Retrieved};
@@ -86,15 +86,9 @@ fn answers(octets: usize) -> Answers {
         .hot_allocation(0.5)
         .estimated_items_capacity(1000)
         .weight_capacity(octets as u64);
-    match options.build() {
-        Ok(options) => Cache::with_options(
-            options,
-            ByWeight,
-            DefaultHashBuilder::default(),
-            DefaultLifecycle::default(),
-        ),
-        Err(_) => Cache::with_weighter(1000, octets as u64, ByWeight),
-    }
+    let options = options.build().expect("both capacities are set");
+    let (hasher, lifecycle) = Default::default();
+    Cache::with_options(options, ByWeight, hasher, lifecycle)
 }
 
 #[derive(Clone)]

@@ -246,7 +246,7 @@ impl Backup {
                 .suffix(UNFINISHED)
                 .tempfile_in(self.folder.join("tmp"))?;
             file.write_all(text.as_bytes())?;
-            platform::sync_file(file.as_file())?;
+            platform::sync(file.as_file())?;
             file.persist(&path)?;
             Ok(())
         };

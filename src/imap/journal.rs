@@ -183,7 +183,7 @@ impl Journal {
             self.write(&line, &mut noted)?;
             noted.open.insert(id, replacement);
         }
-        crate::platform::sync_file(&self.file).map_err(self.failed())
+        crate::platform::sync(&self.file).map_err(self.failed())
     }
 
     /// A replacement is done, or taken back. If that does not come to the disk, the next run sees that there is nothing to do.

@@ -97,7 +97,7 @@ fn sync_each(folder: &Path) -> io::Result<()> {
         let entry = entry?;
         match entry.file_type()?.is_dir() {
             true => sync_each(&entry.path())?,
-            false => sync_file(&File::options().write(true).open(entry.path())?)?,
+            false => sync(&File::options().write(true).open(entry.path())?)?,
         }
     }
     sync_folder(folder)

@@ -173,10 +173,6 @@ pub fn sync(of: impl AsFd) -> io::Result<()> {
     }
 }
 
-pub fn sync_file(file: &File) -> io::Result<()> {
-    sync(file)
-}
-
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     sync(File::open(folder)?)
 }

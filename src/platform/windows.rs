@@ -219,7 +219,7 @@ pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     fs::rename(old, new)
 }
 
-pub fn sync_file(file: &File) -> io::Result<()> {
+pub fn sync(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 

@@ -62,11 +62,9 @@ impl Web {
         body: Option<&[u8]>,
         at_most: u64,
     ) -> Result<Reply, StoreError> {
-        let (url, fields) = self.server.request(method, path);
-        let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
-        let mut headers: Vec<(&str, &str)> = fields.collect();
-        headers.extend(body.map(|_| ("content-type", "application/octet-stream")));
-        let reply = self.client.send(method, &url, &headers, body, at_most);
+        let (url, mut fields) = self.server.request(method, path);
+        fields.extend(body.map(|_| ("content-type", "application/octet-stream".to_owned())));
+        let reply = self.client.send(method, &url, &fields, body, at_most);
         reply.map_err(|refusal| {
             let what = format!("{}: {}", self.named(path), refusal.detail);
             match refusal.retry {

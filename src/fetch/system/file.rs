@@ -94,20 +94,15 @@ pub(in crate::fetch) fn read_regular(
 }
 
 /// The other end of a pipe that took the file's place is not waited for.
-#[cfg(unix)]
 fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
-    use cap_std::fs::OpenOptionsExt as _;
-    let nonblock = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .custom_flags(nonblock.bits().cast_signed());
-    root.open_with(beneath, &options)
-}
-
-#[cfg(not(unix))]
-fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
-    root.open_with(beneath, OpenOptions::new().read(true))
+    #[cfg(unix)]
+    {
+        use cap_std::fs::OpenOptionsExt as _;
+        let nonblock = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        options.custom_flags(nonblock.bits().cast_signed());
+    }
+    root.open_with(beneath, options.read(true))
 }
 
 pub(in crate::fetch) fn regular(path: &Path, metadata: &Metadata) -> Result<(), Refusal> {

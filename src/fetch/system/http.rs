@@ -11,21 +11,11 @@ use super::servers::Servers;
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{Answer, Asked, How, Source, Whose, is_redirect, is_temporary, text};
 use crate::fetch::failed::Failed;
-use crate::fetch::{Probed, Request, Retrieved};
+use crate::fetch::{Probed, Request};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 impl Servers {
-    pub(super) fn retrieve(
-        &self,
-        request: &Request,
-        target: Target,
-        allowance: Allowance,
-    ) -> Result<Retrieved, Refusal> {
-        let (target, answer) = self.follow(request, target, How::Whole, allowance)?;
-        Ok(answer.retrieved(&target))
-    }
-
     /// The content of a GET is not read, and its connection is closed.
     pub(super) fn probe(
         &self,
@@ -59,7 +49,7 @@ impl Servers {
         })
     }
 
-    fn follow(
+    pub(super) fn follow(
         &self,
         request: &Request,
         mut target: Target,

@@ -23,6 +23,8 @@ use self::file::Roots;
 #[cfg(feature = "http")]
 pub(crate) use self::servers::Servers;
 use super::allowance::Allowance;
+#[cfg(feature = "http")]
+use super::exchange::How;
 #[cfg(feature = "ftp")]
 use super::failed::{Failed, Nobody, is_long};
 #[cfg(feature = "ftp")]
@@ -111,7 +113,7 @@ impl System {
     #[cfg_attr(not(feature = "http"), allow(unused))]
     fn recorded(&self, mut answer: Retrieved, address: Option<IpAddr>) -> Retrieved {
         #[cfg(feature = "http")]
-        if let Some(recorder) = self.servers.recorder() {
+        if let Some(recorder) = &self.servers.wire.recorder {
             answer.record = recorder.content(&answer, address);
         }
         answer
@@ -132,9 +134,11 @@ impl Fetch for System {
         match target.scheme() {
             #[cfg(feature = "http")]
             Scheme::Http | Scheme::Https => {
-                let mut answer = self.servers.retrieve(request, target, allowance)?;
-                answer.elapsed = begun.elapsed();
-                Ok(answer)
+                let found = self.servers.follow(request, target, How::Whole, allowance);
+                let (target, answer) = found?;
+                let mut retrieved = answer.retrieved(&target);
+                retrieved.elapsed = begun.elapsed();
+                Ok(retrieved)
             }
             #[cfg(feature = "ftp")]
             Scheme::Ftp => self.over_ftp(&target, allowance, begun),

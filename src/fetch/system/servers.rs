@@ -33,16 +33,12 @@ impl Servers {
         })
     }
 
-    pub(super) fn recorder(&self) -> Option<&dyn Recorder> {
-        self.wire.recorder.as_deref()
-    }
-
     pub(crate) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
         let Some(disk) = &self.disk else {
             return self.ask(asked);
         };
         let mut answer = disk.answer(asked, &|asked| self.ask(asked))?;
-        if let (Some(recorder), Source::Kept { .. }) = (self.recorder(), &answer.source) {
+        if let (Some(recorder), Source::Kept { .. }) = (&self.wire.recorder, &answer.source) {
             answer.recorded = recorder.kept(asked, &answer);
         }
         Ok(answer)

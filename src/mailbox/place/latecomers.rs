@@ -103,7 +103,7 @@ fn append(
     wait_for_file(&new, target, patience)?;
     let before = new.metadata().map_err(cannot_read(target))?.len();
     let written = new.write_all(&late);
-    let synced = written.and_then(|()| platform::sync_file(&new));
+    let synced = written.and_then(|()| platform::sync(&new));
     synced.map_err(|error| {
         // Half a message would spoil the next one; there is nothing else to be done about it.
         let _ = new.set_len(before);

@@ -172,7 +172,7 @@ pub(crate) struct Finished {
 
 impl Finished {
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        let synced = platform::sync_file(self.temporary.as_file());
+        let synced = platform::sync(self.temporary.as_file());
         synced.map_err(cannot_write(&self.target))
     }
 

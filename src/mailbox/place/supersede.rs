@@ -107,7 +107,7 @@ impl Old<'_> {
                 return Ok(false);
             }
         }
-        platform::sync_file(twin).map_err(cannot_write(&renamed))?;
+        platform::sync(twin).map_err(cannot_write(&renamed))?;
         sync_folder(folder_of(&renamed))?;
         let names = twin.metadata().map_err(cannot_read(path))?.nlink();
         Ok(names > 0 && self.is_there()? && self.remove()?)
