@@ -10,13 +10,15 @@
 //!   proxy and nowhere else. A CONNECT has its own, from ureq. What is sent within a tunnel has none.
 //! * A recording is told of requests as the source gets them, without Proxy-Authorization. A connection on which
 //!   CONNECT is sent gives way to the later one within it.
-//! * Errors do not name the proxy: `wire` does.
+//! * Errors do not name the proxy: `servers` does.
 
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ureq::Proxy;
 use ureq::config::Config;
 use ureq::http::uri::Scheme;
@@ -24,7 +26,6 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport,
 };
 
-use super::agent::basic;
 use super::tap::{self, Current};
 
 #[derive(Debug)]
@@ -140,6 +141,12 @@ fn again<'d>(details: &ConnectionDetails<'d>) -> ConnectionDetails<'d> {
         run_connector: details.run_connector.clone(),
         register_shutdown: details.register_shutdown.clone(),
     }
+}
+
+/// `Basic` and the coded pair (RFC 7617).
+pub(crate) fn basic(user: &[u8], password: &[u8]) -> String {
+    let pair = [user, b":", password].concat();
+    format!("Basic {}", STANDARD.encode(pair))
 }
 
 fn authorization(proxy: &Proxy) -> String {

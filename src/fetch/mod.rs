@@ -15,11 +15,8 @@ mod beside;
 #[cfg(not(feature = "file"))]
 #[path = "nothing_beside.rs"]
 mod beside;
-mod canned;
 #[cfg(feature = "http")]
 mod connection;
-#[cfg(feature = "http")]
-mod direct;
 #[cfg(feature = "file")]
 #[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
 mod eudora;
@@ -45,7 +42,6 @@ pub(crate) use allowance::Allowance;
 pub(crate) use attachments::Attachments;
 pub(crate) use beside::Sidecars;
 pub use bytes::Bytes;
-pub use canned::Canned;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 pub(crate) use eudora::{EudoraFiles, EudoraMailbox, Named};
 pub(crate) use failed::{Failed, Nobody};
@@ -55,13 +51,13 @@ pub(crate) use gate::IsStopped;
 pub use names::Names;
 pub(crate) use order::undated;
 pub(crate) use request::Unasked;
-pub use request::{Fetch, NoFetch, Probed, Request, Retrieved};
+pub use request::{Canned, Fetch, NoFetch, Probed, Request, Retrieved};
 pub use several::fetch_all;
 
 #[cfg(feature = "http")]
 pub(crate) use self::{
-    agent::{USER_AGENT, basic},
-    direct::{Direct, Reply},
+    agent::{Direct, Reply, USER_AGENT},
+    connection::basic,
     exchange::{
         Answer, Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Source, Whose,
         agrees, captured, is_redirect, is_temporary, retry_after, text,

@@ -1,4 +1,4 @@
-//! The requests of one retrieval by http or https (RFC 9110, 9112). `wire` sends them, `http_body` says what is whole.
+//! The requests of one retrieval by http or https (RFC 9110, 9112). `servers` sends them, `http_body` says what is whole.
 //!
 //! * Redirects are followed here, one judged request each, through [`Servers`]: a cache in front sees each.
 //! * `Authorization` never goes to where a redirect leads.
@@ -40,7 +40,7 @@ impl Servers {
         let length = text(headers, &header::CONTENT_LENGTH)
             .filter(|_| !gzip)
             .and_then(|length| length.parse().ok());
-        self.wire.policy.judge_size(length.unwrap_or(0))?;
+        self.policy.judge_size(length.unwrap_or(0))?;
         Ok(Probed {
             method,
             url: target.public_url(),
@@ -56,7 +56,7 @@ impl Servers {
         how: How,
         allowance: Allowance,
     ) -> Result<(Target, Answer), Refusal> {
-        let policy = &self.wire.policy;
+        let policy = &self.policy;
         let mut asked = vec![target.request_url()];
         let mut is_personal = false;
         loop {

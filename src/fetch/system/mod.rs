@@ -11,8 +11,6 @@ mod resolver;
 #[cfg(feature = "http")]
 mod servers;
 mod whole;
-#[cfg(feature = "http")]
-mod wire;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -113,7 +111,7 @@ impl System {
     #[cfg_attr(not(feature = "http"), allow(unused))]
     fn recorded(&self, mut answer: Retrieved, address: Option<IpAddr>) -> Retrieved {
         #[cfg(feature = "http")]
-        if let Some(recorder) = &self.servers.wire.recorder {
+        if let Some(recorder) = &self.servers.recorder {
             answer.record = recorder.content(&answer, address);
         }
         answer

@@ -1,22 +1,67 @@
-//! One step of a retrieval over http: the disk, the pace of archives, the connection.
+//! One step of a retrieval over http: the disk, the pace of archives, and one request by ureq and rustls, which only this
+//! file, `agent` and `http_body` know.
+//!
+//! * ureq finds the addresses of every connection through [`JudgedAddresses`], which judges them; a pooled connection
+//!   was judged when it was made.
+//! * No cookies, no Referer, no environment proxies, no `.netrc`. `Authorization` only when `--allow-userinfo` let
+//!   credentials through.
+//! * Whole means: 200, and the end is *marked*, by Content-Length or by the last chunk. A body that ends only because
+//!   the connection does may have been cut anywhere and is refused; so is any Transfer-Encoding but one `chunked` under
+//!   HTTP/1.1, which RFC 9112 §6.1 allows and ureq does not undo.
+//! * gzip is the only content coding, once; `--max-body` counts what comes out of it, while it comes.
+//! * With a proxy, https goes through CONNECT, and http is asked for in absolute form (`fetch::connection`). The proxy
+//!   resolves names, so only addresses in the URL itself are judged.
+//! * A connection that breaks before the answer is tried once more: servers close idle connections at any time, also
+//!   when they are used again.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
-use super::wire::Wire;
-use crate::error::Error;
-use crate::fetch::exchange::{Answer, Asked, Disk, Source, Whose};
-use crate::fetch::failed::Failed;
+use bytes::Bytes;
+use ureq::http::{Response, Uri, header};
+use ureq::tls::Certificate;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::NextTimeout;
+use ureq::{Agent, Body};
+
+use super::http_body::{read_to_end, whole_body};
+use crate::error::{Error, unpoisoned};
+use crate::fetch::agent::{agent, broke, certificates, is_of_tls, system_roots};
+use crate::fetch::allowance::Allowance;
+use crate::fetch::connection::{NoConnection, basic};
+use crate::fetch::exchange::{Answer, Asked, Disk, How, Source, Whose};
+use crate::fetch::failed::{Failed, Nobody, is_long};
 use crate::fetch::gate::IsStopped;
-use crate::fetch::names::Names;
+use crate::fetch::names::{self, Names};
 use crate::fetch::pace::Pace;
-use crate::fetch::tap::Recorder;
-use crate::policy::Policy;
+use crate::fetch::tap::{Listening, Recorder};
+use crate::policy::{Host, Policy, Scheme, Target};
+use crate::report::{Reason, Refusal};
+
+const MOST_HOSTS: usize = 10_000;
+
+/// One more than a cache writes down, so that it sees that there are more.
+const MOST_ADDRESSES: usize = 65;
+
+/// Octets of a redirect or an error that are read for the record alone, and for how long.
+const LINGERING: (u64, Duration) = (1 << 20, Duration::from_secs(5));
+
+type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
 
 pub(crate) struct Servers {
     pub(crate) disk: Option<Box<dyn Disk>>,
     pub(crate) pace: Pace,
     pub(crate) is_stopped: IsStopped,
-    pub(super) wire: Wire,
+    pub(super) policy: Arc<Policy>,
+    pub(super) recorder: Option<Arc<dyn Recorder>>,
+    resolver: JudgedAddresses,
+    extra_roots: Vec<Certificate<'static>>,
+    /// Both are made when first needed: reading the system's certificates costs milliseconds.
+    plain: OnceLock<Agent>,
+    secure: OnceLock<Agent>,
 }
 
 impl Servers {
@@ -29,7 +74,16 @@ impl Servers {
             disk: None,
             pace: Pace::default(),
             is_stopped: Arc::new(|| false),
-            wire: Wire::new(Arc::clone(policy), names, recorder)?,
+            policy: Arc::clone(policy),
+            recorder,
+            resolver: JudgedAddresses {
+                policy: Arc::clone(policy),
+                names,
+                found: Arc::default(),
+            },
+            extra_roots: certificates(policy)?,
+            plain: OnceLock::new(),
+            secure: OnceLock::new(),
         })
     }
 
@@ -38,7 +92,7 @@ impl Servers {
             return self.ask(asked);
         };
         let mut answer = disk.answer(asked, &|asked| self.ask(asked))?;
-        if let (Some(recorder), Source::Kept { .. }) = (&self.wire.recorder, &answer.source) {
+        if let (Some(recorder), Source::Kept { .. }) = (&self.recorder, &answer.source) {
             answer.recorded = recorder.kept(asked, &answer);
         }
         Ok(answer)
@@ -49,14 +103,224 @@ impl Servers {
             self.pace
                 .turn(asked.whose, asked.allowance, &*self.is_stopped)?;
             // The time-out begins with the turn.
-            let timeout = self.wire.policy.limits.timeout;
-            let given = self.wire.exchange(&Asked {
+            let timeout = self.policy.limits.timeout;
+            let given = self.over_wire(&Asked {
                 allowance: asked.allowance.at_most(timeout),
                 ..*asked
             });
             self.pace.heed(&given);
             return given;
         }
-        self.wire.exchange(asked)
+        self.over_wire(asked)
+    }
+
+    fn over_wire(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        let (response, listening) = self.request(asked)?;
+        let status = response.status().as_u16();
+        if let (407, Some(proxy)) = (status, &self.policy.proxy) {
+            // The proxy speaks of itself (RFC 9110 §15.5.8). A CONNECT that is answered so is a failed connection, too.
+            listening.forget();
+            let place = proxy.place();
+            let what = "it answered 407, so it wants another password";
+            let detail = format!("the proxy {place}: {what}");
+            return Err(Refusal::temporary(Reason::ConnectionFailed, detail).into());
+        }
+        let headers = response.headers().clone();
+        let body = match asked.how {
+            How::Whole if status == 200 => {
+                match whole_body(&self.policy, response, asked.allowance) {
+                    Ok(body) => Bytes::from(body),
+                    Err(refusal) => {
+                        listening.finish(Some(refusal.reason));
+                        return Err(refusal.into());
+                    }
+                }
+            }
+            // The content of a redirect or an error is evidence, too.
+            How::Whole if listening.is_on() => {
+                let (longest, time) = LINGERING;
+                listening.linger(time);
+                read_to_end(response, longest, asked.allowance.at_most(time));
+                Bytes::new()
+            }
+            _ => Bytes::new(),
+        };
+        Ok(Answer {
+            status,
+            headers,
+            body,
+            source: self.source(asked.target),
+            recorded: listening.finish(None),
+        })
+    }
+
+    fn request(&self, asked: &Asked<'_>) -> Result<(Response<Body>, Listening), Failed> {
+        let (target, allowance) = (asked.target, asked.allowance);
+        let agent = self.agent(target.scheme());
+        let url = target.request_url();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let request = match asked.how {
+                How::Whole | How::Unread => agent.get(&url),
+                How::Head => agent.head(&url),
+            };
+            let mut request = request
+                .config()
+                .timeout_global(Some(allowance.remaining()?))
+                .build()
+                .header(header::ACCEPT, asked.accept)
+                .header(header::ACCEPT_ENCODING, "gzip");
+            for (name, value) in asked.more {
+                request = request.header(name, value);
+            }
+            if let Some((user, password)) = target.userinfo() {
+                request = request.header(header::AUTHORIZATION, basic(&user, &password));
+            }
+            let listening = Listening::begin(self.recorder.as_deref(), asked);
+            match request.call() {
+                Ok(response) => return Ok((response, listening)),
+                Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
+                Err(error) => {
+                    let failed = failed(error, &self.policy, allowance);
+                    listening.finish(Some(failed.refusal.reason));
+                    return Err(failed);
+                }
+            }
+        }
+    }
+
+    fn agent(&self, scheme: Scheme) -> &Agent {
+        let made = |roots: &[Certificate<'static>]| {
+            let resolver = self.resolver.clone();
+            agent(&self.policy, roots, None, resolver)
+        };
+        if scheme == Scheme::Https || self.policy.proxy.is_some() {
+            self.secure
+                .get_or_init(|| made(&system_roots(&self.extra_roots)))
+        } else {
+            self.plain.get_or_init(|| made(&[]))
+        }
+    }
+
+    fn source(&self, target: &Target) -> Source {
+        if self.policy.proxy.is_some() {
+            return Source::Proxy;
+        }
+        let key = (target.host(), target.port());
+        let (Some(host), Some(port)) = key else {
+            return Source::Server(Vec::new());
+        };
+        let found = unpoisoned(self.resolver.found.lock());
+        let addresses = found.get(&(host.to_string(), port));
+        Source::Server(addresses.cloned().unwrap_or_default())
+    }
+}
+
+#[derive(Clone, Debug)]
+struct JudgedAddresses {
+    policy: Arc<Policy>,
+    names: Arc<dyn Names>,
+    found: Resolved,
+}
+
+impl Resolver for JudgedAddresses {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let refused = |refusal: Refusal| ureq::Error::Other(Box::new(refusal));
+        let (host, port) = host_and_port(uri).ok_or(ureq::Error::HostNotFound)?;
+        let allowance = Allowance::of(*timeout.after);
+        // ureq asks for the proxy's own addresses here, and never for what lies behind it.
+        let policy = config.proxy().is_none().then_some(&*self.policy);
+        let addresses = names::addresses(policy, &self.names, &host, port, allowance);
+        let addresses = addresses.map_err(refused)?;
+        let mut found = unpoisoned(self.found.lock());
+        if found.len() >= MOST_HOSTS {
+            found.clear();
+        }
+        // A connection to where the name led before may be in use.
+        let those = found.entry((host.to_string(), port)).or_default();
+        for address in addresses.iter().map(SocketAddr::ip) {
+            if those.len() < MOST_ADDRESSES && !those.contains(&address) {
+                those.push(address);
+            }
+        }
+        drop(found);
+        let mut resolved = self.empty();
+        // ureq keeps sixteen; its array panics at the seventeenth.
+        for address in addresses.into_iter().take(16) {
+            resolved.push(address);
+        }
+        Ok(resolved)
+    }
+}
+
+fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
+    let scheme = Scheme::from_name(uri.scheme_str()?.as_bytes())?;
+    let port = uri.port_u16().or(scheme.default_port())?;
+    Some((Host::parse(uri.host()?)?, port))
+}
+
+fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
+    // Trouble on the way to a proxy says nothing of the host.
+    let is_direct = policy.proxy.is_none();
+    if let ureq::Error::Other(inner) = &error
+        && let Some(NoConnection { elapsed, .. }) = inner.downcast_ref()
+    {
+        let is_long = is_long(*elapsed, policy.limits.timeout);
+        return Failed {
+            refusal: allowance.overrun(),
+            nobody: (is_direct && is_long).then_some(Nobody::Port),
+        };
+    }
+    let is_refused =
+        matches!(&error, ureq::Error::Io(why) if why.kind() == io::ErrorKind::ConnectionRefused);
+    let mut failed = Failed::from(refusal_of(error, allowance));
+    if is_refused {
+        failed.nobody = Some(Nobody::Port);
+    }
+    if let Some(proxy) = &policy.proxy {
+        failed.nobody = None;
+        // Only the proxy's name is looked up, and only the proxy is connected to.
+        let reason = failed.refusal.reason;
+        if matches!(reason, Reason::ConnectionFailed | Reason::NameNotFound) {
+            let detail = format!("the proxy {}: {}", proxy.place(), failed.refusal.detail);
+            failed.refusal = Refusal::temporary(Reason::ConnectionFailed, detail);
+        }
+    }
+    failed
+}
+
+fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
+    use ureq::Error as Trouble;
+    let detail = error.to_string();
+    match error {
+        Trouble::Other(inner) => match inner.downcast::<Refusal>() {
+            Ok(refusal) => match refusal.reason {
+                // The resolver knows how long it had, not which limit that was.
+                Reason::Timeout | Reason::Deadline => allowance.overrun(),
+                _ => *refusal,
+            },
+            Err(_) => Refusal::lasting(Reason::BadResponse, detail),
+        },
+        Trouble::Timeout(_) => allowance.overrun(),
+        Trouble::HostNotFound => Refusal::lasting(Reason::NameNotFound, detail),
+        Trouble::Tls(_) | Trouble::Rustls(_) | Trouble::Pem(_) | Trouble::TlsRequired => {
+            Refusal::lasting(Reason::TlsFailed, detail)
+        }
+        Trouble::Io(why) => match why.kind() {
+            _ if is_of_tls(&why) => Refusal::lasting(Reason::TlsFailed, why.to_string()),
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
+            _ => Refusal::temporary(Reason::ConnectionFailed, why.to_string()),
+        },
+        Trouble::ConnectionFailed | Trouble::ConnectProxyFailed(_) => {
+            Refusal::temporary(Reason::ConnectionFailed, detail)
+        }
+        Trouble::BadUri(_) | Trouble::Http(_) => Refusal::lasting(Reason::BadUrl, detail),
+        _ => Refusal::lasting(Reason::BadResponse, detail),
     }
 }
