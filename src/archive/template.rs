@@ -29,10 +29,8 @@ impl FromStr for Template {
         let middle = behind
             .strip_suffix("{url}")
             .ok_or_else(|| wrong("does not end with {url}, behind {date}"))?;
-        if [front, middle]
-            .iter()
-            .any(|part| part.contains(['{', '}', '?', '#']))
-        {
+        let is_special = |symbol: char| "{}?#".contains(symbol);
+        if front.contains(is_special) || middle.contains(is_special) {
             return Err(wrong("holds {, }, ? or # besides {date} and {url}"));
         }
         // A parser adds a slash behind a host.

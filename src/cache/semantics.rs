@@ -59,17 +59,16 @@ pub(super) fn relevant(headers: &HeaderMap, ignoring: Ignoring) -> Vec<(String, 
             .iter()
             .map(|value| value.as_bytes().iter().map(|&octet| plain(octet)).collect())
             .collect();
-        if values.is_empty() {
+        let Some(first) = values.first() else {
             continue;
-        }
-        let first = values.first().map_or("", String::as_str);
+        };
         let value = if [header::CACHE_CONTROL, header::PRAGMA, header::VARY].contains(&name) {
             directives(&values.join(", "), &name, ignoring)
         } else if name == header::AGE {
             // RFC 9111 §5.1; an Age that is no number counts as 0.
             first.trim().parse().unwrap_or(0).min(OLDEST).to_string()
         } else {
-            first.to_owned()
+            first.clone()
         };
         kept.push((name.as_str().to_owned(), value));
     }

@@ -79,8 +79,7 @@ impl Size {
         let now = now();
         let added = self.added.swap(0, Ordering::Relaxed);
         let sum = sum(&file).map(|(octets, counted)| (octets.saturating_add(added), counted));
-        let age = |counted: u64| now.checked_sub(counted);
-        let is_believed = |counted| age(counted).is_some_and(|age| age < BELIEVED);
+        let is_believed = |counted: u64| now.checked_sub(counted).is_some_and(|age| age < BELIEVED);
         let (octets, counted) = match (sum, self.at_most) {
             (Some((octets, counted)), Some(most)) if octets <= most && is_believed(counted) => {
                 (octets, counted)

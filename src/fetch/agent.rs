@@ -139,16 +139,10 @@ impl Direct {
                 request = request.header(*name, value);
             }
             let answer = match body {
-                Some(body) => request
-                    .body(body)
-                    .map_err(Into::into)
-                    .and_then(|request| self.0.run(request)),
-                None => request
-                    .body(())
-                    .map_err(Into::into)
-                    .and_then(|request| self.0.run(request)),
+                Some(body) => request.body(body).map(|request| self.0.run(request)),
+                None => request.body(()).map(|request| self.0.run(request)),
             };
-            match answer {
+            match answer.unwrap_or_else(|why| Err(why.into())) {
                 Ok(answer) => return whole(answer, at_most),
                 // The server closed a kept connection. To ask for the same twice does no harm here.
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}

@@ -9,8 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use super::allowance::Allowance;
-use super::failed::Failed;
+use super::allowance::{Allowance, Failed};
 use super::request::Retrieved;
 use crate::mime::date;
 use crate::policy::{Host, Target, TypePattern};

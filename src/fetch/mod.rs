@@ -22,7 +22,6 @@ mod connection;
 mod eudora;
 #[cfg(feature = "http")]
 mod exchange;
-mod failed;
 mod fetcher;
 mod gate;
 mod memory;
@@ -37,14 +36,13 @@ mod system;
 #[cfg(feature = "http")]
 mod tap;
 
-pub(crate) use allowance::Allowance;
+pub(crate) use allowance::{Allowance, Failed, Nobody};
 #[cfg(feature = "file")]
 pub(crate) use attachments::Attachments;
 pub(crate) use beside::Sidecars;
 pub use bytes::Bytes;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 pub(crate) use eudora::{EudoraFiles, EudoraMailbox, Named};
-pub(crate) use failed::{Failed, Nobody};
 pub use fetcher::Fetcher;
 pub(crate) use gate::IsStopped;
 #[cfg(any(feature = "http", feature = "ftp"))]

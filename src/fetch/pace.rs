@@ -6,9 +6,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::allowance::Allowance;
+use super::allowance::{Allowance, Failed};
 use super::exchange::{Answer, LONGEST_PAUSE, Whose, captured, retry_after};
-use super::failed::Failed;
 use crate::error::unpoisoned;
 use crate::report::{Detail, Reason, Refusal, Setting};
 

@@ -40,9 +40,8 @@ pub fn before_flags(folder: &Path) -> io::Result<char> {
         fs::remove_file(path)
     };
     match probe(':') {
-        Ok(()) => Ok(':'),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(':'),
-        Err(_) => probe(';').map(|()| ';'),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => probe(';').map(|()| ';'),
+        _ => Ok(':'),
     }
 }
 

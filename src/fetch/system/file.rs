@@ -20,22 +20,18 @@ pub(in crate::fetch) struct Roots(Vec<(PathBuf, Dir)>);
 
 impl Roots {
     pub(in crate::fetch) fn open(folders: &[PathBuf]) -> Result<Self, Error> {
-        folders
-            .iter()
-            .map(|root| {
-                let folder = format!("the folder {}", root.display());
-                let handle = Dir::open_ambient_dir(root, ambient_authority());
-                let handle = handle.map_err(Error::cannot_read(folder))?;
-                Ok((root.clone(), handle))
-            })
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let mut roots = Vec::new();
+        for root in folders {
+            let folder = format!("the folder {}", root.display());
+            let handle = Dir::open_ambient_dir(root, ambient_authority());
+            roots.push((root.clone(), handle.map_err(Error::cannot_read(folder))?));
+        }
+        Ok(Self(roots))
     }
 
     pub(in crate::fetch) fn holds_file(&self, path: &Path) -> bool {
         self.beneath(path).is_some_and(|(root, beneath)| {
-            let found = root.metadata(beneath);
-            found.is_ok_and(|metadata| metadata.is_file())
+            root.metadata(beneath).is_ok_and(|found| found.is_file())
         })
     }
 

@@ -22,8 +22,7 @@ use percent_encoding::percent_decode_str;
 use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 
 use super::whole::read_whole;
-use crate::fetch::allowance::Allowance;
-use crate::fetch::failed::{Failed, Nobody};
+use crate::fetch::allowance::{Allowance, Failed, Nobody};
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
 
@@ -200,10 +199,8 @@ impl From<FtpError> for Refusal {
                     400..500 => Self::temporary(Reason::FtpStatus, detail),
                     _ => Self::lasting(Reason::FtpStatus, detail),
                 };
-                match u16::try_from(response.status.code()) {
-                    Ok(code) => refusal.of_status(code),
-                    Err(_) => refusal,
-                }
+                let status = u16::try_from(response.status.code()).ok();
+                Self { status, ..refusal }
             }
             other => Self::lasting(Reason::BadResponse, other.to_string()),
         }

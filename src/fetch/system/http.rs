@@ -8,9 +8,8 @@ use ureq::http::header;
 
 use super::http_body::is_gzip;
 use super::servers::Servers;
-use crate::fetch::allowance::Allowance;
+use crate::fetch::allowance::{Allowance, Failed};
 use crate::fetch::exchange::{Answer, Asked, How, Source, Whose, is_redirect, is_temporary, text};
-use crate::fetch::failed::Failed;
 use crate::fetch::{Probed, Request};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};

@@ -21,10 +21,10 @@ use self::file::Roots;
 #[cfg(feature = "http")]
 pub(crate) use self::servers::Servers;
 use super::allowance::Allowance;
+#[cfg(feature = "ftp")]
+use super::allowance::{Failed, Nobody, is_long};
 #[cfg(feature = "http")]
 use super::exchange::How;
-#[cfg(feature = "ftp")]
-use super::failed::{Failed, Nobody, is_long};
 #[cfg(feature = "ftp")]
 use super::names::{self, Names};
 use super::request::{Fetch, Probed, Request, Retrieved};

@@ -30,10 +30,9 @@ use ureq::{Agent, Body};
 use super::http_body::{read_to_end, whole_body};
 use crate::error::{Error, unpoisoned};
 use crate::fetch::agent::{agent, broke, certificates, is_of_tls, system_roots};
-use crate::fetch::allowance::Allowance;
+use crate::fetch::allowance::{Allowance, Failed, Nobody, is_long};
 use crate::fetch::connection::{NoConnection, basic};
 use crate::fetch::exchange::{Answer, Asked, Disk, How, Source, Whose};
-use crate::fetch::failed::{Failed, Nobody, is_long};
 use crate::fetch::gate::IsStopped;
 use crate::fetch::names::{self, Names};
 use crate::fetch::pace::Pace;
@@ -191,24 +190,19 @@ impl Servers {
     }
 
     fn agent(&self, scheme: Scheme) -> &Agent {
-        let made = |roots: &[Certificate<'static>]| {
-            let resolver = self.resolver.clone();
-            agent(&self.policy, roots, None, resolver)
-        };
+        let made = |roots: &[_]| agent(&self.policy, roots, None, self.resolver.clone());
         if scheme == Scheme::Https || self.policy.proxy.is_some() {
-            self.secure
-                .get_or_init(|| made(&system_roots(&self.extra_roots)))
-        } else {
-            self.plain.get_or_init(|| made(&[]))
+            let roots = || system_roots(&self.extra_roots);
+            return self.secure.get_or_init(|| made(&roots()));
         }
+        self.plain.get_or_init(|| made(&[]))
     }
 
     fn source(&self, target: &Target) -> Source {
         if self.policy.proxy.is_some() {
             return Source::Proxy;
         }
-        let key = (target.host(), target.port());
-        let (Some(host), Some(port)) = key else {
+        let (Some(host), Some(port)) = (target.host(), target.port()) else {
             return Source::Server(Vec::new());
         };
         let found = unpoisoned(self.resolver.found.lock());
