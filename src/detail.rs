@@ -8,70 +8,75 @@ use std::ops::Deref;
 
 use serde::{Serialize, Serializer};
 
-macro_rules! settings {
-    ($($variant:ident $words:literal $meaning:literal;)*) => {
-        /// What a run was told, of which a [`Detail`] speaks: most are values of
-        /// [`Policy`](crate::Policy) and its [`Limits`](crate::policy::Limits).
+/// A choice with a row for each variant: its name, its words, and what it means.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($variant:ident $words:literal $meaning:literal;)* }) => {
+        $(#[$about])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        #[non_exhaustive]
-        pub enum Setting {
+        pub enum $name {
             $(#[doc = $meaning] $variant,)*
         }
 
-        impl Setting {
-            /// Every setting.
+        impl $name {
+            /// Every one.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The words that stand for it in a sentence of the library.
+            /// The words that stand for it in reports and in sentences of the library.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $words,)* }
             }
         }
     };
 }
+pub(crate) use words;
 
-settings! {
-    Body "the limit of one body" "Bytes of one retrieved body.";
-    Growth "the limit of growth" "Bytes that one message may gain.";
-    Message "the limit of the message" "Bytes of a message with everything put in.";
-    Fetches "the limit of retrievals" "Retrievals for one message.";
-    Redirects "the limit of redirects" "Redirects for one retrieval.";
-    Timeout "the time of one retrieval" "How long one retrieval may take.";
-    Deadline "the deadline" "How long all retrievals of one message, and the work on it, may take.";
-    Depth "the limit of depth" "How deep parts may be nested.";
-    Parts "the limit of parts" "How many parts of a message are looked at.";
-    Header "the limit of a header" "Bytes of one header section.";
-    Work "the limit of work" "How many times a message may be looked at.";
-    Fetch "the policy" "Schemes that may be retrieved.";
-    AllowHost "the policy" "The hosts that may be asked.";
-    DenyHost "the policy" "Hosts that may not.";
-    DenyHostFile "the list of hosts" "Lists of hosts that may not.";
-    AllowNet "the policy" "Networks that may be asked although they are not globally reachable.";
-    AllowPort "the policy" "Ports that may be asked besides the scheme's own.";
-    AllowUserinfo "the policy" "URLs with a user name or password.";
-    CaFile "the certificates" "Certificates that are trusted besides the system's.";
-    AllowType "the policy" "The media types that may be put in.";
-    DenyType "the policy" "Media types that may not.";
-    AcceptMismatch "the policy" "Content of another type than declared.";
-    Protected "the policy" "What becomes of signed and encrypted parts.";
-    Trackers "the policy" "What becomes of pictures that nobody sees.";
-    Inline "the choice" "Whether attachments leave that the mail shows.";
-    Follow "the policy" "Which forms of references are followed.";
-    FileRoot "file root" "Folders beneath which files are read.";
-    Attachments "the folders of attachments" "Folders of what mails name by a URL of elsewhere.";
-    Resolver "the resolver" "The program that gets what needs a sign-in.";
-    Proxy "the proxy" "Where http and https go.";
-    Cache "the cache" "The folder that keeps answers.";
-    ArchiveAny "the archive" "Whether an archive is told of any URL.";
-    ArchiveWindow "the window" "How far from the mail's date a capture may be.";
-    Expanded "the limit of expanded bytes" "Bytes of what is compressed, when it is expanded.";
-    Format "the format" "What the sources are said to be.";
-    OutputFormat "the form of the result" "What the result is to be.";
-    InPlace "a conversion in place" "Whether the source is replaced.";
-    Output "a destination" "Where the result goes.";
-    Range "the range" "Which piece of a mailbox is done.";
-    Backup "the backup" "The suffix of a copy of the source.";
-    Expect "the piece" "What the source of a piece was when it was cut.";
+words! {
+    /// What a run was told, of which a [`Detail`] speaks: most are values of
+    /// [`Policy`](crate::Policy) and its [`Limits`](crate::policy::Limits).
+    #[non_exhaustive]
+    Setting {
+        Body "the limit of one body" "Bytes of one retrieved body.";
+        Growth "the limit of growth" "Bytes that one message may gain.";
+        Message "the limit of the message" "Bytes of a message with everything put in.";
+        Fetches "the limit of retrievals" "Retrievals for one message.";
+        Redirects "the limit of redirects" "Redirects for one retrieval.";
+        Timeout "the time of one retrieval" "How long one retrieval may take.";
+        Deadline "the deadline" "How long all retrievals of one message, and the work on it, may take.";
+        Depth "the limit of depth" "How deep parts may be nested.";
+        Parts "the limit of parts" "How many parts of a message are looked at.";
+        Header "the limit of a header" "Bytes of one header section.";
+        Work "the limit of work" "How many times a message may be looked at.";
+        Fetch "the policy" "Schemes that may be retrieved.";
+        AllowHost "the policy" "The hosts that may be asked.";
+        DenyHost "the policy" "Hosts that may not.";
+        DenyHostFile "the list of hosts" "Lists of hosts that may not.";
+        AllowNet "the policy" "Networks that may be asked although they are not globally reachable.";
+        AllowPort "the policy" "Ports that may be asked besides the scheme's own.";
+        AllowUserinfo "the policy" "URLs with a user name or password.";
+        CaFile "the certificates" "Certificates that are trusted besides the system's.";
+        AllowType "the policy" "The media types that may be put in.";
+        DenyType "the policy" "Media types that may not.";
+        AcceptMismatch "the policy" "Content of another type than declared.";
+        Protected "the policy" "What becomes of signed and encrypted parts.";
+        Trackers "the policy" "What becomes of pictures that nobody sees.";
+        Inline "the choice" "Whether attachments leave that the mail shows.";
+        Follow "the policy" "Which forms of references are followed.";
+        FileRoot "file root" "Folders beneath which files are read.";
+        Attachments "the folders of attachments" "Folders of what mails name by a URL of elsewhere.";
+        Resolver "the resolver" "The program that gets what needs a sign-in.";
+        Proxy "the proxy" "Where http and https go.";
+        Cache "the cache" "The folder that keeps answers.";
+        ArchiveAny "the archive" "Whether an archive is told of any URL.";
+        ArchiveWindow "the window" "How far from the mail's date a capture may be.";
+        Expanded "the limit of expanded bytes" "Bytes of what is compressed, when it is expanded.";
+        Format "the format" "What the sources are said to be.";
+        OutputFormat "the form of the result" "What the result is to be.";
+        InPlace "a conversion in place" "Whether the source is replaced.";
+        Output "a destination" "Where the result goes.";
+        Range "the range" "Which piece of a mailbox is done.";
+        Backup "the backup" "The suffix of a copy of the source.";
+        Expect "the piece" "What the source of a piece was when it was cut.";
+    }
 }
 
 impl fmt::Display for Setting {

@@ -13,49 +13,24 @@ use mail_parser::DateTime;
 use serde::Serialize;
 
 pub use self::reason::Reason;
+use crate::detail::words;
 pub use crate::detail::{Detail, Setting};
 
-/// What kind of reference a row is about.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A `message/external-body` part (RFC 2046 §5.2.3, RFC 2017).
-    ExternalBody,
-    /// An attachment that Thunderbird or a relative detached.
-    Detached,
-    /// An `[InternetShortcut]` file, as Exchange writes them.
-    Shortcut,
-    /// An attachment that Mailman took out of a mail of a list.
-    Mailman,
-    /// A file in a cloud, to which a mail shows a link in place of an attachment.
-    Hosted,
-    /// An attachment that Apple's Mail keeps in a file of its own.
-    Apple,
-    /// An attachment that Eudora keeps in a file of its own, or what Eudora marked otherwise than MIME does.
-    Eudora,
-    /// The links of one HTML or CSS document.
-    Link,
-    /// Content embedded into HTML.
-    Embed,
-    /// An attachment that `detach` moves into a store, or one that it moved there.
-    Attachment,
-}
-
-impl Kind {
-    /// The word used in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ExternalBody => "external-body",
-            Self::Detached => "detached",
-            Self::Shortcut => "shortcut",
-            Self::Mailman => "mailman",
-            Self::Hosted => "hosted",
-            Self::Apple => "apple",
-            Self::Eudora => "eudora",
-            Self::Link => "link",
-            Self::Embed => "embed",
-            Self::Attachment => "attachment",
-        }
+words! {
+    /// What kind of reference a row is about.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    Kind {
+        ExternalBody "external-body" "A `message/external-body` part (RFC 2046 §5.2.3, RFC 2017).";
+        Detached "detached" "An attachment that Thunderbird or a relative detached.";
+        Shortcut "shortcut" "An `[InternetShortcut]` file, as Exchange writes them.";
+        Mailman "mailman" "An attachment that Mailman took out of a mail of a list.";
+        Hosted "hosted" "A file in a cloud, to which a mail shows a link in place of an attachment.";
+        Apple "apple" "An attachment that Apple's Mail keeps in a file of its own.";
+        Eudora "eudora" "An attachment that Eudora keeps in a file of its own, or what Eudora marked otherwise than MIME does.";
+        Link "link" "The links of one HTML or CSS document.";
+        Embed "embed" "Content embedded into HTML.";
+        Attachment "attachment" "An attachment that `detach` moves into a store, or one that it moved there.";
     }
 }
 
@@ -99,56 +74,28 @@ pub struct HostedFile {
     pub expires: Option<String>,
 }
 
-/// What became of a reference, or, in a forecast and a dry run, what would.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The content stands where the reference was.
-    Expanded,
-    /// Links of a document were changed, or a rival part was removed.
-    Rewritten,
-    /// The content was moved into a store, and the part refers to it.
-    Detached,
-    /// The part is what it was before its content was moved into a store.
-    Restored,
-    /// An empty picture stands where a tracker was.
-    Blanked,
-    /// The content is in the message itself and would be put in.
-    WouldExpand,
-    /// The policy allows a retrieval; whether it succeeds is not known.
-    WouldFetch,
-    /// Bytes of the document would change, or the rival part would be removed.
-    WouldRewrite,
-    /// The content would be moved into a store.
-    WouldDetach,
-    /// The content is in the store, and the part would be what it was.
-    WouldRestore,
-    /// An empty picture would stand where a tracker is.
-    WouldBlank,
-    /// Every byte of it is unchanged, or would be.
-    Left,
+words! {
+    /// What became of a reference, or, in a forecast and a dry run, what would.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[non_exhaustive]
+    Outcome {
+        Expanded "expanded" "The content stands where the reference was.";
+        Rewritten "rewritten" "Links of a document were changed, or a rival part was removed.";
+        Detached "detached" "The content was moved into a store, and the part refers to it.";
+        Restored "restored" "The part is what it was before its content was moved into a store.";
+        Blanked "blanked" "An empty picture stands where a tracker was.";
+        WouldExpand "would-expand" "The content is in the message itself and would be put in.";
+        WouldFetch "would-fetch" "The policy allows a retrieval; whether it succeeds is not known.";
+        WouldRewrite "would-rewrite" "Bytes of the document would change, or the rival part would be removed.";
+        WouldDetach "would-detach" "The content would be moved into a store.";
+        WouldRestore "would-restore" "The content is in the store, and the part would be what it was.";
+        WouldBlank "would-blank" "An empty picture would stand where a tracker is.";
+        Left "left" "Every byte of it is unchanged, or would be.";
+    }
 }
 
 impl Outcome {
-    /// The word used in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Expanded => "expanded",
-            Self::Rewritten => "rewritten",
-            Self::Detached => "detached",
-            Self::Restored => "restored",
-            Self::Blanked => "blanked",
-            Self::WouldExpand => "would-expand",
-            Self::WouldFetch => "would-fetch",
-            Self::WouldRewrite => "would-rewrite",
-            Self::WouldDetach => "would-detach",
-            Self::WouldRestore => "would-restore",
-            Self::WouldBlank => "would-blank",
-            Self::Left => "left",
-        }
-    }
-
     /// The same of a run that writes nothing.
     pub fn would(self) -> Self {
         match self {

@@ -17,7 +17,8 @@ macro_rules! remedy {
 macro_rules! reasons {
     ($($variant:ident $word:literal $remedy:ident $meaning:literal;)*) => {
         /// Why a part was left unchanged: the one list. Words are stable.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+        #[serde(rename_all = "kebab-case")]
         #[non_exhaustive]
         pub enum Reason {
             $(#[doc = concat!("`", $word, "`: ", $meaning)] $variant,)*
@@ -149,12 +150,6 @@ impl Reason {
     }
 }
 
-impl Serialize for Reason {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,5 +164,22 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), Reason::ALL.len());
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn a_report_in_json_has_the_same_words() {
+        use crate::report::{Kind, Outcome};
+
+        let word = |it: serde_json::Result<serde_json::Value>| it.expect("it is a word");
+        for reason in Reason::ALL {
+            assert_eq!(word(serde_json::to_value(reason)), reason.as_str());
+        }
+        for kind in Kind::ALL {
+            assert_eq!(word(serde_json::to_value(kind)), kind.as_str());
+        }
+        for outcome in Outcome::ALL {
+            assert_eq!(word(serde_json::to_value(outcome)), outcome.as_str());
+        }
     }
 }
