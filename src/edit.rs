@@ -99,6 +99,14 @@ impl Edits {
         Ok(all)
     }
 
+    /// These, which are sorted and disjoint.
+    fn in_order(edits: impl IntoIterator<Item = Edit>) -> Self {
+        Self {
+            edits: edits.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
     /// All edits are added, or none. Two insertions at one place stay in the order in which they were added.
     pub(crate) fn add(&mut self, mut group: Group) -> Result<(), Overlap> {
         group.sort_by_key(|edit| (edit.span.start, edit.span.end));
@@ -138,10 +146,10 @@ impl Edits {
     }
 
     /// Also gives the same edits as slices of the output: each replacement is let go of when it was copied, so that
-    /// what the message gained is held once. Without edits the output is borrowed.
-    pub(crate) fn put_together(self, original: &[u8]) -> (Output<'_>, Self) {
+    /// what the message gained is held once. None: the output is the original.
+    pub(crate) fn put_together(self, original: &[u8]) -> (Option<Bytes>, Self) {
         if self.is_empty() {
-            return (Output::Original(original), self);
+            return (None, self);
         }
         let length = self.splice(original).len();
         let mut output = Vec::with_capacity(length);
@@ -160,11 +168,8 @@ impl Edits {
             span,
             replacement: output.slice(place),
         });
-        let edits = Self {
-            edits: edits.collect(),
-            ..Self::default()
-        };
-        (Output::Made(output), edits)
+        let edits = Self::in_order(edits);
+        (Some(output), edits)
     }
 
     /// The output: the original with the edits made. Nothing is copied but the replacements.
@@ -192,10 +197,7 @@ impl Edits {
 
 impl From<Option<Edit>> for Edits {
     fn from(edit: Option<Edit>) -> Self {
-        Self {
-            edits: edit.into_iter().collect(),
-            ..Self::default()
-        }
+        Self::in_order(edit)
     }
 }
 
@@ -234,23 +236,6 @@ pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
         }
         let start = i64::try_from(span.start).ok()? + by;
         usize::try_from(start).ok().filter(|_| is_kept)
-    }
-}
-
-pub(crate) enum Output<'m> {
-    Original(&'m [u8]),
-    /// A buffer, which edits may share.
-    Made(Bytes),
-}
-
-impl std::ops::Deref for Output<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Original(original) => original,
-            Self::Made(output) => output,
-        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! A true field stays true in its way of counting: the line end in front of a boundary line is part of the body for some
 //! writers. A false one is made true in the message's own header, and goes from a part, because nobody knows what it counted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::edit::{Edit, Edits, Group, moved};
 use crate::mime::{self, Content, Field, PartId, ScanLimits, Tree};
@@ -67,25 +67,25 @@ pub(crate) fn corrected(
     if told.is_empty() {
         return (edits, true);
     }
-    let (output, edits) = edits.put_together(tree.original);
-    let after = mime::scan(&output, limits);
+    let (made, edits) = edits.put_together(tree.original);
+    let output = made.as_deref().unwrap_or(tree.original);
+    let after = mime::scan(output, limits);
     let mut correction = Correction {
         before: BodyCounts::new(tree),
         after: BodyCounts::new(&after),
         edits: &edits,
         lengths,
-        growth: HashMap::new(),
+        gained: Vec::new(),
         group: Group::new(),
         is_reversible: true,
     };
     for part in after.ids().rev() {
-        for field in after.fields(part).iter(&output) {
+        for field in after.fields(part).iter(output) {
             let place = told.binary_search_by_key(&field.whole.start, |&(now, _)| now);
             if let Some(&(_, before)) = place.ok().and_then(|place| told.get(place)) {
                 correction.field(before, part, &field);
             }
         }
-        correction.leave(part);
     }
     let is_reversible = correction.is_reversible;
     // Different fields do not overlap.
@@ -154,20 +154,14 @@ impl<'c> BodyCounts<'c> {
     }
 }
 
-type Growth = [isize; 2];
-
-fn add(sum: &mut Growth, [octets, line_ends]: Growth) {
-    sum[0] += octets;
-    sum[1] += line_ends;
-}
-
 /// From the last part to the first: what becomes of a field changes the lengths of what is around.
 struct Correction<'c> {
     before: BodyCounts<'c>,
     after: BodyCounts<'c>,
     edits: &'c Edits,
     lengths: Lengths,
-    growth: HashMap<PartId, [Growth; 2]>,
+    /// Octets and line ends that the fields gained, summed up from the last place to this one.
+    gained: Vec<(usize, [isize; 2])>,
     group: Group,
     is_reversible: bool,
 }
@@ -182,66 +176,58 @@ impl Correction<'_> {
         let Some(measure) = Measure::of(field.name.of(bytes)) else {
             // RFC 1864 §2 knows no digest of a message or a multipart.
             if self.lengths == Lengths::Corrected {
-                self.replace(part, field.whole, String::new());
+                self.replace(field.whole, String::new());
             }
             return;
         };
-        let value = trimmed(bytes, field.value);
+        let value = field.value.trimmed(bytes);
         let says = value.of(bytes);
         let now = self.now(part, measure);
         match told(self.before.count(before, measure), says) {
             Some(which) => {
                 let written = now[which].to_string();
                 self.is_reversible &= told(now, written.as_bytes()) == Some(which);
-                self.replace(part, value, written);
+                self.replace(value, written);
             }
             None if self.lengths == Lengths::Reversible => {
                 self.is_reversible &= told(now, says).is_none();
             }
             // It was the count of the content that is back.
             None if told(now, says).is_some() => {}
-            None if part == PartId::ROOT => {
-                self.replace(part, value, now[0].to_string());
-            }
-            None => self.replace(part, field.whole, String::new()),
+            None if part == PartId::ROOT => self.replace(value, now[0].to_string()),
+            None => self.replace(field.whole, String::new()),
         }
     }
 
     fn now(&self, part: PartId, measure: Measure) -> [usize; 2] {
-        let [growth, _] = self.growth.get(&part).copied().unwrap_or_default();
+        let body = self.after.tree.part(part).body;
+        let gained_from = |place: usize| {
+            let behind = self.gained.partition_point(|(at, _)| *at >= place);
+            let last = behind.checked_sub(1).and_then(|last| self.gained.get(last));
+            last.map_or(0, |(_, gained)| gained[measure as usize])
+        };
+        let growth = gained_from(body.start) - gained_from(body.end);
         let counts = self.after.count(part, measure);
-        counts.map(|count| count.saturating_add_signed(growth[measure as usize]))
+        counts.map(|count| count.saturating_add_signed(growth))
     }
 
-    fn replace(&mut self, part: PartId, span: Span, new: String) {
+    fn replace(&mut self, span: Span, new: String) {
         let old = span.of(self.after.tree.original);
         if old == new.as_bytes() {
             return;
         }
         let signed = |count: usize| isize::try_from(count).unwrap_or(isize::MAX);
         let gained = |of: fn(&[u8]) -> usize| signed(of(new.as_bytes())) - signed(of(old));
-        let [_, header] = self.growth.entry(part).or_default();
-        add(header, [gained(<[u8]>::len), gained(line_ends_of)]);
+        let [octets, line_ends] = self.gained.last().map_or([0; 2], |(_, gained)| *gained);
+        let gained = [
+            octets + gained(<[u8]>::len),
+            line_ends + gained(line_ends_of),
+        ];
+        self.gained.push((span.start, gained));
         self.group.push(Edit::replace(span, new));
-    }
-
-    /// All that stands in the part is known, and its header.
-    fn leave(&mut self, part: PartId) {
-        if let Some(growth) = self.growth.remove(&part)
-            && let Some(above) = self.after.tree.part(part).parent
-        {
-            let [inside, _] = self.growth.entry(above).or_default();
-            growth.into_iter().for_each(|growth| add(inside, growth));
-        }
     }
 }
 
 fn line_ends_of(bytes: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', bytes).count()
-}
-
-fn trimmed(original: &[u8], value: Span) -> Span {
-    let bytes = value.of(original);
-    let start = value.start + (bytes.len() - bytes.trim_ascii_start().len());
-    Span::new(start, start + bytes.trim_ascii().len())
 }

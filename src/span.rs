@@ -47,6 +47,13 @@ impl Span {
         self.start <= inner.start && inner.end <= self.end
     }
 
+    /// Without white space at its ends.
+    pub(crate) fn trimmed(self, original: &[u8]) -> Self {
+        let bytes = self.of(original);
+        let start = self.start + (bytes.len() - bytes.trim_ascii_start().len());
+        Self::new(start, start + bytes.trim_ascii().len())
+    }
+
     /// The same span seen from an original that has `by` more bytes in front.
     pub fn shifted(self, by: usize) -> Self {
         Self {

@@ -24,9 +24,9 @@ impl Edits {
             joined.push(Chunk::New(edit.replacement));
             at = edit.span.end;
         }
-        let rest = chunks.into_iter().rev();
-        rest.for_each(|chunk| joined.push(chunk));
-        joined.finish(original_length)
+        chunks.into_iter().rev().for_each(|it| joined.push(it));
+        joined.close(original_length);
+        Self::in_order(joined.edits)
     }
 }
 
@@ -127,23 +127,13 @@ impl Joined {
         if start > self.at || self.has_new() {
             let shared = std::mem::take(&mut self.shared);
             let own = std::mem::take(&mut self.own);
-            let span = Span::new(self.at, start);
             self.edits.push(Edit {
-                span,
-                replacement: if own.is_empty() {
-                    shared
-                } else {
-                    Bytes::from(own)
+                span: Span::new(self.at, start),
+                replacement: match own.is_empty() {
+                    true => shared,
+                    false => own.into(),
                 },
             });
-        }
-    }
-
-    fn finish(mut self, original_length: usize) -> Edits {
-        self.close(original_length);
-        Edits {
-            edits: self.edits,
-            ..Edits::default()
         }
     }
 }

@@ -5,7 +5,7 @@ use super::mark::{Mark, has_dkim_signature, marked};
 use super::part_edits::PartEdits;
 use super::pass::{Pass, Place};
 use super::session::Session;
-use crate::edit::{Edit, Edits, Output};
+use crate::edit::{Edit, Edits};
 use crate::error::Error;
 use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, Tree};
@@ -59,12 +59,13 @@ impl Session<'_> {
     /// In passes over the message: what came in may have brought the Content-ID that another reference names.
     fn references(&mut self, message: &[u8]) -> Pass {
         let mut outcomes = self.unflatten(message);
-        let (mut current, edits) = outcomes.take_edits().put_together(message);
+        let (mut made, edits) = outcomes.take_edits().put_together(message);
         outcomes.edits = edits;
         if !self.kinds.references {
             return outcomes;
         }
         for level in 0..=self.policy().limits.depth {
+            let current = made.as_deref().unwrap_or(message);
             // Nothing refuses the first pass: each message may be looked at twice.
             if level == 0 {
                 self.ledger.spend(current.len() * 2);
@@ -73,7 +74,7 @@ impl Session<'_> {
             }
             let place = Place::message(self.policy().limits.scan(), level);
             // A circle ends at the reference where it was entered, which stands in the message.
-            let pass: Pass = self.pass(&current, &place).unwrap_or_default();
+            let pass: Pass = self.pass(current, &place).unwrap_or_default();
             // References that were left are looked at again in the next pass.
             let report = &mut outcomes.report;
             let is_settled = |row: &Row| row.outcome != Outcome::Left || row.kind == Kind::Eudora;
@@ -86,13 +87,12 @@ impl Session<'_> {
                 break;
             }
             // The text that the pass looked at is shared with the edits that made it, and goes with them.
-            let gone = std::mem::replace(&mut current, Output::Original(message));
-            drop(gone);
+            drop(made.take());
             outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
             if !pass.waits {
                 break;
             }
-            (current, outcomes.edits) = outcomes.take_edits().put_together(message);
+            (made, outcomes.edits) = outcomes.take_edits().put_together(message);
         }
         outcomes
     }
@@ -117,7 +117,8 @@ impl Session<'_> {
             return;
         }
         // The edits are slices of the output then.
-        let (output, edits) = outcomes.take_edits().put_together(message);
+        let (made, edits) = outcomes.take_edits().put_together(message);
+        let output = made.as_deref().unwrap_or(message);
         outcomes.edits = edits;
         if let Err(refusal) = self.ledger.work(output.len()) {
             let mut row = Row::new(self.name, String::new(), kind, Outcome::Left);
@@ -127,7 +128,7 @@ impl Session<'_> {
             return;
         }
         let limits = self.policy().limits.scan();
-        let tree = mime::scan(&output, &limits);
+        let tree = mime::scan(output, &limits);
         let edits = change(self, &tree, outcomes);
         let edits = corrected(&tree, edits, Lengths::Corrected, &limits).0;
         outcomes.edits = outcomes.take_edits().then(message.len(), edits);

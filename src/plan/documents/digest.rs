@@ -6,7 +6,6 @@ use md5::{Digest as _, Md5};
 
 use crate::edit::{Edit, Group};
 use crate::mime::{Field, PartId, Tree};
-use crate::span::Span;
 
 /// Line ends of a text count as CRLF. Bytes come piece by piece: a copy in canonical form would be another document.
 fn md5(is_text: bool, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
@@ -42,7 +41,12 @@ pub(super) fn renewed(
         .collect();
     let (first, others) = fields.split_first()?;
     let is_text = tree.part(part).essence.starts_with("text/");
-    let value = value_of(tree.original, first);
+    let mut value = first.value;
+    // A comment may stand behind it.
+    if let Some(length) = memchr::memchr(b'(', value.of(tree.original)) {
+        value.end = value.start + length;
+    }
+    let value = value.trimmed(tree.original);
     let mut written = value.of(tree.original).to_vec();
     written.retain(|byte| !byte.is_ascii_whitespace());
     // The canonical form is the right one; many programs hash the bytes as they are.
@@ -61,11 +65,4 @@ pub(super) fn renewed(
 fn removed(fields: &[Field]) -> Group {
     let removal = |field: &Field| Edit::remove(field.whole);
     fields.iter().map(removal).collect()
-}
-
-fn value_of(original: &[u8], field: &Field) -> Span {
-    let value = field.value.of(original);
-    let value = value.split(|&byte| byte == b'(').next().unwrap_or_default();
-    let start = field.value.start + value.len() - value.trim_ascii_start().len();
-    Span::new(start, start + value.trim_ascii().len())
 }
