@@ -26,9 +26,8 @@ impl Bases {
         wanted.reverse();
         let known = self.chain.iter().zip(&wanted);
         let known = known.take_while(|((known, _), wanted)| known == *wanted);
-        let known = known.count();
-        self.chain.truncate(known);
-        for entity in wanted.into_iter().skip(known) {
+        self.chain.truncate(known.count());
+        for entity in wanted.into_iter().skip(self.chain.len()) {
             let enclosing = self.innermost();
             let content_base = tree.value(entity, "Content-Base");
             let content_location = tree.value(entity, "Content-Location");

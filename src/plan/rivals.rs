@@ -2,7 +2,7 @@
 //! same phantom Content-ID or Content-MD5, and for no other reason: an English and a French text have one type. An
 //! alternative that also holds a real part offers a choice of formats; nothing in it is a rival.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Item, Step};
 use crate::external_body::{Claim, ESSENCE, Form, Scheme};
@@ -40,7 +40,8 @@ pub(super) fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
             earlier[one.max(other)] = one.min(other);
         }
     }
-    let mut groups: HashMap<usize, Vec<usize>> = HashMap::new();
+    // By the first of each.
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for index in 0..items.len() {
         let first = first_of(&mut earlier, index);
         if first != index {
@@ -49,7 +50,6 @@ pub(super) fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         }
     }
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
-    groups.sort_unstable();
     for members in &mut groups {
         members.sort_by_key(|&index| items.get(index).map_or(u8::MAX, usefulness));
     }

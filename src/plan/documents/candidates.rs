@@ -113,12 +113,11 @@ fn changes(
 }
 
 fn extents(text: &[u8], candidates: &[(usize, LinkValue)]) -> Option<Vec<Range<usize>>> {
-    let mut extents = Vec::new();
-    for (at, (_, link)) in candidates.iter().enumerate() {
+    let extent = |(at, (_, link)): (usize, &(usize, LinkValue))| {
         let next = candidates.get(at + 1).map(|(_, next)| next.span.start);
-        extents.push(link.span.start..end(text, link.span.end, next)?);
-    }
-    Some(extents)
+        Some(link.span.start..end(text, link.span.end, next)?)
+    };
+    candidates.iter().enumerate().map(extent).collect()
 }
 
 /// Behind the descriptors; behind the last candidate stands the end of the attribute.

@@ -32,9 +32,8 @@ pub(crate) fn subtypes() -> impl Iterator<Item = &'static [u8]> {
 impl Language {
     pub(super) fn of(essence: &str) -> Option<Self> {
         let essence = essence.split_once('/')?;
-        let mut types = TYPES.iter();
-        let found = types.find(|&&(main, subtype, _)| (main, subtype) == essence);
-        found.map(|&(_, _, language)| language)
+        let is_of = |(main, subtype, _): &&(&str, &str, Self)| (*main, *subtype) == essence;
+        TYPES.iter().find(is_of).map(|(_, _, language)| *language)
     }
 
     pub(super) fn markup(self) -> Option<Syntax> {
@@ -162,10 +161,10 @@ impl<'d> Document<'d> {
             return Some(unsupported(label));
         }
         let base_href = self.base_href.as_ref()?;
-        let detail =
+        let why =
             "its <base href> is not ASCII, and in its charset a byte may be half of a character";
-        (self.value(base_href).is_none())
-            .then(|| Refusal::lasting(Reason::CharsetNotSupported, detail))
+        let is_clear = self.value(base_href).is_some();
+        (!is_clear).then(|| Refusal::lasting(Reason::CharsetNotSupported, why))
     }
 }
 

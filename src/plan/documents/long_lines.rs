@@ -27,25 +27,23 @@ pub(super) fn broken(
     let values = changes.iter().map(|(octets, _)| octets.start);
     let mut blanks = html::blanks_in_tags(text, syntax, values).peekable();
     let mut breaks = Vec::new();
-    for stretch in long {
-        stretch.breaks(&mut blanks, &mut breaks)?;
+    for (lines, length, changes) in long {
+        add_breaks(lines, length, changes, &mut blanks, &mut breaks)?;
     }
     drop(blanks);
     Some(changes.with(&breaks, newline.bytes()))
 }
 
-/// Lines that become one line, or the one line that changes stand in.
-struct Stretch<I> {
-    start: usize,
-    end: usize,
-    length: usize,
-    changes: I,
-}
-
+/// Lines that become one line, or the one line that changes stand in: where they are, the length that they get, and the
+/// changes from there on.
 fn stretches<'c>(
     document: &[u8],
     changes: &'c Changes,
-) -> Vec<Stretch<impl Iterator<Item = (Range<usize>, &'c [u8])> + use<'c>>> {
+) -> Vec<(
+    Range<usize>,
+    usize,
+    impl Iterator<Item = (Range<usize>, &'c [u8])> + use<'c>,
+)> {
     let line_end = |from: usize| {
         let rest = document.get(from..).unwrap_or_default();
         from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
@@ -90,49 +88,42 @@ fn stretches<'c>(
         let before = text.strip_suffix(b"\r").unwrap_or(text).len();
         let length = (before + gained).saturating_sub(lost);
         if length > LINE_LIMIT && !was_long {
-            long.push(Stretch {
-                start,
-                end,
-                length,
-                changes: from_here,
-            });
+            long.push((start..end, length, from_here));
         }
     }
 }
 
-impl<'c, I: Iterator<Item = (Range<usize>, &'c [u8])>> Stretch<I> {
-    fn breaks(
-        self,
-        blanks: &mut Peekable<impl Iterator<Item = usize>>,
-        breaks: &mut Vec<usize>,
-    ) -> Option<()> {
-        while blanks.next_if(|&at| at < self.start).is_some() {}
-        let mut changes = self.changes.peekable();
-        let (mut gained, mut lost) = (0, 0);
-        let mut place_of = |blank: usize| {
-            while let Some((octets, replacement)) =
-                changes.next_if(|(octets, _)| octets.end <= blank)
-            {
-                gained += replacement.len();
-                lost += octets.len();
-            }
-            (blank - self.start + gained).saturating_sub(lost)
-        };
-        let mut line = 0;
-        while self.length.saturating_sub(line) > LINE_LIMIT {
-            let mut last = None;
-            while let Some(&blank) = blanks.peek().filter(|&&blank| blank < self.end) {
-                let place = place_of(blank);
-                if place.saturating_sub(line) > LINE_LIMIT {
-                    break;
-                }
-                last = Some((blank, place));
-                blanks.next();
-            }
-            let (blank, place) = last?;
-            breaks.push(blank);
-            line = place + 1;
+fn add_breaks<'c>(
+    lines: Range<usize>,
+    length: usize,
+    changes: impl Iterator<Item = (Range<usize>, &'c [u8])>,
+    blanks: &mut Peekable<impl Iterator<Item = usize>>,
+    breaks: &mut Vec<usize>,
+) -> Option<()> {
+    while blanks.next_if(|&at| at < lines.start).is_some() {}
+    let mut changes = changes.peekable();
+    let (mut gained, mut lost) = (0, 0);
+    let mut place_of = |blank: usize| {
+        while let Some((octets, replacement)) = changes.next_if(|(octets, _)| octets.end <= blank) {
+            gained += replacement.len();
+            lost += octets.len();
         }
-        Some(())
+        (blank - lines.start + gained).saturating_sub(lost)
+    };
+    let mut line = 0;
+    while length.saturating_sub(line) > LINE_LIMIT {
+        let mut last = None;
+        while let Some(&blank) = blanks.peek().filter(|&&blank| blank < lines.end) {
+            let place = place_of(blank);
+            if place.saturating_sub(line) > LINE_LIMIT {
+                break;
+            }
+            last = Some((blank, place));
+            blanks.next();
+        }
+        let (blank, place) = last?;
+        breaks.push(blank);
+        line = place + 1;
     }
+    Some(())
 }

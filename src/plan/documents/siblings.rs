@@ -39,15 +39,11 @@ impl Documents<'_> {
                 continue;
             }
             // Each is looked through once.
-            let any = match self.have_targets.get(&above) {
-                Some(known) => known.clone(),
-                None => {
-                    let any = self.locate(above, ledger);
-                    self.have_targets.insert(above, any.clone());
-                    any
-                }
-            };
-            if any? {
+            if !self.have_targets.contains_key(&above) {
+                let any = self.locate(above, ledger);
+                self.have_targets.insert(above, any);
+            }
+            if self.have_targets[&above].clone()? {
                 related.push(above);
             }
         }
@@ -73,13 +69,9 @@ impl Documents<'_> {
         related: &[PartId],
         absolute: &str,
     ) -> impl Iterator<Item = PartId> {
-        let located = match related {
-            [] => None,
-            _ => {
-                let key = equivalence_key(without_fragment(absolute));
-                self.located.get(&key)
-            }
-        };
+        let key = || equivalence_key(without_fragment(absolute));
+        let located = (!related.is_empty()).then(|| self.located.get(&key()));
+        let located = located.flatten();
         related
             .iter()
             .filter_map(move |above| located?.get(above).copied())
@@ -98,9 +90,8 @@ impl Documents<'_> {
         if !self.identities.contains_key(&part) {
             let written = content_id(self.tree, part);
             let is_made = written.is_none();
-            let content_id = written.unwrap_or_else(|| self.made_id(part));
             let identity = Identity {
-                content_id,
+                content_id: written.unwrap_or_else(|| self.made_id(part)),
                 is_made,
             };
             self.identities.insert(part, identity);
@@ -179,13 +170,13 @@ impl Documents<'_> {
         let mut digest = Md5::new();
         digest.update(self.tree.number(part));
         digest.update([0]);
-        let mut rest = self.tree.part(part).span.of(self.tree.original);
-        while let Some(at) = memchr::memmem::find(rest, b"\r\n") {
-            let (line, behind) = rest.split_at(at);
-            digest.update(line);
-            rest = behind.get(1..).unwrap_or_default();
+        let octets = self.tree.part(part).span.of(self.tree.original);
+        let mut from = 0;
+        for at in memchr::memmem::find_iter(octets, b"\r\n") {
+            digest.update(&octets[from..at]);
+            from = at + 1;
         }
-        digest.update(rest);
+        digest.update(&octets[from..]);
         let hex = format!("{:x}", digest.finalize());
         let message = self.tree.message_of(part);
         let bearers = self.bearers();
