@@ -19,31 +19,27 @@ pub(super) fn broken(
 ) -> Option<Changes> {
     let long = stretches(document, &changes);
     if long.is_empty() {
-        drop(long);
         return Some(changes);
     }
     // No line of a style sheet can be broken.
     let (text, syntax) = html?;
     let values = changes.iter().map(|(octets, _)| octets.start);
     let mut blanks = html::blanks_in_tags(text, syntax, values).peekable();
+    let mut replaced = changes.iter().peekable();
     let mut breaks = Vec::new();
-    for (lines, length, changes) in long {
-        add_breaks(lines, length, changes, &mut blanks, &mut breaks)?;
+    for (lines, length) in long {
+        while replaced
+            .next_if(|(octets, _)| octets.start < lines.start)
+            .is_some()
+        {}
+        add_breaks(lines, length, &mut replaced, &mut blanks, &mut breaks)?;
     }
-    drop(blanks);
+    drop((blanks, replaced));
     Some(changes.with(&breaks, newline.bytes()))
 }
 
-/// Lines that become one line, or the one line that changes stand in: where they are, the length that they get, and the
-/// changes from there on.
-fn stretches<'c>(
-    document: &[u8],
-    changes: &'c Changes,
-) -> Vec<(
-    Range<usize>,
-    usize,
-    impl Iterator<Item = (Range<usize>, &'c [u8])> + use<'c>,
-)> {
+/// Lines that become one line, or the one line that changes stand in: where they are, and the length that they get.
+fn stretches(document: &[u8], changes: &Changes) -> Vec<(Range<usize>, usize)> {
     let line_end = |from: usize| {
         let rest = document.get(from..).unwrap_or_default();
         from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
@@ -59,11 +55,7 @@ fn stretches<'c>(
     let mut long = Vec::new();
     let mut searched = 0;
     let mut changes = changes.iter();
-    loop {
-        let from_here = changes.clone();
-        let Some((first, replacement)) = changes.next() else {
-            return long;
-        };
+    while let Some((first, replacement)) = changes.next() {
         let between = document.get(searched..first.start).unwrap_or_default();
         let start = memchr::memrchr(b'\n', between).map_or(searched, |at| searched + at + 1);
         let mut end = line_end(first.end);
@@ -88,20 +80,20 @@ fn stretches<'c>(
         let before = text.strip_suffix(b"\r").unwrap_or(text).len();
         let length = (before + gained).saturating_sub(lost);
         if length > LINE_LIMIT && !was_long {
-            long.push((start..end, length, from_here));
+            long.push((start..end, length));
         }
     }
+    long
 }
 
 fn add_breaks<'c>(
     lines: Range<usize>,
     length: usize,
-    changes: impl Iterator<Item = (Range<usize>, &'c [u8])>,
+    changes: &mut Peekable<impl Iterator<Item = (Range<usize>, &'c [u8])>>,
     blanks: &mut Peekable<impl Iterator<Item = usize>>,
     breaks: &mut Vec<usize>,
 ) -> Option<()> {
     while blanks.next_if(|&at| at < lines.start).is_some() {}
-    let mut changes = changes.peekable();
     let (mut gained, mut lost) = (0, 0);
     let mut place_of = |blank: usize| {
         while let Some((octets, replacement)) = changes.next_if(|(octets, _)| octets.end <= blank) {
