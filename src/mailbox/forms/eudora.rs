@@ -49,24 +49,16 @@ pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
     }
 }
 
-/// The next message whose preceding `\n` is at `from` or later; the error says from where on there may be one that is
-/// not wholly in sight. `whole`: nothing follows `bytes`.
-pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Result<Option<usize>, usize> {
+/// The next message whose preceding `\n` is at `from` or later. Unless nothing follows (`whole`), one may also start in
+/// the last bytes.
+pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Option<usize> {
     let searched = bytes.get(from..).unwrap_or_default();
-    for hit in SEPARATOR.find_iter(searched) {
-        let start = from + hit + 1;
+    let mut starts_behind = SEPARATOR.find_iter(searched).map(|hit| from + hit + 1);
+    let is_next = |&start: &usize| {
         let rest = bytes.get(start..).unwrap_or_default();
-        if rest.len() < LOOK_AHEAD && !whole {
-            return Err(start - 1);
-        }
-        if starts(rest) {
-            return Ok(Some(start));
-        }
-    }
-    match whole {
-        true => Ok(None),
-        false => Err(bytes.len().saturating_sub(OPENING.len()).max(from)),
-    }
+        (whole || rest.len() >= LOOK_AHEAD) && starts(rest)
+    };
+    starts_behind.find(is_next)
 }
 
 pub(crate) type Index = HashMap<u64, Flags>;
@@ -214,7 +206,7 @@ mod tests {
             let text = format!("{opening}{behind}");
             let next = if is_next { opening } else { "" };
             let found = next_message(format!("{text}{next}").as_bytes(), 0, true);
-            assert_eq!(found, Ok(is_next.then_some(text.len())), "{text}");
+            assert_eq!(found, is_next.then_some(text.len()), "{text}");
             assert!(starts(text.as_bytes()));
         }
         assert!(!starts(b"From ???@???"));

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use crate::mailbox::forms::mbox::{self, Header};
+use crate::mailbox::forms::quoting::replaced;
 use crate::span::{Lines, Newline, Span};
 
 /// A message with any flag is not new.
@@ -79,13 +80,13 @@ impl Flags {
     /// Other letters mean nothing here.
     pub(crate) fn of_letters(letters: &[u8], is_in_cur: bool) -> Self {
         let old = if is_in_cur { OLD } else { 0 };
-        Self::of_bits(old | lettered(&LETTERS, letters))
+        Self::of_bits(old | bits(&LETTERS, |letter| letters.contains(&letter)))
     }
 
     /// A message that Apple's Mail keeps is not new.
     pub(crate) fn of_apple_mail(noted: u64) -> Self {
         // All of them are among the lower ones.
-        Self(OLD | masked(&APPLE, noted as u32))
+        Self(OLD | bits(&APPLE, |mask| noted as u32 & mask != 0))
     }
 
     /// From an index of Eudora for Windows; priorities 1 and 2 are high.
@@ -113,13 +114,14 @@ impl Flags {
     }
 
     pub(crate) fn of_fields(content: &[u8]) -> Self {
-        let mut bits = 0;
+        let mut flags = 0;
         let (mut mozilla, mut more_mozilla) = (None, None);
-        for (noted, value) in fields(content) {
+        for (noted, _, value) in fields(content) {
             let value = value.of(content);
             match noted {
                 Noted::Status | Noted::MoreStatus => {
-                    bits |= lettered(&STATUS, value) | lettered(&MORE_STATUS, value);
+                    let is_noted = |letter| value.contains(&letter);
+                    flags |= bits(&STATUS, is_noted) | bits(&MORE_STATUS, is_noted);
                 }
                 Noted::Mozilla => mozilla = mozilla.or(hexadecimal(value)),
                 Noted::MoreMozilla => more_mozilla = more_mozilla.or(hexadecimal(value)),
@@ -128,15 +130,15 @@ impl Flags {
         if let Some(mozilla) = mozilla {
             let more = more_mozilla.unwrap_or(0);
             // Thunderbird notes nothing of drafts.
-            bits = bits & DRAFT | masked(&MOZILLA, mozilla);
+            flags = flags & DRAFT | bits(&MOZILLA, |mask| mozilla & mask != 0);
             if more & MOZILLA_DELETED != 0 {
-                bits |= TRASHED;
+                flags |= TRASHED;
             }
             if more & MOZILLA_NEW == 0 {
-                bits |= OLD;
+                flags |= OLD;
             }
         }
-        Self::of_bits(bits)
+        Self::of_bits(flags)
     }
 
     /// Where the fields do not say so yet, the first Status and X-Status get the value, or are put behind the other
@@ -146,92 +148,79 @@ impl Flags {
             return Cow::Borrowed(content);
         }
         let newline = Newline::of_first_line(content).bytes();
+        let field = |name: &[u8], value: &str| [name, b": ", value.as_bytes(), newline].concat();
+        let has = |wanted: Noted| fields(content).any(|(noted, ..)| noted == wanted);
         let mut out = Vec::with_capacity(content.len() + 80);
-        let mut fields = fields(content).peekable();
-        let mut missing = [
-            (&b"Status: "[..], text(&STATUS, self.0)),
-            (b"X-Status: ", text(&MORE_STATUS, self.0)),
-        ];
-        let is_mozilla = self::fields(content).any(|(noted, _)| noted == Noted::Mozilla);
-        if self.0 & PASSED != 0 && !is_mozilla {
-            let value = self.mozilla(0);
-            out.extend([b"X-Mozilla-Status: ", value.as_bytes(), newline].concat());
+        if self.0 & PASSED != 0 && !has(Noted::Mozilla) {
+            out.extend(field(b"X-Mozilla-Status", &self.mozilla(0)));
+        }
+        let mut status = text(&STATUS, self.0);
+        let mut more_status = text(&MORE_STATUS, self.0);
+        let mut missing = Vec::new();
+        if !status.is_empty() && !has(Noted::Status) {
+            missing.extend(field(b"Status", &status));
+        }
+        if !more_status.is_empty() && !has(Noted::MoreStatus) {
+            missing.extend(field(b"X-Status", &more_status));
         }
         let end = header_end(content);
-        let mut is_dropped = false;
-        for line in Lines::new(content, Span::new(0, end)) {
-            let whole = line.whole.of(content);
-            if is_folded(whole) {
-                if !is_dropped {
-                    out.extend_from_slice(whole);
-                }
-                continue;
-            }
-            is_dropped = false;
-            let here = fields.next_if(|(_, value)| line.whole.contains(*value));
-            let Some((noted, value)) = here else {
-                out.extend_from_slice(whole);
-                continue;
-            };
-            let old = value.of(content);
+        let header = content.get(..end).unwrap_or_default();
+        let changes = fields(content).map(|(noted, line, value)| {
+            let old = hexadecimal(value.of(content)).unwrap_or(0);
             let new = match noted {
-                Noted::Status | Noted::MoreStatus => {
-                    let which = usize::from(noted == Noted::MoreStatus);
-                    std::mem::take(&mut missing[which].1)
-                }
-                Noted::Mozilla => self.mozilla(hexadecimal(old).unwrap_or(0)),
-                Noted::MoreMozilla => self.more_mozilla(hexadecimal(old).unwrap_or(0)),
+                Noted::Status => std::mem::take(&mut status),
+                Noted::MoreStatus => std::mem::take(&mut more_status),
+                Noted::Mozilla => self.mozilla(old),
+                Noted::MoreMozilla => self.more_mozilla(old),
             };
             if new.is_empty() {
-                is_dropped = true;
-                continue;
+                let behind = Lines::new(content, Span::new(line.end, end));
+                let folded = behind.take_while(|line| is_folded(line.whole.of(content)));
+                let end = folded.last().map_or(line.end, |line| line.whole.end);
+                return (Span::new(line.start, end), new);
             }
-            out.extend_from_slice(&content[line.whole.start..value.start]);
-            if out.ends_with(b":") {
-                out.push(b' ');
+            match header[..value.start].ends_with(b":") {
+                true => (value, format!(" {new}")),
+                false => (value, new),
             }
-            out.extend_from_slice(new.as_bytes());
-            out.extend_from_slice(&content[value.end..line.whole.end]);
-        }
+        });
+        let changed = replaced(header, 0, changes);
+        out.extend_from_slice(changed.as_deref().unwrap_or(header));
         if !out.is_empty() && !out.ends_with(b"\n") {
             out.extend_from_slice(newline);
         }
-        for (name, value) in missing.iter().filter(|(_, value)| !value.is_empty()) {
-            out.extend([name, value.as_bytes(), newline].concat());
-        }
+        out.extend(missing);
         out.extend_from_slice(&content[end..]);
         Cow::Owned(out)
     }
 
     fn mozilla(self, before: u32) -> String {
-        let noted = MOZILLA
-            .iter()
-            .fold(before, |value, (mask, bit)| match self.0 & bit {
+        let mut value = before;
+        for (mask, bit) in MOZILLA {
+            value = match self.0 & bit {
                 0 => value & !mask,
                 _ => value | mask,
-            });
-        format!("{noted:04x}")
+            };
+        }
+        format!("{value:04x}")
     }
 
     fn more_mozilla(self, before: u32) -> String {
-        let deleted = if self.0 & TRASHED == 0 {
-            MOZILLA_DELETED
-        } else {
-            0
-        };
-        let new = if self.0 & OLD == 0 { MOZILLA_NEW } else { 0 };
-        format!("{:08x}", before & !(deleted | MOZILLA_NEW) | new)
+        let mut value = before & !MOZILLA_NEW;
+        if self.0 & TRASHED == 0 {
+            value &= !MOZILLA_DELETED;
+        }
+        if self.0 & OLD == 0 {
+            value |= MOZILLA_NEW;
+        }
+        format!("{value:08x}")
     }
 }
 
-fn lettered(table: &[(u8, u8)], letters: &[u8]) -> u8 {
-    let known = table.iter().filter(|(letter, _)| letters.contains(letter));
-    known.fold(0, |bits, (_, bit)| bits | bit)
-}
-
-fn masked(table: &[(u32, u8)], noted: u32) -> u8 {
-    let set = table.iter().filter(|(mask, _)| noted & mask != 0);
-    set.fold(0, |bits, (_, bit)| bits | bit)
+/// The flags of the letters, or masks, that are noted.
+fn bits<T: Copy>(table: &[(T, u8)], is_noted: impl Fn(T) -> bool) -> u8 {
+    let noted = table.iter().filter(|(sign, _)| is_noted(*sign));
+    noted.fold(0, |bits, (_, bit)| bits | bit)
 }
 
 fn text(letters: &[(u8, u8)], bits: u8) -> String {
@@ -255,20 +244,19 @@ fn header_end(content: &[u8]) -> usize {
     }
 }
 
-fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span)> {
+/// What is noted, on which line, and its value.
+fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
     let mut is_in_front = true;
     Lines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
         let text = line.content.of(content);
         if is_folded(text) {
             return None;
         }
-        let found = NAMES.iter().find_map(|(name, noted)| {
-            let value = mbox::field(text, name)?;
-            Some((*noted, value.shifted(line.content.start)))
-        });
-        is_in_front &= text
-            .get(..2)
-            .is_some_and(|start| start.eq_ignore_ascii_case(b"x-"));
-        found.filter(|(noted, _)| matches!(noted, Noted::Status | Noted::MoreStatus) || is_in_front)
+        let start = text.get(..2).unwrap_or_default();
+        is_in_front &= start.eq_ignore_ascii_case(b"x-");
+        let (name, value) = mbox::field(text)?;
+        let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
+        let counts = is_in_front || matches!(noted, Noted::Status | Noted::MoreStatus);
+        counts.then(|| (*noted, line.whole, value.shifted(line.content.start)))
     })
 }

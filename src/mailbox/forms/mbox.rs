@@ -139,28 +139,21 @@ pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 /// From a Content-Length's end on.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
-/// Only separators count, and there is none before `from`. `whole`: nothing follows `bytes`. Also tells whether a
-/// plausible separator was passed.
-pub(crate) fn end_by_separator(
-    bytes: &[u8],
-    start: usize,
-    from: usize,
-    whole: bool,
-) -> Result<(Frame, bool), Option<u64>> {
-    let (next, passed_plausible) = next_separator(bytes, from, whole);
-    let end = match next {
+/// Only separators count, and there is none before `from`. `whole`: nothing follows `bytes`.
+pub(crate) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: bool) -> End {
+    let end = match next_separator(bytes, from, whole).0 {
         Some(end) => end,
         None if whole => bytes.len(),
         None => return Err(None),
     };
-    let frame = Frame {
+    Ok(Frame {
         start,
         end,
         ..Frame::default()
-    };
-    Ok((frame, passed_plausible))
+    })
 }
 
+/// While the mailbox may be mboxcl2: nothing is settled in `counted`.
 pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
@@ -170,13 +163,11 @@ pub(crate) fn end_of_message(
 ) -> End {
     let mut window = Window { bytes, whole, peek };
     let known = counted.following.take();
-    let known = known.filter(|&(at, _)| at == start as u64);
-    if counted.is_settled {
-        return end_by_separator(bytes, start, start, whole).map(|(frame, _)| frame);
-    }
-    let header = || Header::of_message(bytes, start);
-    let known = known.map(|(_, right)| right);
-    if let Some(right) = known.or_else(|| window.right_of(&header()))
+    let right = match known.filter(|&(at, _)| at == start as u64) {
+        Some((_, right)) => Some(right),
+        None => window.right(0, &Header::of_message(bytes, start)),
+    };
+    if let Some(right) = right
         && window.is_right_behind(&right, counted)
     {
         // Both ends are in the window, or neither is of use yet.
@@ -185,22 +176,11 @@ pub(crate) fn end_of_message(
             _ => Err(Some(right.end)),
         };
     }
-    let header = header();
     // The empty line that ends the header also serves the next separator: a body may be empty. A header that has an end
     // holds no separator; in others even the first line may be one.
-    let from = header.body.map_or(start, |body| body.saturating_sub(1));
-    let (frame, passed_plausible) = end_by_separator(bytes, start, from, whole)?;
-    let end = frame.end as u64;
-    let content_end = Some(header)
-        .filter(|header| !passed_plausible && header.counted_end() <= Some(end))
-        .and_then(|header| window.right_of(&header))
-        .filter(|right| right.end == end)
-        .and_then(|right| usize::try_from(right.content).ok());
-    Ok(Frame {
-        is_looked_at: true,
-        content_end,
-        ..frame
-    })
+    let body = Header::of_message(bytes, start).body;
+    let from = body.map_or(start, |body| body.saturating_sub(1));
+    Ok(end_by_separator(bytes, start, from, whole)?.looked_at(bytes))
 }
 
 fn is_few_line_ends(bytes: &[u8]) -> bool {
@@ -241,12 +221,9 @@ impl Window<'_, '_> {
         Some(Cow::Owned(there))
     }
 
-    fn right_of(&mut self, header: &Header) -> Option<Right> {
-        self.right(header.body? as u64, header.content_length?)
-    }
-
-    fn right(&mut self, body: u64, length: u64) -> Option<Right> {
-        let content = body.checked_add(length)?;
+    /// What a `header` that starts `at` this offset counts.
+    fn right(&mut self, at: u64, header: &Header) -> Option<Right> {
+        let content = at.checked_add(header.counted_end()?)?;
         // The byte before is read, too: so no end behind the end of the file passes for one at it.
         let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
         let (&before, rest) = there.split_first()?;
@@ -259,20 +236,15 @@ impl Window<'_, '_> {
     }
 
     fn following(&mut self, at: u64) -> Option<Right> {
-        let of = |bytes: &[u8]| {
-            let first = content_start(bytes);
-            let header = Header::of(&bytes[first..]);
-            let body = at + (first + header.body?) as u64;
-            Some((body, header.content_length))
-        };
         let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
         let here = here.map(|rest| rest.get(..FOLLOWING_HEADER).unwrap_or(rest));
-        let (body, length) = match here.and_then(of) {
-            Some(found) => found,
+        let header = here.map(|rest| Header::of_message(rest, 0));
+        let header = match header.filter(|header| header.body.is_some()) {
+            Some(header) => header,
             // It may end in the window by chance: only what the file holds counts.
-            None => of(&self.look(at, FOLLOWING_HEADER)?)?,
+            None => Header::of_message(&self.look(at, FOLLOWING_HEADER)?, 0),
         };
-        self.right(body, length?)
+        self.right(at, &header)
     }
 
     fn is_right_behind(&mut self, right: &Right, counted: &mut Counted) -> bool {
@@ -338,8 +310,10 @@ impl Header {
                     return header;
                 }
                 Some(b'C' | b'c') if header.content_length.is_none() => {
-                    header.content_length =
-                        field(line, b"content-length").and_then(|value| number(value.of(line)));
+                    let (name, value) = field(line).unwrap_or_default();
+                    if name.eq_ignore_ascii_case(b"content-length") {
+                        header.content_length = number(value.of(line));
+                    }
                 }
                 _ => {}
             }
@@ -349,20 +323,14 @@ impl Header {
     }
 }
 
-pub(crate) fn field(line: &[u8], name: &[u8]) -> Option<Span> {
-    let (start, rest) = line.split_at_checked(name.len())?;
-    if !start.eq_ignore_ascii_case(name) {
-        return None;
-    }
-    let colon = rest.iter().position(|&b| b != b' ' && b != b'\t')?;
-    let value = rest[colon..].strip_prefix(b":")?;
+/// The name of a header field, and where its value stands.
+pub(crate) fn field(line: &[u8]) -> Option<(&[u8], Span)> {
+    let (name, value) = separator::field(line)?;
     let start = line.len() - value.trim_ascii_start().len();
-    Some(Span::new(start, start + value.trim_ascii().len()))
+    Some((name, Span::new(start, start + value.trim_ascii().len())))
 }
 
-pub(crate) fn number(value: &[u8]) -> Option<u64> {
-    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(value).ok()?.parse().ok()
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    digits.parse().ok().filter(|_| !digits.starts_with('+'))
 }

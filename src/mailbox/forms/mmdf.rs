@@ -61,16 +61,8 @@ pub(crate) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<
     closing(bytes, from, whole).or(cut_off)
 }
 
-pub(crate) fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
-    match closing(bytes, 0, whole) {
-        Some((_, end)) => (end, true),
-        None if whole => (bytes.len(), false),
-        None => (bytes.len().saturating_sub(2 * LOOK_AHEAD), false),
-    }
-}
-
-/// The first closing line whose preceding `\n` is at `from` or later. None also if one may start in the last bytes.
-fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
+/// Both ends, by the first closing line whose preceding `\n` is at `from` or later. None also if one may start in the last bytes.
+pub(crate) fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
     let searched = bytes.get(from..).unwrap_or_default();
     for hit in LINE.find_iter(searched) {
         let start = from + hit + 1;

@@ -51,37 +51,18 @@ pub(super) enum Division {
 /// Known by their first octets, and not read.
 pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     use NotMail::Format;
+    const BABYL: &str =
+        "embody does not convert those; save it as mbox first, with Emacs's unrmail";
+    const MBX: &str = "embody does not convert those; make an mbox of it first, with mailutil";
+    const PST: &str = "embody does not convert those; make an mbox of it first, with readpst";
+    const DBX: &str = "embody does not convert those; make an mbox of it first, with readdbx";
     const UNPACK: &str = "decompress it first";
     // Data that are compressed once were looked into before this is asked.
     &[
-        (
-            b"BABYL OPTIONS",
-            Format(
-                "a Babyl mailbox",
-                "embody does not convert those; save it as mbox first, with Emacs's unrmail",
-            ),
-        ),
-        (
-            b"*mbx*",
-            Format(
-                "an MBX mailbox",
-                "embody does not convert those; make an mbox of it first, with mailutil",
-            ),
-        ),
-        (
-            b"!BDN",
-            Format(
-                "an Outlook PST file",
-                "embody does not convert those; make an mbox of it first, with readpst",
-            ),
-        ),
-        (
-            b"\xcf\xad\x12\xfe",
-            Format(
-                "an Outlook Express file",
-                "embody does not convert those; make an mbox of it first, with readdbx",
-            ),
-        ),
+        (b"BABYL OPTIONS", Format("a Babyl mailbox", BABYL)),
+        (b"*mbx*", Format("an MBX mailbox", MBX)),
+        (b"!BDN", Format("an Outlook PST file", PST)),
+        (b"\xcf\xad\x12\xfe", Format("an Outlook Express file", DBX)),
         (b"\x1f\x8b", Format("compressed (gzip)", UNPACK)),
         (b"\x28\xb5\x2f\xfd", Format("compressed (zstd)", UNPACK)),
         (b"BZh", Format("compressed (bzip2)", UNPACK)),

@@ -8,6 +8,7 @@ use memchr::memmem::Finder;
 use crate::mailbox::forms::mbox::{Counted, end_of_message};
 use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::separator::next_separator;
+use crate::span::Span;
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
 
@@ -56,18 +57,8 @@ impl Quoting {
             divides && kept.binary_search(&line).is_err()
         };
         let places: Vec<usize> = from_lines(bytes).filter(is_bare).map(|it| it.0).collect();
-        if places.is_empty() {
-            return None;
-        }
-        let mut out = Vec::with_capacity(bytes.len() + places.len());
-        let mut copied = 0;
-        for place in places {
-            out.extend_from_slice(&bytes[copied..place]);
-            out.push(b'>');
-            copied = place;
-        }
-        out.extend_from_slice(&bytes[copied..]);
-        Some(out)
+        let marks = places.iter().map(|&line| (Span::empty_at(line), b">"));
+        replaced(bytes, places.len(), marks)
     }
 
     /// Undoes [`quote`](Self::quote): takes one `>` off each line of `>`s and `From `. For mboxo that also takes one
@@ -83,24 +74,39 @@ impl Quoting {
         bytes: &[u8],
         is_quoted: impl Fn(usize) -> bool,
     ) -> Option<Vec<u8>> {
-        let mut out: Option<Vec<u8>> = None;
-        let mut copied = 0;
-        for (line, at) in from_lines(bytes) {
-            let undo = match self {
+        let marks = from_lines(bytes).filter(|&(line, at)| {
+            let is_marked = match self {
                 Self::Rd => at > line,
                 Self::O => at == line + 1,
                 Self::None => false,
             };
-            if undo && is_quoted(line) {
-                let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len()));
-                out.extend_from_slice(&bytes[copied..line]);
-                copied = line + 1;
-            }
-        }
-        let mut out = out?;
-        out.extend_from_slice(&bytes[copied..]);
-        Some(out)
+            is_marked && is_quoted(line)
+        });
+        replaced(
+            bytes,
+            0,
+            marks.map(|(line, _)| (Span::new(line, line + 1), b"")),
+        )
     }
+}
+
+/// `bytes` with these spans replaced, which gain `room` octets; None: there are no spans.
+pub(crate) fn replaced(
+    bytes: &[u8],
+    room: usize,
+    spans: impl Iterator<Item = (Span, impl AsRef<[u8]>)>,
+) -> Option<Vec<u8>> {
+    let mut out = None;
+    let mut copied = 0;
+    for (span, new) in spans {
+        let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len() + room));
+        out.extend_from_slice(&bytes[copied..span.start]);
+        out.extend_from_slice(new.as_ref());
+        copied = span.end;
+    }
+    let mut out: Vec<u8> = out?;
+    out.extend_from_slice(&bytes[copied..]);
+    Some(out)
 }
 
 /// Where each line of `>`s and `From ` starts, and where its `From ` does.
@@ -117,6 +123,7 @@ fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     let mut at = 0;
     let mut counted = Counted::default();
     while at < sample.len()
+        && !counted.is_settled
         && let Ok(frame) = end_of_message(sample, at, whole, &mut counted, &mut |_, _| None)
     {
         if frame.is_mboxcl2 {

@@ -14,7 +14,7 @@ use std::cell::LazyCell;
 
 use memchr::{memchr, memchr_iter};
 
-use crate::edit::Edits;
+use crate::edit::{Edits, moved};
 use crate::lengths::{Lengths, Measure};
 use crate::mailbox::forms::mbox::{self, Frame, Header};
 use crate::mailbox::forms::mmdf;
@@ -22,7 +22,7 @@ use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_separator};
 use crate::span::{Lines, Newline, Span};
 
-/// For the `From ` line, and line ends.
+/// For the `From ` line, line ends and numbers.
 const ROOM: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,19 +42,19 @@ pub(crate) fn rewritten(
     lengths: Lengths,
 ) -> Rewritten {
     let (from_line, content, behind) = frame.parts(bytes);
-    let Some(new) = changed(content, edits)? else {
+    let Some(new) = spliced(content, edits)? else {
         return Ok(None);
     };
     let is_mmdf = mmdf::starts(from_line);
-    if is_mmdf && (mmdf::holds_line(content) || mmdf::holds_line(&new.bytes)) {
+    if is_mmdf && (mmdf::holds_line(content) || mmdf::holds_line(&new)) {
         return Err(Refused::Separator);
     }
     let kept = match is_mmdf {
         true => Vec::new(),
-        false => kept_lines(content, &new, |_| true)?,
+        false => kept_lines(content, &new, edits, |_| true)?,
     };
     let quoting = quoting_in(frame, from_line, quoting);
-    let mut new = quoting.marked(&new.bytes, &kept).unwrap_or(new.bytes);
+    let mut new = quoting.marked(&new, &kept).unwrap_or(new);
 
     let newline = Newline::of_first_line(content).bytes();
     let is_line = content.ends_with(b"\n") || is_mmdf && !behind.is_empty();
@@ -98,14 +98,14 @@ pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Q
 
 /// For a mailbox of another form: what was quoted in the body is not any more, and new text never was.
 pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewritten {
-    let Some(new) = changed(content, edits)? else {
+    let Some(new) = spliced(content, edits)? else {
         return Ok(None);
     };
-    let kept = kept_lines(content, &new, |_| true)?;
-    let body = body_of(&new.bytes);
+    let kept = kept_lines(content, &new, edits, |_| true)?;
+    let body = body_of(&new);
     let is_quoted = |line: usize| line >= body && kept.binary_search(&line).is_ok();
-    let unquoted = quoting.unmarked(&new.bytes, is_quoted);
-    Ok(Some(unquoted.unwrap_or(new.bytes)))
+    let unquoted = quoting.unmarked(&new, is_quoted);
+    Ok(Some(unquoted.unwrap_or(new)))
 }
 
 /// For a message that did not change; also counts the lines of which nobody knows whether they were quoted: mboxo does
@@ -142,28 +142,9 @@ pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
     let octets = (new.len() - body) as u64;
     let wrong = length_fields(&new, body).filter_map(|(measure, value)| {
         let is_wrong = measure == Measure::Octets && mbox::number(value.of(&new)) != Some(octets);
-        is_wrong.then_some((value, octets))
+        is_wrong.then(|| (value, octets.to_string()))
     });
-    with_numbers(&new, wrong).map_or(new, Cow::Owned)
-}
-
-fn with_numbers(content: &[u8], numbers: impl Iterator<Item = (Span, u64)>) -> Option<Vec<u8>> {
-    // A header may consist of such fields, so this is one pass.
-    let mut out = Vec::new();
-    let mut copied = 0;
-    for (value, number) in numbers {
-        if out.capacity() == 0 {
-            out.reserve(content.len() + 8);
-        }
-        out.extend_from_slice(&content[copied..value.start]);
-        out.extend_from_slice(number.to_string().as_bytes());
-        copied = value.end;
-    }
-    if copied == 0 {
-        return None;
-    }
-    out.extend_from_slice(&content[copied..]);
-    Some(out)
+    quoting::replaced(&new, ROOM, wrong).map_or(new, Cow::Owned)
 }
 
 fn body_of(content: &[u8]) -> usize {
@@ -172,48 +153,34 @@ fn body_of(content: &[u8]) -> usize {
 
 #[cfg(feature = "cli")]
 pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
-    let taken = |new: New| kept_lines(content, &new, |_| true).is_err();
-    changed(content, edits).is_ok_and(|new| new.is_some_and(taken))
-}
-
-/// Nothing is quoted or counted.
-pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
-    Ok(changed(content, edits)?.map(|new| new.bytes))
+    let taken = |new: Vec<u8>| kept_lines(content, &new, edits, |_| true).is_err();
+    spliced(content, edits).is_ok_and(|new| new.is_some_and(taken))
 }
 
 /// A file that was taken for one message by its first octets may be an mbox whose first separator is damaged: no line
 /// is taken away behind which another message starts.
 pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
-    let new = changed(content, edits)?;
+    let new = spliced(content, edits)?;
     if let Some(new) = &new {
-        kept_lines(content, new, separator::is_separator_in_text)?;
+        kept_lines(content, new, edits, separator::is_separator_in_text)?;
     }
-    Ok(new.map(|new| new.bytes))
+    Ok(new)
 }
 
-struct New {
-    bytes: Vec<u8>,
-    replaced: Vec<(Span, Span)>,
-}
-
-fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Refused> {
+/// Nothing is quoted or counted.
+pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
     if edits.is_empty() {
         return Ok(None);
     }
-    let gain: usize = edits.iter().map(|edit| edit.replacement.len()).sum();
-    let mut bytes = Vec::with_capacity(content.len() + gain + ROOM);
-    let mut replaced = Vec::with_capacity(edits.len());
-    let mut copied = 0;
-    for edit in edits.iter() {
-        let Span { start, end } = edit.span;
-        bytes.extend_from_slice(content.get(copied..start).ok_or(Refused::Misfit)?);
-        copied = end;
-        let new = bytes.len();
-        bytes.extend_from_slice(&edit.replacement);
-        replaced.push((edit.span, Span::new(new, bytes.len())));
+    if edits.iter().any(|edit| edit.span.end > content.len()) {
+        return Err(Refused::Misfit);
     }
-    bytes.extend_from_slice(content.get(copied..).ok_or(Refused::Misfit)?);
-    Ok((bytes != content).then_some(New { bytes, replaced }))
+    let spliced = edits.splice(content);
+    let mut new = Vec::with_capacity(spliced.len() + ROOM);
+    for chunk in spliced.chunks() {
+        new.extend_from_slice(chunk);
+    }
+    Ok((new != content).then_some(new))
 }
 
 /// Where the old lines of `>`s or none and `From ` are in the new bytes, sorted. It is an error if one without a `>` is
@@ -221,35 +188,23 @@ fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Refused> {
 /// those with a date.
 fn kept_lines(
     content: &[u8],
-    new: &New,
+    new: &[u8],
+    edits: &Edits,
     divides: impl Fn(&[u8]) -> bool,
 ) -> Result<Vec<usize>, Refused> {
     let mut kept = Vec::new();
-    let mut replaced = new.replaced.iter().peekable();
-    let (mut old_start, mut new_start) = (0, 0);
+    let mut place_of = moved(edits);
     for (line, at) in quoting::from_lines(content) {
-        let quoted = at > line;
         let needed = if separator::is_plausible(&content[line..]) {
             memchr(b'\n', &content[line..]).map_or(content.len(), |end| line + end)
         } else {
             at + b"From ".len()
         };
-        // An insertion right in front of the line ends before it, too.
-        while let Some((went, came)) = replaced.next_if(|(went, _)| went.end <= line) {
-            (old_start, new_start) = (went.end, came.end);
-        }
-        let next = replaced
-            .peek()
-            .map_or(content.len(), |(went, _)| went.start);
-        if line >= old_start && needed <= next {
-            let place = new_start + (line - old_start);
-            if place == 0 || new.bytes[place - 1] == b'\n' {
-                kept.push(place);
-                continue;
-            }
-        }
-        if !quoted && divides(&content[line..]) {
-            return Err(Refused::Separator);
+        let place = place_of(Span::new(line, needed));
+        match place.filter(|&place| place == 0 || new[place - 1] == b'\n') {
+            Some(place) => kept.push(place),
+            None if at == line && divides(&content[line..]) => return Err(Refused::Separator),
+            None => {}
         }
     }
     Ok(kept)
@@ -286,22 +241,14 @@ fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
             }
             _ => is,
         };
-        (number? != wanted).then_some((value, wanted))
+        (number? != wanted).then(|| (value, wanted.to_string()))
     });
-    with_numbers(&new, numbers).unwrap_or(new)
+    quoting::replaced(&new, ROOM, numbers).unwrap_or(new)
 }
 
 fn length_fields(content: &[u8], body: usize) -> impl Iterator<Item = (Measure, Span)> {
     Lines::new(content, Span::new(0, body)).filter_map(|line| {
-        let text = line.content.of(content);
-        [
-            (Measure::Octets, b"content-length".as_slice()),
-            (Measure::LineEnds, b"lines"),
-        ]
-        .into_iter()
-        .find_map(|(measure, name)| {
-            let value = mbox::field(text, name)?;
-            Some((measure, value.shifted(line.content.start)))
-        })
+        let (name, value) = mbox::field(line.content.of(content))?;
+        Some((Measure::of(name)?, value.shifted(line.content.start)))
     })
 }

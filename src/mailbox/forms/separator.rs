@@ -79,16 +79,19 @@ pub(crate) fn name_length(bytes: &[u8]) -> usize {
     bytes.iter().take_while(is_of_name).count()
 }
 
+/// The name in front of a colon, and what stands behind it.
+pub(crate) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, behind) = line.split_at(name_length(line));
+    let blanks = behind
+        .iter()
+        .take_while(|octet| matches!(octet, b' ' | b'\t'));
+    Some((name, behind[blanks.count()..].strip_prefix(b":")?))
+}
+
 /// The next line is a header field or a further `From ` line. `http://...` is neither.
 fn starts_header(bytes: &[u8]) -> bool {
-    if bytes.starts_with(b">From ") {
-        return true;
-    }
-    let name = name_length(bytes);
-    let blank = |b: &u8| matches!(b, b' ' | b'\t');
-    let rest = bytes[name..].iter().position(|b| !blank(b));
-    let rest = rest.map_or(&b""[..], |blanks| &bytes[name + blanks..]);
-    name > 0 && rest.starts_with(b":") && !rest.starts_with(b"://")
+    let is_field = |(name, value): (&[u8], &[u8])| !name.is_empty() && !value.starts_with(b"//");
+    bytes.starts_with(b">From ") || field(bytes).is_some_and(is_field)
 }
 
 fn empty_line_before(bytes: &[u8], newline: usize) -> bool {

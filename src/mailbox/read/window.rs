@@ -15,6 +15,9 @@ use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
 use crate::mailbox::forms::{Division, eudora, mmdf};
 use crate::mailbox::start::{BYTE_ORDER_MARK, is_marked_mbox};
 
+/// A separator may start within it and not be seen: as much as one can need, and the empty line before it.
+const UNSURE: usize = LOOK_AHEAD + 8;
+
 /// A message of so many windows weighs as much as one.
 const LIGHT: usize = 8;
 
@@ -257,17 +260,12 @@ impl Windows {
                 Division::Mmdf => mmdf::end_of_message(bytes, at, whole)
                     .map(|(content, end)| Frame::counted(at, content, end))
                     .ok_or(None),
-                Division::Eudora { .. } => {
-                    let next = eudora::next_message(bytes, from, whole);
-                    if let Err(place) = next {
-                        self.searched = place - at;
-                    }
-                    let end = next.map(|next| next.unwrap_or(bytes.len()));
-                    end.map(|end| Frame::counted(at, end, end))
-                        .map_err(|_| None)
-                }
+                Division::Eudora { .. } => eudora::next_message(bytes, from, whole)
+                    .or(whole.then_some(bytes.len()))
+                    .map(|end| Frame::counted(at, end, end))
+                    .ok_or(None),
                 Division::Mbox if counted.is_settled => {
-                    mbox::end_by_separator(bytes, at, from, whole).map(|(frame, _)| frame)
+                    mbox::end_by_separator(bytes, at, from, whole)
                 }
                 Division::Mbox => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
             };
@@ -278,8 +276,8 @@ impl Windows {
                     frames.push(frame);
                 }
                 Err(needed) => {
-                    if counted.is_settled && self.division == Division::Mbox {
-                        self.searched = (bytes.len() - at).saturating_sub(LOOK_AHEAD + 8);
+                    if counted.is_settled || self.division != Division::Mbox {
+                        self.searched = (bytes.len() - at).saturating_sub(UNSURE);
                     }
                     self.counted = counted;
                     return (at, needed.map(|end| end.saturating_sub(at as u64)));
@@ -300,30 +298,20 @@ impl Windows {
             };
             return passed;
         }
-        let (passed, is_end) = match self.division {
-            Division::Mmdf => mmdf::passed(bytes, whole),
-            Division::Eudora { .. } => match eudora::next_message(bytes, searched, whole) {
-                Ok(Some(next)) => (next, true),
-                Ok(None) => (bytes.len(), false),
-                Err(place) => (place, false),
-            },
-            Division::Mbox => {
-                // The `From ` line of the message that is passed is no separator here: offset 0 has no `\n` before it.
-                // An empty first line of the *file* counts, one of a window does not.
-                let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
-                match next_separator(bytes, from, whole).0 {
-                    Some(separator) => (separator, true),
-                    None if whole => (bytes.len(), false),
-                    // Two bytes more than a separator can need: the empty line before it.
-                    None => (bytes.len().saturating_sub(LOOK_AHEAD + 8), false),
-                }
-            }
+        // The `From ` line of the message that is passed is no separator here: offset 0 has no `\n` before it. An empty
+        // first line of the *file* counts, one of a window does not.
+        let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
+        let next = match self.division {
+            Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),
+            Division::Eudora { .. } => eudora::next_message(bytes, from, whole),
+            Division::Mbox => next_separator(bytes, from, whole).0,
         };
-        self.at = match is_end {
-            true => At::Message,
-            false => At::Passing(None),
-        };
-        passed
+        self.at = next.map_or(At::Passing(None), |_| At::Message);
+        match next {
+            Some(next) => next,
+            None if whole => bytes.len(),
+            None => bytes.len().saturating_sub(UNSURE),
+        }
     }
 }
 
