@@ -207,8 +207,8 @@ impl Sources {
         self.files += 1;
         let file = Arc::new(file);
         let most = Options::default().max_expanded;
-        let packed = PackedFile::new(&file);
-        let unpacked = unpacked(&packed, most, judged, &Arc::default(), stop);
+        let packed = PackedFile::new(&file, stop);
+        let unpacked = unpacked(&packed, most, judged, &Arc::default());
         let plain = || Box::new(io::Cursor::new(start).chain(&*file)) as Box<dyn Read + Send>;
         let mut reader = unpacked.map_err(&failed)?.unwrap_or_else(plain);
         let mut piece = Vec::new();

@@ -4,14 +4,14 @@
 //! Reading on gives what is behind the member.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
 use crate::error::unpoisoned;
-use crate::mailbox::Stop;
 use crate::mailbox::compressed::Damage;
 
-const LOOKED_AT: usize = 64 << 10;
+const LOOKED_AT: u64 = 64 << 10;
 /// Skipped members beyond these are counted only.
 const NAMED: usize = 10_000;
 const NAME: usize = 200;
@@ -25,11 +25,6 @@ pub(crate) enum Judged {
 }
 
 pub(crate) type Judge = fn(&[u8], &[u8]) -> Judged;
-
-/// Skipping over members sees a stop, too.
-pub(super) fn check(stop: &Stop) -> io::Result<()> {
-    stop.check().map_err(io::Error::other)
-}
 
 #[derive(Default, Debug)]
 pub(crate) struct Skipped {
@@ -51,19 +46,10 @@ pub(super) struct Member {
     pub(super) closed: Option<&'static str>,
 }
 
-fn spoiled(error: io::Error) -> Result<Damage, io::Error> {
-    match error.downcast::<Damage>()? {
-        damage if damage.goes_on => Ok(damage),
-        damage => Err(damage.into()),
-    }
-}
-
 /// Errors are the system's, or hold a [`Damage`], [of a member](Damage::of_member) if there is more.
-pub(super) trait Members {
+pub(super) trait Members: Read {
     /// Passes over what was not read of the file before.
     fn next(&mut self) -> io::Result<Option<Member>>;
-
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 }
 
 pub(crate) struct Joined<M> {
@@ -76,7 +62,7 @@ pub(crate) struct Joined<M> {
     failed: Option<io::Error>,
     has_taken: bool,
     left: u64,
-    first_left: Option<(String, String)>,
+    first_left: Option<String>,
     last: [u8; 3],
     end: Option<Result<(), Damage>>,
 }
@@ -108,88 +94,84 @@ impl<M: Members> Joined<M> {
 
     fn begin(&mut self) -> io::Result<()> {
         let Some(member) = self.members.next()? else {
-            self.end = Some(self.trouble().map_or(Ok(()), Err));
+            let nothing = "an archive without an mbox in it";
+            let nothing = (!self.has_taken).then(|| nothing.to_owned());
+            let why = self.all_left().or(nothing);
+            self.end = Some(why.map_or(Ok(()), |why| Err(Damage::of_archive(why, true))));
             return Ok(());
         };
         // For people: it is no path.
         let name = member.name.get(..NAME).unwrap_or(&member.name);
         let name = String::from_utf8_lossy(name).into_owned();
         if let Some(why) = member.closed {
-            self.leave(name, why.to_owned());
+            self.leave(&name, why);
             return Ok(());
         }
         let mut ready = self.between().to_vec();
-        let start = ready.len();
+        let between = ready.len();
         // What a reader gave before it failed tells what was there.
-        let failed = start_of(&mut self.members, &mut ready).err();
-        let judged = match ready.get(start..).unwrap_or_default() {
+        let mut start = self.members.by_ref().take(LOOKED_AT);
+        let failed = start.read_to_end(&mut ready).err();
+        let judged = match ready.get(between..).unwrap_or_default() {
             [] => None,
             start => Some((self.judge)(&member.name, start)),
         };
-        if judged == Some(Judged::Taken) {
-            self.ready = io::Cursor::new(ready);
-            self.within = Some(name);
-            self.failed = failed;
-            self.has_taken = true;
-            return Ok(());
-        }
-        let damage = failed.map(spoiled).transpose();
-        match (judged, &damage) {
-            (Some(Judged::Left(what)), _) => self.leave(name, what.to_owned()),
-            (Some(Judged::Skipped(what)), _) => {
-                unpoisoned(self.skipped.lock()).add(name, what);
+        match judged {
+            Some(Judged::Taken) => {
+                self.ready = io::Cursor::new(ready);
+                self.within = Some(name);
+                self.failed = failed;
+                self.has_taken = true;
+                return Ok(());
             }
-            (_, Ok(Some(why))) => self.leave(name, why.to_string()),
+            Some(Judged::Left(what)) => self.leave(&name, what),
+            Some(Judged::Skipped(what)) => {
+                unpoisoned(self.skipped.lock()).add(name.clone(), what);
+            }
+            None => {}
+        }
+        let damage = failed.map(io::Error::downcast::<Damage>).transpose()?;
+        match damage {
+            Some(damage) if !damage.goes_on => return Err(damage.into()),
+            Some(damage) if judged.is_none() => self.leave(&name, damage),
             _ => {}
         }
-        damage.map(drop)
+        Ok(())
     }
 
-    fn leave(&mut self, name: String, why: String) {
+    fn leave(&mut self, name: &str, why: impl fmt::Display) {
         self.left += 1;
-        self.first_left.get_or_insert((name, why));
+        self.first_left
+            .get_or_insert_with(|| format!("{name} ({why})"));
     }
 
     fn all_left(&mut self) -> Option<String> {
-        let (name, what) = self.first_left.take()?;
+        let first = self.first_left.take()?;
         Some(match self.left {
-            1 => format!("a file in it is not read: {name} ({what})"),
-            left => format!("{left} files in it are not read, the first is {name} ({what})"),
+            1 => format!("a file in it is not read: {first}"),
+            left => format!("{left} files in it are not read, the first is {first}"),
         })
-    }
-
-    fn trouble(&mut self) -> Option<Damage> {
-        let is_empty = !self.has_taken;
-        let nothing = || is_empty.then(|| "an archive without an mbox in it".to_owned());
-        let why = self.all_left().or_else(nothing)?;
-        Some(Damage::of_archive(why, true))
     }
 
     fn failure(&mut self, error: io::Error) -> io::Error {
         let within = self.within.take();
-        let damage = match error.downcast::<Damage>() {
+        let mut damage = match error.downcast::<Damage>() {
             Ok(damage) => damage,
             Err(error) => return error,
         };
-        match (damage.goes_on, within) {
-            (true, Some(name)) => {
-                let why = format!("{damage}; its whole messages before that are read");
-                let damage = Damage::of_member(format!("{name} ({damage})"));
-                self.leave(name, why);
-                // A damaged member is not joined: the next one needs no empty line.
-                self.last = *b"\n\n\n";
-                damage.into()
+        if !damage.goes_on {
+            if let Some(left) = self.all_left() {
+                damage = damage.and(&left);
             }
-            (true, None) => damage.into(),
-            (false, _) => {
-                let damage = match self.all_left() {
-                    Some(left) => damage.and(&left),
-                    None => damage,
-                };
-                self.end = Some(Err(damage.clone()));
-                damage.into()
-            }
+            self.end = Some(Err(damage.clone()));
+        } else if let Some(name) = within {
+            let why = format!("{damage}; its whole messages before that are read");
+            damage = Damage::of_member(format!("{name} ({damage})"));
+            self.leave(&name, why);
+            // A damaged member is not joined: the next one needs no empty line.
+            self.last = *b"\n\n\n";
         }
+        damage.into()
     }
 
     fn remember(&mut self, given: &[u8]) {
@@ -224,20 +206,6 @@ impl<M: Members> Joined<M> {
     }
 }
 
-fn start_of(members: &mut impl Members, ready: &mut Vec<u8>) -> io::Result<()> {
-    let mut filled = ready.len();
-    ready.resize(filled + LOOKED_AT, 0);
-    let done = loop {
-        match members.read(ready.get_mut(filled..).unwrap_or_default()) {
-            Ok(0) => break Ok(()),
-            Ok(read) => filled += read,
-            Err(error) => break Err(error),
-        }
-    };
-    ready.truncate(filled);
-    done
-}
-
 impl<M: Members> Read for Joined<M> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
@@ -266,7 +234,9 @@ mod tests {
                 closed,
             }))
         }
+    }
 
+    impl Read for Texts {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             if self.1.starts_with('~') {
                 return Err(io::Error::other(Damage::of_member("damaged".to_owned())));

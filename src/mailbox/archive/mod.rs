@@ -11,11 +11,12 @@ mod zip;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
-use self::joined::{Joined, check};
+use rawzip::ReaderAt;
+
+use self::joined::Joined;
 pub(crate) use self::joined::{Judge, Judged, Skipped};
 use self::tar::{Passing, Tar};
 use self::zip::Zip;
-use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Method, decompressed};
 use crate::mailbox::read::file::{PackedFile, octets_at};
 use crate::platform::FileExt as _;
@@ -34,33 +35,37 @@ pub(super) fn is_archive(start: &[u8]) -> bool {
     is_zip(start) || tar::is_header(start)
 }
 
-pub(super) struct FromStart {
+/// From its start on, or at places.
+pub(super) struct PackedReader {
     packed: Arc<PackedFile>,
     at: u64,
-    stop: Stop,
 }
 
-impl FromStart {
-    pub(super) fn new(packed: &Arc<PackedFile>, stop: &Stop) -> Self {
-        Self {
-            packed: Arc::clone(packed),
-            at: 0,
-            stop: stop.clone(),
-        }
+impl PackedReader {
+    pub(super) fn new(packed: &Arc<PackedFile>) -> Self {
+        let packed = Arc::clone(packed);
+        Self { packed, at: 0 }
     }
 }
 
-impl Read for FromStart {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        check(&self.stop)?;
-        let read = self.packed.file.read_at(into, self.at)?;
-        self.at += read as u64;
+impl ReaderAt for PackedReader {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let read = self.packed.file.read_at(into, at)?;
         self.packed.passed(read as u64);
         Ok(read)
     }
 }
 
-impl Passing for FromStart {
+impl Read for PackedReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.packed.check()?;
+        let read = self.read_at(into, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Passing for PackedReader {
     fn pass(&mut self, length: u64) -> io::Result<u64> {
         let left = (self.packed.file.metadata()?.len()).saturating_sub(self.at);
         let passed = length.min(left);
@@ -76,13 +81,15 @@ pub(crate) fn unpacked(
     most: u64,
     judge: Judge,
     skipped: &Arc<Mutex<Skipped>>,
-    stop: &Stop,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
     let start = octets_at(&packed.file, 0, LOOKED_AT)?;
-    let whole = FromStart::new(packed, stop);
+    let whole = PackedReader::new(packed);
     Ok(if is_zip(&start) {
-        let zip = Zip::new(packed, most, stop);
-        Some(Box::new(Joined::new(zip, judge, skipped)))
+        Some(Box::new(Joined::new(
+            Zip::new(packed, most),
+            judge,
+            skipped,
+        )))
     } else if tar::is_header(&start) {
         Some(Box::new(Joined::new(Tar::new(whole), judge, skipped)))
     } else if Method::of_start(&start).is_some() {
@@ -120,6 +127,7 @@ impl<R: Read> Passing for io::Chain<io::Cursor<Vec<u8>>, R> {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mailbox::Stop;
 
     #[test]
     fn a_file_is_passed_over_without_reading_and_read_until_it_is_not_wanted() {
@@ -127,7 +135,7 @@ mod tests {
         let hole = 1 << 38;
         file.write_all_at(b"behind", hole).unwrap();
         let (file, stop) = (Arc::new(file), Stop::default());
-        let mut reader = FromStart::new(&PackedFile::new(&file), &stop.of_part());
+        let mut reader = PackedReader::new(&PackedFile::new(&file, &stop.of_part()));
         assert_eq!(reader.pass(hole + 1).unwrap(), hole + 1);
         let mut rest = [0; 9];
         assert_eq!(reader.read(&mut rest).unwrap(), 5);

@@ -203,19 +203,15 @@ impl<R: Passing> Members for Tar<R> {
             }
         }
     }
+}
 
+impl<R: Passing> Read for Tar<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let wanted = wanted.min(into.len());
-        if wanted == 0 {
-            return Ok(0);
+        let read = uninterrupted(|| self.reader.by_ref().take(self.left).read(into))?;
+        if read == 0 && self.left > 0 && !into.is_empty() {
+            return Err(cut_off());
         }
-        match uninterrupted(|| self.reader.read(&mut into[..wanted]))? {
-            0 => Err(cut_off()),
-            read => {
-                self.left -= read as u64;
-                Ok(read)
-            }
-        }
+        self.left -= read as u64;
+        Ok(read)
     }
 }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use flate2::bufread::DeflateDecoder;
 use rawzip::{
-    CompressionMethod, RECOMMENDED_BUFFER_SIZE, RangeReader, ReaderAt, ZipArchive,
-    ZipArchiveEntryWayfinder, ZipLocator, ZipVerifier,
+    CompressionMethod, RECOMMENDED_BUFFER_SIZE, RangeReader, ZipArchive, ZipArchiveEntryWayfinder,
+    ZipLocator, ZipVerifier,
 };
 
-use super::joined::{Member, Members, check};
-use crate::mailbox::Stop;
+use super::PackedReader;
+use super::joined::{Member, Members};
 use crate::mailbox::compressed::{Damage, exceeded};
 use crate::mailbox::read::file::{PackedFile, uninterrupted};
 use crate::platform::FileExt as _;
@@ -32,11 +32,10 @@ pub(super) struct Zip {
     opened: Option<Directory>,
     body: Option<ZipVerifier<Box<dyn Read + Send>>>,
     expanded: u64,
-    stop: Stop,
 }
 
 struct Directory {
-    archive: ZipArchive<Shared>,
+    archive: ZipArchive<PackedReader>,
     members: VecDeque<ZipEntry>,
     /// Sorted; the last one is the directory's.
     starts: Vec<u64>,
@@ -52,16 +51,6 @@ struct ZipEntry {
     is_stored: bool,
 }
 
-struct Shared(Arc<PackedFile>);
-
-impl ReaderAt for Shared {
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let read = self.0.file.read_at(into, offset)?;
-        self.0.passed(read as u64);
-        Ok(read)
-    }
-}
-
 fn wording(why: impl std::fmt::Display) -> String {
     format!("a zip archive that is damaged or cut off ({why})")
 }
@@ -71,10 +60,9 @@ fn damaged(why: impl std::fmt::Display) -> io::Error {
 }
 
 impl Zip {
-    pub(super) fn new(packed: &Arc<PackedFile>, most: u64, stop: &Stop) -> Self {
+    pub(super) fn new(packed: &Arc<PackedFile>, most: u64) -> Self {
         Self {
             packed: Arc::clone(packed),
-            stop: stop.clone(),
             most,
             opened: None,
             body: None,
@@ -84,13 +72,14 @@ impl Zip {
 }
 
 impl Directory {
-    fn read(file: &Arc<File>) -> io::Result<Self> {
+    fn read(packed: &PackedFile) -> io::Result<Self> {
+        let file = &packed.file;
         let length = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
         // The directory does not count as progress.
-        let shared = Shared(PackedFile::new(file));
+        let uncounted = PackedReader::new(&PackedFile::new(file, &packed.stop));
         let archive = ZipLocator::new()
-            .locate_in_reader(shared, &mut buffer, length)
+            .locate_in_reader(uncounted, &mut buffer, length)
             .map_err(|(_, error)| io::Error::from(Damage::of_cut_archive(wording(error))))?;
         let (mut members, mut starts) = (VecDeque::new(), vec![archive.directory_offset()]);
         let mut entries = archive.entries(&mut buffer);
@@ -162,11 +151,11 @@ fn name_at(file: &File, at: u64) -> io::Result<Vec<u8>> {
 
 impl Members for Zip {
     fn next(&mut self) -> io::Result<Option<Member>> {
-        check(&self.stop)?;
+        self.packed.check()?;
         self.body = None;
         let opened = match &mut self.opened {
             Some(opened) => opened,
-            none => none.insert(Directory::read(&self.packed.file)?),
+            none => none.insert(Directory::read(&self.packed)?),
         };
         let Some(entry) = opened.members.pop_front() else {
             return match opened.around.take() {
@@ -187,7 +176,7 @@ impl Members for Zip {
             return Err(damaged("members that lie in one another"));
         }
         if entry.closed.is_none() {
-            let range = RangeReader::new(Shared(Arc::clone(&self.packed)), start..end);
+            let range = RangeReader::new(PackedReader::new(&self.packed), start..end);
             let body: Box<dyn Read + Send> = match entry.is_stored {
                 true => Box::new(range),
                 false => {
@@ -200,7 +189,9 @@ impl Members for Zip {
         let closed = entry.closed;
         Ok(Some(Member { name, closed }))
     }
+}
 
+impl Read for Zip {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (Some(body), Some(opened)) = (&mut self.body, &self.opened) else {
             return Ok(0);

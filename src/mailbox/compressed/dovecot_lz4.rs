@@ -6,22 +6,13 @@
 use std::io::{self, BufRead as _, Read, Write};
 
 use super::method::DOVECOT_LZ4;
-use super::octets::{Member, Octets};
+use super::octets::Member;
 
 /// Dovecot refuses larger chunks, compressed or not.
 const MOST: usize = 1 << 20;
 const GROWTH: usize = 256;
 /// What Dovecot puts into a chunk.
 const CHUNK: usize = 64 << 10;
-
-#[derive(Default)]
-pub(super) struct Chunks {
-    most: Option<usize>,
-    compressed: Vec<u8>,
-    plain: Vec<u8>,
-    start: usize,
-    end: usize,
-}
 
 fn size(octets: &[u8]) -> io::Result<usize> {
     let size = octets.try_into();
@@ -32,50 +23,39 @@ fn size(octets: &[u8]) -> io::Result<usize> {
     }
 }
 
-impl Chunks {
-    fn header(&mut self, octets: &mut Octets<impl Read>) -> io::Result<usize> {
-        let header = octets.peek(DOVECOT_LZ4.len() + 4)?;
-        let most = size(header.get(DOVECOT_LZ4.len()..).unwrap_or_default())?;
-        octets.consume(DOVECOT_LZ4.len() + 4);
-        self.most = Some(most);
-        Ok(most)
-    }
-
-    fn next(&mut self, octets: &mut Octets<impl Read>, most: usize) -> io::Result<bool> {
-        let prefix = octets.peek(4)?;
-        if matches!(prefix, [] | [0, 0, 0, 0] | b"Dove") {
-            return Ok(false);
-        }
-        let length = size(prefix)?;
-        octets.consume(4);
-        self.compressed.resize(length, 0);
-        octets.read_exact(&mut self.compressed)?;
-        // Each of many headers may say that a mebibyte follows.
-        let room = most.min(length.saturating_mul(GROWTH));
-        self.plain.resize(room.max(self.plain.len()), 0);
-        let decompressed = lz4_flex::block::decompress_into(&self.compressed, &mut self.plain);
-        self.end = decompressed.map_err(io::Error::other)?;
-        self.start = 0;
-        Ok(true)
-    }
-}
-
-impl<R: Read> Member<R> for Chunks {
-    fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize> {
-        let most = match self.most {
+pub(super) fn chunks<R: Read>() -> Member<R> {
+    let mut most = None;
+    let (mut compressed, mut plain) = (Vec::new(), Vec::new());
+    let mut rest = 0..0;
+    Box::new(move |octets, into| {
+        let most = match most {
             Some(most) => most,
-            None => self.header(octets)?,
+            None => {
+                let header = octets.peek(DOVECOT_LZ4.len() + 4)?;
+                let largest = size(header.get(DOVECOT_LZ4.len()..).unwrap_or_default())?;
+                octets.consume(DOVECOT_LZ4.len() + 4);
+                *most.insert(largest)
+            }
         };
-        while self.start == self.end {
-            if !self.next(octets, most)? {
+        while rest.is_empty() {
+            let prefix = octets.peek(4)?;
+            if matches!(prefix, [] | [0, 0, 0, 0] | b"Dove") {
                 return Ok(0);
             }
+            let length = size(prefix)?;
+            octets.consume(4);
+            compressed.resize(length, 0);
+            octets.read_exact(&mut compressed)?;
+            // Each of many headers may say that a mebibyte follows.
+            let room = most.min(length.saturating_mul(GROWTH));
+            plain.resize(room.max(plain.len()), 0);
+            let decompressed = lz4_flex::block::decompress_into(&compressed, &mut plain);
+            rest = 0..decompressed.map_err(io::Error::other)?;
         }
-        let mut plain = self.plain.get(self.start..self.end).unwrap_or_default();
-        let length = plain.read(into)?;
-        self.start += length;
+        let length = plain.get(rest.clone()).unwrap_or_default().read(into)?;
+        rest.start += length;
         Ok(length)
-    }
+    })
 }
 
 pub(crate) struct Writer<W> {

@@ -4,9 +4,8 @@ use crate::mailbox::read::file::uninterrupted;
 
 const BUFFER: usize = 64 << 10;
 
-pub(super) trait Member<R> {
-    fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize>;
-}
+/// Reads a stream or a frame; its end is no octets.
+pub(super) type Member<R> = Box<dyn FnMut(&mut Octets<R>, &mut [u8]) -> io::Result<usize> + Send>;
 
 pub(crate) struct Octets<R> {
     inner: R,

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::io::{self, BufRead as _, Read};
 
-use super::dovecot_lz4::Chunks;
+use super::dovecot_lz4::chunks;
 use super::method::{EMPTY_BZIP2, MAGIC, Method};
 use super::octets::{Member, Octets};
-use super::streams::{Frames, bzip2, gzip, xz};
+use super::streams::{bzip2, gzip, xz, zstd};
 use crate::detail::{Detail, Setting};
 
 pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Detail> {
@@ -123,7 +123,7 @@ pub(crate) struct Decoder<R> {
 
 enum Decoding<R> {
     Between(bool),
-    Within(Box<dyn Member<R> + Send>, u64),
+    Within(Member<R>, u64),
     Ended,
     Damaged(Damage),
 }
@@ -141,16 +141,6 @@ impl<R: Read> Decoder<R> {
             state: Decoding::Between(false),
             expanded: 0,
         }
-    }
-
-    fn member(&self) -> io::Result<Box<dyn Member<R> + Send>> {
-        Ok(match self.method {
-            Method::Gzip => Box::new(gzip()),
-            Method::Zstd => Box::new(Frames::new()?),
-            Method::Bzip2 => Box::new(bzip2()),
-            Method::Xz => Box::new(xz()?),
-            Method::DovecotLz4 => Box::new(Chunks::default()),
-        })
     }
 
     fn next(&mut self, mut is_behind: bool) -> io::Result<Decoding<R>> {
@@ -174,7 +164,14 @@ impl<R: Read> Decoder<R> {
         // Only xz has padding between streams; gzip(1) and the others take what follows zeros for something else.
         let may_follow = zeros == 0 || self.method == Method::Xz && is_aligned;
         if may_follow && Method::of_start(start) == Some(self.method) {
-            return Ok(Decoding::Within(self.member()?, self.octets.taken));
+            let member = match self.method {
+                Method::Gzip => gzip(),
+                Method::Zstd => zstd()?,
+                Method::Bzip2 => bzip2(),
+                Method::Xz => xz()?,
+                Method::DovecotLz4 => chunks(),
+            };
+            return Ok(Decoding::Within(member, self.octets.taken));
         }
         let is_cut = !is_behind
             || may_follow && start.len() < MAGIC && self.method.magic().starts_with(start);
@@ -240,7 +237,7 @@ impl<R: Read> Read for Decoder<R> {
                     return Err(damage.into());
                 }
                 Decoding::Between(is_behind) => self.state = self.next(is_behind)?,
-                Decoding::Within(mut member, before) => match member.read(&mut self.octets, into) {
+                Decoding::Within(mut member, before) => match member(&mut self.octets, into) {
                     // Without this, a magic that is cut would be members without end.
                     Ok(0) if self.octets.taken == before => {
                         let error = io::ErrorKind::UnexpectedEof.into();

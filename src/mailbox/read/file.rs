@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::mailbox::Stop;
 use crate::platform::FileExt as _;
 
 pub(crate) fn uninterrupted(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
@@ -41,18 +42,25 @@ pub(crate) fn octets_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u
 /// A compressed file, or an archive: nobody knows how much mail is in it, but how far it was read.
 pub(crate) struct PackedFile {
     pub(crate) file: Arc<File>,
+    pub(crate) stop: Stop,
     /// Octets that were read, or passed over; and how many of them were told.
     read: AtomicU64,
     told: AtomicU64,
 }
 
 impl PackedFile {
-    pub(crate) fn new(file: &Arc<File>) -> Arc<Self> {
+    pub(crate) fn new(file: &Arc<File>, stop: &Stop) -> Arc<Self> {
         Arc::new(Self {
             file: Arc::clone(file),
+            stop: stop.clone(),
             read: AtomicU64::new(0),
             told: AtomicU64::new(0),
         })
+    }
+
+    /// Skipping over members sees a stop, too.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.stop.check().map_err(io::Error::other)
     }
 
     pub(crate) fn passed(&self, octets: u64) {

@@ -44,11 +44,11 @@ impl Source {
         options: &Options,
         stop: &Stop,
     ) -> Result<Self, Error> {
-        let packed = PackedFile::new(&Arc::new(file));
         let skipped = Arc::default();
         let ending = stop.of_part();
+        let packed = PackedFile::new(&Arc::new(file), &ending);
         let most = options.max_expanded;
-        let unpacked = archive::unpacked(&packed, most, find::judged, &skipped, &ending);
+        let unpacked = archive::unpacked(&packed, most, find::judged, &skipped);
         Ok(match unpacked.map_err(in_full(name))? {
             Some(reader) => {
                 let reader = Background::start(|| Ok(reader), name.into(), ending);
@@ -120,7 +120,7 @@ impl<S: Send> Job<'_, S> {
         method: Method,
         file: &Arc<File>,
     ) -> Result<Result<File, Damage>, Error> {
-        let reader = archive::FromStart::new(&PackedFile::new(file), self.stop);
+        let reader = archive::PackedReader::new(&PackedFile::new(file, self.stop));
         let mut decoder = Decoder::new(method, reader, self.options.max_expanded);
         let folder = std::env::temp_dir();
         let mut plain = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
