@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::unpoisoned;
 use crate::mailbox::compressed::Damage;
 
-const LOOKED_AT: u64 = 64 << 10;
+const LOOKED_AT: usize = 64 << 10;
 /// Skipped members beyond these are counted only.
 const NAMED: usize = 10_000;
 const NAME: usize = 200;
@@ -110,8 +110,7 @@ impl<M: Members> Joined<M> {
         let mut ready = self.between().to_vec();
         let between = ready.len();
         // What a reader gave before it failed tells what was there.
-        let mut start = self.members.by_ref().take(LOOKED_AT);
-        let failed = start.read_to_end(&mut ready).err();
+        let failed = start_of(&mut self.members, &mut ready).err();
         let judged = match ready.get(between..).unwrap_or_default() {
             [] => None,
             start => Some((self.judge)(&member.name, start)),
@@ -204,6 +203,21 @@ impl<M: Members> Joined<M> {
             }
         }
     }
+}
+
+/// In large steps: a step that fails gives nothing of a damaged member.
+fn start_of(members: &mut impl Read, ready: &mut Vec<u8>) -> io::Result<()> {
+    let mut filled = ready.len();
+    ready.resize(filled + LOOKED_AT, 0);
+    let done = loop {
+        match members.read(ready.get_mut(filled..).unwrap_or_default()) {
+            Ok(0) => break Ok(()),
+            Ok(read) => filled += read,
+            Err(error) => break Err(error),
+        }
+    };
+    ready.truncate(filled);
+    done
 }
 
 impl<M: Members> Read for Joined<M> {
