@@ -186,8 +186,10 @@ impl Members for Zip {
             };
             self.body = Some(found.verifying_reader(body));
         }
-        let closed = entry.closed;
-        Ok(Some(Member { name, closed }))
+        Ok(Some(Member {
+            name,
+            closed: entry.closed,
+        }))
     }
 }
 

@@ -3,7 +3,6 @@
 //! Data may be several members (streams, frames) one behind the other, and then padded with zeros. Anything else behind
 //! them, an early end, and data beyond the limits are [`Damage`], behind what was read before.
 
-use std::fmt;
 use std::io::{self, BufRead as _, Read};
 
 use super::dovecot_lz4::chunks;
@@ -32,7 +31,8 @@ fn empty_bzip2(start: &[u8]) -> Option<usize> {
     (is_one && behind.starts_with(&[0; 4])).then_some(4 + EMPTY_BZIP2.len() + 4)
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}", self.detail())]
 pub(crate) struct Damage {
     why: Detail,
     /// In the compressed data; of archives this tells nothing.
@@ -42,12 +42,6 @@ pub(crate) struct Damage {
     is_cut: bool,
     /// Reading on gives what stands behind the damage and does not depend on it.
     pub(crate) goes_on: bool,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.detail().fmt(f)
-    }
 }
 
 impl Damage {
@@ -104,8 +98,6 @@ impl Damage {
         format!("{left}{advice}")
     }
 }
-
-impl std::error::Error for Damage {}
 
 impl From<Damage> for io::Error {
     fn from(damage: Damage) -> Self {

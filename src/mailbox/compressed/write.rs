@@ -43,15 +43,16 @@ impl<W: Write> Encoder<W> {
         })
     }
 
-    fn inner(&mut self) -> &mut dyn Write {
-        match self {
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let writer: &mut dyn Write = match self {
             Self::Plain(writer) => writer,
             Self::Gzip(encoder) => encoder,
             Self::Zstd(encoder) => encoder,
             Self::Bzip2(encoder) => encoder,
             Self::Xz(encoder) => encoder,
             Self::DovecotLz4(encoder) => encoder,
-        }
+        };
+        writer.write_all(bytes)
     }
 
     pub(crate) fn finish(self) -> io::Result<W> {
@@ -63,15 +64,5 @@ impl<W: Write> Encoder<W> {
             Self::Xz(encoder) => encoder.finish(),
             Self::DovecotLz4(encoder) => encoder.finish(),
         }
-    }
-}
-
-impl<W: Write> Write for Encoder<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.inner().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner().flush()
     }
 }

@@ -16,6 +16,7 @@ use memchr::{memchr, memmem};
 
 use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::mbox;
 use crate::mailbox::place::temporary::folder_of;
 use crate::mailbox::program::Program;
 
@@ -36,9 +37,8 @@ fn count(bytes: &[u8]) -> Option<Count> {
     let is_digit = |octet: &&u8| octet.is_ascii_digit();
     let (digits, blanks) = line.split_at(line.iter().take_while(is_digit).count());
     let is_one = (1..=DIGITS).contains(&digits.len()) && blanks.iter().all(|&octet| octet == b' ');
-    let octets = std::str::from_utf8(digits).ok().filter(|_| is_one)?;
     Some(Count {
-        octets: octets.parse().ok()?,
+        octets: mbox::number(digits).filter(|_| is_one)?,
         width: line.len(),
         start: end + 1,
     })
@@ -163,18 +163,6 @@ fn is_mbox(folder: &Path) -> bool {
     folder.extension().is_some_and(|suffix| suffix == "mbox")
 }
 
-fn is_of_apple_mail(folder: &Path) -> bool {
-    // `.` has no name to look at.
-    let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
-    let messages = folder.join("Messages");
-    let is_message = |entry: &fs::DirEntry| beside(&entry.path()).is_some();
-    // A mailbox may have been copied out of its `.mbox`.
-    let holds_some = || {
-        fs::read_dir(&messages).is_ok_and(|mut it| it.any(|it| it.is_ok_and(|it| is_message(&it))))
-    };
-    messages.is_dir() && (folder.canonicalize().is_ok_and(is_beneath) || holds_some())
-}
-
 /// Seen from the source: the folder `NAME.mbox` around it, or the one with `Messages`. Mail divides many messages into
 /// folders of one digit.
 pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path> {
@@ -198,7 +186,17 @@ pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path
 }
 
 pub(crate) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
-    let is_aside = name == "Attachments" && is_of_apple_mail(folder);
+    // `.` has no name to look at.
+    let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
+    let messages = folder.join("Messages");
+    let is_message = |entry: &fs::DirEntry| beside(&entry.path()).is_some();
+    // A mailbox may have been copied out of its `.mbox`.
+    let holds_some = || {
+        fs::read_dir(&messages).is_ok_and(|mut it| it.any(|it| it.is_ok_and(|it| is_message(&it))))
+    };
+    let is_aside = name == "Attachments"
+        && messages.is_dir()
+        && (folder.canonicalize().is_ok_and(is_beneath) || holds_some());
     is_aside.then_some("attachments that Apple's Mail keeps beside the messages")
 }
 

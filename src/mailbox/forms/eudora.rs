@@ -70,7 +70,16 @@ const ENTRY: usize = 218;
 
 /// Empty if no index could be read; the error names one that does not fit.
 pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf> {
-    let Some((path, octets)) = toc_of(mailbox) else {
+    let names = ["toc", "TOC", "Toc"].map(|suffix| mailbox.with_extension(suffix));
+    let is_index = |path: &PathBuf| {
+        // Neither a link nor a pipe.
+        let metadata = fs::symlink_metadata(path);
+        metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST)
+    };
+    let Some(path) = names.into_iter().find(is_index) else {
+        return Ok(Index::default());
+    };
+    let Ok(octets) = fs::read(&path) else {
         return Ok(Index::default());
     };
     let length = file.metadata().map_or(0, |metadata| metadata.len());
@@ -79,13 +88,13 @@ pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf
 
 fn index(octets: &[u8], file: &File, length: u64) -> Option<Index> {
     let entries = octets.get(HEAD..)?;
-    let mut index = Index::new();
     if entries.len() % ENTRY != 0 {
         return None;
     }
-    for entry in entries.chunks_exact(ENTRY) {
-        let start = u64::from(number(entry, 0)?);
-        let end = start + u64::from(number(entry, 4)?);
+    let entries = entries.chunks_exact(ENTRY).map(|entry| {
+        let number = |at: usize| Some(u32::from_le_bytes(*entry.get(at..)?.first_chunk()?));
+        let start = u64::from(number(0)?);
+        let end = start + u64::from(number(4)?);
         let is_message = |at: u64| {
             let mut opening = [0; LOOK_AHEAD];
             let read = file.read_at(&mut opening, at).unwrap_or(0);
@@ -94,28 +103,10 @@ fn index(octets: &[u8], file: &File, length: u64) -> Option<Index> {
         if end <= start || !is_message(start) || !(end == length || is_message(end)) {
             return None;
         }
-        let [state, _, _, _, priority] = *entry.get(12..17)? else {
-            return None;
-        };
-        index.insert(start, Flags::of_eudora(state, priority));
-    }
-    Some(index)
-}
-
-fn number(entry: &[u8], at: usize) -> Option<u32> {
-    let octets = entry.get(at..at + 4)?;
-    Some(u32::from_le_bytes(octets.try_into().ok()?))
-}
-
-/// Neither a link nor a pipe.
-fn toc_of(mailbox: &Path) -> Option<(PathBuf, Vec<u8>)> {
-    let names = ["toc", "TOC", "Toc"].map(|suffix| mailbox.with_extension(suffix));
-    let is_index = |path: &&PathBuf| {
-        let metadata = fs::symlink_metadata(path);
-        metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST)
-    };
-    let path = names.iter().find(is_index)?;
-    Some((path.clone(), fs::read(path).ok()?))
+        let (state, priority) = (*entry.get(12)?, *entry.get(16)?);
+        Some((start, Flags::of_eudora(state, priority)))
+    });
+    entries.collect()
 }
 
 /// Attachments in these folders look like mailboxes.

@@ -99,7 +99,10 @@ impl Frame {
             .counted_end()
             .and_then(|end| usize::try_from(end).ok())
             .filter(|&content| content > 0)
-            .filter(|&content| bytes.get(content..).is_some_and(is_few_line_ends))
+            .filter(|&content| {
+                let behind = bytes.get(content..);
+                behind.is_some_and(|rest| boundary_behind(b'\n', rest) == Some(rest.len()))
+            })
             .filter(|_| !next_separator(bytes, body.saturating_sub(1), true).1);
         Self {
             is_looked_at: true,
@@ -183,16 +186,6 @@ pub(crate) fn end_of_message(
     Ok(end_by_separator(bytes, start, from, whole)?.looked_at(bytes))
 }
 
-fn is_few_line_ends(bytes: &[u8]) -> bool {
-    let behind = |bytes| behind_line_end(bytes).unwrap_or(bytes);
-    (0..MAX_TRAILING_LINE_ENDS).fold(bytes, |bytes, _| behind(bytes)) == b""
-}
-
-fn behind_line_end(bytes: &[u8]) -> Option<&[u8]> {
-    let behind = bytes.strip_prefix(b"\n");
-    behind.or_else(|| bytes.strip_prefix(b"\r\n"))
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Right {
     content: u64,
@@ -265,7 +258,8 @@ fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
         if rest.is_empty() || (at_line_start && is_separator(rest)) {
             return Some(all - rest.len());
         }
-        rest = behind_line_end(rest)?;
+        let behind = rest.strip_prefix(b"\n");
+        rest = behind.or_else(|| rest.strip_prefix(b"\r\n"))?;
     }
     None
 }
@@ -296,20 +290,14 @@ impl Header {
         let mut at = 0;
         while let Some(length) = memchr(b'\n', &content[at..]) {
             let line = &content[at..at + length];
-            match line.first() {
-                None => {
-                    header.body = Some(at + 1);
-                    return header;
-                }
-                Some(b'\r') if length == 1 => {
-                    header.body = Some(at + 2);
+            match line {
+                b"" | b"\r" => {
+                    header.body = Some(at + length + 1);
                     return header;
                 }
                 // The header was never closed; the next message starts.
-                Some(b'F') if separator::is_separator_in_text(&content[at..]) => {
-                    return header;
-                }
-                Some(b'C' | b'c') if header.content_length.is_none() => {
+                [b'F', ..] if separator::is_separator_in_text(&content[at..]) => return header,
+                [b'C' | b'c', ..] if header.content_length.is_none() => {
                     let (name, value) = field(line).unwrap_or_default();
                     if name.eq_ignore_ascii_case(b"content-length") {
                         header.content_length = number(value.of(line));

@@ -6,8 +6,6 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::platform::OsStrExt as _;
-
 /// The flags of the messages, by number: nmh's, Python's.
 pub(crate) const SEQUENCES: &str = ".mh_sequences";
 
@@ -27,10 +25,11 @@ pub(crate) fn is_marked(folder: &Path) -> bool {
 }
 
 pub(crate) fn number(name: &OsStr) -> Option<u32> {
-    let digits = name.as_bytes();
-    let is_number = digits.iter().all(u8::is_ascii_digit) && !digits.starts_with(b"0");
-    let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
-    digits.parse().ok()
+    let digits = name.to_str()?;
+    digits
+        .parse()
+        .ok()
+        .filter(|_| !digits.starts_with(['0', '+']))
 }
 
 pub(crate) fn sort(names: &mut [PathBuf]) {

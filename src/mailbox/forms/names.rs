@@ -52,7 +52,10 @@ fn safe(label: &str) -> String {
             '.' | '/' if name.is_empty() => '_',
             '/' => '.',
             '\\' | '<' | '>' | ':' | '"' | '|' | '?' | '*' => '_',
-            symbol if symbol.is_control() || is_unseen(symbol) => '_',
+            // Has no width or turns text around; but some scripts and emoji need the joiners.
+            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => '_',
+            '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => '_',
+            symbol if symbol.is_control() => '_',
             symbol => symbol,
         };
         if name.len() + symbol.len_utf8() > LONGEST {
@@ -71,14 +74,6 @@ fn safe(label: &str) -> String {
         name.insert(at, '_');
     }
     name
-}
-
-/// Has no width or turns text around; but some scripts and emoji need the joiners.
-fn is_unseen(symbol: char) -> bool {
-    matches!(
-        symbol,
-        '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-    )
 }
 
 #[cfg(test)]

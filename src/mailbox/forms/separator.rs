@@ -94,12 +94,6 @@ fn starts_header(bytes: &[u8]) -> bool {
     bytes.starts_with(b">From ") || field(bytes).is_some_and(is_field)
 }
 
-fn empty_line_before(bytes: &[u8], newline: usize) -> bool {
-    let line = &bytes[..newline];
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    line.is_empty() || line.ends_with(b"\n")
-}
-
 /// The first separator whose preceding `\n` is at `from` or later, and whether a merely plausible one was passed on the
 /// way. Unless nothing follows, one may also start in the last bytes.
 pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Option<usize>, bool) {
@@ -111,7 +105,9 @@ pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Option<
         if rest.len() < LOOK_AHEAD && !whole {
             break;
         }
-        let divides = match empty_line_before(bytes, newline) {
+        let before = &bytes[..newline];
+        let before = before.strip_suffix(b"\r").unwrap_or(before);
+        let divides = match before.is_empty() || before.ends_with(b"\n") {
             true => is_separator(rest),
             false => is_separator_in_text(rest),
         };

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::failure::unreadable;
+use crate::mailbox::read::file::uninterrupted;
 
 const PIECE: usize = 256 << 10;
 const PIECES: usize = 16;
@@ -48,21 +49,17 @@ impl Background {
             };
             let mut buffer = vec![0; PIECE];
             loop {
-                let (piece, is_over) = match reader.read(&mut buffer) {
-                    Ok(read) => {
-                        let piece = buffer.get(..read).unwrap_or_default().to_vec();
-                        (Ok(piece), read == 0)
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                let (piece, goes_on) = match uninterrupted(|| reader.read(&mut buffer)) {
+                    Ok(read) => (
+                        Ok(buffer.get(..read).unwrap_or_default().to_vec()),
+                        read > 0,
+                    ),
                     Err(error) => match error.downcast::<Damage>() {
-                        Ok(damage) => {
-                            let goes_on = damage.goes_on;
-                            (Err(damage.into()), !goes_on)
-                        }
-                        Err(error) => (Err(in_full(error)), true),
+                        Ok(damage) => (Err(damage.clone().into()), damage.goes_on),
+                        Err(error) => (Err(in_full(error)), false),
                     },
                 };
-                if sender.send(piece).is_err() || is_over {
+                if sender.send(piece).is_err() || !goes_on {
                     return;
                 }
             }

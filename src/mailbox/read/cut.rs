@@ -64,12 +64,11 @@ pub(crate) fn windows(
     options: &Options,
     path: &Path,
 ) -> Result<Windows, Error> {
-    let (window, most) = (options.window, options.max_message);
-    let all = |source| Windows::new(source, window, most).behind(counted);
+    let all = |source| Windows::new(source, options.window, options.max_message).behind(counted);
     if options.range.is_none() {
         return Ok(all(source));
     }
-    let file = source.as_file().map(Arc::clone);
+    let file = source.as_file().cloned();
     let metadata = match &file {
         Some(file) => Some(file.metadata().map_err(cannot_read(path))?),
         None => fs::metadata(path).ok().filter(Metadata::is_file),
@@ -146,13 +145,6 @@ impl Windows {
         }
         Ok(self)
     }
-
-    fn start(&self, length: u64) -> u64 {
-        match self.offset < self.until {
-            true => self.offset,
-            false => length,
-        }
-    }
 }
 
 const HEADER: usize = 64 << 10;
@@ -189,7 +181,7 @@ pub(crate) fn pieces(
     let window = usize::try_from(size).unwrap_or(usize::MAX);
     let window = window.min(options.window);
     let walk = |source| Windows::new(source, window, options.max_message);
-    let count = |windows: &mut Windows| counts.then(|| counted(windows)).transpose();
+    let count = |windows: &mut Windows| counts.then(|| windows.count(u64::MAX)).transpose();
     let mut is_mbox = true;
     all.whole = Some(COMPRESSED);
     if let Some(file) = source.as_file().map(Arc::clone) {
@@ -200,10 +192,13 @@ pub(crate) fn pieces(
                 let mut from = 0_u64;
                 loop {
                     let beyond = from.saturating_add(size);
-                    let to = match beyond < length {
-                        true => from_start().piece(beyond..u64::MAX, settled)?.start(length),
-                        false => length,
-                    };
+                    let mut to = length;
+                    if beyond < length {
+                        let behind = from_start().piece(beyond..u64::MAX, settled)?;
+                        if behind.offset < behind.until {
+                            to = behind.offset;
+                        }
+                    }
                     let piece = Piece {
                         range: from..to,
                         messages: count(&mut from_start().piece(from..to, settled)?)?,
@@ -225,14 +220,6 @@ pub(crate) fn pieces(
     all.messages = count(&mut windows)?;
     *source = windows.source;
     take(&all, is_mbox.then_some(quoting))
-}
-
-fn counted(windows: &mut Windows) -> io::Result<u64> {
-    let mut messages = 0;
-    while let Some(chunk) = windows.next_chunk()? {
-        messages += chunk.messages();
-    }
-    Ok(messages)
 }
 
 /// Without its `From ` line; it may be cut.

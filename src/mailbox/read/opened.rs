@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use memchr::memchr;
 
@@ -210,8 +209,7 @@ impl<S: Send> Job<'_, S> {
                 }
             }
         } else {
-            let modified = original.and_then(|file| file.metadata().ok()?.modified().ok());
-            summary = self.message_to(&mut source, (target, modified), whole, &mut sink)?;
+            summary = self.message_to(&mut source, target, whole, &mut sink)?;
         }
         let damage = source.damage();
         if let Some(packed) = source.packed() {
@@ -246,18 +244,16 @@ impl<S: Send> Job<'_, S> {
     fn message_to(
         &self,
         source: &mut Source,
-        (target, modified): (Option<&Path>, Option<SystemTime>),
+        target: Option<&Path>,
         whole: Option<PathBuf>,
         sink: &mut Sink<'_>,
     ) -> Result<Summary, Error> {
         let most = self.options.max_message;
         let mut content = Vec::new();
-        let fill = |source: &mut Source, content: &mut Vec<u8>, most: usize| {
-            let read = source.take(most as u64).read_to_end(content);
-            read.map_err(in_full(self.path))
-        };
         let nothing = Summary::of(|sum| sum.mailboxes = 1);
-        fill(source, &mut content, most.saturating_add(1))?;
+        let within = most.saturating_add(1) as u64;
+        let read = source.take(within).read_to_end(&mut content);
+        read.map_err(in_full(self.path))?;
         if content.len() <= most {
             if source.damage().is_some_and(|damage| !damage.whole) {
                 return Ok(nothing);
@@ -270,7 +266,8 @@ impl<S: Send> Job<'_, S> {
                 Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
                 Sink::Delivery(delivery) => {
                     let (flags, came) = emlx::noted(&message);
-                    let modified = came.or(modified);
+                    let of_file = || source.original()?.metadata().ok()?.modified().ok();
+                    let modified = came.or_else(of_file);
                     summary.bytes_out = 0;
                     self.deliver_message(result, flags, modified, delivery, &mut summary)?;
                 }
@@ -304,7 +301,8 @@ impl<S: Send> Job<'_, S> {
             length += content.len() as u64;
             sink.keep(&content)?;
             content.clear();
-            fill(source, &mut content, WINDOW)?;
+            let read = source.take(WINDOW as u64).read_to_end(&mut content);
+            read.map_err(in_full(self.path))?;
         }
         let mut summary = self.oversized(length)?;
         if source.damage().is_some_and(|damage| !damage.whole) {
@@ -350,12 +348,5 @@ pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
 pub(crate) fn holds_second_message(file: &File) -> io::Result<bool> {
     let file = Arc::new(file.try_clone()?);
     let mut windows = Windows::new(Source::file(&file), WINDOW, WINDOW);
-    let mut messages = 0;
-    while let Some(chunk) = windows.next_chunk()? {
-        messages += chunk.messages();
-        if messages > 1 {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok(windows.count(2)? > 1)
 }

@@ -101,16 +101,14 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 0..pipeline.workers {
-            scope.spawn(
-                || match catch_unwind(AssertUnwindSafe(|| pipeline.serve())) {
-                    Ok(outcome) => pipeline.end(outcome),
+            scope.spawn(|| {
+                let served = catch_unwind(AssertUnwindSafe(|| pipeline.serve()));
+                pipeline.end(served.unwrap_or_else(|panic| {
                     // No other thread waits for this one.
-                    Err(panic) => {
-                        pipeline.end(Err(Error::Interrupted));
-                        resume_unwind(panic)
-                    }
-                },
-            );
+                    pipeline.end(Err(Error::Interrupted));
+                    resume_unwind(panic)
+                }));
+            });
         }
     });
     let outcome = pipeline.lock().outcome.take();

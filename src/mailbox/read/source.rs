@@ -80,11 +80,9 @@ impl Source {
     }
 
     pub(crate) fn skipped(&self) -> Skipped {
-        let skipped = self
-            .as_stream()
-            .map(|stream| unpoisoned(stream.skipped.lock()));
-        skipped.map_or_else(Skipped::default, |mut skipped| {
-            std::mem::take(&mut *skipped)
+        let stream = self.as_stream();
+        stream.map_or_else(Skipped::default, |stream| {
+            std::mem::take(&mut *unpoisoned(stream.skipped.lock()))
         })
     }
 
@@ -189,19 +187,18 @@ impl Stream {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        while !self.ended {
-            match uninterrupted(|| self.reader.read(into)) {
-                Ok(read) => {
-                    self.ended = read == 0;
-                    return Ok(read);
-                }
-                Err(error) => {
-                    self.damage = Some(error.downcast()?);
-                    self.ended = true;
-                }
-            }
+        if self.ended {
+            return Ok(0);
         }
-        Ok(0)
+        let read = match uninterrupted(|| self.reader.read(into)) {
+            Ok(read) => read,
+            Err(error) => {
+                self.damage = Some(error.downcast()?);
+                0
+            }
+        };
+        self.ended = read == 0;
+        Ok(read)
     }
 
     fn look(&mut self, distance: u64, into: &mut [u8]) -> io::Result<usize> {

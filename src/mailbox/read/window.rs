@@ -222,6 +222,17 @@ impl Windows {
         Ok(Some(chunk))
     }
 
+    /// How many messages follow; reads on until there are `enough`.
+    pub(crate) fn count(&mut self, enough: u64) -> io::Result<u64> {
+        let mut messages = 0;
+        while messages < enough
+            && let Some(chunk) = self.next_chunk()?
+        {
+            messages += chunk.messages();
+        }
+        Ok(messages)
+    }
+
     fn fill(&mut self, buffer: &mut [u8], filled: &mut usize) -> io::Result<bool> {
         let before = *filled;
         *filled += self.source.fill(&mut buffer[before..])?;
