@@ -173,35 +173,21 @@ impl<M: Members> Joined<M> {
         damage.into()
     }
 
-    fn remember(&mut self, given: &[u8]) {
-        for &octet in given.get(given.len().saturating_sub(3)..).unwrap_or(given) {
+    fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut read = self.ready.read(into)?;
+        if read == 0 {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            if self.within.is_some() {
+                read = self.members.read(into)?;
+            }
+        }
+        for &octet in &into[read.saturating_sub(3)..read] {
             self.last.rotate_left(1);
             self.last[2] = octet;
         }
-    }
-
-    fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let mut read = self.ready.read(into)?;
-            if read == 0 {
-                if let Some(error) = self.failed.take() {
-                    return Err(error);
-                }
-                if self.within.is_some() {
-                    read = self.members.read(into)?;
-                }
-            }
-            if read > 0 {
-                self.remember(&into[..read]);
-                return Ok(read);
-            }
-            self.within = None;
-            match &self.end {
-                None => self.begin()?,
-                Some(Ok(())) => return Ok(0),
-                Some(Err(damage)) => return Err(damage.clone().into()),
-            }
-        }
+        Ok(read)
     }
 }
 
@@ -222,13 +208,20 @@ fn start_of(members: &mut impl Read, ready: &mut Vec<u8>) -> io::Result<()> {
 
 impl<M: Members> Read for Joined<M> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if into.is_empty() {
-            return Ok(0);
+        while !into.is_empty() {
+            let read = self.some(into).map_err(|error| self.failure(error))?;
+            if read > 0 {
+                return Ok(read);
+            }
+            self.within = None;
+            match &self.end {
+                None => self.begin().map_err(|error| self.failure(error))?,
+                Some(Ok(())) => break,
+                // A reader that ended says so again.
+                Some(Err(damage)) => return Err(damage.clone().into()),
+            }
         }
-        // A reader that ended says so again.
-        let is_over = self.end.is_some();
-        self.some(into)
-            .map_err(|error| if is_over { error } else { self.failure(error) })
+        Ok(0)
     }
 }
 

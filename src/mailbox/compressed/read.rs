@@ -144,10 +144,10 @@ impl<R: Read> Decoder<R> {
             is_behind = true;
         }
         let at = self.octets.taken;
-        let zeros = match is_behind {
-            true => self.zeros()?,
-            false => 0,
-        };
+        if is_behind {
+            self.pass_zeros()?;
+        }
+        let zeros = self.octets.taken - at;
         let start = self.octets.peek(MAGIC)?;
         let is_aligned = self.method != Method::Xz || zeros % 4 == 0;
         if start.is_empty() && is_aligned {
@@ -183,16 +183,14 @@ impl<R: Read> Decoder<R> {
         }))
     }
 
-    fn zeros(&mut self) -> io::Result<u64> {
-        let mut zeros = 0;
+    fn pass_zeros(&mut self) -> io::Result<()> {
         loop {
             let padding = self.octets.fill_buf()?;
             let count = padding.iter().take_while(|&&octet| octet == 0).count();
             let is_over = count < padding.len() || padding.is_empty();
             self.octets.consume(count);
-            zeros += count as u64;
             if is_over {
-                return Ok(zeros);
+                return Ok(());
             }
         }
     }

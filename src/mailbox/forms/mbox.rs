@@ -41,12 +41,6 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) const SETTLED: Self = Self {
-        any: true,
-        is_settled: true,
-        following: None,
-    };
-
     pub(crate) fn elsewhere(self) -> Self {
         Self {
             following: None,
@@ -136,7 +130,7 @@ pub(crate) fn content_start(raw: &[u8]) -> usize {
 /// The error asks for more bytes: up to an offset, if a Content-Length is believed.
 pub(crate) type End = Result<Frame, Option<u64>>;
 
-/// Offsets may lie behind the window. Fewer bytes come at the end of the file only; None cannot tell.
+/// At a distance behind the window. Fewer bytes come at the end of the file only; None cannot tell.
 pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 
 /// From a Content-Length's end on.
@@ -202,16 +196,17 @@ struct Window<'a, 'p> {
 impl Window<'_, '_> {
     fn look(&mut self, at: u64, length: usize) -> Option<Cow<'_, [u8]>> {
         let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
-        if let Some(rest) = here.filter(|rest| self.whole || rest.len() >= length) {
-            return Some(Cow::Borrowed(rest.get(..length).unwrap_or(rest)));
+        let here = here.unwrap_or_default();
+        let here = here.get(..length).unwrap_or(here);
+        if self.whole || here.len() == length {
+            return Some(Cow::Borrowed(here));
         }
-        if self.whole {
-            return None;
-        }
-        let mut there = vec![0; length];
-        let read = (self.peek)(at, &mut there)?;
-        there.truncate(read);
-        Some(Cow::Owned(there))
+        let mut all = here.to_vec();
+        all.resize(length, 0);
+        let distance = at.saturating_sub(self.bytes.len() as u64);
+        let read = (self.peek)(distance, &mut all[here.len()..])?;
+        all.truncate(here.len() + read);
+        Some(Cow::Owned(all))
     }
 
     /// What a `header` that starts `at` this offset counts.

@@ -133,11 +133,11 @@ pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
     let is_word =
         !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
     let sender = std::str::from_utf8(sender).ok().filter(|_| is_word);
+    let sender = sender.unwrap_or(NOBODY);
     // `Thu, 1 Jan 1970 00:00:00 +0000`
     let date = DateTime::from_timestamp(seconds.clamp(0, LATEST)).to_rfc822();
     let mut words = date.split([',', ' ']).filter(|word| !word.is_empty());
     let [weekday, day, month, year, time] = [(); 5].map(|()| words.next().unwrap_or_default());
-    let sender = sender.unwrap_or(NOBODY);
     format!("From {sender} {weekday} {month} {day:>2} {time} {year}")
 }
 

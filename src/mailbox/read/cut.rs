@@ -136,7 +136,7 @@ impl Windows {
         }
         self.at = At::Passing(None);
         self.until = range.end;
-        self.counted = Counted::SETTLED;
+        self.counted.count(false);
         while self.at != At::Message && self.offset < range.end && self.next_chunk()?.is_some() {}
         if self.at != At::Message {
             // No message begins in the range: what is passed belongs to an earlier one.

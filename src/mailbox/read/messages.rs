@@ -39,11 +39,8 @@ impl<S> Messages<'_, S> {
             return (0..chunk.frames.len()).collect();
         }
         // Frames tile what they cover.
-        let ends: Vec<usize> = chunk
-            .frames
-            .iter()
-            .map(|frame| frame.end - first.start)
-            .collect();
+        let ends = chunk.frames.iter().map(|frame| frame.end - first.start);
+        let ends: Vec<usize> = ends.collect();
         let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
         transform.touched(bytes, &ends)
     }

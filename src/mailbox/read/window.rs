@@ -5,7 +5,7 @@
 //! nobody looks into. If its header does not end within the bound either, its Content-Length is not known, and
 //! separators alone divide what follows.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::source::Source;
@@ -255,16 +255,7 @@ impl Windows {
         let mut counted = self.counted.elsewhere();
         let mut searched = std::mem::take(&mut self.searched);
         let source = &mut self.source;
-        let mut peek = |place: u64, there: &mut [u8]| -> Option<usize> {
-            let place = usize::try_from(place).ok()?;
-            let known = bytes.get(place..).unwrap_or_default().read(there).ok()?;
-            if known == there.len() {
-                return Some(known);
-            }
-            let distance = (place + known).saturating_sub(bytes.len());
-            let read = source.look(distance as u64, &mut there[known..]).ok()?;
-            Some(known + read)
-        };
+        let mut peek = |distance: u64, there: &mut [u8]| source.look(distance, there).ok();
         while at < bytes.len() && self.offset + (at as u64) < self.until {
             let from = at + std::mem::take(&mut searched);
             let end = match self.division {
