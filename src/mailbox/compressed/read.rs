@@ -149,7 +149,7 @@ impl<R: Read> Decoder<R> {
         }
         let zeros = self.octets.taken - at;
         let start = self.octets.peek(MAGIC)?;
-        let is_aligned = self.method != Method::Xz || zeros % 4 == 0;
+        let is_aligned = self.method != Method::Xz || zeros.is_multiple_of(4);
         if start.is_empty() && is_aligned {
             return Ok(Decoding::Ended);
         }
