@@ -6,7 +6,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// A choice with a row for each variant: its name, its words, and what it means.
 macro_rules! words {
@@ -99,10 +99,12 @@ impl fmt::Display for Setting {
 /// assert_eq!(refusal.detail.settings().collect::<Vec<_>>(), [Setting::Body]);
 /// assert_eq!(refusal.detail.measured(), Some((10, 12)));
 /// ```
-#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(transparent)]
 pub struct Detail {
     text: String,
     /// In the order of the text.
+    #[serde(skip)]
     named: Vec<Mention>,
 }
 
@@ -162,14 +164,13 @@ impl Detail {
     }
 
     pub(crate) fn behind(&self, octets: usize) -> Self {
-        let named = self.named.iter();
+        let behind = |&(setting, at, measured): &Mention| {
+            let at = usize::checked_sub(at, octets)?;
+            Some((setting, at, measured))
+        };
         Self {
             text: self.text.get(octets..).unwrap_or_default().to_owned(),
-            named: named
-                .filter_map(|&(setting, at, measured)| {
-                    Some((setting, at.checked_sub(octets)?, measured))
-                })
-                .collect(),
+            named: self.named.iter().filter_map(behind).collect(),
         }
     }
 }
@@ -185,12 +186,6 @@ impl Deref for Detail {
 impl fmt::Display for Detail {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
-    }
-}
-
-impl Serialize for Detail {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
     }
 }
 

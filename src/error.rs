@@ -118,9 +118,9 @@ pub(crate) fn unpoisoned<T>(locked: LockResult<T>) -> T {
 }
 
 fn not_as_expected(path: &Path) -> Detail {
-    Detail::from(format!("{}: not the file that ", path.display()))
-        .naming(Setting::Expect)
-        .then(" describes; it changed since it was split")
+    let detail = Detail::from(format!("{}: not the file that ", path.display()));
+    let detail = detail.naming(Setting::Expect);
+    detail.then(" describes; it changed since it was split")
 }
 
 fn holder(path: &Path, lock: &Path) -> String {

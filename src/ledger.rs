@@ -63,27 +63,21 @@ impl Ledger {
             && octets > 0
             && result > signed(most)
         {
-            return Err(Refusal::lasting(
-                Reason::MessageLimit,
-                Detail::from(format!("the message would have {result} bytes; "))
-                    .naming(Setting::Message)
-                    .measuring(most, result.unsigned_abs())
-                    .then(format!(" is {most}")),
-            ));
+            let detail = Detail::from(format!("the message would have {result} bytes; "));
+            let detail = detail.naming(Setting::Message);
+            let detail = detail.measuring(most, result.unsigned_abs());
+            let detail = detail.then(format!(" is {most}"));
+            return Err(Refusal::lasting(Reason::MessageLimit, detail));
         }
         Ok(())
     }
 
     pub(crate) fn too_much_growth(&self, what: &str) -> Refusal {
-        Refusal::lasting(
-            Reason::GrowthLimit,
-            Detail::from(format!("{what} would make the message gain more than "))
-                .naming(Setting::Growth)
-                .then(format!(
-                    ", {}; it has gained {}",
-                    self.limits.growth, self.gained
-                )),
-        )
+        let (most, gained) = (self.limits.growth, self.gained);
+        let detail = Detail::from(format!("{what} would make the message gain more than "));
+        let detail = detail.naming(Setting::Growth);
+        let detail = detail.then(format!(", {most}; it has gained {gained}"));
+        Refusal::lasting(Reason::GrowthLimit, detail)
     }
 
     pub(crate) fn gained(&self) -> i64 {
@@ -113,13 +107,10 @@ impl Ledger {
     }
 
     pub(crate) fn enough_retrievals(&self) -> Refusal {
-        Refusal::lasting(
-            Reason::TooManyFetches,
-            Detail::default().naming(Setting::Fetches).then(format!(
-                " is {}, and as many retrievals come before it",
-                self.limits.fetches
-            )),
-        )
+        let most = self.limits.fetches;
+        let why = format!(" is {most}, and as many retrievals come before it");
+        let detail = Detail::default().naming(Setting::Fetches).then(why);
+        Refusal::lasting(Reason::TooManyFetches, detail)
     }
 
     /// What cannot be put in need not be held. After one body too many, nothing more is retrieved.
@@ -146,14 +137,10 @@ impl Ledger {
             self.work = total;
             return Ok(());
         }
-        Err(Refusal::lasting(
-            Reason::TooMuchWork,
-            Detail::from(format!(
-                "the message would have to be read more than {} times, which is ",
-                self.limits.work
-            ))
-            .naming(Setting::Work),
-        ))
+        let most = self.limits.work;
+        let what = format!("the message would have to be read more than {most} times, which is ");
+        let detail = Detail::from(what).naming(Setting::Work);
+        Err(Refusal::lasting(Reason::TooMuchWork, detail))
     }
 
     pub(crate) fn in_time(&mut self) -> Result<(), Refusal> {

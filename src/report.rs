@@ -346,16 +346,12 @@ impl Report {
 
     /// References that were left, documents not counted.
     pub fn left(&self) -> usize {
-        self.rows
-            .iter()
-            .filter(|row| row.outcome == Outcome::Left && row.kind != Kind::Link)
-            .count()
+        let is_left = |row: &&Row| row.outcome == Outcome::Left && row.kind != Kind::Link;
+        self.rows.iter().filter(is_left).count()
     }
 
     fn count(&self, outcome: Outcome) -> usize {
-        self.rows
-            .iter()
-            .filter(|row| row.outcome == outcome)
-            .count()
+        let is_of = |row: &&Row| row.outcome == outcome;
+        self.rows.iter().filter(is_of).count()
     }
 }

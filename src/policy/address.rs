@@ -43,10 +43,8 @@ fn why_not_global_v4(address: Ipv4Addr) -> Option<&'static str> {
         (v4([255; 4], 32), "the broadcast address"),
         (v4([240, 0, 0, 0], 4), "reserved"),
     ];
-    SPECIAL
-        .into_iter()
-        .find(|(network, _)| network.contains(&address))
-        .map(|(_, why)| why)
+    let is_in = |(network, _): &&(Ipv4Net, &str)| network.contains(&address);
+    SPECIAL.iter().find(is_in).map(|(_, why)| *why)
 }
 
 fn why_not_global_v6(address: Ipv6Addr) -> Option<String> {
@@ -111,13 +109,12 @@ fn why_not_global_v6(address: Ipv6Addr) -> Option<String> {
         (v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8), "multicast"),
         (v6([0x3ffe, 0, 0, 0, 0, 0, 0, 0], 16), "from the old 6bone"),
     ];
-    SPECIAL
-        .into_iter()
-        .find(|(network, _)| network.contains(&address))
-        .map(|(_, why)| why)
-        // Nothing outside 2000::/3 was ever given out as global unicast.
-        .or((!within([0x2000, 0, 0, 0, 0, 0, 0, 0], 3)).then_some("reserved"))
-        .map(str::to_owned)
+    let is_in = |(network, _): &&(Ipv6Net, &str)| network.contains(&address);
+    let special = SPECIAL.iter().find(is_in).map(|(_, why)| *why);
+    // Nothing outside 2000::/3 was ever given out as global unicast.
+    let is_reserved = !within([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
+    let why = special.or(is_reserved.then_some("reserved"));
+    why.map(str::to_owned)
 }
 
 const fn v4([a, b, c, d]: [u8; 4], prefix: u8) -> Ipv4Net {

@@ -139,15 +139,14 @@ impl Policy {
         };
         if !self.fetch.contains(&scheme) {
             let detail = not_among(&format!("{}:", scheme.as_str()), Setting::Fetch);
-            let mut refusal = Refusal::lasting(Reason::SchemeNotAllowed, detail);
             // A text that is no URL under any policy should not send the user to the schemes.
             if !target::is_plain(scheme, url)
                 && let Err(broken) = Target::parse(scheme, url)
                 && broken.reason == Reason::BadUrl
             {
-                refusal = broken;
+                return Err(broken);
             }
-            return Err(refusal);
+            return Err(Refusal::lasting(Reason::SchemeNotAllowed, detail));
         }
         let target = Target::parse(scheme, url)?;
         match target.path() {
@@ -174,9 +173,8 @@ impl Policy {
             .ok_or_else(|| refused(format!("a redirect to {name}:").into()))?;
         if !self.fetch.contains(&scheme) {
             let detail = Detail::from(format!("a redirect to {name}:, which "));
-            return Err(refused(
-                detail.naming(Setting::Fetch).then(" does not name"),
-            ));
+            let detail = detail.naming(Setting::Fetch).then(" does not name");
+            return Err(refused(detail));
         }
         if from.scheme() == Scheme::Https && scheme == Scheme::Http {
             return Err(refused("a redirect from https: to http:".into()));
@@ -204,13 +202,11 @@ impl Policy {
         if self.allow_nets.iter().any(opened) {
             return Ok(());
         }
-        match address::why_not_global(address) {
-            None => Ok(()),
-            Some(why) => {
-                let detail = format!("{address} is {why}");
-                Err(Refusal::lasting(Reason::PrivateAddress, detail))
-            }
-        }
+        let Some(why) = address::why_not_global(address) else {
+            return Ok(());
+        };
+        let detail = format!("{address} is {why}");
+        Err(Refusal::lasting(Reason::PrivateAddress, detail))
     }
 
     fn judge_server(&self, target: &Target) -> Result<(), Refusal> {
@@ -226,10 +222,8 @@ impl Policy {
         if is_behind_proxy && host.is_own_name() && !self.allow_hosts.matches(&host) {
             let what = format!("{host} is a name of an own network, and which address it has ");
             let detail = Detail::from(what).naming(Setting::Proxy);
-            return Err(Refusal::lasting(
-                Reason::PrivateAddress,
-                detail.then(" alone knows"),
-            ));
+            let detail = detail.then(" alone knows");
+            return Err(Refusal::lasting(Reason::PrivateAddress, detail));
         }
         let own = target.scheme().default_port() == Some(port);
         if port == 0 || !(own || self.allow_ports.contains(&port)) {

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::{Host, Scheme};
 use crate::error::Error;
-use crate::link::url::scheme_and_rest;
+use crate::link::url::{scheme_and_rest, without_fragment};
 use crate::report::{Reason, Refusal};
 
 /// A URL that was understood. Only [`super::Policy`] makes one, so it may be retrieved.
@@ -84,15 +84,13 @@ impl Target {
 
     /// What may be written down: no fragment, no password.
     pub fn public_url(&self) -> String {
-        match &self.location {
-            Location::File { url, .. } => url.clone(),
-            Location::Server(url) => {
-                let mut url = url.clone();
-                url.set_fragment(None);
-                let _ = url.set_password(None);
-                url.into()
-            }
-        }
+        let mut url = match &self.location {
+            Location::File { url, .. } => return url.clone(),
+            Location::Server(url) => url.clone(),
+        };
+        url.set_fragment(None);
+        let _ = url.set_password(None);
+        url.into()
     }
 
     /// Unlike in browsers, a relative one does not inherit our user name and password.
@@ -147,9 +145,9 @@ fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
 
 /// RFC 8089 §2: `file:/path`, `file:///path`, `file://localhost/path`.
 fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
-    let without_fragment = rest.split_once('#').map_or(rest, |(before, _)| before);
-    let path = match without_fragment.strip_prefix("//") {
-        None => without_fragment,
+    let rest = without_fragment(rest);
+    let path = match rest.strip_prefix("//") {
+        None => rest,
         Some(authority) => {
             let slash = authority.find('/').ok_or_else(|| bad("it names no file"))?;
             let (host, path) = authority.split_at(slash);
@@ -174,7 +172,7 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
     }
     Ok(Location::File {
         path: path_of(octets)?,
-        url: url.split('#').next().unwrap_or(url).to_owned(),
+        url: without_fragment(url).to_owned(),
     })
 }
 
