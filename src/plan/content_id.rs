@@ -52,12 +52,9 @@ impl ContentIds {
             None => messages.find_map(|message| self.bearer(message, part, content_id)),
             Some(wanted) => {
                 let message_ids = self.message_ids.get_or_insert_with(|| message_ids(tree));
-                let is_named =
-                    |message: &PartId| message_ids.get(message).is_some_and(|id| id == wanted);
-                let message = messages
-                    .find(is_named)
-                    .ok_or_else(|| not_found(format!("mid: names another message, <{wanted}>")))?;
-                self.bearer(message, part, content_id)
+                let found = messages.find(|it| message_ids.get(it).is_some_and(|id| id == wanted));
+                let another = || not_found(format!("mid: names another message, <{wanted}>"));
+                self.bearer(found.ok_or_else(another)?, part, content_id)
             }
         };
         let bearer = match found {
@@ -95,10 +92,7 @@ impl ContentIds {
     ) -> Option<Result<PartId, Refusal>> {
         let (contents, references) = self.bearers.get(&message)?.get(content_id)?;
         match contents.as_slice() {
-            [] => references
-                .iter()
-                .find(|&&other| other != part)
-                .map(|&other| Ok(other)),
+            [] => Some(Ok(*references.iter().find(|other| **other != part)?)),
             [content] => Some(Ok(*content)),
             several => {
                 let several = several.len();

@@ -23,9 +23,11 @@ pub fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refu
 }
 
 fn place(tree: &Tree<'_>, part: PartId) -> String {
-    Some(tree.number(part))
-        .filter(|number| !number.is_empty())
-        .unwrap_or_else(|| "the message".to_owned())
+    let number = tree.number(part);
+    match number.is_empty() {
+        true => "the message".to_owned(),
+        false => number,
+    }
 }
 
 #[cfg(feature = "cli")]
@@ -51,9 +53,8 @@ pub fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refu
                 (Reason::HeaderTooLarge, what, Setting::Header)
             }
         };
-        let detail = Detail::from(format!("{what} for "))
-            .naming(setting)
-            .then(", and was not looked into further");
+        let detail = Detail::from(format!("{what} for ")).naming(setting);
+        let detail = detail.then(", and was not looked into further");
         Some((id, span, Refusal::lasting(reason, detail)))
     })
 }

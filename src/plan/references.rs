@@ -28,10 +28,8 @@ impl<'a> Plan<'a> {
         around: Option<Rc<Base>>,
         room: usize,
     ) -> Self {
-        let mut bodies: Vec<ExternalBody<'a>> = tree
-            .ids()
-            .filter_map(|part| ExternalBody::read(tree, part, reading))
-            .collect();
+        let read = |part| ExternalBody::read(tree, part, reading);
+        let mut bodies: Vec<ExternalBody<'a>> = tree.ids().filter_map(read).collect();
         let is_followed = |body: &&ExternalBody<'_>| {
             let form = body.follow();
             form.is_none_or(|form| policy.follow.contains(form))
@@ -41,11 +39,9 @@ impl<'a> Plan<'a> {
         // A text with notes is content, and no reference.
         let notes = scrubbed(tree, reading, &references);
         let files = hosted(tree, reading, &references);
-        if !notes.is_empty() || !files.is_empty() {
-            bodies.extend(notes);
-            bodies.extend(files);
-            bodies.sort_by_key(|body| body.part);
-        }
+        bodies.extend(notes);
+        bodies.extend(files);
+        bodies.sort_by_key(|body| body.part);
         let mut planner = Planner {
             room,
             bases: Bases::within(around),
@@ -206,10 +202,8 @@ impl Planner<'_> {
         self.room = room;
         url::resolve(&base.url, reference).map_err(|problem| {
             let (masked, base) = (url::masked(reference), shown_url(&base.url));
-            Refusal::lasting(
-                Reason::BadUrl,
-                format!("'{masked}' against {base}: {problem}"),
-            )
+            let detail = format!("'{masked}' against {base}: {problem}");
+            Refusal::lasting(Reason::BadUrl, detail)
         })
     }
 }
@@ -220,11 +214,8 @@ fn ask_resolver(policy: &Policy, body: &ExternalBody<'_>) -> Option<Step> {
 }
 
 fn shorten(url: &[u8]) -> String {
-    let written = url
-        .iter()
-        .copied()
-        .filter(|byte| !byte.is_ascii_whitespace());
-    let start: Vec<u8> = written.take(SHOWN_DATA + 1).collect();
+    let written = url.iter().filter(|byte| !byte.is_ascii_whitespace());
+    let start: Vec<u8> = written.take(SHOWN_DATA + 1).copied().collect();
     let text = String::from_utf8_lossy(&start);
     let text: String = text.chars().take(SHOWN_DATA).collect();
     if start.len() > SHOWN_DATA {

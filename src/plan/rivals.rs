@@ -24,12 +24,11 @@ pub(super) fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
             continue;
         };
         // Two attachments that were detached may have one content; both come back.
-        let choice = item.body.form == Form::ExternalBody
-            && item.body.claim == Claim::None
-            && *is_choice
-                .entry(parent)
-                .or_insert_with(|| offers_one_of_many(parent));
-        if !choice {
+        if item.body.form != Form::ExternalBody || item.body.claim != Claim::None {
+            continue;
+        }
+        let is_choice = is_choice.entry(parent);
+        if !*is_choice.or_insert_with(|| offers_one_of_many(parent)) {
             continue;
         }
         let content_id = item.body.content_id.as_deref().map(str::as_bytes);

@@ -36,9 +36,8 @@ pub(super) fn renewed(
     after: impl FnOnce(&mut dyn FnMut(&[u8])),
 ) -> Option<(&'static str, Group)> {
     let fields = tree.fields(part).iter(tree.original);
-    let fields: Vec<Field> = fields
-        .filter(|field| field.is(tree.original, "Content-MD5"))
-        .collect();
+    let is_digest = |field: &Field| field.is(tree.original, "Content-MD5");
+    let fields: Vec<Field> = fields.filter(is_digest).collect();
     let (first, others) = fields.split_first()?;
     let is_text = tree.part(part).essence.starts_with("text/");
     let mut value = first.value;
@@ -50,10 +49,8 @@ pub(super) fn renewed(
     let mut written = value.of(tree.original).to_vec();
     written.retain(|byte| !byte.is_ascii_whitespace());
     // The canonical form is the right one; many programs hash the bytes as they are.
-    let was_right = [false, is_text]
-        .into_iter()
-        .any(|is_text| written == md5(is_text, |update| update(before)).as_bytes());
-    if !was_right {
+    let is_of = |is_text| written == md5(is_text, |update| update(before)).as_bytes();
+    if !is_of(false) && !is_of(is_text) {
         let remark = "Content-MD5, which was wrong, was removed";
         return Some((remark, removed(&fields)));
     }

@@ -6,11 +6,8 @@ use crate::link::base::Base;
 use crate::link::url::all_but;
 
 pub(super) fn mentions_base(document: &[u8]) -> bool {
-    memchr::memchr_iter(b'<', document).any(|at| {
-        document
-            .get(at + 1..at + 5)
-            .is_some_and(|name| name.eq_ignore_ascii_case(b"base"))
-    })
+    let is_base = |name: &[u8]| name.eq_ignore_ascii_case(b"base");
+    memchr::memchr_iter(b'<', document).any(|at| document.get(at + 1..at + 5).is_some_and(is_base))
 }
 
 /// Bytes that are no UTF-8 are carried in a private area while a URL is text.
@@ -65,17 +62,17 @@ pub(super) fn ascii(url: &str) -> String {
     if url.is_ascii() {
         return url.to_owned();
     }
-    url.chars().fold(String::new(), |mut written, symbol| {
-        if symbol.is_ascii() || carried_by(symbol).is_some() {
-            written.push(symbol);
-        } else {
-            written.extend(utf8_percent_encode(
+    let mut written = String::new();
+    for symbol in url.chars() {
+        match symbol.is_ascii() || carried_by(symbol).is_some() {
+            true => written.push(symbol),
+            false => written.extend(utf8_percent_encode(
                 symbol.encode_utf8(&mut [0; 4]),
                 CONTROLS,
-            ));
+            )),
         }
-        written
-    })
+    }
+    written
 }
 
 /// Without a base it is within the message.

@@ -47,9 +47,8 @@ impl Memory {
     const MOST: usize = 256 << 10;
 
     fn get(&self, value: &[u8], wrapping: (Markup, Grammar)) -> Option<&Resolved> {
-        self.known
-            .get(value)
-            .filter(|known| known.wrapping == wrapping)
+        let known = self.known.get(value);
+        known.filter(|known| known.wrapping == wrapping)
     }
 
     fn keep(&mut self, value: &[u8], resolved: &Resolved) {
@@ -71,11 +70,9 @@ impl NewLinks {
         let base = base.filter(|base| !base.is_within_message());
         let from = base.map_or_else(String::new, |base| format!(", base from {}", base.origin));
         row.url = base.map(|base| masked(&base.url).into_owned());
-        row.detail = format!(
-            "{} links made absolute, {} pointed at parts{from}",
-            self.absolute, self.to_parts
-        )
-        .into();
+        let (absolute, to_parts) = (self.absolute, self.to_parts);
+        row.detail =
+            format!("{absolute} links made absolute, {to_parts} pointed at parts{from}").into();
         if self.unclear > 0 {
             row.remark(&unclear(self.unclear));
         }
@@ -145,14 +142,8 @@ impl Documents<'_> {
                 let resolved = match memory.get(&value, (link.markup, link.grammar)) {
                     Some(known) => known,
                     None => {
-                        new = self.reference(
-                            ledger,
-                            document,
-                            &link,
-                            &value,
-                            &base_url,
-                            is_within_message,
-                        )?;
+                        let base = (&*base_url, is_within_message);
+                        new = self.reference(ledger, document, &link, &value, base)?;
                         memory.keep(&value, &new);
                         &new
                     }
@@ -181,8 +172,7 @@ impl Documents<'_> {
                     }
                     None => made.absolute += 1,
                 }
-                let octets = link.span.start..link.span.end;
-                changes.push(octets, replacement);
+                changes.push(link.span.start..link.span.end, replacement);
             }
             if !is_made {
                 links = from;
@@ -201,8 +191,7 @@ impl Documents<'_> {
         document: &Document<'_>,
         link: &LinkValue,
         value: &[u8],
-        base_url: &str,
-        is_within_message: bool,
+        (base_url, is_within_message): (&str, bool),
     ) -> Result<Resolved, Refusal> {
         let mut resolved = Resolved {
             wrapping: (link.markup, link.grammar),
@@ -222,8 +211,7 @@ impl Documents<'_> {
         if absolute == reference {
             return Ok(resolved);
         }
-        let fragment = absolute.get(without_fragment(&absolute).len()..);
-        let fragment = fragment.unwrap_or_default();
+        let (_, fragment) = absolute.split_at(without_fragment(&absolute).len());
         let sibling = self.meant(document.part, &document.related, &absolute);
         let essence = sibling.map_or("", |sibling| self.tree.part(sibling).essence.as_str());
         // Browsers find no `cid:` URL with a fragment. Of an SVG it may mean one picture of several, of others nothing.

@@ -54,7 +54,8 @@ pub(crate) fn absolute<'s>(
         written.extend(link.encoded(raw(absolute)));
         until = link.span.end;
         if written.len() as u64 > most {
-            let detail = Detail::from("the style sheet with absolute URLs is above ")
+            let detail = Detail::from("the style sheet with absolute URLs is above ");
+            let detail = detail
                 .naming(Setting::Body)
                 .measuring(most, written.len() as u64);
             return Err(Refusal::lasting(Reason::TooLarge, detail));
