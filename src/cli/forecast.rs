@@ -147,13 +147,12 @@ impl Forecast {
         let more = if distinct < URLS { "" } else { " or more" };
         let hosts = self.hosts.names().count();
         let rounds = distinct.div_ceil(limits.in_flight.max(1)) as f64;
-        let longest = match limits.timeout.as_secs_f64() {
-            timeout if timeout < 3_600.0 => format!(
-                ", at most {} if each takes the {timeout} s of --timeout",
-                duration(rounds * timeout)
-            ),
-            _ => String::new(),
-        };
+        let timeout = limits.timeout.as_secs_f64();
+        let mut longest = String::new();
+        if timeout < 3_600.0 {
+            let time = duration(rounds * timeout);
+            longest = format!(", at most {time} if each takes the {timeout} s of --timeout");
+        }
         format!(
             "{distinct}{more} different URLs on {hosts} hosts would be asked for once each: {} if one takes {TYPICAL} s and {} are asked for at \
              the same time (--max-in-flight){longest}\n",

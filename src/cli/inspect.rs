@@ -244,15 +244,14 @@ impl Inspection<'_> {
             }
             stream => stream,
         };
-        let kind = match &mut stream {
-            Some(opened) => kind_of_open(opened, source, self.options.format)?,
-            None => look_at(source, self.options.format)?.map(|(kind, _)| kind),
-        };
-        let is_empty = match &mut stream {
+        let format = self.options.format;
+        let (kind, is_empty) = match &mut stream {
+            None => (look_at(source, format)?.map(|(kind, _)| kind), false),
             Some(opened) => {
-                opened.start(1).map_err(in_full(source))?.is_empty() && opened.damage().is_none()
+                let kind = kind_of_open(opened, source, format)?;
+                let is_empty = opened.start(1).map_err(in_full(source))?.is_empty();
+                (kind, is_empty && opened.damage().is_none())
             }
-            None => false,
         };
         // Text in a stream is a message, as for filter; a file was named, perhaps a wrong one.
         let is_stream = stream.as_ref().is_some_and(|it| it.original().is_none());
@@ -260,14 +259,13 @@ impl Inspection<'_> {
             Ok(Kind::Mbox | Kind::Eudora) if !is_empty => self.mailbox(source, stream),
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
             _ => {
-                let message = match &mut stream {
+                let mut message = Vec::new();
+                match &mut stream {
                     Some(opened) => {
-                        let mut content = Vec::new();
-                        opened.read_to_end(&mut content).map_err(in_full(source))?;
-                        content
+                        opened.read_to_end(&mut message).map_err(in_full(source))?;
                     }
-                    None => std::fs::read(source).map_err(&failed)?,
-                };
+                    None => message = std::fs::read(source).map_err(&failed)?,
+                }
                 if let Some(damage) = stream.as_ref().and_then(|opened| opened.damage()) {
                     if !damage.whole {
                         return Err(failed(io::Error::other(damage.clone())));
@@ -351,7 +349,7 @@ impl Inspection<'_> {
         said.name(&source.display().to_string());
         let mut totals = Totals::default();
         totals.survey = said.survey.take().map(|survey| *survey).unwrap_or_default();
-        totals.survey.mailboxes = 1;
+        totals.survey.mail.mailboxes = 1;
         totals.forecast.count(&said.report);
         if let (Says::Rows, Some(origin)) = (self.says, &said.origin) {
             ReportFile::Stdout

@@ -117,8 +117,8 @@ impl Totals {
             (sum(|it| it.left), "left"),
         ];
         let said = counts.iter().filter(|(count, _)| *count > 0);
-        said.map(|(count, what)| format!(", {count} {what}"))
-            .collect()
+        let said = said.map(|(count, what)| format!(", {count} {what}"));
+        said.collect()
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -143,8 +143,8 @@ impl Totals {
             let Some(names) = self.tables.get(title).filter(|_| most > 0) else {
                 continue;
             };
-            let hosts = self.tables.get("host");
-            if title == "left at" && hosts.is_none_or(|hosts| hosts.names().nth(1).is_none()) {
+            let hosts = self.tables.get("host").into_iter().flat_map(Named::names);
+            if title == "left at" && hosts.count() < 2 {
                 continue;
             }
             let entries = names.heaviest(|count| *count);

@@ -89,14 +89,13 @@ impl<K: Ord + std::hash::Hash, const MOST: usize> Copies<K, MOST> {
         if let Some(message) = self.alone.take() {
             self.compare(message);
         }
-        match self.known.is_empty() {
-            true => self.known = other.known,
-            false => {
-                // Sorted, so that the same mail always gives the same survey, at the bound too.
-                let mut known: Vec<(K, u64)> = other.known.into_iter().collect();
-                known.sort_unstable();
-                known.into_iter().for_each(|message| self.compare(message));
-            }
+        if self.known.is_empty() {
+            self.known = other.known;
+        } else {
+            // Sorted, so that the same mail always gives the same survey, at the bound too.
+            let mut known: Vec<(K, u64)> = other.known.into_iter().collect();
+            known.sort_unstable();
+            known.into_iter().for_each(|message| self.compare(message));
         }
         if let Some(message) = other.alone {
             self.compare(message);

@@ -8,7 +8,7 @@ use mail_parser::parsers::MessageStream;
 use super::super::verb::{Expanding, Said};
 use super::copies::Copies;
 use super::json::Listed;
-use super::sum::{Detach, SIZES, Survey};
+use super::sum::{SIZES, Survey};
 use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
 use crate::edit::Edits;
@@ -66,11 +66,9 @@ impl Surveying {
         message: &[u8],
         report: &Report,
     ) -> Result<(Edits, Box<Survey>, Vec<Listed>), Error> {
-        let mut survey = Box::new(Survey {
-            messages: 1,
-            octets: message.len() as u64,
-            ..Survey::default()
-        });
+        let mut survey = Box::<Survey>::default();
+        survey.mail.messages = 1;
+        survey.mail.octets = message.len() as u64;
         let expander = &self.expanding.expander;
         let limits = expander.policy().limits.scan();
         let tree = scan(message, &limits);
@@ -83,12 +81,12 @@ impl Surveying {
             survey.attachment(&part.essence, part.body.len() as u64, is_shown);
         }
         let (edits, keys) = self.detach(message, &mut survey)?;
-        let mut listed = Vec::new();
-        if self.expanding.tells_rows {
-            let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
-            let of = |part: &PartId| Listed::of(&tree, *part, known(part));
-            listed.extend(attachments.iter().map(of));
-        }
+        let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
+        let of = |part: &PartId| Listed::of(&tree, *part, known(part));
+        let listed = match self.expanding.tells_rows {
+            true => attachments.iter().map(of).collect(),
+            false => Vec::new(),
+        };
         (survey.links.documents, survey.links.unread) =
             expander.look(&tree, |shown, target| survey.link(shown, &target));
         for row in &report.rows {
@@ -113,30 +111,27 @@ impl Surveying {
         let detachment = self.detacher.detach(message, "")?;
         let mut keys = HashMap::new();
         for (row, attachment) in detachment.report.rows.iter().zip(&detachment.attachments) {
-            let detach: &mut Detach = &mut survey.detach;
+            let detach = &mut survey.detach;
             let media_type = row.media_type.as_deref().unwrap_or_default();
             let of_type = survey.types.of(media_type);
             detach.large.count(attachment.octets);
             of_type.large += 1;
             of_type.large_octets += attachment.octets;
-            match (attachment.key, row.reason) {
-                (Some(key), _) => {
-                    keys.insert(row.part.clone(), key);
-                    let content = row.bytes.unwrap_or(0);
-                    detach.leave.count(attachment.octets);
-                    detach.content_octets += content;
-                    detach.contents.compare((key, content));
-                    of_type.leave += 1;
-                    of_type.leave_octets += attachment.octets;
-                }
-                (None, reason) => {
-                    let reason = reason.unwrap_or(Reason::NotRestorable);
-                    if reason == Reason::ShownInline {
-                        detach.shown_inline.count(attachment.octets);
-                    }
-                    *detach.stay.entry(reason.as_str()).or_default() += 1;
-                }
+            if let Some(key) = attachment.key {
+                keys.insert(row.part.clone(), key);
+                let content = row.bytes.unwrap_or(0);
+                detach.leave.count(attachment.octets);
+                detach.content_octets += content;
+                detach.contents.compare((key, content));
+                of_type.leave += 1;
+                of_type.leave_octets += attachment.octets;
+                continue;
             }
+            let reason = row.reason.unwrap_or(Reason::NotRestorable);
+            if reason == Reason::ShownInline {
+                detach.shown_inline.count(attachment.octets);
+            }
+            *detach.stay.entry(reason.as_str()).or_default() += 1;
         }
         survey.detach.saves = -detachment.report.gained;
         Ok((detachment.edits, keys))

@@ -31,11 +31,7 @@ pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> F
     // The last two where an archive was asked.
     let told = if looked.has_archive { 6 } else { 4 };
     let probe = || with_first(told, Fields::default(), &survey.probe);
-    let whole = Fields::default()
-        .with("mailboxes", &survey.mailboxes)
-        .with("messages", &survey.messages)
-        .with("octets", &survey.octets)
-        .with("oversized", &survey.oversized)
+    let whole = with_all(Fields::default(), &survey.mail)
         .with("dates", &survey.dates)
         .with("attachments", &attachments(survey))
         .with("detach", &detach(survey, looked))
@@ -85,14 +81,12 @@ fn detach(survey: &Survey, looked: &Looked<'_>) -> Fields {
 
 fn by(survey: &Survey, groups: &[Group]) -> Fields {
     let wants = |group| groups.contains(&group);
+    let senders = wants(Group::Sender).then(|| group(&survey.senders));
     Fields::default()
         .with_some("host", wants(Group::Host).then(|| group(&survey.hosts)))
         .with_some("type", wants(Group::Type).then(|| group(&survey.types)))
         .with_some("year", wants(Group::Year).then(|| group(&survey.years)))
-        .with_some(
-            "sender",
-            wants(Group::Sender).then(|| group(&survey.senders)),
-        )
+        .with_some("sender", senders)
         .with_some("outcome", wants(Group::Outcome).then_some(&survey.outcomes))
 }
 

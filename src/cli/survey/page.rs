@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use super::contents::bars;
 use super::json::bound;
 use super::looked::Looked;
-use super::sheet::{Bar, Page, ROWS, escaped, grouped, lying, standing};
+use super::sheet::{Bar, Page, ROWS, cells, escaped, grouped, lying, standing};
 use super::sum::{Survey, day};
 use super::tally::{Amount, Year};
 use super::text::{option_size, size};
@@ -76,17 +76,17 @@ impl Page<'_> {
         self.add(&format!("<h1>What is in {title}</h1>"));
         self.add(&format!(
             "<p class=\"soft\">{} in {}, {}{dates}. Looked at on {} by <code>embody inspect</code> {}. {asked}</p>",
-            counted(survey.messages, "message", "messages"),
-            counted(survey.mailboxes, "mailbox", "mailboxes"),
-            size(survey.octets),
+            counted(survey.mail.messages, "message", "messages"),
+            counted(survey.mail.mailboxes, "mailbox", "mailboxes"),
+            size(survey.mail.octets),
             escaped(self.looked.start),
             env!("CARGO_PKG_VERSION"),
         ));
         self.add("<p class=\"soft\">The commands below name the mail as it was named here: run them in the same folder. A file that is replaced stays beside the new one as a backup; of an archive or a folder the result is new, and the old one stays as it is.</p>");
-        if survey.oversized > 0 {
+        if survey.mail.oversized > 0 {
             self.add(&format!(
                 "<p>{} messages are too large to be looked at, and are not counted below.</p>",
-                grouped(survey.oversized)
+                grouped(survey.mail.oversized)
             ));
         }
     }
@@ -98,7 +98,7 @@ impl Page<'_> {
         let duplicates = detach.contents.repeated;
         let saves = u64::try_from(detach.saves).unwrap_or(0);
         let share = u128::from(saves) * 100;
-        let share = share.checked_div(survey.octets.into()).unwrap_or(0);
+        let share = share.checked_div(survey.mail.octets.into()).unwrap_or(0);
         let (links, pictures) = (&survey.links, &survey.pictures);
         self.add(&format!(
             "<div class=\"big\">\n\
@@ -110,7 +110,7 @@ impl Page<'_> {
              <div class=\"\"><b>{}</b><span>trackers: pictures nobody is meant to see</span></div>\n\
              <div class=\"\"><b>{}</b><span>relative links, of which {} can be made to work</span></div>\n\
              <div class=\"\"><b>{}</b><span>attachments that are elsewhere, only referred to</span></div>",
-            size(survey.octets), grouped(survey.messages),
+            size(survey.mail.octets), grouped(survey.mail.messages),
             size(saves),
             grouped(detach.large.count), size(detach.large.octets),
             grouped(duplicates.count), size(duplicates.octets),
@@ -156,14 +156,15 @@ impl Page<'_> {
             let column = |name: i64| {
                 let year = years.get(&name).copied().unwrap_or_default();
                 let (all, part) = (year.octets, year.attachment_octets);
-                let said = format!(
-                    "{name}: {} messages, {}, of which {} in large attachments",
-                    year.messages,
-                    size(all),
-                    size(part)
-                );
-                let (name, value) = (name.to_string(), all);
-                (Bar { name, value, said }, part)
+                let (messages, all_in_units, large) = (year.messages, size(all), size(part));
+                let bar = Bar {
+                    name: name.to_string(),
+                    value: all,
+                    said: format!(
+                        "{name}: {messages} messages, {all_in_units}, of which {large} in large attachments"
+                    ),
+                };
+                (bar, part)
             };
             let columns: Vec<(Bar, u64)> = (first..=last).map(column).collect();
             self.add(&format!(
@@ -173,44 +174,30 @@ impl Page<'_> {
             self.add(&standing("Bytes of mail by year", &columns));
         }
         let heads = "year, messages, size, large attachments, their size, pictures from the web, references";
-        let row = |it: &Year| {
-            vec![
-                grouped(it.messages),
-                size(it.octets),
-                grouped(it.attachments),
-                size(it.attachment_octets),
-                grouped(it.pictures),
-                grouped(it.references),
-            ]
-        };
-        self.table(heads, &survey.years, |_| 1, row);
+        self.table(heads, &survey.years, |_| 1, cells);
     }
 
     fn senders(&mut self) {
         let senders = &self.survey.senders;
-        let bars = bars(
-            senders,
-            |it| it.octets,
-            |it| format!("{} in {}", size(it.octets), grouped(it.count)),
-        );
+        let said = |it: &Amount| format!("{} in {}", size(it.octets), grouped(it.count));
+        let bars = bars(senders, |it| it.octets, said);
         self.add("<h2>Mail by sender</h2>");
         self.add("<p>By the domain of the From field, which anybody may write.</p>");
         self.add(&lying("Mail by domain of the sender", &bars));
-        let row = |it: &Amount| vec![grouped(it.count), size(it.octets)];
-        self.table("sender, messages, size", senders, |it| it.octets, row);
+        self.table("sender, messages, size", senders, |it| it.octets, cells);
     }
 
     fn links(&mut self) {
         let survey = self.survey;
         let links = &survey.links;
         self.add("<h2>Links</h2>");
-        let unread = match links.unread {
-            0 => String::new(),
-            unread => format!(
-                " {} documents could not be read, or not wholly: a charset, a damaged encoding, a limit.",
-                grouped(unread)
-            ),
-        };
+        let mut unread = String::new();
+        if links.unread > 0 {
+            let count = grouped(links.unread);
+            unread = format!(
+                " {count} documents could not be read, or not wholly: a charset, a damaged encoding, a limit."
+            );
+        }
         self.add(&format!(
             "<p>{} links stand in {} documents of HTML and CSS, {} of them relative. Of these a base makes {} absolute, {} mean a part of the mail, and {} have nothing that they are relative to: those stay. With <code>--links keep</code> all stay.{unread}</p>",
             grouped(links.count), grouped(links.documents), grouped(links.relative), grouped(links.with_base), grouped(links.to_parts),
@@ -223,7 +210,7 @@ impl Page<'_> {
             );
         }
         let (heads, schemes) = ("scheme of the others, links", &survey.link_schemes);
-        self.table(heads, schemes, |it| *it, |it| vec![grouped(*it)]);
+        self.table(heads, schemes, |it| *it, cells);
     }
 
     fn references(&mut self) {
@@ -245,10 +232,8 @@ impl Page<'_> {
             let heaviest = schemes.heaviest(|it| *it).into_iter().take(ROWS);
             for (scheme, count) in heaviest.chain(schemes.others().map(|it| (&*others, it))) {
                 let (kind, scheme) = (escaped(kind), escaped(scheme));
-                self.add(&format!(
-                    "<tr><td>{kind}<td>{scheme}<td>{}",
-                    grouped(*count)
-                ));
+                let count = grouped(*count);
+                self.add(&format!("<tr><td>{kind}<td>{scheme}<td>{count}"));
             }
         }
         self.add("</table>");
@@ -292,9 +277,9 @@ fn replace(path: &Path, page: &str) -> io::Result<()> {
             let (file, mut begin) = (File::open(path)?, Vec::new());
             file.take(BEGIN.len() as u64).read_to_end(&mut begin)?;
             if begin != BEGIN.as_bytes() {
-                return refused(
-                    "it is there, and not a page of embody inspect: --html does not replace it",
-                );
+                let why =
+                    "it is there, and not a page of embody inspect: --html does not replace it";
+                return refused(why);
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -302,11 +287,10 @@ fn replace(path: &Path, page: &str) -> io::Result<()> {
     }
     let mut builder = tempfile::Builder::new();
     // Others may read it as any file of the user. Errors of `tempfile_in` would name this file; people know the page.
+    let new = |path: &Path| File::options().write(true).create_new(true).open(path);
     let beside = builder
         .prefix(".embody-survey-")
-        .make_in(folder_of(path), |path| {
-            File::options().write(true).create_new(true).open(path)
-        })?;
+        .make_in(folder_of(path), new)?;
     beside.as_file().write_all(page.as_bytes())?;
     beside.as_file().sync_all()?;
     beside.persist(path)?;

@@ -63,6 +63,16 @@ impl Page<'_> {
     }
 }
 
+/// All counts of a row; what counts bytes ends in `octets`.
+pub fn cells<C: Counts>(counts: &C) -> Vec<String> {
+    let columns = C::NAMES.iter().zip(counts.columns());
+    let cell = |(name, count): (&&str, u64)| match name.ends_with("octets") {
+        true => size(count),
+        false => grouped(count),
+    };
+    columns.map(cell).collect()
+}
+
 pub fn escaped(text: &str) -> String {
     marked(&harmless(text))
 }

@@ -7,7 +7,9 @@ use mail_parser::DateTime;
 use serde::{Serialize, Serializer};
 
 use super::copies::{Copies, Hash, MESSAGES};
-use super::tally::{Amount, Counts as _, Host, Links, Named, Pictures, Probe, Type, Year, add};
+use super::tally::{
+    Amount, Counts as _, Host, Links, Mail, Named, Pictures, Probe, Type, Year, add,
+};
 use crate::mailbox::Summary;
 use crate::store::Key;
 
@@ -19,10 +21,7 @@ pub const SIZES: [u64; 6] = [0, 10 << 10, 100 << 10, 1 << 20, 10 << 20, 100 << 2
 
 #[derive(Default, Debug)]
 pub struct Survey {
-    pub mailboxes: u64,
-    pub messages: u64,
-    pub octets: u64,
-    pub oversized: u64,
+    pub mail: Mail,
     pub dates: Dates,
     pub attachments: Amount,
     pub sizes: [Amount; SIZES.len()],
@@ -76,10 +75,7 @@ impl Survey {
             self.senders.of(&sender).count(counts.octets);
             self.years.of(&year).add(&counts);
         }
-        self.mailboxes += other.mailboxes;
-        self.messages += other.messages;
-        self.octets += other.octets;
-        self.oversized += other.oversized;
+        self.mail.add(&other.mail);
         self.dates.add(other.dates);
         self.attachments.add(&other.attachments);
         let sums = self.sizes.iter_mut().chain(&mut self.inline);
@@ -113,7 +109,7 @@ impl Survey {
         };
         let counts = Year {
             messages: 1,
-            octets: self.octets,
+            octets: self.mail.octets,
             attachments: self.detach.large.count,
             attachment_octets: self.detach.large.octets,
             pictures: self.pictures.remote,
@@ -130,8 +126,8 @@ impl Survey {
 
     /// The sizes before and after differ by exactly what a run of `detach` would save.
     pub fn walked(&mut self, summary: &Summary) {
-        self.mailboxes = summary.mailboxes;
-        self.oversized = summary.oversized;
+        self.mail.mailboxes = summary.mailboxes;
+        self.mail.oversized = summary.oversized;
         let [before, after] = [summary.bytes_in, summary.bytes_out]
             .map(|octets| i64::try_from(octets).unwrap_or(i64::MAX));
         self.detach.saves = before.saturating_sub(after);

@@ -52,6 +52,8 @@ macro_rules! counts {
 counts! {
     Amount { count, octets, }
 
+    Mail { mailboxes, messages, octets, oversized, }
+
     Year { messages, octets, attachments, attachment_octets, pictures, references, }
 
     Host { pictures, trackers, references, alive, dead, archived, lost, refused, }

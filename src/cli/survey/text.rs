@@ -108,16 +108,13 @@ pub fn lines(survey: &Survey, looked: &Looked<'_>) -> String {
 
 fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) {
     let all = survey.attachments;
-    let shown = match survey.shown() {
-        none if none.count == 0 => String::new(),
-        shown => format!(
-            "; the mail itself shows {}, with {}",
-            shown.count,
-            size(shown.octets)
-        ),
-    };
-    let octets = size(all.octets);
-    *text += &format!("attachments  {} of {octets}{shown}\n", all.count);
+    let (shown, octets) = (survey.shown(), size(all.octets));
+    *text += &format!("attachments  {} of {octets}", all.count);
+    if shown.count > 0 {
+        let octets = size(shown.octets);
+        *text += &format!("; the mail itself shows {}, with {octets}", shown.count);
+    }
+    text.push('\n');
     let detach = &survey.detach;
     let larger_than = option_size(looked.larger_than);
     if detach.large.count == 0 {

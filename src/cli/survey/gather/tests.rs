@@ -94,11 +94,11 @@ proptest! {
             sum.add(surveyed(&mail, larger_than));
         }
         let detach = &sum.detach;
-        prop_assert_eq!(sum.octets, 2 * mail.len() as u64);
+        prop_assert_eq!(sum.mail.octets, 2 * mail.len() as u64);
         prop_assert_eq!(sum.dates.missing + sum.dates.insane + sum.years.names().filter(|(name, _)| name.starts_with('2')).map(|(_, year)| year.messages).sum::<u64>(), 2);
         prop_assert_eq!(sum.sizes.iter().map(|size| size.count).sum::<u64>(), sum.attachments.count);
         prop_assert_eq!(sum.types.names().map(|(_, it)| it.octets).sum::<u64>(), sum.attachments.octets);
-        prop_assert!(sum.attachments.octets <= sum.octets);
+        prop_assert!(sum.attachments.octets <= sum.mail.octets);
         prop_assert!(detach.large.count <= sum.attachments.count);
         prop_assert_eq!(detach.leave.count + detach.stay.values().sum::<u64>(), detach.large.count);
         prop_assert!(detach.contents.repeated.count >= detach.leave.count / 2);
