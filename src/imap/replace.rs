@@ -19,6 +19,7 @@
 //! no MOVE, and a folder more would be in the account of each that a kill left half-made.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use super::failure::ImapFailure;
 use super::journal::{Journal, Replacement, ReplacementStep};
@@ -28,8 +29,12 @@ use crate::disk::Key;
 use crate::error::Error;
 use crate::report::Reason;
 
-/// How often flags that change all the time are carried over, before the message is left.
-const ROUNDS: usize = 8;
+/// How often a message that changes all the time, or that the server does not let go, is tried before it is left.
+const ROUNDS: u32 = 8;
+
+/// What is waited before the second try; each time twice as long, 2.5 seconds in all. Dovecot does not expunge one of fifty
+/// messages at once while another session changes the folder.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Octets beyond twice those expected that a copy may have. A server that sends more ends the session.
 const MORE: usize = 1 << 20;
@@ -217,7 +222,12 @@ impl Replacing<'_> {
         mut is_marked: bool,
     ) -> Result<Fate, ImapFailure> {
         let mut remark = None;
-        for _ in 0..ROUNDS {
+        let mut is_kept = false;
+        for round in 0..ROUNDS {
+            // As long as it bears our mark, another program may expunge it: then nobody waits.
+            if round > 0 && !is_marked {
+                std::thread::sleep(PAUSE * (1 << (round - 1)));
+            }
             let (old, copy) = self.both(replacement.uid, uid)?;
             let old = match old {
                 Some(old) => old,
@@ -278,6 +288,7 @@ impl Replacing<'_> {
                 Stored::Done => self.trash.is_none(),
             };
             if self.metadata(replacement.uid)?.is_some() {
+                is_kept = removal.stored == Stored::Done;
                 continue;
             }
             let Some(mut last) = removal.flags else {
@@ -304,8 +315,14 @@ impl Replacing<'_> {
         if is_marked {
             self.mark(replacement.uid, FlagChange::Remove, None)?;
         }
-        let why = "another program changes its flags all the time";
-        self.take_back(id, uid, Reason::ChangedMeanwhile, why)
+        let (reason, why) = if is_kept {
+            let why = "the server says that it removed the message, and keeps it";
+            (Reason::ServerRefused, why)
+        } else {
+            let why = "another program changes its flags all the time";
+            (Reason::ChangedMeanwhile, why)
+        };
+        self.take_back(id, uid, reason, why)
     }
 
     fn done(

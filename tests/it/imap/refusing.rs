@@ -1,6 +1,7 @@
 //! Servers that lie, lack what is needed, or refuse it: the old message stays, and a copy that is not what it should be goes.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use super::mails::{command, mail, rows};
 use super::scripted::Scripted;
@@ -19,6 +20,8 @@ enum Nature {
     QuotaFullWithReplace,
     DropsKeywords,
     RefusesToDelete,
+    /// It says that it expunged what it keeps.
+    ExpungesNothing,
     LacksRights,
     /// Its sizes are wrong.
     Lies,
@@ -115,7 +118,8 @@ impl Model {
             ["UID", "STORE", ..] => Some(self.stored(&words)),
             ["UID", "EXPUNGE", uid] => {
                 let uid: u32 = uid.parse().unwrap();
-                self.inbox.retain(|it| it.uid != uid || !it.flags.contains(&"\\Deleted".to_owned()));
+                let keeps = uid == 5 && self.nature == Nature::ExpungesNothing;
+                self.inbox.retain(|it| keeps || it.uid != uid || !it.flags.contains(&"\\Deleted".to_owned()));
                 ok("* 1 EXPUNGE\r\n".into())
             }
             ["UID", "MOVE", uid, folder] => {
@@ -272,6 +276,7 @@ fn a_message_stays_as_it_was_where_the_server_does_not_do_what_it_says() {
         (Nature::QuotaFull, "quota-full", 0),
         (Nature::QuotaFullWithReplace, "quota-full", 0),
         (Nature::RefusesToDelete, "server-refused", 0),
+        (Nature::ExpungesNothing, "server-refused", 0),
         (Nature::Lies, "wrong-size", 0),
         (Nature::NoUidplus, "", 2),
         (Nature::LacksRights, "", 0),
@@ -406,4 +411,30 @@ fn flags_of_the_last_moment_are_carried_over() {
     assert_eq!(model.0.inbox[0].flags, ["\\Seen", "\\Flagged"]);
     let detail = rows(folder.path())[0]["detail"].to_string();
     assert!(detail.contains("carried over"), "{detail}");
+}
+
+/// Dovecot does so, to one of fifty messages, while another connection changes the same folder.
+#[test]
+fn a_message_that_is_not_expunged_for_a_moment_is_replaced() {
+    let model = Arc::new(Mutex::new((Model::new(Nature::ExpungesNothing), None)));
+    let answering = Arc::clone(&model);
+    let server = Scripted::answering(move |command| {
+        let (model, first) = &mut *answering.lock().unwrap();
+        if command.starts_with("UID EXPUNGE 5") {
+            let first = first.get_or_insert_with(Instant::now);
+            if first.elapsed() > Duration::from_millis(300) {
+                model.nature = Nature::Honest;
+            }
+        }
+        model.answer(command)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let url = server.url("INBOX");
+    let output = command(folder.path(), "detach", &url).output().unwrap();
+    assert!(output.status.success());
+    let row = &rows(folder.path())[0];
+    assert_eq!(row["outcome"], "detached", "{row}");
+    let (model, _) = &*model.lock().unwrap();
+    assert_eq!(model.inbox.len(), 1);
+    assert_eq!(model.inbox[0].flags, ["\\Seen", "Keyword"]);
 }

@@ -69,6 +69,12 @@ fn there_and_back(test: &str, kind: Kind, count: usize, size: usize) {
         assert!(!between.iter().any(|held| u64::from(held.uid) == old));
     }
     run(folder, "restore", &url);
+    let written = rows(folder);
+    let left: Vec<_> = written
+        .iter()
+        .filter(|row| row["outcome"] == "left")
+        .collect();
+    assert!(left.is_empty(), "{kind:?}: {left:?}");
     let after = client.all(&name);
     assert_eq!(lasting(&after), lasting(&before), "{kind:?}");
     let journal = std::fs::read_dir(folder.join("state"))
