@@ -1,6 +1,6 @@
 //! Times as archives write them in URLs: 14 digits of UTC.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use mail_parser::DateTime;
 
@@ -10,10 +10,7 @@ pub(super) fn seconds(time: SystemTime) -> i64 {
 }
 
 pub(super) fn time(seconds: i64) -> SystemTime {
-    let seconds = u64::try_from(seconds).unwrap_or(0);
-    UNIX_EPOCH
-        .checked_add(Duration::from_secs(seconds))
-        .unwrap_or(UNIX_EPOCH)
+    crate::fetch::time(u64::try_from(seconds).unwrap_or(0))
 }
 
 pub(super) fn stamp(seconds: i64) -> String {

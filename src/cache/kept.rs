@@ -329,22 +329,18 @@ impl Kept {
             status if (status == 200 || is_redirect(status)) && asked.how == How::Whole => {
                 entry.gone = None;
                 entry.answer = None;
-                if self.may_be_put_in(asked, given)
-                    && semantics::may_be_kept(given.status, asked, &headers)
-                {
+                // Content that may not be put in is not kept: any mail can name pages, however large they are.
+                let named = given.headers.get(header::CONTENT_TYPE);
+                let named = named.and_then(|value| value.to_str().ok());
+                let may_be_put_in =
+                    status != 200 || self.policy.accept_mismatch || agrees(asked.accept, named);
+                if may_be_put_in && semantics::may_be_kept(status, asked, &headers) {
                     entry.answer = self.kept_answer(asked, given, headers, from, at);
                 }
             }
             _ => return,
         }
         entry.store(&self.folder);
-    }
-
-    /// Content that may not be put in is not kept: any mail can name pages, however large they are.
-    fn may_be_put_in(&self, asked: &Asked<'_>, given: &Answer) -> bool {
-        let named = given.headers.get(header::CONTENT_TYPE);
-        let named = named.and_then(|value| value.to_str().ok());
-        given.status != 200 || self.policy.accept_mismatch || agrees(asked.accept, named)
     }
 
     fn kept_answer(

@@ -19,11 +19,9 @@ use super::made::Made;
 use super::size::Size;
 use super::the_cache;
 use crate::disk::layout::{
-    Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, RUN_MADE, RUN_WORDS, says,
+    Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, RUN_MADE, RUN_WORDS, is_temporary, says,
 };
-use crate::disk::{
-    FOLDER, Key, absent, is_temporary, names, open_file, open_folder, open_root, open_to_write,
-};
+use crate::disk::{FOLDER, Key, absent, names, open_file, open_folder, open_root, open_to_write};
 use crate::error::Error;
 
 const WORDS: &str = "# The same command goes on with them, and removes the folder once its output is whole. You may remove it, too.";

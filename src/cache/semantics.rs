@@ -3,14 +3,14 @@
 //! The cache is a shared one: several users' mail goes through it. The crate compares words as they stand, and adds an
 //! Age of any length, so header fields are made fit before. Set-Cookie stays as a fact, without its value.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use http_cache_semantics::{AfterResponse, BeforeRequest, CacheOptions, CachePolicy};
 use ureq::http::request::Parts;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 
 use super::entry::KeptAnswer;
-use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT};
+use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT, time};
 
 /// An answer's own words about being kept that do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,10 +165,8 @@ pub(super) fn gone_for(
     headers: &[(String, String)],
 ) -> Option<Duration> {
     let now = SystemTime::now();
-    let policy = policy(asked, &of_request(asked), (status, headers), now)?;
-    if !policy.is_storable() {
-        return None;
-    }
+    let policy = policy(asked, &of_request(asked), (status, headers), now);
+    let policy = policy.filter(CachePolicy::is_storable)?;
     let words = ["max-age", "s-maxage", "no-cache"];
     let says_so = headers.iter().any(|(name, value)| match name.as_str() {
         "expires" | "pragma" => true,
@@ -234,10 +232,4 @@ pub(super) fn refreshed(
     let old = kept.headers.iter().filter(|(name, _)| stays(name));
     let new = not_modified.iter().filter(|(name, _)| !is_of_body(name));
     Some(old.chain(new).cloned().collect())
-}
-
-fn time(seconds: u64) -> SystemTime {
-    UNIX_EPOCH
-        .checked_add(Duration::from_secs(seconds))
-        .unwrap_or(UNIX_EPOCH)
 }

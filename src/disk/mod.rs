@@ -15,8 +15,6 @@ mod temporary;
 pub use self::files::{FOLDER, names, open_file, open_folder, open_root, open_to_write};
 pub use self::key::Key;
 #[cfg(unix)]
-pub(crate) use self::layout::is_temporary;
-#[cfg(unix)]
 pub use self::temporary::{Temporary, sweep};
 #[cfg(unix)]
 pub use crate::platform::{absent, sync};

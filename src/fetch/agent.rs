@@ -82,10 +82,9 @@ pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>,
 }
 
 fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
-    policy
-        .proxy
-        .as_ref()
-        .map(|proxy| ureq::Proxy::new(proxy.as_str()))
+    let proxy = policy.proxy.as_ref();
+    let proxy = proxy.map(|proxy| ureq::Proxy::new(proxy.as_str()));
+    proxy
         .transpose()
         .map_err(|_| Error::Usage("the proxy is not one that can be used".into()))
 }

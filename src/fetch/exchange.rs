@@ -59,13 +59,18 @@ impl Answer {
         retrieved.at = Some(SystemTime::now());
         retrieved.record = self.recorded.map(|recorded| recorded.id.into());
         if let Source::Kept { at, first } = self.source {
-            let time = |at| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at));
             retrieved.from = Provenance::Cache;
-            retrieved.at = time(at);
-            retrieved.first = time(first);
+            retrieved.at = Some(time(at));
+            retrieved.first = Some(time(first));
         }
         retrieved
     }
+}
+
+/// Seconds since 1970.
+pub(crate) fn time(seconds: u64) -> SystemTime {
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
@@ -126,12 +131,8 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// Where nothing is said, it may.
 pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
-    let mut pieces = named.unwrap_or_default().split(';');
-    let essence = pieces
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let essence = named.unwrap_or_default().split(';').next();
+    let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
     let says_nothing =
         |essence: &str| !essence.contains('/') || essence == "application/octet-stream";
     if accept == "*/*" || says_nothing(&accept.to_ascii_lowercase()) || says_nothing(&essence) {

@@ -58,7 +58,7 @@ pub(crate) use self::{
     connection::basic,
     exchange::{
         Answer, Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Source, Whose,
-        agrees, captured, is_redirect, is_temporary, retry_after, text,
+        agrees, captured, is_redirect, is_temporary, retry_after, text, time,
     },
     names::SystemNames,
     pace::Pace,

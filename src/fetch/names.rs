@@ -81,10 +81,8 @@ pub(super) fn addresses(
         let detail = format!("{host} has no address");
         return Err(Refusal::lasting(Reason::NameNotFound, detail));
     }
-    let addresses = addresses.into_iter();
-    Ok(addresses
-        .map(|address| SocketAddr::new(address, port))
-        .collect())
+    let at_port = |address| SocketAddr::new(address, port);
+    Ok(addresses.into_iter().map(at_port).collect())
 }
 
 /// getaddrinfo(3) has no time-out of its own, so it runs in another thread and is left behind when it is late.

@@ -236,9 +236,7 @@ impl Fetch for Canned {
             let detail = format!("{}: 404", request.url);
             Err(Refusal::lasting(Reason::HttpStatus, detail))
         };
-        self.answers
-            .get(&request.url)
-            .cloned()
-            .unwrap_or_else(unknown)
+        let known = self.answers.get(&request.url);
+        known.cloned().unwrap_or_else(unknown)
     }
 }

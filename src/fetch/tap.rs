@@ -95,16 +95,12 @@ impl Listening {
         with_current(|current| current.lingers = Instant::now().checked_add(time));
     }
 
-    pub(super) fn finish(mut self, why: Option<Reason>) -> Option<Recorded> {
-        self.end(why)
-    }
-
     pub(super) fn forget(mut self) {
         self.0 = false;
         CURRENT.set(None);
     }
 
-    fn end(&mut self, why: Option<Reason>) -> Option<Recorded> {
+    pub(super) fn finish(&mut self, why: Option<Reason>) -> Option<Recorded> {
         let current = std::mem::take(&mut self.0).then(|| CURRENT.take());
         current.flatten()?.recording.finish(why)
     }
@@ -112,6 +108,6 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.end(None);
+        self.finish(None);
     }
 }

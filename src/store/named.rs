@@ -66,29 +66,28 @@ fn folder_of(name: &str) -> Result<&Path, Error> {
     };
     let is_known = KNOWN.iter().any(|it| scheme.eq_ignore_ascii_case(it));
     let is_scheme = scheme_and_rest(name).is_some();
-    match is_known || is_scheme && behind.starts_with('/') {
-        false => Ok(Path::new(name)),
-        true => {
-            let name = masked(name);
-            let why = format!(
-                "'{name}' looks like a URL, and has no ://; a folder of that name is ./{scheme}:..."
-            );
-            Err(Error::Usage(why.into()))
-        }
+    if !is_known && !(is_scheme && behind.starts_with('/')) {
+        return Ok(Path::new(name));
     }
+    let name = masked(name);
+    let why = format!(
+        "'{name}' looks like a URL, and has no ://; a folder of that name is ./{scheme}:..."
+    );
+    Err(Error::Usage(why.into()))
 }
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-#[cfg(feature = "http")]
+#[cfg_attr(not(feature = "http"), allow(unused))]
 pub(crate) fn on_server(
     scheme: &str,
     name: &str,
     variable: &dyn Fn(&str) -> Option<String>,
     policy: &Policy,
 ) -> Result<Arc<dyn Store>, Error> {
+    #[cfg(feature = "http")]
     let server: Box<dyn super::web::Server> = match scheme.to_ascii_lowercase().as_str() {
         "https" | "http" => {
             let password = variable("EMBODY_STORE_PASSWORD").unwrap_or_default();
@@ -99,16 +98,9 @@ pub(crate) fn on_server(
         "s3" => Box::new(super::s3::S3::new(name, variable)?),
         _ => return Err(not_a_store(name)),
     };
-    Ok(Arc::new(Web::new(policy, server)?))
-}
-
-#[cfg(not(feature = "http"))]
-fn on_server(
-    _scheme: &str,
-    name: &str,
-    _variable: &dyn Fn(&str) -> Option<String>,
-    _policy: &Policy,
-) -> Result<Arc<dyn Store>, Error> {
+    #[cfg(feature = "http")]
+    return Ok(Arc::new(Web::new(policy, server)?));
+    #[cfg(not(feature = "http"))]
     Err(not_a_store(name))
 }
 

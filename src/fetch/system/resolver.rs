@@ -30,9 +30,7 @@ pub(super) fn ask(
     allowance: Allowance,
 ) -> Result<Retrieved, Refusal> {
     let begun = Instant::now();
-    let folder = tempfile::Builder::new()
-        .prefix("embody-resolver-")
-        .tempdir();
+    let folder = tempfile::TempDir::with_prefix("embody-resolver-");
     let no_folder = |error| failed(&format!("it has no folder to work in: {error}"));
     let folder = folder.map_err(no_folder)?;
     let (program, arguments) = match policy.resolver.as_slice() {

@@ -114,7 +114,7 @@ impl Servers {
     }
 
     fn over_wire(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        let (response, listening) = self.request(asked)?;
+        let (response, mut listening) = self.request(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
             // The proxy speaks of itself (RFC 9110 §15.5.8). A CONNECT that is answered so is a failed connection, too.
@@ -176,7 +176,7 @@ impl Servers {
             if let Some((user, password)) = target.userinfo() {
                 request = request.header(header::AUTHORIZATION, basic(&user, &password));
             }
-            let listening = Listening::begin(self.recorder.as_deref(), asked);
+            let mut listening = Listening::begin(self.recorder.as_deref(), asked);
             match request.call() {
                 Ok(response) => return Ok((response, listening)),
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
