@@ -65,8 +65,8 @@ fn folder_of(name: &str) -> Result<&Path, Error> {
         return Ok(Path::new(name));
     };
     let is_known = KNOWN.iter().any(|it| scheme.eq_ignore_ascii_case(it));
-    let is_scheme = scheme_and_rest(name).is_some();
-    if !is_known && !(is_scheme && behind.starts_with('/')) {
+    let is_scheme = scheme_and_rest(name).is_some() && behind.starts_with('/');
+    if !is_known && !is_scheme {
         return Ok(Path::new(name));
     }
     let name = masked(name);
