@@ -61,8 +61,8 @@ pub(crate) struct Joined<M> {
     /// What comes behind `ready` instead of the rest of the member.
     failed: Option<io::Error>,
     has_taken: bool,
-    left: u64,
-    first_left: Option<String>,
+    /// How many, and the first one.
+    left: Option<(u64, String)>,
     last: [u8; 3],
     end: Option<Result<(), Damage>>,
 }
@@ -77,8 +77,7 @@ impl<M: Members> Joined<M> {
             within: None,
             failed: None,
             has_taken: false,
-            left: 0,
-            first_left: None,
+            left: None,
             last: *b"\n\n\n",
             end: None,
         }
@@ -129,8 +128,7 @@ impl<M: Members> Joined<M> {
             }
             None => {}
         }
-        let damage = failed.map(io::Error::downcast::<Damage>).transpose()?;
-        match damage {
+        match failed.map(io::Error::downcast::<Damage>).transpose()? {
             Some(damage) if !damage.goes_on => return Err(damage.into()),
             Some(damage) if judged.is_none() => self.leave(&name, damage),
             _ => {}
@@ -139,16 +137,14 @@ impl<M: Members> Joined<M> {
     }
 
     fn leave(&mut self, name: &str, why: impl fmt::Display) {
-        self.left += 1;
-        self.first_left
-            .get_or_insert_with(|| format!("{name} ({why})"));
+        let left = &mut self.left;
+        left.get_or_insert_with(|| (0, format!("{name} ({why})"))).0 += 1;
     }
 
     fn all_left(&mut self) -> Option<String> {
-        let first = self.first_left.take()?;
-        Some(match self.left {
-            1 => format!("a file in it is not read: {first}"),
-            left => format!("{left} files in it are not read, the first is {first}"),
+        Some(match self.left.take()? {
+            (1, first) => format!("a file in it is not read: {first}"),
+            (left, first) => format!("{left} files in it are not read, the first is {first}"),
         })
     }
 

@@ -109,10 +109,8 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
     let mut start = Vec::with_capacity(LOOKED_AT);
     let read = (&mut reader).take(LOOKED_AT as u64).read_to_end(&mut start);
     // Damaged data give what came before the damage, and tell it again.
-    if let Err(error) = read
-        && !error.get_ref().is_some_and(|inner| inner.is::<Damage>())
-    {
-        return Err(error);
+    if let Err(error) = read {
+        error.downcast::<Damage>()?;
     }
     let is_tar = tar::is_header(&start);
     let all = io::Cursor::new(start).chain(reader);

@@ -80,15 +80,10 @@ impl<R: Passing> Tar<R> {
         }
     }
 
-    fn begin(&mut self, size: u64) {
-        self.left = size;
-        self.padding = size.wrapping_neg() % BLOCK as u64;
-    }
-
     fn pass(&mut self) -> io::Result<()> {
         let rest = self.left.saturating_add(self.padding);
         let passed = self.reader.pass(rest)?;
-        self.begin(0);
+        (self.left, self.padding) = (0, 0);
         match passed == rest {
             true => Ok(()),
             false => Err(cut_off()),
@@ -169,7 +164,7 @@ impl<R: Passing> Members for Tar<R> {
             let (true, Ok(size)) = (is_right(&block), size) else {
                 return Err(damaged("a tar archive that is damaged", false));
             };
-            self.begin(size);
+            (self.left, self.padding) = (size, size.wrapping_neg() % BLOCK as u64);
             let kind = header.entry_type();
             if kind.is_gnu_longname() {
                 let name = self.extension()?;

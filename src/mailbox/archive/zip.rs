@@ -21,7 +21,7 @@ use crate::mailbox::read::file::{PackedFile, uninterrupted};
 use crate::platform::FileExt as _;
 
 /// Each is kept in memory, without its name.
-const MEMBERS: u64 = 1 << 18;
+const MEMBERS: usize = 1 << 18;
 /// An archive that might have been split starts with a mark.
 pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
 const NAME: usize = 4096;
@@ -83,10 +83,8 @@ impl Directory {
             .map_err(|(_, error)| io::Error::from(Damage::of_cut_archive(wording(error))))?;
         let (mut members, mut starts) = (VecDeque::new(), vec![archive.directory_offset()]);
         let mut entries = archive.entries(&mut buffer);
-        let mut count = 0;
         while let Some(entry) = entries.next_entry().map_err(damaged)? {
-            count += 1;
-            if count > MEMBERS {
+            if starts.len() > MEMBERS {
                 let why = format!("it holds more than {MEMBERS} files");
                 return Err(Damage::of_archive(why, false).into());
             }
@@ -113,7 +111,7 @@ impl Directory {
             });
         }
         // Some writers count only 16 bits.
-        if (count ^ archive.entries_hint()) & 0xffff != 0 {
+        if ((starts.len() as u64 - 1) ^ archive.entries_hint()) & 0xffff != 0 {
             return Err(damaged("its directory holds other files than it counts"));
         }
         starts.sort_unstable();

@@ -33,25 +33,18 @@ impl<R: Read> Octets<R> {
         while self.end - self.start < length {
             if self.start > 0 {
                 self.buffer.copy_within(self.start..self.end, 0);
-                self.end -= self.start;
-                self.start = 0;
+                (self.start, self.end) = (0, self.end - self.start);
             }
-            if self.more()? == 0 {
-                break;
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            let read = uninterrupted(|| self.inner.read(room));
+            self.failed |= read.is_err();
+            match read? {
+                0 => break,
+                more => self.end += more,
             }
         }
         let end = self.end.min(self.start + length);
         Ok(self.buffer.get(self.start..end).unwrap_or_default())
-    }
-
-    fn more(&mut self) -> io::Result<usize> {
-        let room = self.buffer.get_mut(self.end..).unwrap_or_default();
-        let read = uninterrupted(|| self.inner.read(room));
-        match &read {
-            Ok(read) => self.end += read,
-            Err(_) => self.failed = true,
-        }
-        read
     }
 }
 
@@ -65,10 +58,7 @@ impl<R: Read> Read for Octets<R> {
 
 impl<R: Read> BufRead for Octets<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-            self.more()?;
-        }
+        self.peek(1)?;
         Ok(self.buffer.get(self.start..self.end).unwrap_or_default())
     }
 

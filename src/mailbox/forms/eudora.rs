@@ -40,11 +40,8 @@ pub(crate) fn ends_lines_with_cr(start: &[u8]) -> bool {
 pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
     let ends: Vec<usize> = memchr::memchr_iter(b'\r', bytes).collect();
     for at in ends {
-        let behind = bytes.get(at + 1).copied().or(next);
-        if behind != Some(b'\n')
-            && let Some(octet) = bytes.get_mut(at)
-        {
-            *octet = b'\n';
+        if bytes.get(at + 1).copied().or(next) != Some(b'\n') {
+            bytes[at] = b'\n';
         }
     }
 }
@@ -76,10 +73,8 @@ pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf
         let metadata = fs::symlink_metadata(path);
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST)
     };
-    let Some(path) = names.into_iter().find(is_index) else {
-        return Ok(Index::default());
-    };
-    let Ok(octets) = fs::read(&path) else {
+    let path = names.into_iter().find(is_index);
+    let Some((octets, path)) = path.and_then(|path| Some((fs::read(&path).ok()?, path))) else {
         return Ok(Index::default());
     };
     let length = file.metadata().map_or(0, |metadata| metadata.len());

@@ -77,10 +77,7 @@ pub(crate) fn windows(
         return Ok(all(source));
     };
     let Some(file) = file else {
-        let why = match metadata {
-            Some(_) => COMPRESSED,
-            None => "it is no plain file",
-        };
+        let why = metadata.map_or("it is no plain file", |_| COMPRESSED);
         return Err(cannot_cut(path, why));
     };
     let walk = || all(Source::file(&file));

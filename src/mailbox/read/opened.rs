@@ -11,7 +11,7 @@ use memchr::memchr;
 
 use crate::error::Error;
 use crate::mailbox::archive;
-use crate::mailbox::compressed::{Damage, Decoder, Method, method_of};
+use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
@@ -166,9 +166,7 @@ impl<S: Send> Job<'_, S> {
             (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
             (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
             (Output::Path(path) | Output::InFolder(path), _) => {
-                let method = original.map(method_of).transpose();
-                let method = method.map_err(unreadable(name))?.flatten();
-                Sink::to(path, Method::of_result(path, method))?
+                Sink::to(path, Method::of_result(path, self.method))?
             }
             (Output::Open(file), _) => {
                 let name_of_output = Path::new("standard output");
@@ -250,13 +248,12 @@ impl<S: Send> Job<'_, S> {
     ) -> Result<Summary, Error> {
         let most = self.options.max_message;
         let mut content = Vec::new();
-        let nothing = Summary::of(|sum| sum.mailboxes = 1);
         let within = most.saturating_add(1) as u64;
         let read = source.take(within).read_to_end(&mut content);
         read.map_err(in_full(self.path))?;
         if content.len() <= most {
             if source.damage().is_some_and(|damage| !damage.whole) {
-                return Ok(nothing);
+                return Ok(Summary::of(|sum| sum.mailboxes = 1));
             }
             let (mut summary, message, done) = self.message_of(content)?;
             let new = done.as_ref().and_then(|done| done.new.as_deref());
@@ -289,10 +286,7 @@ impl<S: Send> Job<'_, S> {
         if let Sink::Delivery(_) = sink {
             let why = transfer::too_large(None, self.options);
             self.observer.damaged(self.path, &why);
-            return Ok(Summary {
-                damaged: 1,
-                ..nothing
-            });
+            return Ok(Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, 1)));
         }
         self.check_uncut()?;
         let mut length = 0;
@@ -317,9 +311,8 @@ pub(crate) fn kind_of_open(
     name: &Path,
     format: Format,
 ) -> Result<Result<Kind, NotMail>, Error> {
-    let start = source
-        .start(find::LOOKED_AT as usize)
-        .map_err(in_full(name))?;
+    let start = source.start(find::LOOKED_AT as usize);
+    let start = start.map_err(in_full(name))?;
     let kind = find::as_named(find::kind_of(&start, format), name, format);
     if kind.is_err() && source.as_file().is_none() {
         // Damage that is not far tells more than what stands in front of it.
@@ -337,10 +330,8 @@ pub(crate) fn kind_of_open(
 }
 
 pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
-    let first = bytes.iter().position(|b| !matches!(b, b'\n' | b'\r'));
-    let first = first
-        .and_then(|first| bytes.get(first..))
-        .unwrap_or_default();
+    let line_ends = bytes.iter().take_while(|b| matches!(b, b'\n' | b'\r'));
+    let first = &bytes[line_ends.count()..];
     let end = memchr(b'\n', first).filter(|_| first.starts_with(b"From "));
     end.is_some_and(|end| next_separator(first, end, true).0.is_some())
 }
