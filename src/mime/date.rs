@@ -80,8 +80,11 @@ fn in_any_form(value: &[u8]) -> Option<i64> {
         None => (second, month(first)?),
     };
     for word in words {
-        let (number, zone) = glued(word);
-        rest.extend([number, zone]);
+        match word.find(['+', '-']) {
+            // `12:43:22+0200`
+            Some(at) if starts_with_digit(word) => rest.extend([&word[..at], &word[at..]]),
+            _ => rest.push(word),
+        }
     }
     rest.retain(|word| !word.is_empty());
 
@@ -111,9 +114,7 @@ fn timestamp(year: u16, month: u8, day: u8, [hour, minute, second]: [u8; 3]) -> 
         hour,
         minute,
         second,
-        tz_before_gmt: false,
-        tz_hour: 0,
-        tz_minute: 0,
+        ..DateTime::default()
     };
     date.is_valid().then(|| date.to_timestamp())
 }
@@ -161,14 +162,6 @@ fn first<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<&'w str> {
             _ => word,
         })
         .find(|word| word.contains(|symbol: char| symbol.is_ascii_digit()) || month(word).is_some())
-}
-
-/// `12:43:22+0200`
-fn glued(word: &str) -> (&str, &str) {
-    match word.find(['+', '-']) {
-        Some(at) if starts_with_digit(word) => word.split_at(at),
-        _ => (word, ""),
-    }
 }
 
 fn starts_with_digit(word: &str) -> bool {
