@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 
 use super::url::{NETWORK_SCHEMES, Reference, Relation};
-use super::url::{relation, resolve, resolve_as_browser, scheme_and_rest, unwrapped};
+use super::url::{from_parameter, relation, resolve, resolve_as_browser};
+use super::url::{scheme_and_rest, unwrapped};
 use crate::mime::encoded_words::decoded_words;
 
 /// A message that declares no base (RFC 2557 §5) has this one: it only finds siblings by their relative
@@ -65,7 +66,7 @@ impl Base {
     pub fn of_document(entity: Option<&Self>, href: &str) -> Option<Self> {
         let around = entity.map_or(THIS_MESSAGE, |entity| &entity.url);
         let meant = match relation(Some(around), href) {
-            Relation::Empty | Relation::SameDocument => None,
+            Relation::SameDocument => None,
             Relation::Relative if entity.is_none() => None,
             Relation::Relative | Relation::Absolute => resolve_as_browser(around, href).ok(),
         };
@@ -120,24 +121,22 @@ pub fn header_base_value(raw: &[u8]) -> Option<String> {
     }
     // Text that is not UTF-8 would be another URL.
     std::str::from_utf8(raw).ok()?;
-    let joined: String = decoded_words(raw)
-        .chars()
-        .filter(|one| !matches!(one, ' ' | '\t'..='\r'))
-        .collect();
-    let mut value = joined.as_str();
+    let decoded = decoded_words(raw);
+    let value = from_parameter(&decoded);
+    let mut value = value.as_ref();
     loop {
-        let before = value.len();
-        value = unwrapped(value);
-        value = value
-            .strip_prefix('"')
-            .and_then(|inner| inner.strip_suffix('"'))
-            .unwrap_or(value);
-        if value.len() == before {
+        let inner = unwrapped(without_quotes(value).unwrap_or(value));
+        if inner.len() == value.len() {
             break;
         }
+        value = inner;
     }
     let sound = !value.is_empty() && !value.contains(char::is_control);
     sound.then(|| value.to_owned())
+}
+
+fn without_quotes(value: &str) -> Option<&str> {
+    value.strip_prefix('"')?.strip_suffix('"')
 }
 
 #[cfg(test)]

@@ -273,7 +273,7 @@ fn what_is_asked_for_is_what_browsers_parse() {
                 Ok(absolute) => absolute,
                 Err(_) => continue,
             },
-            Relation::Empty | Relation::SameDocument => continue,
+            Relation::SameDocument => continue,
         };
         let ours = with_blanks_escaped(&ours);
         let theirs = Url::parse(base).unwrap().join(&reference);

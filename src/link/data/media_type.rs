@@ -2,6 +2,8 @@
 
 use percent_encoding::percent_decode_str;
 
+use crate::link::url::cut;
+
 /// Fends off headers made of a million parameters: each new name is compared with those before it.
 pub const MAX_PARAMETERS: usize = 64;
 
@@ -21,7 +23,7 @@ impl MediaTypeText {
     /// MIME Sniffing §4.4, "parse a MIME type", to the letter but for [`MAX_PARAMETERS`]. `%` has no meaning here.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.trim_matches(HTTP_WHITE_SPACE).split_once('/')?;
-        let (subtype, mut rest) = cut(rest);
+        let (subtype, mut rest) = cut(rest, ';');
         let subtype = subtype.trim_end_matches(HTTP_WHITE_SPACE);
         if !is_token(kind) || !is_token(subtype) {
             return None;
@@ -76,9 +78,9 @@ impl MediaTypeText {
             return text.strip_prefix(';');
         };
         let (value, rest) = match text.strip_prefix('"').map(unquoted) {
-            Some((value, behind)) => (value, cut(behind).1),
+            Some((value, behind)) => (value, cut(behind, ';').1),
             None => {
-                let (value, rest) = cut(text);
+                let (value, rest) = cut(text, ';');
                 let value = value.trim_end_matches(HTTP_WHITE_SPACE);
                 if value.is_empty() {
                     return rest;
@@ -150,11 +152,6 @@ fn unescaped_token(text: &str) -> Option<String> {
 }
 
 const HTTP_WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
-
-fn cut(text: &str) -> (&str, Option<&str>) {
-    text.split_once(';')
-        .map_or((text, None), |(front, behind)| (front, Some(behind)))
-}
 
 fn is_token(text: &str) -> bool {
     let is_token_byte =

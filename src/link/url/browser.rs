@@ -6,12 +6,12 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_encode_byte;
 
-use super::resolve::{Unresolvable, remove_dot_segments, resolve, up_to_last_slash};
-use super::split::Reference;
+use super::split::{Reference, Unresolvable};
+use super::split::{remove_dot_segments, resolve, up_to_last_slash};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Relation {
-    Empty,
+    /// It is empty, or a fragment alone.
     SameDocument,
     /// It means the same under every base.
     Absolute,
@@ -23,8 +23,7 @@ pub fn relation(base: Option<&str>, reference: &str) -> Relation {
     let reference = cleaned(reference);
     let Some((scheme, rest)) = scheme_and_rest(&reference) else {
         return match reference.as_bytes().first() {
-            None => Relation::Empty,
-            Some(b'#') => Relation::SameDocument,
+            None | Some(b'#') => Relation::SameDocument,
             Some(_) => Relation::Relative,
         };
     };

@@ -6,18 +6,15 @@
 
 mod browser;
 mod clean;
-mod resolve;
-mod secret;
 mod split;
 
 pub(crate) use browser::{NETWORK_SCHEMES, scheme_and_rest};
 pub use browser::{Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser};
-pub(crate) use clean::{all_but, with_blanks_escaped, with_octets_escaped};
-pub use clean::{from_parameter, masked, unwrapped, without_fragment};
-#[cfg(any(test, feature = "internals"))]
-pub use resolve::Unresolvable;
-pub use resolve::resolve;
 #[cfg(feature = "cli")]
-pub use secret::holds_token;
-pub use secret::without_secrets;
-pub use split::{Reference, equivalence_key};
+pub use clean::holds_token;
+pub(crate) use clean::{all_but, with_blanks_escaped, with_octets_escaped};
+pub use clean::{from_parameter, masked, unwrapped, without_fragment, without_secrets};
+#[cfg(any(test, feature = "internals"))]
+pub use split::Unresolvable;
+pub(crate) use split::cut;
+pub use split::{Reference, equivalence_key, resolve};

@@ -85,7 +85,7 @@ impl Documents<'_> {
                             Err(_) => continue,
                         }
                     }
-                    Relation::Empty | Relation::SameDocument => continue,
+                    Relation::SameDocument => continue,
                 };
                 meant += 1;
                 let sibling = match is_data(&absolute) {

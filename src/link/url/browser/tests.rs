@@ -84,7 +84,7 @@ fn the_relation_depends_on_the_base_where_the_scheme_is_the_same() {
     assert_eq!(relation(Some("https://h/"), "http:g"), Relation::Absolute);
     assert_eq!(relation(base, "cid:x"), Relation::Absolute);
     assert_eq!(relation(base, "//g"), Relation::Relative);
-    assert_eq!(relation(base, " \n"), Relation::Empty);
+    assert_eq!(relation(base, " \n"), Relation::SameDocument);
     assert_eq!(relation(base, " #x"), Relation::SameDocument);
     assert_eq!(relation(base, "1:x"), Relation::Relative);
 }
