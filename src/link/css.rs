@@ -10,10 +10,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memmem};
 
-use super::css_escape::unescape;
-use super::links::Links;
-use super::srcset::is_blank;
-use super::value::{Grammar, ImageSet, LinkValue, Markup, Role};
+use super::value::{Grammar, ImageSet, LinkValue, Links, Markup, Role};
+use super::wrapping::unescape;
 use crate::span::Span;
 
 pub fn locate(css: &[u8]) -> Links {
@@ -78,7 +76,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
     fn run(mut self) {
         while let Some(byte) = self.peek(0) {
             match byte {
-                _ if is_blank(byte) => self.at += 1,
+                _ if byte.is_ascii_whitespace() => self.at += 1,
                 b'/' if self.peek(1) == Some(b'*') => {
                     let from = self.at + 2;
                     self.at = memmem::find(self.rest(from), b"*/")
@@ -166,7 +164,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
 
     /// §4.3.6
     fn url(&mut self, place: &'static str) {
-        self.skip_while(is_blank);
+        self.skip_while(u8::is_ascii_whitespace);
         if matches!(self.peek(0), Some(b'"' | b'\'')) {
             self.depth += 1;
             self.awaits = Awaits::Argument(place);
@@ -176,7 +174,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         loop {
             match self.peek(0) {
                 None | Some(b')') => break,
-                Some(byte) if is_blank(byte) => break,
+                Some(byte) if byte.is_ascii_whitespace() => break,
                 Some(b'\\') if self.is_escape(0) => self.skip_escape(),
                 Some(b'"' | b'\'' | b'(' | b'\\' | 0x01..=0x08 | 0x0B | 0x0E..=0x1F | 0x7F) => {
                     return self.bad_url();
@@ -185,7 +183,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
             }
         }
         let end = self.at;
-        self.skip_while(is_blank);
+        self.skip_while(u8::is_ascii_whitespace);
         match self.peek(0) {
             None => {}
             Some(b')') => self.at += 1,
@@ -275,8 +273,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         self.css.get(from..).unwrap_or_default()
     }
 
-    fn skip_while(&mut self, holds: impl Fn(u8) -> bool) {
-        while self.peek(0).is_some_and(&holds) {
+    fn skip_while(&mut self, holds: impl Fn(&u8) -> bool) {
+        while self.css.get(self.at).is_some_and(&holds) {
             self.at += 1;
         }
     }
@@ -303,7 +301,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
             .take_while(|byte| byte.is_ascii_hexdigit())
             .count();
         self.at += 1 + digits.max(1);
-        if digits > 0 && self.peek(0).is_some_and(is_blank) {
+        if digits > 0 && self.peek(0).is_some_and(|byte| byte.is_ascii_whitespace()) {
             self.skip_line_end();
         }
         self.at = self.at.min(self.css.len());
@@ -333,16 +331,16 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
     fn number(&mut self) {
         let is_digit = |byte: u8| byte.is_ascii_digit();
         self.skip_token(1);
-        self.skip_while(is_digit);
+        self.skip_while(u8::is_ascii_digit);
         if self.peek(0) == Some(b'.') && self.peek(1).is_some_and(is_digit) {
             self.at += 1;
-            self.skip_while(is_digit);
+            self.skip_while(u8::is_ascii_digit);
         }
         if matches!(self.peek(0), Some(b'e' | b'E')) {
             let sign = usize::from(matches!(self.peek(1), Some(b'+' | b'-')));
             if self.peek(1 + sign).is_some_and(is_digit) {
                 self.at += 1 + sign;
-                self.skip_while(is_digit);
+                self.skip_while(u8::is_ascii_digit);
             }
         }
         if self.starts_name(0) {

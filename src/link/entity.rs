@@ -244,7 +244,9 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
     let end = match bytes.get(1 + name) {
         _ if name == 0 => return None,
         next if within == Within::Text && (next != Some(&b';') || is_whole().is_none()) => {
-            return open_reference(bytes, name);
+            let mut lengths = (2..=name.min(LONGEST_OPEN_NAME)).rev();
+            return lengths
+                .find_map(|length| Some((characters_of(bytes.get(..=length)?)?, 1 + length)));
         }
         // Every name that may stand without `;` is in the table with it, too, and a shorter one in front of further
         // letters does not count in an attribute: one look-up is enough.
@@ -257,11 +259,6 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
         b"&amp;" => Some((('&', None), end)),
         written => Some((characters_of(written)?, end)),
     }
-}
-
-fn open_reference(bytes: &[u8], letters: usize) -> Option<(Meaning, usize)> {
-    let mut lengths = (2..=letters.min(LONGEST_OPEN_NAME)).rev();
-    lengths.find_map(|length| Some((characters_of(bytes.get(..=length)?)?, 1 + length)))
 }
 
 fn characters_of(name: &[u8]) -> Option<Meaning> {

@@ -8,10 +8,9 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::css_escape;
 use super::names::Name;
-use super::srcset::is_blank;
 use super::tags::{Attribute, text_of};
+use super::wrapping::unescape;
 
 const TINY: f64 = 3.0;
 
@@ -52,12 +51,12 @@ fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
             continue;
         };
         let (name, value) = declaration.split_at(colon);
-        let name = css_escape::unescape(name.trim_ascii());
+        let name = unescape(name.trim_ascii());
         // Most declarations are about something else, and nothing is copied for them.
         let mut places = PROPERTIES.iter().zip(&mut declared);
         if let Some((name, place)) = places.find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
             let value = value.get(1..).unwrap_or_default().trim_ascii();
-            let value = css_escape::unescape(value).to_ascii_lowercase();
+            let value = unescape(value).to_ascii_lowercase();
             let (value, important) = without_importance(&value);
             let meaning = meaning(name, value).filter(|_| important || !place.1);
             if meaning.is_some() {
@@ -143,7 +142,7 @@ fn is_word(value: &[u8]) -> bool {
     !value.is_empty()
         && value
             .iter()
-            .all(|&byte| byte.is_ascii_alphabetic() || byte == b'-' || is_blank(byte))
+            .all(|&byte| byte.is_ascii_alphabetic() || byte == b'-' || byte.is_ascii_whitespace())
 }
 
 /// In pixels; None is ignored, as it is no length. A length that depends on something else is infinite.

@@ -27,11 +27,10 @@ use super::css;
 use super::entity::{self, Offsets, Within};
 use super::hidden;
 use super::label;
-use super::links::Links;
 use super::names::{Element, Name, Raw};
-use super::srcset::{candidates, is_blank, members, refresh};
+use super::srcset::{candidates, members, refresh};
 use super::tags::{Attribute, Event, Tags, text_of};
-use super::value::{Grammar, ImageSet, LinkValue, Markup, Role};
+use super::value::{Grammar, ImageSet, LinkValue, Links, Markup, Role};
 use crate::span::Span;
 
 pub use super::names::Syntax;
@@ -391,16 +390,15 @@ const LOADING: [&[u8]; 7] = [
 fn is_related(document: &[u8], all: &[Attribute], relations: &[&[u8]]) -> bool {
     let is_known = |word: &[u8]| relations.iter().any(|it| word.eq_ignore_ascii_case(it));
     text_of(document, all, Name::Rel)
-        .is_some_and(|value| value.split(|&byte| is_blank(byte)).any(is_known))
+        .is_some_and(|value| value.split(u8::is_ascii_whitespace).any(is_known))
 }
 
 /// White space that is written as character references stays in.
 fn trimmed(raw: &[u8], span: Span) -> Span {
-    let blank = |byte: &&u8| is_blank(**byte);
-    let leading = raw.iter().take_while(blank).count();
-    let trailing = raw.iter().rev().take_while(blank).count();
-    if leading == raw.len() {
-        return Span::empty_at(span.start);
-    }
-    Span::new(span.start + leading, span.end - trailing)
+    let text = raw.trim_ascii_start();
+    let start = match text {
+        [] => span.start,
+        _ => span.end - text.len(),
+    };
+    Span::new(start, start + text.trim_ascii_end().len())
 }

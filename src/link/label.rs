@@ -3,8 +3,6 @@
 
 use memchr::{memchr, memmem};
 
-use super::srcset::is_blank;
-
 const LIMIT: usize = 1_024;
 
 /// `text/html; charset=label` (the HTML standard, §2.5.3).
@@ -16,9 +14,8 @@ pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
             .position(|word| word.eq_ignore_ascii_case(b"charset"))?;
         rest = rest.get(at + 7..)?.trim_ascii_start();
         if let Some(value) = rest.strip_prefix(b"=") {
-            return unquoted(value.trim_ascii_start(), |byte| {
-                is_blank(byte) || byte == b';'
-            });
+            let ends = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+            return unquoted(value.trim_ascii_start(), ends);
         }
     }
 }
@@ -31,7 +28,7 @@ pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
     let declaration = declaration.get(..memmem::find(declaration, b"?>")?)?;
     let behind = declaration.get(memmem::find(declaration, b"encoding")? + 8..)?;
     let value = behind.trim_ascii_start().strip_prefix(b"=")?;
-    unquoted(value.trim_ascii_start(), is_blank)
+    unquoted(value.trim_ascii_start(), u8::is_ascii_whitespace)
 }
 
 /// `@charset "label";` (CSS Syntax, §3.2): these very bytes, and nothing before them.
@@ -40,13 +37,13 @@ pub fn in_style_sheet(sheet: &[u8]) -> Option<&[u8]> {
     label.get(..memchr(b'"', label.get(..LIMIT).unwrap_or(label))?)
 }
 
-fn unquoted(value: &[u8], ends: impl Fn(u8) -> bool) -> Option<&[u8]> {
+fn unquoted(value: &[u8], ends: impl Fn(&u8) -> bool) -> Option<&[u8]> {
     match value.first()? {
         &quote @ (b'"' | b'\'') => {
             let inner = value.get(1..)?;
             inner.get(..memchr(quote, inner)?)
         }
-        _ => value.split(|&byte| ends(byte)).next(),
+        _ => value.split(ends).next(),
     }
 }
 

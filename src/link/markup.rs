@@ -7,7 +7,6 @@ use memchr::{memchr, memmem};
 
 use super::entity::{self, Within};
 use super::html::Syntax;
-use super::srcset::is_blank;
 use super::tags::{Event, Tags};
 use crate::span::Span;
 
@@ -37,10 +36,7 @@ impl<'d> StartTag<'d> {
             let ends = |&byte: &u8| is_end(byte) || byte == b'=';
             let length = rest.iter().skip(1).position(ends);
             let (found, behind) = rest.split_at_checked(length.map_or(rest.len(), |at| at + 1))?;
-            let blanks = behind.iter().take_while(|&&byte| is_blank(byte)).count();
-            let value = behind
-                .get(blanks..)
-                .and_then(|rest| rest.strip_prefix(b"="));
+            let value = behind.trim_ascii_start().strip_prefix(b"=");
             let (value, behind) = value.map_or((&[][..], behind), split_value);
             if found.eq_ignore_ascii_case(name.as_bytes()) {
                 return Some(entity::shown(value, Within::Attribute));
@@ -58,7 +54,7 @@ fn split_value(rest: &[u8]) -> (&[u8], &[u8]) {
             (rest.get(..end), rest.get(end + 1..))
         }
         _ => {
-            let end = rest.iter().position(|&byte| is_blank(byte));
+            let end = rest.iter().position(u8::is_ascii_whitespace);
             let end = end.unwrap_or(rest.len());
             (rest.get(..end), rest.get(end..))
         }
@@ -67,7 +63,7 @@ fn split_value(rest: &[u8]) -> (&[u8], &[u8]) {
 }
 
 fn is_end(byte: u8) -> bool {
-    is_blank(byte) || byte == b'/'
+    byte.is_ascii_whitespace() || byte == b'/'
 }
 
 /// For a person: what is not UTF-8 is read as ISO-8859-1, and runs of white space are one blank.

@@ -2,13 +2,11 @@
 
 pub mod base;
 pub mod css;
-mod css_escape;
 pub mod data;
 pub mod entity;
 mod hidden;
 pub mod html;
 pub mod label;
-pub mod links;
 pub mod markup;
 mod names;
 mod scopes;

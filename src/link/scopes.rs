@@ -70,14 +70,8 @@ impl Scopes {
             }
             _ if closes_itself && (is_foreign || !is_html) => return,
             b"svg" | b"math" if closes_itself => return,
-            b"svg" => {
-                region.svg += 1;
-                return;
-            }
-            b"math" => {
-                region.math += 1;
-                return;
-            }
+            b"svg" => return region.svg += 1,
+            b"math" => return region.math += 1,
             b"template" if !is_foreign => true,
             _ if region.svg > 0 && is_html_in_svg(name) => false,
             _ if region.math > 0 && is_html_in_math(name) => false,

@@ -4,21 +4,19 @@
 
 use std::ops::Range;
 
-pub(super) fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | 0x0C | b'\r')
-}
-
 pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     let mut at = 0;
     loop {
-        at += length_while(text.iter().skip(at), |byte| is_blank(byte) || byte == b',');
+        at += length_while(text.iter().skip(at), |byte| {
+            byte.is_ascii_whitespace() || *byte == b','
+        });
         let start = at;
-        at += length_while(text.iter().skip(at), |byte| !is_blank(byte));
+        at += length_while(text.iter().skip(at), |byte| !byte.is_ascii_whitespace());
         if start == at {
             return;
         }
         let url = text.get(start..at).unwrap_or_default();
-        let commas = length_while(url.iter().rev(), |byte| byte == b',');
+        let commas = length_while(url.iter().rev(), |byte| *byte == b',');
         // The run begins with something else than a comma, so the URL is not empty.
         found(start..at - commas);
         let mut is_open = false;
@@ -37,13 +35,13 @@ pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
 }
 
 pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
-    let skip_blanks = |at: usize| at + length_while(text.iter().skip(at), is_blank);
+    let skip_blanks = |at: usize| at + length_while(text.iter().skip(at), u8::is_ascii_whitespace);
     let time = skip_blanks(0);
-    let is_of_time = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let is_of_time = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     let behind_time = time + length_while(text.iter().skip(time), is_of_time);
     match text.get(behind_time) {
         _ if behind_time == time => return None,
-        Some(&byte) if is_blank(byte) || matches!(byte, b';' | b',') => {}
+        Some(byte) if byte.is_ascii_whitespace() || matches!(byte, b';' | b',') => {}
         _ => return None,
     }
     let mut at = skip_blanks(behind_time);
@@ -62,8 +60,8 @@ pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
         }
     }
     let Some(&quote @ (b'"' | b'\'')) = text.get(at) else {
-        let trailing = length_while(text.get(at..)?.iter().rev(), is_blank);
-        return Some((at..text.len() - trailing, None));
+        let url = text.get(at..)?.trim_ascii_end();
+        return Some((at..at + url.len(), None));
     };
     let start = at + 1;
     let end = memchr::memchr(quote, text.get(start..)?).map_or(text.len(), |length| start + length);
@@ -71,7 +69,7 @@ pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
 }
 
 pub(super) fn members(text: &[u8], commas: bool, mut found: impl FnMut(Range<usize>)) {
-    let separates = |byte: u8| is_blank(byte) || (commas && byte == b',');
+    let separates = |byte: &u8| byte.is_ascii_whitespace() || (commas && *byte == b',');
     let mut at = 0;
     while at < text.len() {
         at += length_while(text.iter().skip(at), separates);
@@ -83,6 +81,6 @@ pub(super) fn members(text: &[u8], commas: bool, mut found: impl FnMut(Range<usi
     }
 }
 
-fn length_while<'t>(bytes: impl Iterator<Item = &'t u8>, holds: impl Fn(u8) -> bool) -> usize {
-    bytes.take_while(|&&byte| holds(byte)).count()
+fn length_while<'t>(bytes: impl Iterator<Item = &'t u8>, holds: impl Fn(&u8) -> bool) -> usize {
+    bytes.take_while(|byte| holds(byte)).count()
 }

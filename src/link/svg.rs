@@ -15,7 +15,6 @@ use memchr::{memchr, memchr2, memmem};
 use super::css;
 use super::entity;
 use super::label;
-use super::srcset::is_blank;
 use super::value::Markup;
 
 /// Must stand nowhere; in lower case.
@@ -53,7 +52,8 @@ fn has_dangerous_words(octets: &[u8]) -> bool {
 /// `onload=` behind a blank, a quote or a slash, be it in a tag or not.
 fn has_event_attribute(lower: &[u8]) -> bool {
     memmem::find_iter(lower, b"on").any(|at| {
-        let separates = |byte: &u8| is_blank(*byte) || matches!(byte, b'"' | b'\'' | b'/');
+        let separates =
+            |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'/');
         let before = lower.get(..at).and_then(<[u8]>::last);
         // Letters are counted only there: in `ononon` each would be counted again and again.
         if !before.is_none_or(separates) {
@@ -88,10 +88,9 @@ impl<'a> Document<'a> {
             if self.rest.is_empty() {
                 return (self.has_root && self.depth == 0).then_some(());
             }
-            if let Some(rest) = self.rest.strip_prefix(b"<!--") {
-                self.rest = rest;
+            if self.take(b"<!--").is_some() {
                 let comment = self.behind(b"--")?;
-                self.rest = self.rest.strip_prefix(b">")?;
+                self.take(b">")?;
                 // HTML ends these at once.
                 if comment.starts_with(b">") || comment.starts_with(b"->") {
                     return None;
@@ -100,22 +99,19 @@ impl<'a> Document<'a> {
                 if self.style.is_some() {
                     is_quiet(comment)?;
                 }
-            } else if let Some(rest) = self.rest.strip_prefix(b"<![CDATA[") {
-                self.rest = rest;
+            } else if self.take(b"<![CDATA[").is_some() {
                 let text = self.behind(b"]]>")?;
                 // HTML knows no such sections, and ends the style element in one.
                 if memchr(b'<', text).is_some() {
                     return None;
                 }
                 self.style.as_mut()?.extend_from_slice(text);
-            } else if let Some(rest) = self.rest.strip_prefix(b"<!DOCTYPE") {
-                self.rest = rest;
+            } else if self.take(b"<!DOCTYPE").is_some() {
                 self.document_type()?;
-            } else if let Some(rest) = self.rest.strip_prefix(b"</") {
-                self.rest = rest;
+            } else if self.take(b"</").is_some() {
                 self.end_tag()?;
             } else {
-                self.rest = self.rest.get(1..)?;
+                self.take(b"<")?;
                 self.start_tag()?;
             }
         }
@@ -200,11 +196,9 @@ impl<'a> Document<'a> {
         loop {
             let has_blank = self.rest.first().is_some_and(u8::is_ascii_whitespace);
             self.rest = self.rest.trim_ascii_start();
-            for (end, closes_itself) in [(&b"/>"[..], true), (b">", false)] {
-                if let Some(rest) = self.rest.strip_prefix(end) {
-                    self.rest = rest;
-                    return Some(closes_itself);
-                }
+            let closes_itself = self.take(b"/>").is_some();
+            if closes_itself || self.take(b">").is_some() {
+                return Some(closes_itself);
             }
             if !has_blank {
                 return None;
@@ -225,9 +219,14 @@ impl<'a> Document<'a> {
     }
 
     fn name(&mut self) -> Option<&'a [u8]> {
-        let ends = |byte: &u8| is_blank(*byte) || matches!(byte, b'=' | b'/' | b'>');
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'=' | b'/' | b'>');
         let name = self.up_to(self.rest.iter().position(ends)?);
         is_name(name).then_some(name)
+    }
+
+    fn take(&mut self, token: &[u8]) -> Option<()> {
+        self.rest = self.rest.strip_prefix(token)?;
+        Some(())
     }
 
     fn up_to(&mut self, length: usize) -> &'a [u8] {

@@ -16,7 +16,6 @@ use memchr::{memchr, memchr2, memmem};
 use super::entity::{self, Within};
 use super::names::{Element, LONGEST_NAME, Name, Raw, Syntax, attribute_name, element, lower_case};
 use super::scopes::Scopes;
-use super::srcset::is_blank;
 use super::value::Markup;
 use crate::span::Span;
 
@@ -183,7 +182,7 @@ impl<'a> Tags<'a> {
     }
 
     fn tag_name(&mut self) -> &'a [u8] {
-        self.skip_until(|byte| is_blank(byte) || matches!(byte, b'/' | b'>'))
+        self.skip_until(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'))
             .of(self.document)
     }
 
@@ -199,7 +198,7 @@ impl<'a> Tags<'a> {
                     return Some(closes_itself);
                 }
                 b'/' => self.at += 1,
-                _ if is_blank(byte) => {
+                _ if byte.is_ascii_whitespace() => {
                     if is_start {
                         self.remember_blanks(self.at..self.at + 1);
                     }
@@ -214,9 +213,9 @@ impl<'a> Tags<'a> {
     fn attribute(&mut self, is_start: bool, seen: &mut u32) -> Option<()> {
         let start = self.at;
         self.at += 1; // whatever it is, a leading `=` included, it is part of the name
-        self.skip_until(|byte| is_blank(byte) || matches!(byte, b'/' | b'>' | b'='));
+        self.skip_until(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'='));
         let name = Span::new(start, self.at);
-        self.skip_until(|byte| !is_blank(byte));
+        self.skip_until(|byte| !byte.is_ascii_whitespace());
         let value = if self.peek()? == b'=' {
             self.at += 1;
             self.value()?
@@ -244,12 +243,12 @@ impl<'a> Tags<'a> {
 
     /// The outer `None` is the end of the span, the inner one a missing value.
     fn value(&mut self) -> Option<Option<(Span, Option<u8>)>> {
-        self.skip_until(|byte| !is_blank(byte));
+        self.skip_until(|byte| !byte.is_ascii_whitespace());
         let quote = match self.peek()? {
             quote @ (b'"' | b'\'') => quote,
             b'>' => return Some(None),
             _ => {
-                let value = self.skip_until(|byte| is_blank(byte) || byte == b'>');
+                let value = self.skip_until(|byte| byte.is_ascii_whitespace() || byte == b'>');
                 return Some(Some((value, None)));
             }
         };
@@ -360,7 +359,7 @@ impl<'a> Tags<'a> {
     fn is_tag(&self, opening: &[u8], name: &[u8]) -> bool {
         let rest = self.rest().strip_prefix(opening);
         let found = rest.and_then(|rest| rest.split_at_checked(name.len()));
-        let ends = |byte: &u8| is_blank(*byte) || matches!(byte, b'/' | b'>');
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
         found.is_some_and(|(found, behind)| {
             found.eq_ignore_ascii_case(name) && behind.first().is_some_and(ends)
         })

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_encode_byte;
 
-use super::css_escape;
-use super::entity::{self, Within};
-use super::srcset::is_blank;
+use super::entity::{self, Within, character, push_character};
 use super::value::{Grammar, LinkValue, Markup};
 
 impl LinkValue {
@@ -20,8 +18,8 @@ impl LinkValue {
         };
         match self.grammar {
             Grammar::CssUrl | Grammar::CssString(_) => match text {
-                Cow::Borrowed(bytes) => css_escape::unescape(bytes),
-                Cow::Owned(bytes) => Cow::Owned(css_escape::unescape(&bytes).into_owned()),
+                Cow::Borrowed(bytes) => unescape(bytes),
+                Cow::Owned(bytes) => Cow::Owned(unescape(&bytes).into_owned()),
             },
             _ => text,
         }
@@ -34,16 +32,16 @@ impl LinkValue {
         let text = match self.grammar {
             Grammar::Url => Cow::Borrowed(url),
             Grammar::Srcset => srcset_url(url),
-            Grammar::SpaceSeparated => percent_encoded(url, |_, byte| is_blank(byte)),
+            Grammar::SpaceSeparated => percent_encoded(url, |_, byte| byte.is_ascii_whitespace()),
             Grammar::CommaSeparated => {
-                percent_encoded(url, |_, byte| is_blank(byte) || byte == b',')
+                percent_encoded(url, |_, byte| byte.is_ascii_whitespace() || byte == b',')
             }
             Grammar::Refresh(Some(quote)) => percent_encoded(url, |_, byte| byte == quote),
             Grammar::Refresh(None) => percent_encoded(url, |at, byte| {
                 at == 0 && matches!(byte, b'"' | b'\'' | b',' | b';')
             }),
-            Grammar::CssUrl => css_escape::escape(url, self.markup, b"\"'()").into(),
-            Grammar::CssString(quote) => css_escape::escape(url, self.markup, &[quote]).into(),
+            Grammar::CssUrl => escape(url, self.markup, b"\"'()").into(),
+            Grammar::CssString(quote) => escape(url, self.markup, &[quote]).into(),
         };
         match self.markup {
             // Without quotes, what follows would be taken for the value.
@@ -66,7 +64,7 @@ fn srcset_url(url: &[u8]) -> Cow<'_, [u8]> {
     let leading = url.iter().take_while(comma).count();
     let trailing = url.iter().rev().take_while(comma).count();
     percent_encoded(url, |at, byte| {
-        is_blank(byte) || byte == b',' && (at < leading || at >= url.len() - trailing)
+        byte.is_ascii_whitespace() || byte == b',' && (at < leading || at >= url.len() - trailing)
     })
 }
 
@@ -82,4 +80,82 @@ fn percent_encoded(url: &[u8], must: impl Fn(usize, u8) -> bool) -> Cow<'_, [u8]
         }
     });
     Cow::Owned(written.copied().collect())
+}
+
+/// An escape of a character outside ASCII, or of NUL, reads percent-encoded: [`entity`] says why.
+pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr2(b'\\', 0, css).is_none() {
+        return Cow::Borrowed(css);
+    }
+    let mut out = Vec::with_capacity(css.len());
+    let mut at = 0;
+    while let Some(&byte) = css.get(at) {
+        at += 1;
+        let rest = css.get(at..).unwrap_or_default();
+        match byte {
+            0 => push_character('\u{FFFD}', &mut out),
+            b'\\' => at += unescape_one(rest, &mut out),
+            _ => out.push(byte),
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn unescape_one(rest: &[u8], out: &mut Vec<u8>) -> usize {
+    let digits = rest
+        .iter()
+        .take(6)
+        .map_while(|&byte| char::from(byte).to_digit(16));
+    let (digits, code_point) = digits.fold((0, 0), |(count, value), digit| {
+        (count + 1, value * 16 + digit)
+    });
+    if digits > 0 {
+        push_character(character(code_point), out);
+        return digits
+            + line_end(
+                rest.get(digits..).unwrap_or_default(),
+                u8::is_ascii_whitespace,
+            );
+    }
+    let continuation = line_end(rest, |byte| matches!(byte, b'\n' | b'\r' | 0x0C));
+    match rest.first() {
+        Some(_) if continuation > 0 => return continuation,
+        None | Some(0) => push_character('\u{FFFD}', out),
+        Some(&next) => out.push(next),
+    }
+    1
+}
+
+fn line_end(text: &[u8], counts: impl Fn(&u8) -> bool) -> usize {
+    match text {
+        [b'\r', b'\n', ..] => 2,
+        [first, ..] if counts(first) => 1,
+        _ => 0,
+    }
+}
+
+fn escape(url: &[u8], markup: Markup, special: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(url.len() + 8);
+    let mut before = 0;
+    for &byte in url {
+        let is_markup = match markup {
+            // `</style` would end the element, `-->` a conditional comment around it.
+            Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
+            // Both may be in one: references count in the first, and `]]>` ends the other.
+            Markup::StyleText | Markup::StyleSection => matches!(byte, b'<' | b'>' | b'&'),
+            Markup::StyleSheet | Markup::Attribute { .. } => false,
+        };
+        if byte == 0 {
+            out.extend_from_slice(b"%00");
+        } else if byte <= b' ' || byte == 0x7F || is_markup {
+            out.extend_from_slice(format!("\\{byte:x} ").as_bytes());
+        } else {
+            if byte == b'\\' || special.contains(&byte) {
+                out.push(b'\\');
+            }
+            out.push(byte);
+        }
+        before = byte;
+    }
+    out
 }

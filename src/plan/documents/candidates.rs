@@ -9,8 +9,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::link_text::raw;
-use crate::link::links::Links;
-use crate::link::value::{Grammar, ImageSet, LinkValue};
+use crate::link::value::{Grammar, ImageSet, LinkValue, Links};
 
 /// Of more candidates, each is pointed at the picture.
 const MOST: usize = 100;
