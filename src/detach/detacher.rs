@@ -242,34 +242,30 @@ impl Run<'_> {
     }
 
     fn edits(&mut self) -> Edits {
-        let left = std::mem::take(&mut self.left);
-        let rows: Vec<usize> = left.iter().map(|left| left.row).collect();
-        let refusal = match self.checked(left) {
+        let refusal = match self.checked() {
             Ok(edits) => return edits,
             Err(refusal) => refusal,
         };
-        for index in rows {
-            if let Some(row) = self.detachment.report.rows.get_mut(index) {
+        for left in &self.left {
+            if let Some(row) = self.detachment.report.rows.get_mut(left.row) {
                 refuse(row, refusal.clone(), &mut self.temporary);
             }
-            if let Some(attachment) = self.detachment.attachments.get_mut(index) {
+            if let Some(attachment) = self.detachment.attachments.get_mut(left.row) {
                 attachment.key = None;
             }
         }
         Edits::new()
     }
 
-    fn checked(&self, left: Vec<Left>) -> Result<Edits, Refusal> {
-        if left.is_empty() {
+    fn checked(&self) -> Result<Edits, Refusal> {
+        if self.left.is_empty() {
             return Ok(Edits::new());
         }
-        let keys: Vec<Key> = left.iter().map(|left| left.key).collect();
-        let parts: Vec<PartId> = left.iter().map(|left| left.part).collect();
         // Parts are disjoint.
-        let edits = Edits::of(left.into_iter().flat_map(|left| left.group));
+        let edits = Edits::of(self.left.iter().flat_map(|left| left.group.clone()));
         let edits = edits.map_err(|_| not_restorable("parts of it overlap"))?;
         let output = edits.splice(self.tree.original).into_bytes();
-        let text = self.judge(&output, parts)?;
+        let text = self.judge(&output)?;
         drop(output);
         let edits = edits.then(self.tree.original.len(), text);
         let limits = &self.detacher.limits;
@@ -279,6 +275,7 @@ impl Run<'_> {
             return Err(not_restorable(detail));
         }
         if let Some(store) = &self.detacher.settings.store {
+            let keys: Vec<Key> = self.left.iter().map(|left| left.key).collect();
             store.flush(&keys).map_err(|error| refusal_of(&error))?;
         }
         Ok(edits)
@@ -286,14 +283,14 @@ impl Run<'_> {
 
     /// Nothing leaves a mail that its reader would not bring back: so the output is read as a restorer will, and the
     /// headers of its parts are compared with the original ones.
-    fn judge(&self, output: &[u8], parts: Vec<PartId>) -> Result<Edits, Refusal> {
+    fn judge(&self, output: &[u8]) -> Result<Edits, Refusal> {
         let limits = &self.detacher.limits;
         let tree = mime::scan(output, limits);
         let reading = reading(limits);
         if tree.ids().count() != self.tree.ids().count() {
             return Err(not_restorable("the message would have other parts"));
         }
-        for part in parts {
+        for part in self.left.iter().map(|left| left.part) {
             let body = ExternalBody::read(&tree, part, &reading);
             let note = body.as_ref().and_then(|body| Some((body, body.note()?)));
             let Some((body, note)) = note else {
