@@ -70,15 +70,14 @@ impl Draft {
         }
         self.message.bytes.extend_from_slice(name);
         self.message.bytes.push(b':');
-        let mut lines = value.split(|&octet| octet == b'\n');
-        let mut line = lines.next();
-        while let Some(text) = line {
-            line = lines.next();
+        let mut lines = value.split(|&octet| octet == b'\n').peekable();
+        while let Some(text) = lines.next() {
+            let next = lines.peek();
             // A CR before the LF of a fold belongs to the line end.
-            let folded = text.strip_suffix(b"\r").filter(|_| line.is_some());
+            let folded = text.strip_suffix(b"\r").filter(|_| next.is_some());
             self.message.bytes.extend_from_slice(folded.unwrap_or(text));
             self.message.bytes.push(b'\n');
-            if line.is_some_and(|next| !matches!(next.first(), Some(b' ' | b'\t'))) {
+            if next.is_some_and(|next| !matches!(next.first(), Some(b' ' | b'\t'))) {
                 return self.leave(odd_header("a line in a field that continues nothing"));
             }
         }

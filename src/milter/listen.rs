@@ -17,6 +17,8 @@ use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType
 
 use crate::platform::{NO_SIGNAL, acknowledge_at_once, no_signals};
 
+const WRITING: Duration = Duration::from_secs(60);
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     Unix(PathBuf),
@@ -133,11 +135,8 @@ impl Listener {
             sockopt::set_tcp_nodelay(&socket, true)?;
         }
         no_signals(&socket)?;
+        sockopt::set_socket_timeout(&socket, Timeout::Send, Some(WRITING))?;
         Ok(Stream { socket, is_tcp })
-    }
-
-    pub(super) fn set_nonblocking(&self) -> io::Result<()> {
-        Ok(rustix::io::ioctl_fionbio(&self.socket, true)?)
     }
 }
 
@@ -211,13 +210,9 @@ impl Stream {
         Ok(Self { socket, ..*self })
     }
 
-    pub(super) fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
-        sockopt::set_socket_timeout(&self.socket, Timeout::Recv, Some(read))?;
-        Ok(sockopt::set_socket_timeout(
-            &self.socket,
-            Timeout::Send,
-            Some(write),
-        )?)
+    pub(super) fn read_within(&self, silence: Duration) -> io::Result<()> {
+        sockopt::set_socket_timeout(&self.socket, Timeout::Recv, Some(silence))?;
+        Ok(())
     }
 
     pub(super) fn say_without_waiting(&self, octets: &[u8]) {

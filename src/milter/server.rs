@@ -42,8 +42,6 @@ const BETWEEN: Duration = Duration::from_secs(7210);
 /// Silence within a message.
 const WITHIN: Duration = Duration::from_secs(600);
 
-const WRITING: Duration = Duration::from_secs(60);
-
 /// Several chunks of a body: a large mail takes few calls.
 const READ_AT_ONCE: usize = 256 << 10;
 
@@ -108,18 +106,13 @@ impl Server {
         unpoisoned(self.connections.lock())
     }
 
-    fn count(&self, connections: &Connections) {
-        let open = connections.open.len() as u64;
-        self.counters.open.store(open, Ordering::Relaxed);
-    }
-
     pub fn start(
         self: &Arc<Self>,
         listeners: Vec<Listener>,
         metrics: Option<TcpListener>,
     ) -> io::Result<()> {
         for listener in &listeners {
-            listener.set_nonblocking()?;
+            rustix::io::ioctl_fionbio(listener, true)?;
         }
         let server = Arc::clone(self);
         let accepting = thread::Builder::new().name("accept".to_owned());
@@ -196,7 +189,7 @@ impl Server {
                 progress: None,
             };
             connections.open.insert(number, open);
-            self.count(&connections);
+            add(&self.counters.open, 1);
             (number, is_full)
         };
         // From here on, its `drop` takes it off the list.
@@ -241,7 +234,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let mut connections = self.server.connections();
         connections.open.remove(&self.number);
-        self.server.count(&connections);
+        self.server.counters.open.fetch_sub(1, Ordering::Relaxed);
         self.server.ended.notify_all();
     }
 }
@@ -263,28 +256,23 @@ impl Connection {
         let mut work = self.server.work();
         let mut reader = BufReader::with_capacity(READ_AT_ONCE, &self.stream);
         let mut packet = Vec::new();
-        self.stream.set_timeouts(BETWEEN, WRITING)?;
+        self.stream.read_within(BETWEEN)?;
         while codec::read_packet(&mut reader, &mut packet)? {
             if !self.session.is_within_message() {
                 work = self.server.work();
             }
-            let is_answered = match self.session.take(&packet, &work.expander)? {
-                Step::Wait => false,
-                Step::Say(reply) => {
-                    self.say(reply)?;
-                    false
-                }
+            let step = self.session.take(&packet, &work.expander)?;
+            let is_answered = matches!(step, Step::Refused | Step::Judge(..));
+            match step {
+                Step::Wait => {}
+                Step::Say(reply) => self.say(reply)?,
                 Step::Refused => {
                     self.say(Reply::TryLater)?;
                     add(&self.server.counters.later, 1);
-                    true
                 }
-                Step::Judge(draft, if_not_held) => {
-                    self.judge(&work, draft, if_not_held)?;
-                    true
-                }
+                Step::Judge(draft, if_not_held) => self.judge(&work, draft, if_not_held)?,
                 Step::Close => return Ok(()),
-            };
+            }
             if !self.goes_on(is_answered)? {
                 return Ok(());
             }
@@ -303,8 +291,8 @@ impl Connection {
         }
         drop(connections);
         if is_other {
-            let silence = if is_within_message { WITHIN } else { BETWEEN };
-            self.stream.set_timeouts(silence, WRITING)?;
+            self.stream
+                .read_within(if is_within_message { WITHIN } else { BETWEEN })?;
         }
         Ok(is_within_message || !(is_draining && (is_answered || is_other)))
     }

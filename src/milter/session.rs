@@ -69,8 +69,7 @@ impl Session {
                 packet.first().map_or('?', |&kind| char::from(kind)),
             ))
         };
-        let command = Command::read(packet)?;
-        Ok(match command {
+        Ok(match Command::read(packet)? {
             Command::Quit => Step::Close,
             Command::Negotiate(offer) if self.terms.is_none() => self.negotiate(offer),
             Command::Negotiate(_) => return out_of_order(),
@@ -85,9 +84,14 @@ impl Session {
                 self.forget();
                 Step::Wait
             }
-            Command::Field { .. } | Command::EndOfHeader | Command::Body(_) if self.is_full => {
-                self.answer_when_full(&command)
+            Command::EndOfHeader | Command::EndOfBody(_) if self.is_full => {
+                self.forget();
+                Step::Refused
             }
+            Command::Field { .. } if self.is_full && self.agreed(option::QUIET_FIELDS) => {
+                Step::Wait
+            }
+            Command::Field { .. } | Command::Body(_) if self.is_full => Step::Say(Reply::Continue),
             Command::Field { name, value } => {
                 if self.draft.has_header() {
                     return out_of_order();
@@ -119,10 +123,6 @@ impl Session {
                     false => Step::Say(Reply::Continue),
                 }
             }
-            Command::EndOfBody(_) if self.is_full => {
-                self.forget();
-                Step::Refused
-            }
             Command::EndOfBody(octets) => {
                 self.body(octets, expander);
                 self.skipped = false;
@@ -142,17 +142,6 @@ impl Session {
         self.end_header(expander);
         self.draft.body(octets, most(expander));
         self.draft.search(expander.prefilter());
-    }
-
-    fn answer_when_full(&mut self, command: &Command<'_>) -> Step<'static> {
-        match command {
-            Command::Field { .. } if self.agreed(option::QUIET_FIELDS) => Step::Wait,
-            Command::EndOfHeader => {
-                self.forget();
-                Step::Refused
-            }
-            _ => Step::Say(Reply::Continue),
-        }
     }
 
     fn forget(&mut self) {
