@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use super::input::is_folder;
 use crate::error::Error;
-use crate::mailbox::find::Kind;
 use crate::mailbox::{Format, Method, Options, Stop, result_of};
 
 pub(super) fn of(
@@ -61,8 +60,8 @@ fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsStr
     }
     let mut name = plain.as_os_str().to_owned();
     match result_of(source, options, stop) {
-        Some(Kind::Mbox) => name.push(".mbox"),
-        Some(Kind::Eml) => name.push(".eml"),
+        Some(Format::Mbox) => name.push(".mbox"),
+        Some(Format::Eml) => name.push(".eml"),
         _ => {}
     }
     name

@@ -1,17 +1,63 @@
-//! What a run begins with: what there is to convert, what is said of the rest, and what killed runs left.
+//! What a run begins with: what is known of a mailbox at work, what there is to convert, what is said of the rest, and
+//! what killed runs left. What is done to a mailbox stands in `convert` for single messages and mboxes, in
+//! `read::opened` for open files, and in `place::in_place` and `place::maildir`.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::Error;
-use crate::mailbox::find::{self, Finds, Found, Kind};
+use crate::mailbox::compressed::Method;
+use crate::mailbox::find::{self, Finds, Kind};
+use crate::mailbox::forms::eudora::{Index, index_beside};
 use crate::mailbox::not_mail::NotMail;
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
-use crate::mailbox::{Format, Observer, Options, Stop, Summary};
+use crate::mailbox::{Format, Observer, Options, Stop, Summary, Transform};
 use crate::platform::OsStrExt as _;
+
+pub(crate) struct Job<'a, S> {
+    pub(crate) path: &'a Path,
+    pub(crate) options: &'a Options,
+    pub(crate) method: Option<Method>,
+    /// Empty where a mailbox of Eudora has no index; None for other mailboxes.
+    pub(crate) eudora: Option<&'a Index>,
+    pub(crate) transform: Option<&'a dyn Transform<S>>,
+    pub(crate) observer: &'a dyn Observer<S>,
+    pub(crate) stop: &'a Stop,
+}
+
+impl<'a, S> Job<'a, S> {
+    pub(crate) fn new(
+        path: &'a Path,
+        options: &'a Options,
+        transform: &'a dyn Transform<S>,
+        observer: &'a dyn Observer<S>,
+        stop: &'a Stop,
+    ) -> Self {
+        Self {
+            path,
+            options,
+            method: None,
+            eudora: None,
+            transform: Some(transform),
+            observer,
+            stop,
+        }
+    }
+
+    pub(crate) fn index(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<Index> {
+        let file = file.filter(|_| kind == Kind::Eudora)?;
+        Some(index_beside(self.path, file).unwrap_or_else(|path| {
+            let what = "an index of Eudora that does not fit its mailbox";
+            self.observer.skipped(&path, what);
+            Index::default()
+        }))
+    }
+}
 
 /// Looks also where only a folder or a message of a Maildir was named.
 pub(crate) fn look_at(
@@ -35,26 +81,14 @@ pub(crate) fn look_at(
     Ok(finds)
 }
 
-/// What an earlier run kept beside a file may be the only original: it is no mailbox of its own.
+/// What an earlier run kept beside a file may be the only original.
 pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
-    let paths: HashSet<PathBuf> = finds
-        .mailboxes
-        .iter()
-        .filter(|found| !found.kind.is_folder())
-        .map(|found| found.path.clone())
-        .collect();
-    let is_backup = |found: &Found| {
+    finds.pass_over("the backup of an earlier run", |found| {
         let path = found.path.as_os_str().as_bytes();
-        let original = path.strip_suffix(suffix.as_bytes());
-        let is_there = |path| paths.contains(Path::new(OsStr::from_bytes(path)));
-        !found.relative.as_os_str().is_empty() && original.is_some_and(is_there)
-    };
-    let what = NotMail::Beside("the backup of an earlier run");
-    let backups = finds.mailboxes.extract_if(.., |found| is_backup(found));
-    finds
-        .skipped
-        .extend(backups.map(|found| (found.path, what)));
-    finds.skipped.sort();
+        let original = path.strip_suffix(suffix.as_bytes())?;
+        let is_within = !found.relative.as_os_str().is_empty();
+        is_within.then(|| PathBuf::from(OsStr::from_bytes(original)))
+    });
 }
 
 pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
@@ -92,16 +126,13 @@ fn store_of(object: &Path) -> &Path {
 pub(crate) fn sweep(finds: &Finds) {
     let mut folders = BTreeSet::new();
     for found in &finds.mailboxes {
-        match found.kind {
-            Kind::Maildir | Kind::Mh => {
-                let place = MessageFolder::of(&found.path, found.kind);
-                folders.extend([place.writing_in(&place.folder), place.folder]);
-            }
-            _ => {
-                let target = found.path.canonicalize();
-                let target = target.as_deref().unwrap_or(&found.path);
-                folders.insert(temporary::folder_of(target).to_owned());
-            }
+        if found.kind.is_folder() {
+            let place = MessageFolder::of(&found.path, found.kind);
+            folders.extend([place.writing_in(&place.folder), place.folder]);
+        } else {
+            let target = found.path.canonicalize();
+            let target = target.as_deref().unwrap_or(&found.path);
+            folders.insert(temporary::folder_of(target).to_owned());
         }
     }
     for folder in folders {

@@ -10,14 +10,13 @@ use std::sync::Arc;
 
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
-use crate::mailbox::begin::{begun, look_at, pass_over_backups, sweep};
+use crate::mailbox::begin::{Job, begun, look_at, pass_over_backups, sweep};
 use crate::mailbox::compressed::{Content, Damage, content_of};
 use crate::mailbox::failure::{cannot_write, in_full, unread, unreadable};
 use crate::mailbox::find::{self, Finds, Found, Kind};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::{Division, emlx, eudora};
-use crate::mailbox::job::Job;
 use crate::mailbox::not_mail::not_in_place;
 use crate::mailbox::place::replace::{self, Beside, Identity};
 use crate::mailbox::place::temporary;
@@ -86,7 +85,7 @@ pub(crate) fn convert_folder_open<S: Send>(
     let finds = look_at(source, options, false, stop)?;
     result::check_open(source, result::result(&finds, options))?;
     let job = Job::new(source, options, transform, observer, stop);
-    job.transfer(&finds, Path::new(""), Some(output))
+    job.transfer(&finds, Path::new("standard output"), Some(output))
 }
 
 /// Converts `source` in place. What does not change is not written, and with [`Effect::DryRun`] nothing is locked
@@ -123,19 +122,14 @@ pub fn convert_in_place<S: Send>(
     }
     let mut summary = begun(&finds, observer);
     let job = Job::new(source, options, transform, observer, stop);
-    for found in &finds.mailboxes {
-        stop.check()?;
-        let job = job.of(found);
-        observer.begin(&found.path);
-        let done = match found.kind {
-            Kind::Maildir | Kind::Mh => job.folder(found.kind, None),
-            Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
-            Kind::Archive | Kind::Eudora => job.file_to(found.kind, Output::Nowhere),
-            Kind::Mbox => job.mbox_in_place(),
-            Kind::Eml => job.message_in_place(),
-        };
-        summary.add(&job.or_named(done, found)?);
-    }
+    let done = job.each(&finds.mailboxes, |job, kind| match kind {
+        Kind::Maildir | Kind::Mh => job.folder(kind, None),
+        Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
+        Kind::Archive | Kind::Eudora => job.file_to(kind, Output::Nowhere),
+        Kind::Mbox => job.mbox_in_place(),
+        Kind::Eml => job.message_in_place(),
+    });
+    summary.add(&done?);
     Ok(summary)
 }
 
@@ -153,8 +147,8 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
         let what = format!("{}: {why} as ", found.path.display());
         Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
     };
-    let mut found = finds.mailboxes.iter();
-    if writes && let Some(found) = found.find(|found| found.kind == Kind::Eudora) {
+    let written = || finds.mailboxes.iter().filter(|_| writes);
+    if let Some(found) = written().find(|found| found.kind == Kind::Eudora) {
         let why = "a mailbox of Eudora is not changed in place, because its index says where each message begins; name a new mailbox";
         return refused(found, why);
     }
@@ -162,8 +156,7 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
         let why = " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder";
         return Err(Error::Usage(of(Setting::Backup).then(why)));
     }
-    let mut found = finds.mailboxes.iter();
-    if writes && let Some(found) = found.find(|found| emlx::beside(&found.path).is_some()) {
+    if let Some(found) = written().find(|found| emlx::beside(&found.path).is_some()) {
         let why = "lies in a mailbox of Apple's Mail, which keeps an index of its files: they are not changed in place; name a new folder";
         return refused(found, why);
     }
@@ -171,27 +164,38 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
 }
 
 impl<S: Send> Job<'_, S> {
-    pub(crate) fn or_named(
+    /// A file in a folder that cannot be read is named, and the others go on.
+    pub(crate) fn each<'f>(
         &self,
-        done: Result<Summary, Error>,
-        found: &Found,
+        founds: impl IntoIterator<Item = &'f Found>,
+        mut convert: impl FnMut(&Job<'_, S>, Kind) -> Result<Summary, Error>,
     ) -> Result<Summary, Error> {
-        match done {
-            Err(Error::Unreadable { source, .. })
-                if !found.relative.as_os_str().is_empty() && !found.kind.is_folder() =>
-            {
-                let why = format!("{}; it was left", unread(&source));
-                self.observer.damaged(&found.path, &why.into());
-                Ok(Summary::of(|sum| sum.damaged = 1))
+        let mut sum = Summary::default();
+        for found in founds {
+            self.stop.check()?;
+            self.observer.begin(&found.path);
+            let job = Job {
+                path: &found.path,
+                method: found.method,
+                ..*self
+            };
+            let is_within = !found.relative.as_os_str().is_empty();
+            match convert(&job, found.kind) {
+                Err(Error::Unreadable { source, .. }) if is_within && !found.kind.is_folder() => {
+                    let why = format!("{}; it was left", unread(&source));
+                    self.observer.damaged(&found.path, &why.into());
+                    sum.damaged += 1;
+                }
+                done => sum.add(&done?),
             }
-            done => done,
         }
+        Ok(sum)
     }
 
     pub(crate) fn open(&self) -> Result<(File, Identity), Error> {
         let file = File::open(self.path).map_err(unreadable(self.path))?;
-        let before = Identity::of_file(&file, self.path)?;
-        Ok((file, before))
+        let before = file.metadata().map_err(unreadable(self.path))?;
+        Ok((file, Identity::of(&before)))
     }
 
     fn message_in_place(&self) -> Result<Summary, Error> {
@@ -200,10 +204,7 @@ impl<S: Send> Job<'_, S> {
         let most = self.options.max_message;
         let content = content_of(&file, before.length, self.method, self.options, most);
         let (summary, done) = match content.map_err(unreadable(self.path))? {
-            Content::Whole(content) => {
-                let (summary, _, done) = self.message_of(content)?;
-                (summary, done)
-            }
+            Content::Whole(content) => self.message_of(&content)?,
             Content::TooLarge => (self.oversized(before.length)?, None),
             Content::Damaged(damage) => (self.all_damaged(&damage), None),
         };
@@ -251,20 +252,19 @@ impl<S: Send> Job<'_, S> {
         })
     }
 
-    #[allow(clippy::type_complexity)] // three values that are used apart
     pub(crate) fn message_of(
         &self,
-        content: Vec<u8>,
-    ) -> Result<(Summary, Vec<u8>, Option<Transformed<S>>), Error> {
+        content: &[u8],
+    ) -> Result<(Summary, Option<Transformed<S>>), Error> {
         let mut summary = self.one_message(content.len() as u64)?;
-        let (is_wrapped, range) = match emlx::message(&content) {
+        let (is_wrapped, range) = match emlx::message(content) {
             None => (false, 0..content.len()),
             Some(Ok(range)) => (true, range),
             Some(Err(why)) => {
                 summary.damaged = 1;
                 let why = format!("{why}; the file stays as it is");
                 self.observer.damaged(self.path, &why.into());
-                return Ok((summary, content, None));
+                return Ok((summary, None));
             }
         };
         let message = content.get(range.clone()).unwrap_or_default();
@@ -272,12 +272,12 @@ impl<S: Send> Job<'_, S> {
         let mut done = self.single((1, self.path), message, beside, rewrite::spliced_in_file)?;
         if let Some(new) = done.as_mut().and_then(|done| done.new.as_mut()) {
             if is_wrapped {
-                *new = emlx::with_message(&content, range, new);
+                *new = emlx::with_message(content, range, new);
             }
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;
         }
-        Ok((summary, content, done))
+        Ok((summary, done))
     }
 
     pub(crate) fn damaged(&self, damage: &Damage, summary: &mut Summary) {

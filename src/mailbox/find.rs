@@ -61,6 +61,30 @@ impl Finds {
             ..Self::default()
         }
     }
+
+    /// Files that stand beside the original that they are made from are no mailboxes of their own. Sorts the lists.
+    pub(crate) fn pass_over(
+        &mut self,
+        what: &'static str,
+        original_of: impl Fn(&Found) -> Option<PathBuf>,
+    ) {
+        let found = &mut self.mailboxes;
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        let is_there = |path: &PathBuf| {
+            let at = found.binary_search_by(|found| found.path.cmp(path));
+            at.is_ok_and(|at| !found[at].kind.is_folder())
+        };
+        let originals = found.iter().filter_map(&original_of).filter(is_there);
+        let originals: HashSet<PathBuf> = originals.collect();
+        let is_beside = |found: &mut Found| {
+            let original = original_of(found);
+            original.is_some_and(|original| originals.contains(&original))
+        };
+        let beside = found.extract_if(.., is_beside);
+        let what = NotMail::Beside(what);
+        self.skipped.extend(beside.map(|found| (found.path, what)));
+        self.skipped.sort();
+    }
 }
 
 pub(crate) fn find(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error> {
@@ -110,10 +134,8 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 method: None,
             });
         }
-        let of_eudora = match kind {
-            None if format == Format::Auto => eudora::EudoraFolder::of(&path),
-            _ => None,
-        };
+        let is_other = kind.is_none() && format == Format::Auto;
+        let of_eudora = is_other.then(|| eudora::EudoraFolder::of(&path)).flatten();
         for entry in entries {
             stop.check()?;
             let found = entry.and_then(|entry| Ok((entry.file_type()?, entry)));
@@ -146,25 +168,19 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 continue;
             }
             let path = entry.path();
-            if !kind.is_file() {
-                let what = match kind.is_symlink() {
-                    true => NotMail::Link,
-                    false => NotMail::Special,
-                };
-                finds.skipped.push((path, what));
-                continue;
-            }
-            if temporary::is_temporary(&name) {
-                continue;
-            }
             let is_empty = || entry.metadata().is_ok_and(|metadata| metadata.len() == 0);
             let beside = || of_eudora.and_then(|it| it.aside(&name, false, is_empty()));
-            let of_store = NotMail::of_file(&whole.join(&relative));
-            if let Some(other) = of_store.or_else(|| beside().map(NotMail::Beside)) {
-                finds.skipped.push((path, other));
+            let other =
+                || NotMail::of_file(&whole.join(&relative)).or(beside().map(NotMail::Beside));
+            let kind = if kind.is_symlink() {
+                Err(NotMail::Link)
+            } else if !kind.is_file() {
+                Err(NotMail::Special)
+            } else if temporary::is_temporary(&name) {
                 continue;
-            }
-            let kind = if is_maildir || format == Format::Maildir {
+            } else if let Some(other) = other() {
+                Err(other)
+            } else if is_maildir || format == Format::Maildir {
                 Err(NotMail::Beside("a file beside cur and new"))
             } else if is_mh || format == Format::Mh {
                 Err(NotMail::Beside(
@@ -174,10 +190,11 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 let looked = look_at(&path, format).and_then(|kind| {
                     let is_object = kind.is_ok()
                         && is_object(&whole.join(&relative)).map_err(cannot_read(&path))?;
-                    Ok(kind.and_then(|kind| match is_object {
-                        true => Err(NotMail::Object),
-                        false => Ok(kind),
-                    }))
+                    Ok(if is_object {
+                        Err(NotMail::Object)
+                    } else {
+                        kind
+                    })
                 });
                 match looked {
                     Ok(kind) => kind,
@@ -213,21 +230,8 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
         };
         return Err(not_a_mailbox(source, why));
     }
-    let partial = |found: &Found| emlx::whole_name(&found.path);
-    if finds.mailboxes.iter().any(|found| partial(found).is_some()) {
-        let paths = finds.mailboxes.iter().map(|found| found.path.clone());
-        let paths: HashSet<PathBuf> = paths.collect();
-        let is_beside_whole =
-            |found: &mut Found| partial(found).is_some_and(|whole| paths.contains(&whole));
-        for found in finds.mailboxes.extract_if(.., is_beside_whole) {
-            let what = NotMail::Beside("a partial message beside the whole one");
-            finds.skipped.push((found.path, what));
-        }
-    }
-    finds
-        .mailboxes
-        .sort_by(|one, other| one.path.cmp(&other.path));
-    finds.skipped.sort();
+    let what = "a partial message beside the whole one";
+    finds.pass_over(what, |found| emlx::whole_name(&found.path));
     finds.unread.sort();
     Ok(finds)
 }
@@ -346,7 +350,8 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
         Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
         Ok(Kind::Archive) => Judged::Left("an archive"),
         Ok(_) => Judged::Left("a message of its own"),
-        Err(other) if other.may_be_mail() => Judged::Left(other.name()),
+        Err(NotMail::DATABASE) => Judged::Skipped(NotMail::DATABASE.name()),
+        Err(other @ NotMail::Format(..)) => Judged::Left(other.name()),
         Err(other) => Judged::Skipped(other.name()),
     }
 }

@@ -20,13 +20,13 @@ mod failure;
 pub(crate) mod find;
 mod forms;
 mod handed;
-mod job;
 mod messages;
 mod not_mail;
 mod place;
 mod program;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod read;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod result;
 mod start;
 mod stop;

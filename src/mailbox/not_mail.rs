@@ -63,10 +63,6 @@ impl NotMail {
         layout::is_of_store(path).then_some(Self::Beside(what))
     }
 
-    pub(crate) fn may_be_mail(self) -> bool {
-        matches!(self, Self::Format(..)) && self != Self::DATABASE
-    }
-
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Format(name, _) => name,

@@ -7,16 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
-#[cfg(feature = "cli")]
-use crate::mailbox::Stop;
-#[cfg(feature = "cli")]
 use crate::mailbox::begin::look_at;
 use crate::mailbox::compressed::{Method, plain_suffix};
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::emlx;
 use crate::mailbox::place::replace::differs_in_case;
-use crate::mailbox::{Format, Options};
+use crate::mailbox::{Format, Options, Stop};
 use crate::platform::{OsStrExt as _, folded};
 
 fn own_form(kind: Kind) -> Format {
@@ -64,18 +61,16 @@ pub(crate) fn groups<'f>(
 }
 
 /// None is a folder of mailboxes or of messages.
-pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Kind> {
+pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
     let groups = groups(finds, options);
     let (key, found) = groups.first_key_value()?;
     let kind = found.first()?.kind;
     if groups.len() > 1 || !key.as_os_str().is_empty() || options.by_label.is_some() {
         return None;
     }
-    match form(kind, options) {
-        _ if !is_moved(kind, options) && kind != Kind::Archive => Some(kind),
-        Format::Mbox => Some(Kind::Mbox),
-        Format::Maildir => Some(Kind::Maildir),
-        _ => None,
+    match is_moved(kind, options) {
+        true => Some(form(kind, options)).filter(|it| matches!(it, Format::Mbox | Format::Maildir)),
+        false => Some(own_form(kind)),
     }
 }
 
@@ -113,13 +108,11 @@ pub(crate) fn check_case(
     Ok(())
 }
 
-#[cfg(feature = "cli")]
-pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option<Kind> {
+pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option<Format> {
     result(&look_at(source, options, false, stop).ok()?, options)
 }
 
 /// Does not look at the source where no name or form could be refused: the conversion tells what else is wrong.
-#[cfg(feature = "cli")]
 pub(crate) fn check_early(
     source: &Path,
     destination: Option<&Path>,
@@ -164,14 +157,14 @@ pub(crate) fn check(
     let is_folder = is_folder(destination);
     let result = result(finds, options);
     let what = match result {
-        Some(Kind::Mbox | Kind::Eudora | Kind::Archive) => "an mbox",
-        Some(Kind::Eml) => "one message",
-        Some(Kind::Maildir) => "a Maildir",
-        Some(Kind::Mh) => "an MH folder",
-        None if options.by_label.is_some() => "a folder with a mailbox for each label",
-        None => "a folder",
+        Some(Format::Mbox) => "an mbox",
+        Some(Format::Eml) => "one message",
+        Some(Format::Maildir) => "a Maildir",
+        Some(Format::Mh) => "an MH folder",
+        _ if options.by_label.is_some() => "a folder with a mailbox for each label",
+        _ => "a folder",
     };
-    let is_file = matches!(result, Some(Kind::Mbox | Kind::Eml));
+    let is_file = matches!(result, Some(Format::Mbox | Format::Eml));
     let said = named(destination);
     let (says, way_out) = match (said, is_file) {
         (_, true) if is_folder => ("a folder", "name a file"),
@@ -179,10 +172,10 @@ pub(crate) fn check(
             "the name of an archive",
             "name an mbox, as archives are not written",
         ),
-        (Some(Kind::Eml), _) if result == Some(Kind::Mbox) => {
+        (Some(Kind::Eml), _) if result == Some(Format::Mbox) => {
             ("the name of a message", "name it otherwise")
         }
-        (Some(Kind::Mbox), _) if result == Some(Kind::Eml) => {
+        (Some(Kind::Mbox), _) if result == Some(Format::Eml) => {
             ("the name of an mbox", "name it otherwise")
         }
         // Apple's Mail has folders whose names end in .mbox.
@@ -211,8 +204,8 @@ pub(crate) fn check(
     Err(Error::Usage(detail.then(wanted.1)))
 }
 
-pub(crate) fn check_open(source: &Path, result: Option<Kind>) -> Result<(), Error> {
-    if matches!(result, Some(Kind::Mbox | Kind::Archive | Kind::Eml)) {
+pub(crate) fn check_open(source: &Path, result: Option<Format>) -> Result<(), Error> {
+    if matches!(result, Some(Format::Mbox | Format::Eml)) {
         return Ok(());
     }
     let what = format!("{}: becomes a folder; name one as ", source.display());

@@ -27,10 +27,9 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if start.is_empty() {
         return Ok(Kind::Mbox);
     }
-    for (magic, other) in forms::OTHERS {
-        if start.starts_with(magic) {
-            return Err(*other);
-        }
+    let mut others = forms::OTHERS.iter();
+    if let Some((_, other)) = others.find(|(magic, _)| start.starts_with(magic)) {
+        return Err(*other);
     }
     let behind = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
     let is_blank = |octet: &&u8| matches!(octet, b'\n' | b'\r');

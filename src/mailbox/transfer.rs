@@ -21,23 +21,20 @@ use memchr::memmem;
 
 use crate::detail::Detail;
 use crate::error::Error;
-use crate::mailbox::begin::{begun, sweep};
+use crate::mailbox::begin::{Job, begun, sweep};
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_write, unread, unreadable};
-use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::find::{Finds, Kind};
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::{mmdf, rewrite};
-use crate::mailbox::job::Job;
 use crate::mailbox::place::delivery::{Delivery, Letter};
-use crate::mailbox::place::folder::MessageFolder;
-use crate::mailbox::place::sizes::flags_of;
+use crate::mailbox::place::folder::{MessageFolder, flags_of};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
-use crate::mailbox::read::pipeline;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result::{form, groups, is_moved, named_in_folder};
-use crate::mailbox::{Effect, Envelope, Options, Quoting, Summary};
+use crate::mailbox::{Effect, Envelope, Handed, Options, Quoting, Summary, Transform};
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 impl<S: Send> Job<'_, S> {
@@ -76,63 +73,37 @@ impl<S: Send> Job<'_, S> {
                 temporary::sweep(folder);
                 at_work_in = folder.to_owned();
             }
+            let founds = founds.iter().copied();
             if !is_moved(first.kind, options) {
-                for found in founds {
-                    self.observer.begin(&found.path);
-                    let job = self.of(found);
-                    let done = match found.kind.is_folder() {
-                        true => job.folder(found.kind, Some(&target)),
-                        false if writes && self.observer.is_made(&found.path) => {
-                            let made = Summary::of(|sum| sum.made = 1);
-                            self.observer.done(&made);
-                            Ok(made)
-                        }
-                        false if is_one => job.file_to(found.kind, Output::Path(&target)),
-                        false => job.file_to(found.kind, Output::InFolder(&target)),
-                    };
-                    summary.add(&job.or_named(done, found)?);
-                }
+                let done = self.each(founds, |job, kind| match kind.is_folder() {
+                    true => job.folder(kind, Some(&target)),
+                    false if writes && job.observer.is_made(job.path) => {
+                        let made = Summary::of(|sum| sum.made = 1);
+                        job.observer.done(&made);
+                        Ok(made)
+                    }
+                    false if is_one => job.file_to(kind, Output::Path(&target)),
+                    false => job.file_to(kind, Output::InFolder(&target)),
+                });
+                summary.add(&done?);
                 continue;
             }
-            let form = form(first.kind, options);
-            let mut delivery = match (options.effect, open.take()) {
-                (Effect::DryRun, _) => Delivery::nowhere(form, options.by_label),
-                (Effect::Write, Some(file)) => Delivery::into_open(file),
-                (Effect::Write, None) => {
-                    let like = fs::metadata(&first.path).ok();
-                    Delivery::to(&target, form, options.by_label, like.as_ref())?
-                }
-            };
-            let mut moved = Summary::default();
-            for found in founds {
-                self.stop.check()?;
-                self.observer.begin(&found.path);
-                let job = self.of(found);
-                let done = match found.kind.is_folder() {
-                    true => job.folder_to(found.kind, &mut delivery),
-                    false => job.file_to(found.kind, Output::Delivery(&mut delivery)),
-                };
-                moved.add(&job.or_named(done, found)?);
-            }
+            let (form, like) = (form(first.kind, options), fs::metadata(&first.path).ok());
+            let mut delivery = Delivery::start(form, options, open.take(), &target, like.as_ref())?;
+            let moved = self.each(founds, |job, kind| match kind.is_folder() {
+                true => job.folder_to(kind, &mut delivery),
+                false => job.file_to(kind, Output::Delivery(&mut delivery)),
+            });
+            let moved = moved?;
             delivery.finish_unless_damaged(&moved)?;
             summary.add(&moved);
         }
         Ok(summary)
     }
 
-    pub(crate) fn of<'f>(&'f self, found: &'f Found) -> Job<'f, S> {
-        Job {
-            path: &found.path,
-            method: found.method,
-            ..*self
-        }
-    }
-
     fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
-        let known = self
-            .transform
-            .map(|transform| transform.envelope(separator, content));
-        known.unwrap_or_default()
+        let of = |transform: &dyn Transform<S>| transform.envelope(separator, content);
+        self.transform.map_or_else(Envelope::default, of)
     }
 
     /// A message that the transform made has no `From ` line and is not quoted.
@@ -210,60 +181,33 @@ impl<S: Send> Job<'_, S> {
             numbered.sort_by_cached_key(|(_, name)| arrival(name));
         }
         let mut numbered = numbered.into_iter();
-        let mut summary = Summary {
-            mailboxes: 1,
-            damaged: others.len() as u64,
-            ..Summary::default()
+        let summary = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
+        let next = || {
+            let next = numbered.next();
+            Ok(next.map(|(number, name)| self.read_file(number, &name, &place)))
         };
-        pipeline::run(
-            self.options.threads(),
-            self.stop,
-            || {
-                let Some((number, name)) = numbered.next() else {
-                    return Ok(None);
-                };
-                let letter = self.read_file(number, &name, &place);
-                let octets: usize = letter.content.iter().map(Vec::len).sum();
-                Ok(Some((letter, octets.max(1))))
-            },
-            |letter| letter.content.iter().map(|_| 0).collect(),
-            |letter, _| {
-                let content = letter.content.as_deref().unwrap_or_default();
-                let from = (letter.number, letter.path.as_path());
-                self.single(from, content, None, rewrite::spliced)
-            },
-            |letter: FiledLetter, done| {
-                let content = match &letter.content {
-                    Ok(content) => content,
-                    Err(why) => {
-                        summary.damaged += 1;
-                        self.observer.damaged(&letter.path, why);
-                        return Ok(());
-                    }
-                };
-                let done = done.into_iter().find_map(|(_, done)| done);
-                let new = done.as_ref().and_then(|done| done.new.as_deref());
-                summary.messages += 1;
-                summary.changed += u64::from(new.is_some());
-                let octets = content.len() as u64;
-                summary.bytes_in += octets;
-                let (flags, modified) = (letter.flags, letter.modified);
-                let content = new.unwrap_or(content);
-                self.deliver_message(content, flags, modified, delivery, &mut summary)?;
-                if let Some(done) = done {
-                    done.tell(self.observer);
+        let done = self.handed(summary, next, Result::is_ok, |letter, new, summary| {
+            match &letter.about {
+                Ok((flags, modified)) => {
+                    let content = new.unwrap_or(&letter.content);
+                    self.deliver_message(content, *flags, *modified, delivery, summary)?;
                 }
-                self.observer.advance(octets, 1);
-                Ok(())
-            },
-        )?;
+                Err(why) => {
+                    summary.damaged += 1;
+                    self.observer.damaged(&letter.source, why);
+                }
+            }
+            Ok(())
+        });
+        let summary = done?;
         self.observer.done(&summary);
         Ok(summary)
     }
 
-    fn read_file(&self, number: u64, name: &Path, place: &MessageFolder) -> FiledLetter {
+    /// Of what is left out it says why.
+    fn read_file(&self, number: u64, name: &Path, place: &MessageFolder) -> Handed<Read> {
         let path = place.folder.join(name);
-        let read = || {
+        let read = || -> std::io::Result<_> {
             let file = Arc::new(File::open(&path)?);
             let metadata = file.metadata()?;
             let method = method_of(&file)?;
@@ -271,24 +215,28 @@ impl<S: Send> Job<'_, S> {
             let content = content_of(&file, metadata.len(), method, self.options, most)?;
             Ok((metadata.modified().ok(), content))
         };
-        let read: std::io::Result<_> = read();
-        let (modified, content) = match read {
-            Ok((modified, Content::Whole(content))) => (modified, Ok(content)),
-            Ok((_, Content::TooLarge)) => (None, Err(too_large(None, self.options))),
-            Ok((_, Content::Damaged(damage))) => (None, Err(damage.detail().then(LEFT_OUT))),
-            Err(error) => (None, Err(Detail::from(unread(&error)).then(LEFT_OUT))),
+        let left_out = |why: Detail| (Err(why.then(LEFT_OUT)), Vec::new());
+        let (about, content) = match read() {
+            Ok((modified, Content::Whole(content))) => {
+                let letters = flags_of(name).map_or(&b""[..], |(_, letters)| letters);
+                let flags = || Flags::of_letters(letters, name.starts_with("cur"));
+                (Ok(((!place.is_mh).then(flags), modified)), content)
+            }
+            Ok((_, Content::TooLarge)) => (Err(too_large(None, self.options)), Vec::new()),
+            Ok((_, Content::Damaged(damage))) => left_out(damage.detail()),
+            Err(error) => left_out(unread(&error).into()),
         };
-        let letters = flags_of(name).map_or(&b""[..], |(_, letters)| letters);
-        let flags = || Flags::of_letters(letters, name.starts_with("cur"));
-        FiledLetter {
+        Handed {
+            about,
             number,
-            flags: (!place.is_mh).then(flags),
-            path,
-            modified,
+            source: path,
             content,
         }
     }
 }
+
+/// Flags and time of a message.
+type Read = Result<(Option<Flags>, Option<SystemTime>), Detail>;
 
 const LEFT_OUT: &str = "; it was left out";
 
@@ -329,13 +277,4 @@ pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
         kept = filled.min(LINE.len() - 1);
         buffer.copy_within(filled - kept..filled, 0);
     }
-}
-
-struct FiledLetter {
-    number: u64,
-    path: PathBuf,
-    flags: Option<Flags>,
-    modified: Option<SystemTime>,
-    /// Or why it is left out.
-    content: Result<Vec<u8>, Detail>,
 }

@@ -27,7 +27,7 @@ use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::place::replace::{Beside, EXISTS, device, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
-use crate::mailbox::{ByLabel, Envelope, Format, Summary};
+use crate::mailbox::{ByLabel, Effect, Envelope, Format, Options, Summary};
 use crate::platform;
 use crate::span::Newline;
 
@@ -48,6 +48,7 @@ pub(crate) struct Letter<'m> {
     pub(crate) envelope: Envelope,
 }
 
+#[derive(Default)]
 pub(crate) struct Delivery {
     form: Format,
     target: PathBuf,
@@ -66,7 +67,9 @@ pub(crate) struct Delivery {
     owner: Option<platform::Owner>,
 }
 
+#[derive(Default)]
 enum NewMailbox {
+    #[default]
     Nowhere,
     File(Beside),
     Directly(BufWriter<File>),
@@ -74,57 +77,46 @@ enum NewMailbox {
 }
 
 impl Delivery {
-    pub(crate) fn nowhere(form: Format, by_label: Option<ByLabel>) -> Self {
-        Self {
-            form,
-            target: PathBuf::new(),
-            place: NewMailbox::Nowhere,
-            by_label,
-            labels: HashMap::new(),
-            names: FolderNames::default(),
-            mailboxes: Vec::new(),
-            open: Vec::new(),
-            known: HashSet::new(),
-            delivered: 0,
-            before_flags: ':',
-            owner: None,
-        }
-    }
-
-    pub(crate) fn into_open(file: File) -> Self {
-        Self {
-            target: "standard output".into(),
-            place: NewMailbox::Directly(BufWriter::new(file)),
-            ..Self::nowhere(Format::Mbox, None)
-        }
-    }
-
-    pub(crate) fn to(
-        target: &Path,
+    /// An mbox in the `open` file that `target` names, or a new mailbox at `target`, for the owner of `like`.
+    pub(crate) fn start(
         form: Format,
-        by_label: Option<ByLabel>,
+        options: &Options,
+        open: Option<File>,
+        target: &Path,
         like: Option<&Metadata>,
     ) -> Result<Self, Error> {
         let mut delivery = Self {
+            form,
             target: target.to_owned(),
+            by_label: options.by_label,
+            before_flags: ':',
             owner: platform::owner_of_results(like),
-            ..Self::nowhere(form, by_label)
+            ..Self::default()
         };
-        delivery.place = match form == Format::Mbox && by_label.is_none() {
-            true => match device(target)? {
+        let is_file = form == Format::Mbox && options.by_label.is_none();
+        delivery.place = match open {
+            _ if options.effect == Effect::DryRun => NewMailbox::Nowhere,
+            Some(file) => NewMailbox::Directly(BufWriter::new(file)),
+            None if !is_file => {
+                NewMailbox::Folder(delivery.folder(target).map_err(cannot_write(target))?)
+            }
+            None => match device(target)? {
                 Some(device) => NewMailbox::Directly(BufWriter::new(device)),
                 None => {
                     let method = Method::of_result(target, None);
                     NewMailbox::File(Beside::start(folder_of(target), target, method)?)
                 }
             },
-            false => NewMailbox::Folder(delivery.folder(target).map_err(cannot_write(target))?),
         };
         Ok(delivery)
     }
 
     fn folder(&mut self, target: &Path) -> io::Result<TempDir> {
-        check_free(target)?;
+        if let Some(found) = platform::absent(fs::symlink_metadata(target))?
+            && (!found.is_dir() || fs::read_dir(target)?.next().is_some())
+        {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS));
+        }
         let made = temporary_folder_in(folder_of(target))?;
         // It is the super-user's until it is whole: another user could put links into it while it is filled.
         platform::make_private(made.path())?;
@@ -158,14 +150,8 @@ impl Delivery {
             _ => letter.content.into(),
         };
         let mut octets = content.len() as u64;
-        let numbers = match self.by_label {
-            None => vec![0],
-            Some(by_label) => {
-                let labels = labels(&letter.envelope, by_label, summary);
-                let numbers = self.numbers(labels, summary);
-                numbers.map_err(cannot_write(&self.target))?
-            }
-        };
+        let numbers = self.numbers(&letter.envelope.labels, summary);
+        let numbers = numbers.map_err(cannot_write(&self.target))?;
         if self.form == Format::Mbox {
             let newline = Newline::of_first_line(&content).bytes();
             let sender = letter.envelope.sender.as_bytes();
@@ -190,10 +176,7 @@ impl Delivery {
         } else {
             let flags = flags.unwrap_or_else(|| Flags::of_fields(letter.content));
             let name = self.name(flags, seconds, content.len());
-            let places = numbers
-                .iter()
-                .filter_map(|&number| self.mailboxes.get(number));
-            for mailbox in places {
+            for mailbox in numbers.iter().filter_map(|&it| self.mailboxes.get(it)) {
                 let written = self.file(&mailbox.join(&name), &content, letter.envelope.date);
                 written.map_err(cannot_write(&self.target))?;
             }
@@ -236,22 +219,21 @@ impl Delivery {
         }
     }
 
-    fn numbers(
-        &mut self,
-        labels: Vec<Option<String>>,
-        summary: &mut Summary,
-    ) -> io::Result<Vec<usize>> {
-        let mut numbers = Vec::with_capacity(labels.len());
-        let mut is_beyond = false;
-        for label in labels {
-            match self.number(label)? {
-                Some(number) => numbers.push(number),
-                None => is_beyond = true,
-            }
-        }
-        if is_beyond {
-            summary.overlabelled += 1;
-        }
+    /// Mail without a label that may be used goes where mail without labels goes.
+    fn numbers(&mut self, labels: &[String], summary: &mut Summary) -> io::Result<Vec<usize>> {
+        let most = match self.by_label {
+            None => return Ok(vec![0]),
+            Some(ByLabel::First) => 1,
+            Some(ByLabel::All) => MOST_LABELS,
+        };
+        let usable = labels.iter().filter(|label| label.len() <= LONGEST_LABEL);
+        let usable: Vec<&String> = usable.take(most).collect();
+        let is_cut = usable.len() < most.min(labels.len()) || labels.len() > MOST_LABELS;
+        let given = usable
+            .iter()
+            .filter_map(|&label| self.number(Some(label.clone())).transpose());
+        let mut numbers = given.collect::<io::Result<Vec<usize>>>()?;
+        summary.overlabelled += u64::from(is_cut) + u64::from(numbers.len() < usable.len());
         if numbers.is_empty() {
             numbers.extend(self.number(None)?);
         }
@@ -265,21 +247,19 @@ impl Delivery {
         if label.is_some() && self.labels.len() >= MOST_FOLDERS {
             return Ok(None);
         }
+        if let NewMailbox::Folder(folder) = &self.place {
+            let folder = folder.path().to_owned();
+            let suffix = match self.form {
+                Format::Mbox => ".mbox",
+                _ => "",
+            };
+            let wanted = label.as_deref().unwrap_or(UNLABELLED);
+            let mut names = std::mem::take(&mut self.names);
+            let name = names.give(wanted, suffix, |name| self.mailbox(&folder.join(name)));
+            self.names = names;
+            self.mailboxes.push(folder.join(name?));
+        }
         let number = self.labels.len();
-        let NewMailbox::Folder(folder) = &self.place else {
-            self.labels.insert(label, number);
-            return Ok(Some(number));
-        };
-        let folder = folder.path().to_owned();
-        let mut names = std::mem::take(&mut self.names);
-        let suffix = match self.form {
-            Format::Mbox => ".mbox",
-            _ => "",
-        };
-        let wanted = label.as_deref().unwrap_or(UNLABELLED);
-        let name = names.give(wanted, suffix, |name| self.mailbox(&folder.join(name)));
-        self.names = names;
-        self.mailboxes.push(folder.join(name?));
         self.labels.insert(label, number);
         Ok(Some(number))
     }
@@ -360,33 +340,6 @@ fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
     hash.update(letter.content);
     let whole: [u8; 32] = hash.finalize().into();
     whole.first_chunk().copied().unwrap_or_default()
-}
-
-/// A label that is None stands for mail without one.
-fn labels(envelope: &Envelope, by_label: ByLabel, summary: &mut Summary) -> Vec<Option<String>> {
-    let most = match by_label {
-        ByLabel::First => 1,
-        ByLabel::All => MOST_LABELS,
-    };
-    let usable = |label: &&String| label.len() <= LONGEST_LABEL;
-    let labels = envelope.labels.iter().filter(usable).take(most);
-    let labels: Vec<_> = labels.map(|label| Some(label.clone())).collect();
-    if labels.len() < most.min(envelope.labels.len()) || envelope.labels.len() > MOST_LABELS {
-        summary.overlabelled += 1;
-    }
-    match labels.is_empty() {
-        true => vec![None],
-        false => labels,
-    }
-}
-
-fn check_free(target: &Path) -> io::Result<()> {
-    match platform::absent(fs::symlink_metadata(target))? {
-        Some(found) if !found.is_dir() || fs::read_dir(target)?.next().is_some() => {
-            Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn new_file(path: &Path) -> io::Result<File> {

@@ -1,14 +1,17 @@
-//! A Maildir, or another folder with a message a file: its messages, where they are written first, and what is synced.
+//! A Maildir, or another folder with a message a file: its messages, where they are written first, and what is synced;
+//! and what the names of a Maildir's messages say: flags, and sizes (`,S=` the octets, `,W=` the octets with CRLF line
+//! ends).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::detail::Detail;
 use crate::mailbox::failure::unread;
 use crate::mailbox::find::{self, Kind};
 use crate::mailbox::forms::mh;
-use crate::platform::OsStrExt as _;
+use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
@@ -80,18 +83,15 @@ impl MessageFolder {
             true => &[""],
             false => &["cur", "new"],
         };
-        let is_message = |name: &OsStr| match self.is_mh {
-            true => mh::number(name).is_some(),
-            false => !name.as_bytes().starts_with(b"."),
-        };
-        for &part in parts {
+        for part in parts.iter().map(Path::new) {
             if self.part.as_ref().is_some_and(|only| only != part) {
                 continue;
             }
-            let part = Path::new(part);
-            match &self.name {
-                Some(name) => names.push(part.join(name)),
-                None => listed(&self.folder, part, is_message, &mut names, &mut others),
+            if let Some(name) = &self.name {
+                names.push(part.join(name));
+            } else if let Err(error) = self.list(part, &mut names, &mut others) {
+                // Nobody knows what else is in the folder.
+                others.push((self.folder.join(part), unread(&error).into()));
             }
         }
         match self.is_mh {
@@ -101,36 +101,175 @@ impl MessageFolder {
         others.sort_by(|(one, _), (other, _)| one.cmp(other));
         (names, others)
     }
+
+    fn list(
+        &self,
+        part: &Path,
+        names: &mut Vec<PathBuf>,
+        others: &mut Vec<(PathBuf, Detail)>,
+    ) -> io::Result<()> {
+        const OTHER: &str = "a link, or no file at all, in the place of a message, which was not read; name what it leads to";
+        for entry in fs::read_dir(self.folder.join(part))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_message = match self.is_mh {
+                true => mh::number(&name).is_some(),
+                false => !name.as_bytes().starts_with(b"."),
+            };
+            if !is_message {
+                continue;
+            }
+            match entry.file_type() {
+                Ok(kind) if kind.is_file() => names.push(part.join(name)),
+                Ok(kind) if kind.is_dir() => {}
+                Ok(_) => others.push((entry.path(), OTHER.into())),
+                Err(error) => others.push((entry.path(), unread(&error).into())),
+            }
+        }
+        Ok(())
+    }
 }
 
-fn listed(
-    folder: &Path,
-    part: &Path,
-    is_message: impl Fn(&OsStr) -> bool,
-    names: &mut Vec<PathBuf>,
-    others: &mut Vec<(PathBuf, Detail)>,
-) {
-    const OTHER: &str = "a link, or no file at all, in the place of a message, which was not read; name what it leads to";
-    let path = folder.join(part);
-    let entries = match fs::read_dir(&path) {
-        Ok(entries) => entries,
-        Err(error) => return others.push((path, unread(&error).into())),
-    };
-    for entry in entries {
-        let entry = match entry {
-            Ok(entry) => entry,
-            // Nobody knows what else is in the folder.
-            Err(error) => return others.push((path, unread(&error).into())),
-        };
-        let name = entry.file_name();
-        if !is_message(&name) {
-            continue;
+pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {
+    let bytes = path.file_name().unwrap_or_default().as_bytes();
+    let base = flags_at(bytes).unwrap_or(bytes.len());
+    let (base, flags) = bytes.split_at(base);
+    let mut out = Vec::with_capacity(bytes.len() + 4);
+    for (index, field) in base.split(|&b| b == b',').enumerate() {
+        if index > 0 {
+            out.push(b',');
         }
-        match entry.file_type() {
-            Ok(kind) if kind.is_file() => names.push(part.join(name)),
-            Ok(kind) if kind.is_dir() => {}
-            Ok(_) => others.push((entry.path(), OTHER.into())),
-            Err(error) => others.push((entry.path(), unread(&error).into())),
+        let number = |value: &[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        match field.split_at_checked(2) {
+            Some((b"S=", value)) if index > 0 && number(value) => {
+                out.extend_from_slice(format!("S={}", content.len()).as_bytes());
+            }
+            Some((b"W=", value)) if index > 0 && number(value) => {
+                let bare = memchr::memchr_iter(b'\n', content)
+                    .filter(|&at| at == 0 || content.get(at - 1) != Some(&b'\r'))
+                    .count();
+                out.extend_from_slice(format!("W={}", content.len() + bare).as_bytes());
+            }
+            _ => out.extend_from_slice(field),
+        }
+    }
+    out.extend_from_slice(flags);
+    path.with_file_name(OsString::from_vec(out))
+}
+
+pub(crate) fn base_of(name: &[u8]) -> &[u8] {
+    let (name, _) = name.split_at(flags_at(name).unwrap_or(name.len()));
+    name.split(|&b| b == b',').next().unwrap_or(name)
+}
+
+/// A colon, or what programs write where a file system takes none. That may also stand in a name without flags, so they
+/// have to look like flags.
+fn flags_at(name: &[u8]) -> Option<usize> {
+    memchr::memchr(b':', name).or_else(|| {
+        let at = name.iter().rposition(|b| BEFORE_FLAGS.contains(b))?;
+        let letters = name.get(at + 1..)?.strip_prefix(b"2,")?;
+        letters.iter().all(u8::is_ascii_alphabetic).then_some(at)
+    })
+}
+
+/// Replaces the colon where a file system takes none.
+pub(crate) fn with_separator(path: &Path, separator: char) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    match memchr::memchr(b':', name) {
+        Some(at) if separator != ':' => {
+            let mut name = name.to_vec();
+            let mut units = [0; 4];
+            name.splice(at..=at, separator.encode_utf8(&mut units).bytes());
+            path.with_file_name(OsString::from_vec(name))
+        }
+        _ => path.into(),
+    }
+}
+
+/// The flags of both copies; but a message is to be deleted only if both say so. A message with flags stands in `cur`.
+pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
+    let (Some((name, one)), Some((_, two))) = (flags_of(path), flags_of(other)) else {
+        return path.into();
+    };
+    let is_trashed = one.contains(&b'T') && two.contains(&b'T');
+    let mut flags = [one, two].concat();
+    flags.retain(|&flag| flag != b'T' || is_trashed);
+    flags.sort_unstable();
+    flags.dedup();
+    let folders = [path, other].map(|path| path.parent().unwrap_or(Path::new("")));
+    let [one_part, two_part] = folders.map(Path::file_name);
+    if one_part == two_part && flags == one {
+        return path.into();
+    }
+    let folder = match one_part == Some(OsStr::new("cur")) {
+        true => folders[0],
+        false => folders[1],
+    };
+    let separator = [path, other].into_iter().find_map(|path| {
+        let name = path.file_name()?.as_bytes();
+        name.get(flags_at(name)?..)?.first().copied()
+    });
+    let name = [name, &[separator.unwrap_or(b':')], b"2,", flags.as_slice()].concat();
+    folder.join(OsString::from_vec(name))
+}
+
+pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
+    let name = path.file_name()?.as_bytes();
+    match memchr::memmem::find(name, b":2,") {
+        Some(at) => Some((name.get(..at)?, name.get(at + 3..)?)),
+        None if name.contains(&b':') => None,
+        None => match flags_at(name) {
+            Some(at) => Some((name.get(..at)?, name.get(at + 3..)?)),
+            None => Some((name, b"")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_in_a_name_are_corrected_and_nothing_else_is() {
+        for (before, after) in [
+            ("1.M2P3.host,S=10,W=11:2,FS", "1.M2P3.host,S=6,W=8:2,FS"),
+            ("1.M2P3.host:2,S", "1.M2P3.host:2,S"),
+            ("1.S=5.host,S=x,W=:2,S=1", "1.S=5.host,S=x,W=:2,S=1"),
+            ("S=1,W=2", "S=1,W=8"),
+            ("1.host,S=10;2,FS", "1.host,S=6;2,FS"),
+            ("1.host;2,S=1,S=10", "1.host;2,S=6,S=6"),
+        ] {
+            let got = resized(Path::new(before), b"a\nb\r\n\n");
+            assert_eq!(got, Path::new(after));
+        }
+    }
+
+    #[test]
+    fn flags_are_read_behind_what_stands_for_a_colon_where_there_can_be_none() {
+        for (name, base, flags) in [
+            ("1.host:2,FS", "1.host", Some("FS")),
+            ("1.host;2,FS", "1.host", Some("FS")),
+            ("1.host!2,", "1.host", Some("")),
+            ("1.host,S=4;2,S", "1.host", Some("S")),
+            ("1!2;2,S", "1!2", Some("S")),
+            ("1!2,3.host", "1!2", Some("")),
+            ("1;3,S", "1;3", Some("")),
+            ("1.host:1,x", "1.host", None),
+            ("1!2,S:1,x", "1!2", None),
+        ] {
+            assert_eq!(base_of(name.as_bytes()), base.as_bytes(), "{name}");
+            let found = flags_of(Path::new(name)).map(|(_, flags)| flags);
+            assert_eq!(found, flags.map(str::as_bytes), "{name}");
+        }
+        let united = with_flags_of(Path::new("cur/1;2,S"), Path::new("new/1"));
+        assert_eq!(united, Path::new("cur/1;2,S"));
+        let united = with_flags_of(Path::new("new/1"), Path::new("cur/1!2,S"));
+        assert_eq!(united, Path::new("cur/1!2,S"));
+        for (separator, name) in [(':', "cur/1:2,S"), (';', "cur/1;2,S")] {
+            assert_eq!(
+                with_separator(Path::new("cur/1:2,S"), separator),
+                Path::new(name)
+            );
         }
     }
 }

@@ -21,12 +21,12 @@ use std::time::{Duration, SystemTime};
 use md5::{Digest as _, Md5};
 
 use crate::error::Error;
+use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::method_of;
 use crate::mailbox::failure::{changed, unreadable};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::mmdf;
-use crate::mailbox::job::Job;
 use crate::mailbox::place::latecomers::{carry_over, keep};
 use crate::mailbox::place::lock::{Lock, Patience};
 use crate::mailbox::place::replace::{Identity, start_of};
@@ -58,11 +58,12 @@ impl<S: Send> Job<'_, S> {
             return Ok(summary);
         }
         let target = self.path.canonicalize().map_err(unreadable(self.path))?;
-        let lock = self.locked(&target)?;
         if self.options.waits && self.method.is_none() {
-            return self.between_locks(lock, &target);
+            return self.between_locks(&target);
         }
-        let before = Identity::of_file(&lock.file, &target)?;
+        let lock = self.locked(&target)?;
+        let before = lock.file.metadata().map_err(unreadable(&target))?;
+        let before = Identity::of(&before);
         let plain = match self.method {
             None => Arc::clone(&lock.file),
             Some(method) => {
@@ -104,21 +105,21 @@ impl<S: Send> Job<'_, S> {
         }
     }
 
-    fn between_locks(&self, mut lock: Lock, target: &Path) -> Result<Summary, Error> {
+    fn between_locks(&self, target: &Path) -> Result<Summary, Error> {
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
                 self.observer.begin(self.path);
             }
-            match self.attempt(lock, target)? {
-                Some(summary) => return Ok(summary),
-                None => lock = self.locked(target)?,
+            if let Some(summary) = self.attempt(target)? {
+                return Ok(summary);
             }
         }
         Err(changed(target))
     }
 
     /// None: what was read is not what is there now.
-    fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Option<Summary>, Error> {
+    fn attempt(&self, target: &Path) -> Result<Option<Summary>, Error> {
+        let mut lock = self.locked(target)?;
         let quoting = self.quoting(&mut Source::file(&lock.file))?;
         let mut sink = self.sink(&lock.file, target);
         let mut summary = Summary::default();

@@ -33,8 +33,6 @@ use crate::platform::{self, OsStrExt as _, host, is_gone};
 const STALE_AFTER: Duration = Duration::from_secs(1024);
 /// Dovecot takes a dotlock for dead after 120 seconds.
 const RENEW_EVERY: Duration = Duration::from_secs(15);
-/// An instant can be that much later without an overflow.
-const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 /// The fcntl lock is free for so long, for those who wait for it.
 const MOMENT: Duration = Duration::from_millis(4);
@@ -44,7 +42,7 @@ type Tell<'a> = dyn Fn(&Path, &Path) + 'a;
 
 pub(crate) struct Patience<'a> {
     began: Instant,
-    until: Instant,
+    timeout: Duration,
     told: Cell<bool>,
     stop: &'a Stop,
     tell: Box<Tell<'a>>,
@@ -52,10 +50,9 @@ pub(crate) struct Patience<'a> {
 
 impl<'a> Patience<'a> {
     pub(crate) fn new<S>(timeout: Duration, stop: &'a Stop, observer: &'a dyn Observer<S>) -> Self {
-        let began = Instant::now();
         Self {
-            began,
-            until: began + timeout.min(LONGEST_WAIT),
+            began: Instant::now(),
+            timeout,
             told: Cell::new(false),
             stop,
             tell: Box::new(|path, lock| observer.waiting(path, lock)),
@@ -64,7 +61,7 @@ impl<'a> Patience<'a> {
 
     fn pause(&self, path: &Path, lock: &Path) -> Result<(), Error> {
         self.stop.check()?;
-        if Instant::now() >= self.until {
+        if self.began.elapsed() >= self.timeout {
             return Err(Error::Locked {
                 path: path.into(),
                 lock: lock.into(),
@@ -198,7 +195,8 @@ impl Dotlock {
                 let made = lock.metadata().map_err(cannot_write(&path))?;
                 return Ok(Self::renewed(path, made, lock));
             }
-            if is_stale(&path) && remove_stale(&path) && Instant::now() < patience.until {
+            let is_removed = is_stale(&path) && remove_stale(&path);
+            if is_removed && patience.began.elapsed() < patience.timeout {
                 continue;
             }
             patience.pause(mailbox, &path)?;
@@ -249,18 +247,17 @@ fn make(path: &Path) -> io::Result<Option<File>> {
     }
     let finished = temporary_in(folder_of(path))?;
     finished.as_file().write_all(&contents)?;
-    match fs::hard_link(finished.path(), path) {
-        Ok(()) => Ok(Some(finished.into_file())),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+    let made = match fs::hard_link(finished.path(), path) {
         // No hard links on this file system: the name itself has to be the lock.
-        Err(_) => match OpenOptions::new().write(true).create_new(true).open(path) {
-            Ok(mut lock) => {
-                lock.write_all(&contents)?;
-                Ok(Some(lock))
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(error),
-        },
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            let new = OpenOptions::new().write(true).create_new(true).open(path);
+            new.and_then(|mut lock| lock.write_all(&contents).map(|()| lock))
+        }
+        linked => linked.map(|()| finished.into_file()),
+    };
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        made => made.map(Some),
     }
 }
 

@@ -16,6 +16,8 @@
 //! `supersede` does both. To Dovecot the sizes are part of a message's identity: a message whose name changes gets a
 //! new UID, and clients fetch it anew. Names without sizes keep their UID.
 //!
+//! Where `cur`, `new` or one message in them is named, the same holds for that part.
+//!
 //! A message that moved meanwhile is left, and counted. The quota sums in `maildirsize` are not kept up to date:
 //! servers compute them anew when they find them in doubt.
 
@@ -27,15 +29,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
+use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::{mh, rewrite};
-use crate::mailbox::job::Job;
-use crate::mailbox::place::folder::MessageFolder;
+use crate::mailbox::place::folder::{MessageFolder, base_of, resized, with_separator};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
-use crate::mailbox::place::sizes::{base_of, resized, with_separator};
 use crate::mailbox::place::supersede::Old;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
@@ -53,9 +54,10 @@ impl<S: Send> Job<'_, S> {
         let place = MessageFolder::of(self.path, kind);
         let folder = place.folder.as_path();
         let writes = options.effect == Effect::Write;
+        let destination = destination.filter(|_| writes);
         let mut lock = None;
         let mut before_flags = ':';
-        match destination.filter(|_| writes) {
+        match destination {
             None if writes => {
                 let locked = folder.join("embody");
                 lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
@@ -98,11 +100,10 @@ impl<S: Send> Job<'_, S> {
             destination,
             before_flags,
             large: Mutex::new(()),
-            done: Mutex::new((
-                Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64)),
-                BTreeMap::new(),
-            )),
         };
+        let before = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
+        // What stands on the disk, and what is not told yet of messages by their number.
+        let done = Mutex::new((before, BTreeMap::new()));
         let mut numbered = (1..).zip(names);
         let (workers, _) = options.threads();
         let outcome = pipeline::run(
@@ -111,9 +112,8 @@ impl<S: Send> Job<'_, S> {
             || Ok(numbered.next().map(|item| (item, 1))),
             |_| vec![0],
             |(number, name), _| {
-                let mut transformed = None;
-                let (summary, damage) = files.convert(*number, name, &mut transformed)?;
-                let mut done = unpoisoned(files.done.lock());
+                let (summary, damage, transformed) = files.convert(*number, name)?;
+                let mut done = unpoisoned(done.lock());
                 done.0.add(&summary);
                 // What was made of a message that another program moved is not used.
                 if let Some(transformed) = transformed.filter(|_| summary.moved == 0) {
@@ -121,11 +121,11 @@ impl<S: Send> Job<'_, S> {
                 }
                 Ok((summary, damage))
             },
-            |(number, name), done| {
-                if let Some(done) = unpoisoned(files.done.lock()).1.remove(&number) {
+            |(number, name), converted| {
+                if let Some(done) = unpoisoned(done.lock()).1.remove(&number) {
                     done.tell(observer);
                 }
-                for (_, (summary, damage)) in done {
+                for (_, (summary, damage)) in converted {
                     observer.advance(summary.bytes_in, summary.messages);
                     if let Some(why) = damage {
                         observer.damaged(&folder.join(&name), &why);
@@ -135,7 +135,7 @@ impl<S: Send> Job<'_, S> {
             },
         );
         // Also of messages that were done when an error or a stop came.
-        let (summary, said) = unpoisoned(files.done.into_inner());
+        let (summary, said) = unpoisoned(done.into_inner());
         said.into_values().for_each(|done| done.tell(observer));
         observer.done(&summary);
         if writes && summary.changed > 0 {
@@ -146,8 +146,9 @@ impl<S: Send> Job<'_, S> {
             }
         }
         drop(lock);
-        if let (true, Some(to), Ok(())) = (place.is_mh, destination, &outcome)
-            && writes
+        if place.is_mh
+            && outcome.is_ok()
+            && let Some(to) = destination
         {
             self.copy_beside(to, mh::SEQUENCES)?;
         }
@@ -192,6 +193,9 @@ fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
         .collect()
 }
 
+/// What became of a message, why it is damaged, and what is said of it.
+type Converted<S> = (Summary, Option<Detail>, Option<Transformed<S>>);
+
 struct Files<'a, S> {
     job: &'a Job<'a, S>,
     place: &'a MessageFolder,
@@ -200,25 +204,18 @@ struct Files<'a, S> {
     before_flags: char,
     /// Held while a message that expands to much is worked on: its size is not known before.
     large: Mutex<()>,
-    /// What stands on the disk, and what is not told yet of messages by their number.
-    done: Mutex<(Summary, BTreeMap<u64, Transformed<S>>)>,
 }
 
 impl<S> Files<'_, S> {
-    fn convert(
-        &self,
-        number: u64,
-        name: &Path,
-        transformed: &mut Option<Transformed<S>>,
-    ) -> Result<(Summary, Option<Detail>), Error> {
+    fn convert(&self, number: u64, name: &Path) -> Result<Converted<S>, Error> {
         let writes = self.job.options.effect == Effect::Write;
         let path = self.place.folder.join(name);
-        let target = self.destination.filter(|_| writes).map(|to| {
+        let target = self.destination.map(|to| {
             let name = with_separator(name, self.before_flags);
             self.place.target(to, &name)
         });
         if target.is_some() && self.job.observer.is_made(&path) {
-            return Ok((Summary::of(|sum| sum.made = 1), None));
+            return Ok((Summary::of(|sum| sum.made = 1), None, None));
         }
         let mut _alone = None;
         let mut read = || -> io::Result<_> {
@@ -239,10 +236,10 @@ impl<S> Files<'_, S> {
         };
         let (file, before, method, content) = match absent(read()) {
             Ok(Some(read)) => read,
-            Ok(None) => return Ok((Summary::of(|sum| sum.moved = 1), None)),
+            Ok(None) => return Ok((Summary::of(|sum| sum.moved = 1), None, None)),
             Err(error) => {
                 let damaged = Summary::of(|sum| sum.damaged = 1);
-                return Ok((damaged, Some(unread(&error).into())));
+                return Ok((damaged, Some(unread(&error).into()), None));
             }
         };
         let mut summary = Summary {
@@ -266,14 +263,12 @@ impl<S> Files<'_, S> {
                 let copy = Beside::copy(&file, before.length, &path, folder, target)?;
                 copy.appear_of(&path, self.job.observer)?;
             }
-            return Ok((summary, why));
+            return Ok((summary, why, None));
         };
         summary.bytes_in = content.len() as u64;
         summary.bytes_out = summary.bytes_in;
-        let single = self
-            .job
-            .single((number, &path), &content, None, rewrite::spliced);
-        *transformed = single?;
+        let job = self.job;
+        let mut transformed = job.single((number, &path), &content, None, rewrite::spliced)?;
         let new = transformed.as_mut().and_then(|done| done.new.take());
         if let Some(new) = &new {
             summary.changed = 1;
@@ -314,6 +309,6 @@ impl<S> Files<'_, S> {
                 finished.appear_of(&path, self.job.observer)?;
             }
         }
-        Ok((summary, None))
+        Ok((summary, None, transformed))
     }
 }

@@ -9,6 +9,5 @@ mod latecomers;
 mod lock;
 mod maildir;
 pub(super) mod replace;
-pub(super) mod sizes;
 mod supersede;
 pub(super) mod temporary;

@@ -35,11 +35,6 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(crate) fn of_file(file: &File, name: &Path) -> Result<Self, Error> {
-        let metadata = file.metadata().map_err(unreadable(name))?;
-        Ok(Self::of(&metadata))
-    }
-
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -127,14 +122,10 @@ impl Beside {
 
     /// Without the time: it is another file, made now.
     pub(crate) fn finished_now(self, like: &File) -> Result<Finished, Error> {
-        let Self {
-            target,
-            writer,
-            temporary,
-        } = self;
-        let written = writer.finish().and_then(|mut writer| writer.flush());
-        written.map_err(cannot_write(&target))?;
-        platform::dress(temporary.as_file(), like).map_err(cannot_write(&target))?;
+        let (target, temporary) = (self.target, self.temporary);
+        let written = self.writer.finish().and_then(|mut writer| writer.flush());
+        let dressed = written.and_then(|()| platform::dress(temporary.as_file(), like));
+        dressed.map_err(cannot_write(&target))?;
         Ok(Finished { target, temporary })
     }
 }

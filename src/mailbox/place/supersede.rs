@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::mailbox::failure::{cannot_read, cannot_write};
+use crate::mailbox::place::folder::{base_of, resized, with_flags_of};
 use crate::mailbox::place::replace::{Finished, Identity, is_same, sync_folder};
-use crate::mailbox::place::sizes::{base_of, resized, with_flags_of};
 use crate::mailbox::place::temporary::folder_of;
 use crate::platform::{self, MetadataExt as _, OsStrExt as _, absent, exchange, rename_to_new};
 
@@ -174,7 +174,7 @@ impl Old<'_> {
             Ok(None) => rename_to_new(temporary, self.path),
             swapped => swapped.map(drop),
         };
-        let is_back = is_ours_or_gone(&finished);
+        let is_back = names_of(&finished).is_ok_and(|(_, is_ours)| is_ours != Some(false));
         match (back, is_back) {
             (Ok(()), true) => {
                 self.take_back(&finished, self.path)?;
@@ -193,23 +193,16 @@ fn is_still(before: &Identity, path: &Path) -> Result<bool, Error> {
     }
 }
 
-fn is_linked(finished: &Finished) -> Result<bool, Error> {
-    let new = finished.temporary.as_file().metadata();
-    let new = new.map_err(cannot_read(&finished.target))?;
-    let named = absent(fs::symlink_metadata(finished.temporary.path()));
-    let named = named.map_err(cannot_read(&finished.target))?;
-    let is_temporary = named.is_some_and(|found| is_same(&found, &new));
-    Ok(new.nlink() > u64::from(is_temporary))
+/// How many names the new file has, and whether the temporary one is one of them; none if that is gone.
+fn names_of(finished: &Finished) -> io::Result<(u64, Option<bool>)> {
+    let new = finished.temporary.as_file().metadata()?;
+    let named = absent(fs::symlink_metadata(finished.temporary.path()))?;
+    Ok((new.nlink(), named.map(|found| is_same(&found, &new))))
 }
 
-fn is_ours_or_gone(finished: &Finished) -> bool {
-    let new = finished.temporary.as_file().metadata();
-    let named = absent(fs::symlink_metadata(finished.temporary.path()));
-    match (named, new) {
-        (Ok(Some(found)), Ok(new)) => is_same(&found, &new),
-        (Ok(None), _) => true,
-        _ => false,
-    }
+fn is_linked(finished: &Finished) -> Result<bool, Error> {
+    let names = names_of(finished).map_err(cannot_read(&finished.target));
+    names.map(|(names, is_ours)| names > u64::from(is_ours == Some(true)))
 }
 
 enum Equal {

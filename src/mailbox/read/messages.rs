@@ -3,10 +3,10 @@ use std::path::Path;
 
 use crate::edit::Edits;
 use crate::error::Error;
+use crate::mailbox::begin::Job;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, Refused, Rewritten};
-use crate::mailbox::job::Job;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::{Message, Observer, Program, Transform};
 

@@ -11,13 +11,13 @@ use memchr::memchr;
 
 use crate::error::Error;
 use crate::mailbox::archive;
+use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::separator::next_separator;
 use crate::mailbox::forms::{self, emlx};
-use crate::mailbox::job::Job;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
 use crate::mailbox::place::temporary;
@@ -85,14 +85,13 @@ pub(crate) fn convert_open<S: Send>(
         return job.open_to(source, None, kind, output);
     }
     let form = result::form(kind, options);
-    let mut delivery = match output {
-        Output::Path(target) if options.effect == Effect::Write => {
-            Delivery::to(target, form, options.by_label, None)?
-        }
-        #[cfg(feature = "cli")]
-        Output::Open(file) if options.effect == Effect::Write => Delivery::into_open(file),
-        _ => Delivery::nowhere(form, options.by_label),
+    let (open, target) = match output {
+        Output::Path(target) => (None, target),
+        Output::Open(file) => (Some(file), Path::new("standard output")),
+        // Only what is not to be written goes nowhere.
+        _ => (None, Path::new("")),
     };
+    let mut delivery = Delivery::start(form, options, open, target, None)?;
     let summary = job.open_to(source, None, kind, Output::Delivery(&mut delivery))?;
     delivery.finish_unless_damaged(&summary)?;
     Ok(summary)
@@ -255,14 +254,14 @@ impl<S: Send> Job<'_, S> {
             if source.damage().is_some_and(|damage| !damage.whole) {
                 return Ok(Summary::of(|sum| sum.mailboxes = 1));
             }
-            let (mut summary, message, done) = self.message_of(content)?;
+            let (mut summary, done) = self.message_of(&content)?;
             let new = done.as_ref().and_then(|done| done.new.as_deref());
-            let result = forms::as_named(new.unwrap_or(&message), target);
+            let result = forms::as_named(new.unwrap_or(&content), target);
             match sink {
                 // Nobody knows which of it is the message.
                 Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
                 Sink::Delivery(delivery) => {
-                    let (flags, came) = emlx::noted(&message);
+                    let (flags, came) = emlx::noted(&content);
                     let of_file = || source.original()?.metadata().ok()?.modified().ok();
                     let modified = came.or_else(of_file);
                     summary.bytes_out = 0;
@@ -270,7 +269,7 @@ impl<S: Send> Job<'_, S> {
                 }
                 sink => {
                     sink.put(result)?;
-                    let is_whole = |new| emlx::is_partial(&message) && !emlx::is_partial(new);
+                    let is_whole = |new| emlx::is_partial(&content) && !emlx::is_partial(new);
                     if let (Sink::Beside(beside), Some(whole)) = (sink, whole)
                         && new.is_some_and(is_whole)
                     {
