@@ -1,12 +1,11 @@
 //! What `filter` does, inside a mail system: the milter protocol and its server (docs/milter.md).
 //!
 //! `codec` is the protocol's packets; `draft` a message as it comes; `session` one connection without its socket;
-//! `service` what is done to a message; `changes` the result in the protocol's words. These read and write nothing.
+//! `service` what is done to a message, and the result in the protocol's words. These read and write nothing.
 //! `server` has the sockets and threads, `listen` the addresses, `counters` what Prometheus asks for.
 //!
 //! What never lives here: options, printing, signals.
 
-mod changes;
 pub mod codec;
 mod counters;
 mod draft;

@@ -1,18 +1,28 @@
-//! The work on a message, and whether the result may go on.
+//! The work on a message, whether the result may go on, and its edits in the words of the protocol.
 //!
 //! A message with trouble goes on unchanged, and a line says why. Only `--on-failure defer` makes the mail system try
 //! again later, and nothing refuses mail.
+//!
+//! The header that comes out is held against the one that came: fields between two that stay are new or changed. Only
+//! fields that are embody's business may be among them; anything else is a defect, and the message is left.
+//!
+//! Insertions come first, from the end to the front, so that no place moves that is still to be named; then changes and
+//! removals, each name's last one first, because mail systems disagree on whether a removed field still counts.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::changes::Changes;
-use super::codec::Reply;
+use super::codec::{CHUNK, Reply};
 use super::draft::{Incoming, Left};
-use crate::edit::Edits;
+use crate::edit::{Edit, Edits, Spliced, moved};
 use crate::error::Error;
 use crate::expand::{Asking, Expander};
+use crate::mime::header::{Field, Header, SectionEnd};
+use crate::mime::transfer::with_newlines;
 use crate::report::{Detail, Report, Setting};
+use crate::span::{Lines, Newline, Span};
 
 #[derive(Debug)]
 pub enum Verdict {
@@ -87,4 +97,295 @@ fn verdict(
         true => Verdict::Unchanged(Left::AsItIs),
         false => Verdict::Changed(edits, changes),
     })
+}
+
+#[derive(Debug)]
+pub struct Changes {
+    /// The packets of all changes of fields, in their order.
+    fields: Vec<u8>,
+    body: Option<usize>,
+}
+
+/// Postfix and Sendmail do not show a filter their own Received field, but count it. Sendmail counts further fields
+/// that it may add or not, so there an insertion may stand some fields too early.
+const FIRST_PLACE: u32 = 1;
+
+/// In lower case.
+const OURS: [&[u8]; 5] = [
+    b"content-",
+    b"mime-version",
+    b"x-embody",
+    b"lines",
+    b"x-mozilla-",
+];
+
+/// In octets: Sendmail takes no larger packets, and would put the mail off for ever.
+const LONGEST_FIELD: usize = CHUNK - 6;
+
+/// A mail system looks for each field from the front, so many changes of a header with many fields would keep it busy.
+const MOST_CHANGES: usize = 250;
+
+fn defect(what: &str) -> Left {
+    Left::Trouble(format!("a defect in embody: {what}"))
+}
+
+impl Changes {
+    /// A mail system that does not keep the blank behind a field's colon puts one there itself.
+    pub fn of(incoming: &Incoming, edits: &Edits, keeps_blanks: bool) -> Result<Self, Left> {
+        let output = edits.splice(&incoming.bytes);
+        let read = |bytes: &[u8]| Header::of_message(bytes, usize::MAX);
+        let front = output.front(|front| read(front).body_start());
+        let (section, body_start) = {
+            let header = read(&front);
+            if header.end != SectionEnd::Regular || header.separator.is_empty() {
+                return Err(defect("the header that comes out has no end"));
+            }
+            (header.span, header.body_start())
+        };
+        let comparison = Comparison {
+            incoming,
+            edits,
+            front: &front,
+            comes: section,
+            keeps_blanks,
+        };
+        let fields = comparison.packets()?;
+        let came = incoming.separator;
+        let before = edits.iter().take_while(|it| it.span.end <= came.start);
+        let moved: i64 = before.map(Edit::growth).sum();
+        let expected = i64::try_from(came.end).map(|start| start + moved);
+        let is_moved = i64::try_from(body_start) != expected;
+        let touches = |edit: &Edit| edit.span.end > came.start;
+        let is_changed = is_moved || edits.iter().any(touches);
+        Ok(Self {
+            fields,
+            body: is_changed.then_some(body_start),
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.body.is_none()
+    }
+
+    pub fn write(
+        &self,
+        output: &Spliced<'_>,
+        newline: Newline,
+        to: &mut impl Write,
+    ) -> io::Result<()> {
+        to.write_all(&self.fields)?;
+        self.body
+            .map_or(Ok(()), |start| write_body(output, start, newline, to))
+    }
+}
+
+/// Fields that stay are not kept: a header may have millions of them.
+struct Comparison<'c> {
+    incoming: &'c Incoming,
+    edits: &'c Edits,
+    front: &'c [u8],
+    comes: Span,
+    keeps_blanks: bool,
+}
+
+fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
+    let continues = |line: &Span| matches!(line.of(bytes).first(), Some(b' ' | b'\t'));
+    let mut lines = Lines::new(bytes, section).map(|line| line.whole).peekable();
+    iter::from_fn(move || {
+        let mut whole = lines.next()?;
+        while let Some(line) = lines.next_if(continues) {
+            whole.end = line.end;
+        }
+        Some(Field::of(bytes, whole))
+    })
+}
+
+type Change = (usize, Option<Field>, Option<Field>);
+
+impl Comparison<'_> {
+    fn changes(&self) -> Result<Vec<Change>, Left> {
+        let mut place_of = moved(self.edits);
+        let mut comes = fields(self.front, self.comes).peekable();
+        let (mut changes, mut gap, mut new) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, field) in fields(&self.incoming.bytes, self.incoming.fields).enumerate() {
+            let Some(at) = place_of(field.whole) else {
+                gap.push((number, field));
+                few(gap.len())?;
+                continue;
+            };
+            while let Some(next) = comes.next_if(|next| next.whole.start < at) {
+                new.push(next);
+                few(new.len())?;
+            }
+            self.close(&mut gap, &mut new, number, &mut changes)?;
+            let same = |next: &Field| {
+                next.whole.start == at
+                    && next.whole.of(self.front) == field.whole.of(&self.incoming.bytes)
+            };
+            if comes.next().filter(same).is_none() {
+                return Err(defect("a field that no edit touches comes out otherwise"));
+            }
+        }
+        for next in comes {
+            new.push(next);
+            few(new.len())?;
+        }
+        self.close(&mut gap, &mut new, self.incoming.count, &mut changes)?;
+        Ok(changes)
+    }
+
+    fn close(
+        &self,
+        gap: &mut Vec<(usize, Field)>,
+        new: &mut Vec<Field>,
+        end: usize,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), Left> {
+        let mut before = gap.drain(..).peekable();
+        for field in new.drain(..) {
+            // In Postfix the name becomes the new one, in Sendmail it keeps its case. An empty value would remove the field.
+            let is_same = |(_, old): &(usize, Field)| {
+                let name = old.name.of(&self.incoming.bytes);
+                name.eq_ignore_ascii_case(field.name.of(self.front)) && !field.value.is_empty()
+            };
+            changes.push(match before.next_if(is_same) {
+                Some((number, old)) => (number, Some(old), Some(field)),
+                None => {
+                    let at = before.peek().map_or(end, |(number, _)| *number);
+                    (at, None, Some(field))
+                }
+            });
+        }
+        changes.extend(before.map(|(number, old)| (number, Some(old), None)));
+        few(changes.len())
+    }
+
+    fn text(&self, field: Field) -> Result<(&[u8], Vec<u8>), Left> {
+        let name = field.name.of(self.front);
+        let mut value = with_newlines(field.value.of(self.front).to_vec(), Newline::Lf);
+        // Some readers take a CR for the end of a line, and what is behind it for another field.
+        if name.is_empty() || value.iter().any(|octet| matches!(octet, 0 | b'\r')) {
+            let why = "a field would hold a NUL or a bare CR";
+            return Err(Left::Trouble(why.to_owned()));
+        }
+        let length = name.len() + value.len();
+        if length > LONGEST_FIELD {
+            let why = format!(
+                "it would have a header field of {length} bytes; a milter may say {LONGEST_FIELD}"
+            );
+            return Err(Left::TooLarge(why.into()));
+        }
+        if !self.keeps_blanks && value.first() == Some(&b' ') {
+            value.remove(0);
+        }
+        Ok((name, value))
+    }
+
+    fn packets(&self) -> Result<Vec<u8>, Left> {
+        let (mut inserted, mut added, mut changed) = (Vec::new(), Vec::new(), Vec::new());
+        let changes = self.changes()?;
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let came = |field: &Field| field.name.of(&self.incoming.bytes).to_ascii_lowercase();
+        let comes = |field: &Field| field.name.of(self.front).to_ascii_lowercase();
+        let mut counts = HashMap::new();
+        for (_, old, new) in &changes {
+            let name = old.as_ref().map(came).or(new.as_ref().map(comes));
+            let name = name.unwrap_or_default();
+            if !OURS.iter().any(|ours| name.starts_with(ours)) {
+                let name = String::from_utf8_lossy(&name);
+                return Err(defect(&format!("an edit of the field {name}")));
+            }
+            counts.insert(name, 0);
+        }
+        let mut count = |name: &[u8]| {
+            let count: &mut u32 = counts.get_mut(name)?;
+            *count += 1;
+            Some(*count)
+        };
+        let mut changes = changes.into_iter().peekable();
+        let fields = fields(&self.incoming.bytes, self.incoming.fields);
+        for (number, field) in fields.map(Some).chain([None]).enumerate() {
+            let is_new = |(at, old, _): &Change| *at == number && old.is_none();
+            while let Some((_, _, Some(new))) = changes.next_if(is_new) {
+                count(&comes(&new));
+                let (name, value) = self.text(new)?;
+                let value = &value;
+                match field {
+                    None => added.push(Reply::Add { name, value }.packet()),
+                    Some(_) => {
+                        let at = u32::try_from(number).map_err(|_| defect("too many fields"))?;
+                        let at = at.saturating_add(FIRST_PLACE);
+                        inserted.push(Reply::Insert { at, name, value }.packet());
+                    }
+                }
+            }
+            let Some(field) = field else { break };
+            let which = count(&came(&field));
+            if let Some((_, _, new)) = changes.next_if(|(at, ..)| *at == number) {
+                let (name, value) = match new {
+                    Some(new) => self.text(new)?,
+                    None => (field.name.of(&self.incoming.bytes), Vec::new()),
+                };
+                let (which, value) = (which.unwrap_or_default(), &value);
+                changed.push(Reply::Change { which, name, value }.packet());
+            }
+        }
+        if changes.next().is_some() {
+            return Err(defect("a change of a field that did not come"));
+        }
+        inserted.reverse();
+        changed.reverse();
+        Ok([inserted, added, changed].concat().concat())
+    }
+}
+
+fn few(changes: usize) -> Result<(), Left> {
+    if changes <= MOST_CHANGES {
+        return Ok(());
+    }
+    let why = format!("more than {MOST_CHANGES} fields of its header would change");
+    Err(Left::TooLarge(why.into()))
+}
+
+fn write_body(
+    output: &Spliced<'_>,
+    start: usize,
+    newline: Newline,
+    to: &mut impl Write,
+) -> io::Result<()> {
+    let mut waiting = Vec::with_capacity(CHUNK);
+    let mut is_begun = false;
+    let mut push = |mut octets: &[u8]| -> io::Result<()> {
+        while !octets.is_empty() {
+            let (now, later) = octets.split_at(octets.len().min(CHUNK - waiting.len()));
+            waiting.extend_from_slice(now);
+            octets = later;
+            if waiting.len() == CHUNK {
+                Reply::Body(&waiting).write(to)?;
+                waiting.clear();
+                is_begun = true;
+            }
+        }
+        Ok(())
+    };
+    let mut skip = start;
+    for chunk in output.chunks() {
+        let mut rest = chunk.get(skip.min(chunk.len())..).unwrap_or_default();
+        skip -= skip.min(chunk.len());
+        while newline == Newline::Lf
+            && let Some(at) = memchr::memchr(b'\n', rest)
+        {
+            let (line, behind) = rest.split_at(at);
+            push(line)?;
+            push(b"\r\n")?;
+            rest = behind.get(1..).unwrap_or_default();
+        }
+        push(rest)?;
+    }
+    match waiting.is_empty() && is_begun {
+        true => Ok(()),
+        false => Reply::Body(&waiting).write(to),
+    }
 }
