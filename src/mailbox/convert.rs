@@ -316,7 +316,7 @@ impl<S: Send> Job<'_, S> {
     /// The result tells what the messages say about the Content-Lengths behind, and what is left of the source.
     pub(crate) fn mbox(
         &self,
-        mut source: Source,
+        source: Source,
         counted: Counted,
         quoting: Quoting,
         summary: &mut Summary,
@@ -324,10 +324,10 @@ impl<S: Send> Job<'_, S> {
         seen: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<(Counted, Source), Error> {
         let packed = source.packed().cloned();
-        let start = self.eudora.map(|_| source.start(find::LOOKED_AT as usize));
-        let start = start.transpose().map_err(in_full(self.path))?;
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
-        if let Some(start) = start {
+        if self.eudora.is_some() {
+            let start = windows.source.start(find::LOOKED_AT as usize);
+            let start = start.map_err(in_full(self.path))?;
             let has_cr = eudora::ends_lines_with_cr(&start);
             windows.division = Division::Eudora { has_cr };
         }

@@ -190,10 +190,9 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 let looked = look_at(&path, format).and_then(|kind| {
                     let is_object = kind.is_ok()
                         && is_object(&whole.join(&relative)).map_err(cannot_read(&path))?;
-                    Ok(if is_object {
-                        Err(NotMail::Object)
-                    } else {
-                        kind
+                    Ok(match is_object {
+                        true => Err(NotMail::Object),
+                        false => kind,
                     })
                 });
                 match looked {
