@@ -1,22 +1,21 @@
 //! The text of the long help and the manual pages besides the options. A line at the margin that ends with a colon
 //! begins a section; a line with two blanks in front is explained by those with six.
 
-macro_rules! size {
-    () => {
-        "\
+/// A page with the paragraphs that several have.
+pub(super) fn whole(page: &str) -> String {
+    let page = page.replace("{values}", VALUES);
+    page.replace("{size}", SIZE).replace("{config}", CONFIG)
+}
+
+const SIZE: &str = "\
 Values:
   SIZE
       25M, 1.5M, 512k, 1e6, 1000: bytes; k, M, G and T are powers of two (1M is
-      1,048,576), and so are KiB and MiB; kB and MB are powers of ten
-"
-    };
-}
+      1,048,576), and so are KiB and MiB; kB and MB are powers of ten";
 
-macro_rules! values {
-    () => {
-        concat!(
-            size!(),
-            "  DUR
+const VALUES: &str = "\
+{size}
+  DUR
       20s, 500ms, 1m30s
   PAT of a host
       www.example.org, or *.example.org for all hosts beneath it (.example.org
@@ -26,12 +25,10 @@ macro_rules! values {
       FROM ends (http:=https:)
   An option that is given twice
       The last one wins; lists (SCHEME, PAT, CIDR, DIR, FROM=TO and
-      the N of --allow-port) add up
+      the N of --allow-port) add up";
 
-"
-        )
-    };
-}
+const CONFIG: &str = "  FILE of --config
+      Options in TOML, under their long names without the hyphens in front";
 
 pub(super) const EMBODY: &str = "\
 Examples:
@@ -59,8 +56,7 @@ See also:
   RFC 2017, RFC 2046 section 5.2.3, RFC 2397, RFC 2557
 ";
 
-pub(super) const FILTER: &str = concat!(
-    "\
+pub(super) const FILTER: &str = "\
 Examples:
   embody filter --fetch https < in.eml > out.eml
       What is behind https URLs is put in
@@ -69,9 +65,8 @@ Examples:
   embody filter --config /etc/embody.toml
       As mail systems call it
 
-",
-    values!(),
-    "\
+{values}
+
 Exit status:
   0
       A whole message is on stdout
@@ -82,8 +77,7 @@ Exit status:
       Stopped by SIGINT, SIGTERM or SIGHUP, too
 
 Files:
-  FILE of --config
-      Options in TOML, under their long names without the hyphens in front
+{config}
   FILE of --report
       JSON lines are appended, each in one write; several runs may share it.
       docs/reasons.md explains fields and reasons
@@ -93,11 +87,9 @@ Files:
 
 See also:
   embody(1), embody-convert(1), embody-inspect(1), procmail(1), maildrop(1)
-"
-);
+";
 
-pub(super) const CONVERT: &str = concat!(
-    "\
+pub(super) const CONVERT: &str = "\
 Examples:
   embody convert --in-place --backup .old ~/Mail/archive.mbox
       In place; the old mailbox stays as archive.mbox.old
@@ -114,9 +106,8 @@ Examples:
   embody convert --range 8388608-16777216 archive.mbox --output part-2
       What begins in these bytes; embody split says where to cut
 
-",
-    values!(),
-    "\
+{values}
+
 Exit status:
   0
       Everything was done
@@ -130,8 +121,7 @@ Exit status:
 Files:
   SOURCE.lock
       The dotlock of an mbox while it is replaced
-  FILE of --config
-      Options in TOML, under their long names without the hyphens in front
+{config}
   FILE of --report
       JSON lines are appended, each in one write
   DIR of --cache
@@ -140,11 +130,9 @@ Files:
 
 See also:
   embody(1), embody-filter(1), embody-inspect(1), mbox(5), maildir(5)
-"
-);
+";
 
-pub(super) const EMBED: &str = concat!(
-    "\
+pub(super) const EMBED: &str = "\
 Examples:
   embody embed ~/Mail/archive.mbox --output kept.mbox
       convert with --embed data,remote --fetch http,https
@@ -156,9 +144,8 @@ Examples:
   embody embed < in.eml > out.eml
       One message, as filter does it
 
-",
-    values!(),
-    "\
+{values}
+
 Exit status:
   0
       Everything was done
@@ -174,25 +161,21 @@ Exit status:
 Files:
   SOURCE.lock
       The dotlock of an mbox while it is replaced
-  FILE of --config
-      Options in TOML, under their long names without the hyphens in front
+{config}
 
 See also:
   embody(1), embody-convert(1), embody-filter(1), embody-inspect(1)
-"
-);
+";
 
-pub(super) const SPLIT: &str = concat!(
-    "\
+pub(super) const SPLIT: &str = "\
 Examples:
   embody split --size 128M ~/Mail > ranges.jsonl
       Each line is a range for convert --range
   embody split --count archive.mbox
       With the messages of each range
 
-",
-    size!(),
-    "
+{size}
+
 Lines:
   path, from, to
       The file, and the bytes: messages that begin in them
@@ -227,11 +210,9 @@ Files:
 
 See also:
   embody(1), embody-convert(1), mbox(5), parallel(1)
-"
-);
+";
 
-pub(super) const DETACH: &str = concat!(
-    "\
+pub(super) const DETACH: &str = "\
 Examples:
   embody detach --store /srv/store < in.eml > out.eml
       One message; attachments of 100k and more go into the store
@@ -241,9 +222,8 @@ Examples:
   embody detach --store /srv/store --dry-run ~/Mail/archive.mbox
       What would be saved
 
-",
-    size!(),
-    "  PAT of a media type
+{size}
+  PAT of a media type
       application/pdf, or video/* for all of them
   FORM
       external-body is message/external-body with a URL (RFC 2017); thunderbird
@@ -266,18 +246,15 @@ Exit status:
 Files:
   DIR/ab/cd/SHA256
       The attachments in the store, by the hash of their bytes
-  FILE of --config
-      Options in TOML, under their long names without the hyphens in front
+{config}
   FILE of --report
       JSON lines are appended, each in one write
 
 See also:
   embody(1), embody-restore(1), mbox(5), maildir(5), RFC 2017
-"
-);
+";
 
-pub(super) const RESTORE: &str = concat!(
-    "\
+pub(super) const RESTORE: &str = "\
 Examples:
   embody restore --store /srv/store < in.eml > out.eml
       One message, as it was before detach
@@ -288,9 +265,8 @@ Examples:
   embody restore --store /srv/store --dry-run ~/Mail/archive.mbox
       Whether all attachments are there, each read and its hash compared
 
-",
-    size!(),
-    "  DUR
+{size}
+  DUR
       20s, 500ms, 1m30s
   FROM=TO of --map
       Starts of URLs: where a store has moved that is asked over the network
@@ -310,18 +286,15 @@ Exit status:
       Stopped by a signal; as a filter that is 75, too
 
 Files:
-  FILE of --config
-      Options in TOML, under their long names without the hyphens in front
+{config}
   FILE of --report
       JSON lines are appended, each in one write
 
 See also:
   embody(1), embody-detach(1), mbox(5), maildir(5), RFC 2017
-"
-);
+";
 
-pub(super) const INSPECT: &str = concat!(
-    "\
+pub(super) const INSPECT: &str = "\
 Examples:
   embody inspect --fetch https message.eml
       The parts of a message and what filter would do with the same options
@@ -337,9 +310,8 @@ The survey of mailboxes:
   as the last line, by --html as a page. docs/survey.md of embody says
   what each field of it is, how it is counted, and where the bounds are.
 
-",
-    values!(),
-    "\
+{values}
+
 Exit status:
   0
       Everything was read
@@ -349,17 +321,14 @@ Exit status:
       The command line is wrong
 
 Files:
-  FILE of --config
-      Options in TOML, under their long names without the hyphens in front
+{config}
 
 See also:
   embody(1), embody-filter(1), embody-convert(1)
-"
-);
+";
 
 #[cfg(all(unix, feature = "milter"))]
-pub(super) const MILTER: &str = concat!(
-    "\
+pub(super) const MILTER: &str = "\
 Examples:
   embody milter --listen unix:/run/embody/milter.sock --fetch https
       What is behind https URLs is put into the mail that Postfix or Sendmail
@@ -372,9 +341,8 @@ Values:
       unix:/path, inet:host:port, or inet:port, which is on 127.0.0.1. Who
       can connect can have any mail worked on
 
-",
-    values!(),
-    "\
+{values}
+
 Signals:
   HUP
       The options are read again, with the configuration file, and the report
@@ -391,15 +359,13 @@ Exit status:
       The command line is wrong
 
 Files:
-  FILE of --config
-      Options in TOML, under their long names without the hyphens in front
+{config}
   FILE of --report
       JSON lines are appended, each in one write; source is the queue id
 
 See also:
   embody(1), embody-filter(1), postconf(5), systemd.socket(5)
-"
-);
+";
 
 pub(super) const STORE: &str = "\
 Examples:

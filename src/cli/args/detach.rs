@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::policy::FailureArgs;
 use super::retrieval::{CacheArgs, RetrievalArgs, ServerArgs, TimeArgs};
+use super::short;
 use super::walk::{ResumeArgs, SayingArgs, WalkArgs};
 use crate::cli::values::{at_least_one, base_url, duration_or_none, file, size};
 use crate::detach::{Choice, Stub};
@@ -23,12 +24,13 @@ const PROXY: &str = "Go through this proxy to a store that is a server [default:
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
-#[command(mut_arg("on_failure", |option| option.help(STORE_FAILS).hide_short_help(true)))]
+#[command(mut_arg("on_failure", |option| option.help(STORE_FAILS)))]
 #[command(mut_arg("proxy", |option| option.help(PROXY).long_help(PROXY)))]
+#[command(mut_args(short(&["store", "base_url", "larger_than", "types", "inline", "form", "note"])))]
 pub struct DetachArgs {
     /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
     /// standard input if none is given
-    #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
+    #[arg(value_name = "FILE|SOURCE")]
     pub sources: Vec<PathBuf>,
     /// Where attachments go: a folder, s3://BUCKET/PREFIX or https://HOST/PATH [default: none]
     #[arg(long, value_name = "DIR|URL")]
@@ -62,7 +64,7 @@ pub struct DetachArgs {
     #[command(flatten)]
     server: ServerArgs,
     /// One request to a store that is a server; 0 is no limit [default: 20s]
-    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
+    #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
     timeout: Option<Duration>,
     /// Options in TOML; those given here win [default: none]
     #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = file())]
@@ -95,11 +97,12 @@ impl DetachArgs {
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
 #[command(override_usage = "embody restore [OPTIONS] [--store <DIR|URL>] [FILE|SOURCE]...")]
 #[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["store", "fetch"])))]
-#[command(mut_arg("on_failure", |option| option.help(FAILS).hide_short_help(true)))]
+#[command(mut_arg("on_failure", |option| option.help(FAILS)))]
+#[command(mut_args(short(&["store"])))]
 pub struct RestoreArgs {
     /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
     /// standard input if none is given
-    #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
+    #[arg(value_name = "FILE|SOURCE")]
     pub sources: Vec<PathBuf>,
     /// Where the attachments are, whatever their URLs; without it --fetch says how these are retrieved
     /// [default: none]
@@ -118,12 +121,12 @@ pub struct RestoreArgs {
     #[command(flatten)]
     pub resume: ResumeArgs,
     /// What may come back into one message; what no longer fits is left [default: 256M]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", help_heading = "Limits", value_parser = size)]
+    #[arg(long, value_name = "SIZE", help_heading = "Limits", value_parser = size)]
     max_growth: Option<u64>,
     #[command(flatten)]
     time: TimeArgs,
     /// Retrievals at the same time, over all messages of a run [default: 8]
-    #[arg(hide_short_help = true, long, value_name = "N", help_heading = "Limits", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", help_heading = "Limits", value_parser = at_least_one)]
     max_in_flight: Option<usize>,
 }
 

@@ -16,25 +16,25 @@ pub struct ImapArgs {
     /// The first line that this command prints is the password, or the token [default: none]
     ///
     /// Without it: the first line of the file that EMBODY_IMAP_PASSWORD_FILE names, or a question on the terminal.
-    #[arg(hide_short_help = true, long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD")]
     pub password_command: Option<String>,
     /// Connections at a time [default: 2]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     connections: Option<usize>,
     /// Only messages that came on this day or later: 2020-12-31 [default: all]
-    #[arg(hide_short_help = true, long, value_name = "DAY", value_parser = day)]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     since: Option<String>,
     /// Only messages that came before this day [default: all]
-    #[arg(hide_short_help = true, long, value_name = "DAY", value_parser = day)]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     before: Option<String>,
     /// Only these folders; * stands for anything, % for one level [default: all]
-    #[arg(hide_short_help = true, long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER")]
     folder: Vec<String>,
     /// None of these folders [default: none]
-    #[arg(hide_short_help = true, long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER")]
     not_folder: Vec<String>,
     /// With imap: and a server on this machine: no TLS [default: off]
-    #[arg(hide_short_help = true, long)]
+    #[arg(long)]
     pub allow_plaintext: bool,
 }
 
@@ -64,17 +64,17 @@ pub struct ReplacingArgs {
     ///
     /// The next run finishes, or takes back, what one that was killed left half-made. The folder is made if it is not there,
     /// and nobody else may write to it.
-    #[arg(hide_short_help = true, long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Move the old messages to this folder [default: none; at Gmail, its trash]
     ///
     /// Without it they are expunged once the new ones were read back.
-    #[arg(hide_short_help = true, long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER")]
     pub trash: Option<String>,
     /// Where the quota has no room for both, replace in one step (RFC 8508) [default: off]
     ///
     /// Then the new message can be compared only when the old one is gone.
-    #[arg(hide_short_help = true, long)]
+    #[arg(long)]
     pub replace: bool,
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::policy::{Common, FailureArgs};
+use super::short;
 use crate::cli::values::{at_least_one, group, octal};
 use crate::error::Error;
 use crate::milter::Address;
@@ -23,6 +24,7 @@ const LONGEST_DEADLINE: Duration = Duration::from_secs(240);
 #[group(skip)]
 #[command(mut_arg("max_message", |option| option.help(MAX_MESSAGE)))]
 #[command(mut_arg("resolver", |option| option.hide(true)))]
+#[command(mut_args(short(&["listen", "on_failure"])))]
 pub struct MilterArgs {
     /// unix:/path or inet:host:port [default: none]
     ///
@@ -34,16 +36,16 @@ pub struct MilterArgs {
     ///
     /// The mail system's, so that it may connect and nobody else. Without it the socket has the group of this process.
     /// Only the super-user and members of the group may give it away.
-    #[arg(hide_short_help = true, long, value_name = "GROUP", value_parser = group)]
+    #[arg(long, value_name = "GROUP", value_parser = group)]
     pub socket_group: Option<u32>,
     /// Permissions of the socket's file, in octal [default: 0660]
-    #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = octal)]
+    #[arg(long, value_name = "MODE", value_parser = octal)]
     pub socket_mode: Option<u32>,
     /// Connections at a time; messages of those above are to be tried again later [default: 128]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub max_connections: Option<usize>,
     /// Where counts are told in Prometheus's format, e.g. inet:9891 [default: none]
-    #[arg(hide_short_help = true, long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<Address>,
     #[command(flatten)]
     failure: FailureArgs,

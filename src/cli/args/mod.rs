@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
 #[cfg(all(unix, feature = "imap"))]
@@ -31,7 +31,7 @@ pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs};
 use self::walk::CompressedArgs;
 pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::input::is_standard;
-use super::pages;
+use super::pages::{self, whole};
 use super::survey::Group;
 use super::values::{expected, range, size};
 use crate::error::Error;
@@ -54,6 +54,16 @@ use crate::policy::{Policy, Trackers};
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
+}
+
+/// Leaves to the long help what is neither of these nor of `more`.
+fn short(more: &'static [&'static str]) -> impl FnMut(Arg) -> Arg {
+    |option| match option.get_id().as_str() {
+        "output" | "in_place" | "report" | "config" | "fetch" | "allow_host" => option,
+        "links" | "embed" | "max_body" => option,
+        name if more.contains(&name) => option,
+        _ => option.hide_short_help(true),
+    }
 }
 
 const FILTER_ABOUT: &str = "Read one message, write it with what it refers to put in";
@@ -86,26 +96,26 @@ impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
 
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
-    #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = pages::FILTER)]
+    #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = whole(pages::FILTER))]
     Filter(Deferred<FilterArgs>),
     /// Process whole mailboxes: mbox, Maildir, MH, archives
-    #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = pages::CONVERT)]
+    #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = whole(pages::CONVERT))]
     Convert(Deferred<ConvertArgs>),
     /// Keep the pictures that HTML mail shows: put them into the mail
-    #[command(after_help = "Example: embody embed ~/Mail/archive.mbox --output kept.mbox", after_long_help = pages::EMBED)]
+    #[command(after_help = "Example: embody embed ~/Mail/archive.mbox --output kept.mbox", after_long_help = whole(pages::EMBED))]
     Embed(Deferred<EmbedArgs>),
     /// Move large attachments into a store; what is left refers to them
-    #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = pages::DETACH)]
+    #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::DETACH))]
     Detach(Deferred<DetachArgs>),
     /// Put back, byte for byte, what detach moved into a store
-    #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = pages::RESTORE)]
+    #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::RESTORE))]
     Restore(Deferred<RestoreArgs>),
     /// Show what a mailbox holds and what would change
-    #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
+    #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = whole(pages::INSPECT))]
     Inspect(Deferred<InspectArgs>),
     /// Run as a milter for Postfix and Sendmail
     #[cfg(all(unix, feature = "milter"))]
-    #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = pages::MILTER)]
+    #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = whole(pages::MILTER))]
     Milter(Deferred<Box<MilterArgs>>),
     /// Run as a milter for Postfix and Sendmail: not on this system
     #[cfg(all(not(unix), feature = "milter"))]
@@ -115,7 +125,7 @@ pub(super) enum Command {
         rest: Vec<std::ffi::OsString>,
     },
     /// Say where to cut mboxes for convert --range, as JSON lines
-    #[command(after_help = "Example: embody split --size 128M ~/Mail > ranges.jsonl", after_long_help = pages::SPLIT)]
+    #[command(after_help = "Example: embody split --size 128M ~/Mail > ranges.jsonl", after_long_help = whole(pages::SPLIT))]
     Split(Deferred<SplitArgs>),
     /// Check a store of attachments, or find what nobody uses
     #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]
@@ -147,11 +157,11 @@ pub(super) enum Command {
     max_term_width = 80,
     args_override_self = true
 )]
-#[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = pages::FILTER)]
+#[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = whole(pages::FILTER))]
+#[command(mut_args(short(&["on_failure"])))]
 #[group(skip)]
 pub(super) struct FilterArgs {
     /// The message; standard input if not given
-    #[arg(hide_short_help = true)]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     failure: FailureArgs,
@@ -168,22 +178,22 @@ impl FilterArgs {
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
+#[command(mut_args(short(&[])))]
 pub(super) struct ConvertArgs {
     /// mbox files, Maildirs, MH folders, messages, or folders of them, compressed ones too; with
     /// --output zip and tar archives of mboxes, and imaps: URLs
-    #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
+    #[arg(required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) walk: WalkArgs,
     /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
-    #[arg(hide_short_help = true, long, requires = "dry_run")]
+    #[arg(long, requires = "dry_run")]
     probe: bool,
     /// Only the messages of an mbox that begin in these bytes, from A up to but not B [default: all]
     ///
     /// Parts of ranges that lie side by side, put together, are byte for byte what one run writes, wherever the
     /// cuts are; embody split names such ranges. Messages count from 1 in each. See docs/scale.md.
     #[arg(
-        hide_short_help = true,
         long,
         value_name = "A-B",
         conflicts_with = "in_place",
@@ -194,7 +204,6 @@ pub(super) struct ConvertArgs {
     ///
     /// The seconds are those that embody split writes, with nine digits behind the point.
     #[arg(
-        hide_short_help = true,
         long,
         value_name = "LENGTH[:SECONDS]",
         requires = "range",
@@ -246,17 +255,18 @@ impl ConvertArgs {
 #[command(mut_arg("links", |option| option.hide_short_help(true)))]
 #[command(mut_arg("max_body", |option| option.hide_short_help(true)))]
 #[command(mut_arg("on_failure", |option| option.hide_short_help(true)))]
+#[command(mut_args(short(&[])))]
 pub(super) struct EmbedArgs {
     /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
     /// standard input if none is given
-    #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
+    #[arg(value_name = "FILE|SOURCE")]
     sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) walk: WalkArgs,
     #[command(flatten)]
     failure: FailureArgs,
     /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
-    #[arg(hide_short_help = true, long, requires = "dry_run")]
+    #[arg(long, requires = "dry_run")]
     probe: bool,
     #[command(flatten)]
     resume: ResumeArgs,
@@ -302,10 +312,11 @@ impl EmbedArgs {
 
 #[derive(Args, Debug)]
 #[group(skip)]
+#[command(mut_args(short(&["json", "html", "probe"])))]
 pub(super) struct InspectArgs {
     /// Messages, mboxes, Maildirs, folders, archives, compressed ones too, imaps: URLs; standard
     /// input if none is given
-    #[arg(hide_short_help = true, value_name = "SOURCE")]
+    #[arg(value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Print JSON lines, one per reference [default: off]
     ///
@@ -322,11 +333,10 @@ pub(super) struct InspectArgs {
     ///
     /// Before each stands a JSON line with its source, its index and its bytes, and so many bytes and a line end follow. They are
     /// those of the source, with the quoting of an mbox undone; nothing is put in.
-    #[arg(hide_short_help = true, long, conflicts_with_all = ["json", "html", "by", "larger_than", "probe"])]
+    #[arg(long, conflicts_with_all = ["json", "html", "by", "larger_than", "probe"])]
     pub(super) messages: bool,
     /// Survey by host, type, year, sender, outcome [default: none]
     #[arg(
-        hide_short_help = true,
         long,
         value_delimiter = ',',
         hide_possible_values = true,
@@ -334,10 +344,10 @@ pub(super) struct InspectArgs {
     )]
     pub(super) by: Vec<Group>,
     /// Survey what detach would do with attachments of so many bytes in the mail [default: 100k]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) larger_than: Option<u64>,
     /// Name files that hold no mail on stderr [default: off]
-    #[arg(hide_short_help = true, long)]
+    #[arg(long)]
     pub(super) verbose: bool,
     /// Ask each source whether it answers [default: off]
     ///
@@ -346,12 +356,7 @@ pub(super) struct InspectArgs {
     #[arg(long)]
     probe: bool,
     /// What the sources are
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "auto",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "WHAT", default_value = "auto")]
     pub(super) format: Format,
     #[command(flatten)]
     pub(super) compressed: CompressedArgs,
@@ -364,9 +369,10 @@ pub(super) struct InspectArgs {
 
 #[derive(Args, Debug)]
 #[group(skip)]
+#[command(mut_args(short(&["size", "count"])))]
 pub(super) struct SplitArgs {
     /// mbox files and messages, or folders of them
-    #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
+    #[arg(required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// How long a range is, but for the end of its last message [default: 128M]
     #[arg(long, value_name = "SIZE", value_parser = size)]

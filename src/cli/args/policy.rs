@@ -20,7 +20,7 @@ use crate::policy::{
 #[command(next_help_heading = None::<&'static str>)]
 pub struct Common {
     /// Add one header field, X-Embody, to messages that hold references [default: off]
-    #[arg(hide_short_help = true, long, action = ArgAction::SetTrue, value_parser = choice([Mark::Off, Mark::Field]))]
+    #[arg(long, action = ArgAction::SetTrue, value_parser = choice([Mark::Off, Mark::Field]))]
     pub mark: Mark,
     #[command(flatten)]
     pub saying: SayingArgs,
@@ -78,27 +78,27 @@ pub struct PolicyArgs {
     pub archive: ArchiveArgs,
     /// Append requests and answers, and which mail used them, to this WARC file; {pid} in its name, or a folder, is a file a
     /// process [default: none]
-    #[arg(hide_short_help = true, long, value_name = "FILE.warc.gz", help_heading = KEPT)]
+    #[arg(long, value_name = "FILE.warc.gz", help_heading = KEPT)]
     pub record: Option<PathBuf>,
     /// At how many bytes the next file begins, FILE-1.warc.gz [default: none]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", requires = "record", help_heading = KEPT, value_parser = size)]
+    #[arg(long, value_name = "SIZE", requires = "record", help_heading = KEPT, value_parser = size)]
     pub record_max: Option<u64>,
     /// Put back what detach moved into this store: --fetch file, --file-root DIR and a --map from --base-url
     /// [default: none]
-    #[arg(hide_short_help = true, long, value_name = "DIR", help_heading = DETACHED, value_parser = super::retrieval::file_root)]
+    #[arg(long, value_name = "DIR", help_heading = DETACHED, value_parser = super::retrieval::file_root)]
     store: Option<PathBuf>,
     /// What the URLs of that store begin with [default: none]
-    #[arg(hide_short_help = true, long, value_name = "URL", requires = "store", help_heading = DETACHED, value_parser = base_url)]
+    #[arg(long, value_name = "URL", requires = "store", help_heading = DETACHED, value_parser = base_url)]
     base_url: Option<String>,
     /// Look for what Mailman took out, and what Thunderbird detached, beneath this folder, by the end of its URL; needs
     /// no --fetch [default: none]
-    #[arg(hide_short_help = true, long, value_name = "DIR", help_heading = "What may be retrieved", value_parser = super::retrieval::file_root)]
+    #[arg(long, value_name = "DIR", help_heading = "What may be retrieved", value_parser = super::retrieval::file_root)]
     attachments: Vec<PathBuf>,
     /// A program for files in clouds that want a sign-in; needs no --fetch [default: none]
     ///
     /// It is started, without a shell, for each file that a mail shows a link to and that was not retrieved. It reads one
     /// line of JSON, with url, name and provider, and writes the file; or it ends with another status than 0, and says why.
-    #[arg(hide_short_help = true, long, value_name = "CMD", conflicts_with = "offline", help_heading = "What may be retrieved", value_parser = words)]
+    #[arg(long, value_name = "CMD", conflicts_with = "offline", help_heading = "What may be retrieved", value_parser = words)]
     pub resolver: Option<Program>,
     #[command(flatten)]
     content: ContentArgs,
@@ -146,26 +146,16 @@ impl PolicyArgs {
 #[command(next_help_heading = "What may be put in")]
 struct ContentArgs {
     /// Only these media types, e.g. image/*; for data: URLs too [default: all]
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "PAT,...",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "PAT,...", value_delimiter = ',')]
     allow_type: Vec<TypePattern>,
     /// Never these media types; wins over --allow-type [default: none]
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "PAT,...",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "PAT,...", value_delimiter = ',')]
     deny_type: Vec<TypePattern>,
     /// Put in content whose type is not the declared one [default: off]
-    #[arg(hide_short_help = true, long)]
+    #[arg(long)]
     accept_mismatch: bool,
     /// Signed or encrypted: leave or rewrite [default: leave]
-    #[arg(hide_short_help = true, long, value_parser = word::<Protected>(), hide_possible_values = true, value_name = "WHAT")]
+    #[arg(long, value_parser = word::<Protected>(), hide_possible_values = true, value_name = "WHAT")]
     signed: Option<Protected>,
     /// Relative links: resolve or keep [default: resolve]
     #[arg(long, value_parser = word::<Links>(), hide_possible_values = true, value_name = "WHAT")]
@@ -174,7 +164,7 @@ struct ContentArgs {
     /// files), apple, eudora (attachments beside the mailboxes of these programs), mailman, mailman-digests, sympa, gmail,
     /// outlook, mail-drop, filelink, links (to files in clouds), all, none; -NAME takes one away
     /// [default: thunderbird,exchange,apple,eudora]
-    #[arg(hide_short_help = true, long, value_name = "WHAT,...", value_delimiter = ',', allow_hyphen_values = true, value_parser = follow)]
+    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', allow_hyphen_values = true, value_parser = follow)]
     follow: Vec<String>,
     /// What --follow was called before.
     #[arg(hide = true, long, value_parser = shortcuts)]
@@ -192,7 +182,6 @@ struct ContentArgs {
     embed: Vec<String>,
     /// Which of it: image, font, media, style (style sheets, and what they show) [default: image]
     #[arg(
-        hide_short_help = true,
         long,
         value_parser = ["image", "font", "media", "style"],
         value_delimiter = ',',
@@ -202,10 +191,10 @@ struct ContentArgs {
     embed_kinds: Vec<String>,
     /// Remote pictures of at most 3 by 3, or hidden: leave, blank (one transparent picture for all; nobody is
     /// asked) or fetch (which tells the sender that the mail was read) [default: leave]
-    #[arg(hide_short_help = true, long, value_parser = word::<Trackers>(), hide_possible_values = true, value_name = "WHAT")]
+    #[arg(long, value_parser = word::<Trackers>(), hide_possible_values = true, value_name = "WHAT")]
     trackers: Option<Trackers>,
     /// Say in each part that comes in from where and when, in a field X-Embody-Source [default: off]
-    #[arg(hide_short_help = true, long)]
+    #[arg(long)]
     provenance: bool,
 }
 
@@ -261,33 +250,33 @@ struct LimitArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_body: Option<u64>,
     /// What one message may gain [default: 50M]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     max_growth: Option<u64>,
     /// A message with everything put in; what no longer fits is left [default: none]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     max_message: Option<u64>,
     /// Retrievals for one message [default: 32]
-    #[arg(hide_short_help = true, long, value_name = "N")]
+    #[arg(long, value_name = "N")]
     max_fetches: Option<u32>,
     /// Redirects for one retrieval [default: 5]
-    #[arg(hide_short_help = true, long, value_name = "N")]
+    #[arg(long, value_name = "N")]
     max_redirects: Option<u32>,
     /// Retrievals at the same time, over all messages of a run [default: 8]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_in_flight: Option<usize>,
     #[command(flatten)]
     time: TimeArgs,
     /// Levels of nesting; what is deeper stays unchanged [default: 64]
-    #[arg(hide_short_help = true, long, value_name = "N")]
+    #[arg(long, value_name = "N")]
     max_depth: Option<usize>,
     /// Parts of one message; those behind stay unchanged [default: 10000]
-    #[arg(hide_short_help = true, long, value_name = "N")]
+    #[arg(long, value_name = "N")]
     max_parts: Option<usize>,
     /// One header section [default: 64M]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     max_header: Option<u64>,
     /// How many times the bytes of a message, and of what was put into it, may be read [default: 32]
-    #[arg(hide_short_help = true, long, value_name = "N")]
+    #[arg(long, value_name = "N")]
     max_work: Option<u64>,
 }
 

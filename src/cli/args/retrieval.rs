@@ -28,30 +28,25 @@ pub struct RetrievalArgs {
     #[arg(long, value_name = "PAT", value_delimiter = ',')]
     allow_host: Vec<HostPattern>,
     /// Never these hosts; wins over --allow-host [default: none]
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "PAT,...",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "PAT,...", value_delimiter = ',')]
     deny_host: Vec<HostPattern>,
     /// A file of hosts never to ask: a host or *.host a line, # begins a comment [default: none]
-    #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = host_list)]
+    #[arg(long, value_name = "FILE", value_parser = host_list)]
     deny_host_file: Vec<HostList>,
     /// Also from addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
-    #[arg(hide_short_help = true, long, value_name = "CIDR,...", value_delimiter = ',', value_parser = network)]
+    #[arg(long, value_name = "CIDR,...", value_delimiter = ',', value_parser = network)]
     allow_net: Vec<IpNet>,
     /// Also from these ports, not only the scheme's own [default: none]
-    #[arg(hide_short_help = true, long, value_name = "N,...", value_delimiter = ',', value_parser = port)]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = port)]
     allow_port: Vec<u16>,
     /// Follow URLs with user:password@ [default: off]
-    #[arg(hide_short_help = true, long)]
+    #[arg(long)]
     allow_userinfo: bool,
     /// Read file: and local-file only beneath these folders [default: none]
-    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = file_root)]
+    #[arg(long, value_name = "DIR", value_parser = file_root)]
     file_root: Vec<PathBuf>,
     /// Retrieve from TO what refers to FROM; the longest FROM wins [default: none]
-    #[arg(hide_short_help = true, long, value_name = "FROM=TO")]
+    #[arg(long, value_name = "FROM=TO")]
     map: Vec<Mapping>,
     #[command(flatten)]
     server: ServerArgs,
@@ -84,10 +79,10 @@ pub struct ServerArgs {
     /// CONNECT for https: URLs. It resolves the names behind it, so the addresses behind names are not checked: names of an own
     /// network (without a dot, .local, .internal, .home.arpa) need --allow-host, and what else may not be
     /// reached the proxy has to refuse.
-    #[arg(hide_short_help = true, long, value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     proxy: Option<Proxy>,
     /// Trust these certificates besides the system's [default: none]
-    #[arg(hide_short_help = true, long, value_name = "PEM", value_parser = file())]
+    #[arg(long, value_name = "PEM", value_parser = file())]
     ca_file: Option<PathBuf>,
 }
 
@@ -106,10 +101,10 @@ impl ServerArgs {
 #[command(next_help_heading = "Limits")]
 pub struct TimeArgs {
     /// One retrieval; 0 is no limit [default: 20s]
-    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
+    #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
     pub timeout: Option<Duration>,
     /// All retrievals of one message, and the work on it; 0 is no limit [default: 60s]
-    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
+    #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
     pub deadline: Option<Duration>,
 }
 
@@ -120,15 +115,14 @@ pub(super) const KEPT: &str = "What is kept from run to run";
 #[command(next_help_heading = KEPT)]
 pub struct CacheArgs {
     /// Keep what http and https servers answer in this folder, and use it [default: none]
-    #[arg(hide_short_help = true, long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
     /// What that folder may hold; what was not used for the longest time goes; none is no limit
     /// [default: 2G]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", requires = "cache", value_parser = cache_max)]
+    #[arg(long, value_name = "SIZE", requires = "cache", value_parser = cache_max)]
     pub cache_max: Option<CacheMax>,
     /// Keep also what the server forbids to keep: no-store (and private) [default: none]
     #[arg(
-        hide_short_help = true,
         long,
         value_parser = ["no-store"],
         hide_possible_values = true,
@@ -138,7 +132,7 @@ pub struct CacheArgs {
     )]
     pub cache_ignore: Vec<String>,
     /// Ask no server; only what is in --cache, fresh or not, and in the files of --archive [default: off]
-    #[arg(hide_short_help = true, long)]
+    #[arg(long)]
     pub offline: bool,
 }
 
@@ -162,25 +156,20 @@ fn archive(text: &str) -> Result<ArchivePlace, String> {
 pub struct ArchiveArgs {
     /// Ask this web archive for what is gone, e.g. https://web.archive.org/web/{date}id_/{url}, or a WARC or WACZ file, or a
     /// folder of them [default: none]
-    #[arg(hide_short_help = true, long, value_name = "URL-TEMPLATE|FILE", value_parser = archive)]
+    #[arg(long, value_name = "URL-TEMPLATE|FILE", value_parser = archive)]
     pub archive: Option<ArchivePlace>,
     /// Ask the archive first, and then the source [default: off]
-    #[arg(hide_short_help = true, long, requires = "archive")]
+    #[arg(long, requires = "archive")]
     pub archive_first: bool,
     /// How long before and after the mail's date a capture may be; in files any time [default: 90d,400d]
-    #[arg(hide_short_help = true, long, requires = "archive", value_name = "BEFORE,AFTER", value_parser = window)]
+    #[arg(long, requires = "archive", value_name = "BEFORE,AFTER", value_parser = window)]
     pub archive_window: Option<Window>,
     /// Where captures are listed, e.g. https://web.archive.org/cdx/search/cdx?url={url}&closest={date}: asked once where the
     /// nearest is an error [default: none]
-    #[arg(
-        hide_short_help = true,
-        long,
-        requires = "archive",
-        value_name = "URL-TEMPLATE"
-    )]
+    #[arg(long, requires = "archive", value_name = "URL-TEMPLATE")]
     pub archive_cdx: Option<IndexTemplate>,
     /// Tell the archive also URLs that look like secrets, or name no public host [default: off]
-    #[arg(hide_short_help = true, long, requires = "archive")]
+    #[arg(long, requires = "archive")]
     pub archive_any: bool,
 }
 

@@ -86,3 +86,15 @@ fn the_help_says_how_large_a_message_may_become() {
     assert!(most.is_some());
     assert_eq!(message(&["x", "--max-message", value]), most);
 }
+
+#[test]
+fn every_page_has_the_paragraphs_that_it_shares() {
+    let mut pages = 0;
+    for command in Cli::command().get_subcommands() {
+        let page = command.get_after_long_help().map(ToString::to_string);
+        let page = page.unwrap_or_default();
+        assert!(!page.contains(['{', '}']), "{page}");
+        pages += usize::from(page.contains("kB and MB are powers of ten"));
+    }
+    assert!(pages >= 7, "{pages}");
+}

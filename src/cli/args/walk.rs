@@ -25,19 +25,13 @@ pub struct WalkArgs {
     #[arg(long, help_heading = None::<&'static str>)]
     pub in_place: bool,
     /// What the sources are
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "auto",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "WHAT", default_value = "auto")]
     format: Format,
     /// What the result is to be: auto, mbox, maildir or eml [default: auto, as the source]
     ///
     /// eml is a folder of messages, each in a file of its own; of one message it is a file. docs/mailboxes.md says what
     /// becomes of flags and dates.
     #[arg(
-        hide_short_help = true,
         long,
         value_name = "WHAT",
         conflicts_with = "in_place",
@@ -49,7 +43,6 @@ pub struct WalkArgs {
     /// DEST is a folder of them. A mail with several labels stands once in each; with --by-label=first only in that of
     /// its first.
     #[arg(
-        hide_short_help = true,
         long,
         value_name = "all|first",
         num_args = 0..=1,
@@ -60,11 +53,10 @@ pub struct WalkArgs {
     )]
     by_label: Option<ByLabel>,
     /// Threads for the processor's work [default: one for each core]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<usize>,
     /// With --in-place: keep the old file; its name ends with this [default: none]
     #[arg(
-        hide_short_help = true,
         long,
         value_name = "SUFFIX",
         conflicts_with = "output",
@@ -72,15 +64,10 @@ pub struct WalkArgs {
     )]
     backup: Option<std::ffi::OsString>,
     /// Write nothing, retrieve nothing; say what would be done [default: off]
-    #[arg(hide_short_help = true, long, help_heading = None::<&'static str>)]
+    #[arg(long, help_heading = None::<&'static str>)]
     pub dry_run: bool,
     /// A progress bar on a terminal, lines elsewhere
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "WHEN",
-        default_value = "auto"
-    )]
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub progress: ProgressOption,
     #[command(flatten)]
     compressed: CompressedArgs,
@@ -99,7 +86,7 @@ pub struct CompressedArgs {
     ///
     /// It may also expand to 1000 times what it is at most, once that is more than 64M. What is beyond is said, and not
     /// read; the exit status is 1, and such a file is never replaced.
-    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     max_expanded: Option<u64>,
 }
 
@@ -200,11 +187,7 @@ pub struct ResumeArgs {
     ///
     /// Without it what servers answer is kept in DEST.embody-resume until the output is whole, and the same command
     /// goes on with it: docs/cache.md.
-    #[arg(
-        hide_short_help = true,
-        long,
-        help_heading = "How mailboxes are read and written"
-    )]
+    #[arg(long, help_heading = "How mailboxes are read and written")]
     pub no_resume: bool,
 }
 
@@ -216,10 +199,10 @@ pub struct SayingArgs {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Say nothing on stderr but errors [default: off]
-    #[arg(hide_short_help = true, long, conflicts_with = "verbose")]
+    #[arg(long, conflicts_with = "verbose")]
     quiet: bool,
     /// Say more on stderr: every line, Message-ID, Subject, totals [default: off]
-    #[arg(hide_short_help = true, long)]
+    #[arg(long)]
     verbose: bool,
 }
 
