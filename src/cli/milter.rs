@@ -217,7 +217,7 @@ impl Log {
             Some(file) => Ok(file),
             none => ReportFile::open(path).map(|opened| none.insert(opened)),
         }
-        .and_then(|file| file.write(&Start::now(None), origin, rows));
+        .and_then(|file| file.write(&Start::now(None), origin, wording::rows(rows)));
         if let Err(error) = written {
             *file = None;
             let what = format!("cannot write the report {}: {error}", path.display());

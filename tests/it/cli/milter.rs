@@ -127,6 +127,20 @@ fn hup_reads_the_configuration_and_opens_the_report_again_and_connections_stay()
 }
 
 #[test]
+fn the_report_names_the_option_that_would_allow_what_was_left() {
+    let house = House::new();
+    let report = house.path("report");
+    let hosts = "--allow-host=b.example";
+    let _milter = start(&house, &[hosts, "--report", report.to_str().unwrap()]);
+    let letter = with_url("http://a.example/", "Content-Type: text/plain");
+    connect(&house).filter("4http", &letter);
+    let lines = || fs::read_to_string(&report).unwrap_or_default();
+    eventually(60, "the report", || lines().ends_with('\n'));
+    let said = "\"detail\":\"a.example is not among what --allow-host names\"";
+    assert!(lines().contains(said), "{}", lines());
+}
+
+#[test]
 fn start_reload_and_stop_are_a_line_each() {
     let house = House::new();
     house.write("embody.toml", "");
