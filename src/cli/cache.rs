@@ -14,7 +14,7 @@ use crate::cache::{
     CacheFolder, Ignoring, Kept, Offline, cannot_write, is_of_disk, the_cache, trust,
 };
 use crate::error::Error;
-use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames};
+use crate::fetch::{Disk, Fetch, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames};
 use crate::mailbox::Stop;
 use crate::policy::Policy;
 use crate::record::{RecordPlace, WarcRecorder};
@@ -42,7 +42,11 @@ pub(super) struct Cache {
 
 impl Cache {
     /// With `--offline`, an empty folder would be of no use, so none is made.
-    pub(super) fn of(args: &PolicyArgs, asking: Asking) -> Result<Self, Error> {
+    pub(super) fn of(
+        args: &PolicyArgs,
+        asking: Asking,
+        resume: Option<&Resume>,
+    ) -> Result<Self, Error> {
         let path = args.record.as_ref().filter(|_| asking != Asking::Nobody);
         let recorder = path.map(|path| {
             let place = RecordPlace::new(path, args.record_max).map_err(|why| {
@@ -55,7 +59,7 @@ impl Cache {
         let mut cache = Self {
             args: args.clone(),
             folder: None,
-            of_run: None,
+            of_run: resume.map(|resume| Arc::clone(&resume.folder.cache)),
             trouble: None,
             archive: archive.clone(),
             recorder: recorder.transpose()?,
@@ -95,11 +99,6 @@ impl Cache {
         Ok(cache)
     }
 
-    pub(super) fn behind(mut self, resume: Option<&Resume>) -> Self {
-        self.of_run = resume.map(|resume| Arc::clone(&resume.folder.cache));
-        self
-    }
-
     pub(super) fn fetcher(
         &self,
         policy: &Arc<Policy>,
@@ -118,28 +117,29 @@ impl Cache {
         servers.disk = self.disk(policy)?;
         let servers = Arc::new(servers);
         let mut fetcher = Fetcher::over(Arc::clone(policy), Arc::clone(&servers))?;
-        if let Some(files) = &self.files {
-            let archive = Replaying {
-                files: Arc::clone(files),
-                window: self.archive.archive_window,
-                policy: Arc::clone(policy),
-            };
-            fetcher.archive = Some((self.archive.archive_first, Arc::new(archive)));
-            // The first of them: a run that recorded some has no other.
-            let is_unbound = self.archive.archive_window.is_none();
-            fetcher.undated = is_unbound.then_some(SystemTime::UNIX_EPOCH);
-        }
-        if let Some(ArchivePlace::Server(template)) = &self.archive.archive {
-            let archive = Archive {
+        let options = &self.archive;
+        let archive: Arc<dyn Fetch> = match (&self.files, &options.archive) {
+            (Some(files), _) => {
+                // The first of them: a run that recorded some has no other.
+                let is_unbound = options.archive_window.is_none();
+                fetcher.undated = is_unbound.then_some(SystemTime::UNIX_EPOCH);
+                Arc::new(Replaying {
+                    files: Arc::clone(files),
+                    window: options.archive_window,
+                    policy: Arc::clone(policy),
+                })
+            }
+            (None, Some(ArchivePlace::Server(template))) => Arc::new(Archive {
                 template: template.clone(),
-                index: self.archive.archive_cdx.clone(),
-                window: self.archive.archive_window.unwrap_or(WINDOW),
-                is_told_any: self.archive.archive_any,
+                index: options.archive_cdx.clone(),
+                window: options.archive_window.unwrap_or(WINDOW),
+                is_told_any: options.archive_any,
                 policy: Arc::clone(policy),
                 servers,
-            };
-            fetcher.archive = Some((self.archive.archive_first, Arc::new(archive)));
-        }
+            }),
+            _ => return Ok(fetcher),
+        };
+        fetcher.archive = Some((options.archive_first, archive));
         Ok(fetcher)
     }
 

@@ -113,7 +113,15 @@ fn read(file: &Path) -> Result<Table, Error> {
 
 fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'static str> {
     // With `=`, so that a value that begins with a hyphen stays one.
-    let word = |value| Some(OsString::from(format!("--{key}={}", scalar(value)?)));
+    let word = |value| {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            _ => return None,
+        };
+        Some(OsString::from(format!("--{key}={text}")))
+    };
     let texts = match &value {
         Value::Array(values) => values.as_slice(),
         one => std::slice::from_ref(one),
@@ -136,15 +144,6 @@ fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'sta
             ArgAction::Append => "a string, a number or a list of them",
             _ => "a string or a number",
         }),
-    }
-}
-
-fn scalar(value: Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text),
-        Value::Integer(number) => Some(number.to_string()),
-        Value::Float(number) => Some(number.to_string()),
-        _ => None,
     }
 }
 

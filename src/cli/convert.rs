@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::args::{Asking, ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::Cache;
 use super::exit::Status;
-use super::input::{free_beside, is_folder, is_standard, size, stream};
+use super::input::{is_folder, is_standard, size, stream};
 use super::origin::{Piece, Start};
 use super::output;
 use super::progress::Display;
@@ -35,11 +35,11 @@ use crate::mailbox::{
     Effect, Format, Options, Output, Source, Stop, Summary, Transform, check_early,
     convert_folder_open, convert_in_place, convert_open, convert_to, folder_of,
 };
+use crate::platform::free_space;
 use crate::policy::{Policy, Trackers};
 use crate::store::{Mail, Store, User};
 
 pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
-    let signals = Signals::watch();
     let common = &args.common;
     let policy = common.policy.policy();
     let walk = Walk {
@@ -56,7 +56,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
             _ => "dry run, nothing written, sources only probed: ",
         },
         policy: &policy,
-        signals: &signals,
+        signals: Signals::watch(),
     };
     walk.check()?;
     // Trackers are blanked without a network.
@@ -67,13 +67,13 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     }
     let keeps = args.asking() == Asking::ForContent && !common.policy.cache.offline;
     let resume = walk.resume(&args.resume, keeps, common.mark)?;
-    let cache = Cache::of(&common.policy, args.asking())?.behind(resume.as_ref());
+    let cache = Cache::of(&common.policy, args.asking(), resume.as_ref())?;
     cache.open_record(&args.sources, &walk.targets()?)?;
     let expander = Expander::builder(policy.clone())
-        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &signals.stop))?
+        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &walk.signals.stop))?
         .mark(common.mark)
         .build()?;
-    cache.read_archive(expander.policy(), &signals.stop)?;
+    cache.read_archive(expander.policy(), &walk.signals.stop)?;
     let expanding = Expanding {
         expander,
         asking: match walk.options.effect {
@@ -103,7 +103,7 @@ pub(super) struct Walk<'w> {
     pub(super) candidates: Candidates,
     pub(super) word: &'static str,
     pub(super) policy: &'w Policy,
-    pub(super) signals: &'w Signals,
+    pub(super) signals: Signals,
 }
 
 impl Walk<'_> {
@@ -148,29 +148,31 @@ impl Walk<'_> {
         let started = Start::now(range.and_then(|range| Piece::of(range, self.sources.first()?)));
         let reporter = self.reporter(&started, resume)?;
         let mut status = Status::Success;
-        let (mut done, mut undone) = (0, 0);
+        let (mut has_done_some, mut has_left_some) = (false, false);
         for (index, source) in self.sources.iter().enumerate() {
             let target = targets.get(index);
             let place = target.unwrap_or(source);
             if let Some(store) = store {
-                let place = Some(place.as_path()).filter(|place| !is_standard(place));
-                store.puts_from(user(place));
+                store.puts_from(User::this(match is_standard(place) {
+                    true => Mail::Filtered,
+                    false => Mail::At(whole(place)),
+                }));
             }
-            let result = self.convert_source(source, target, transform, &reporter);
-            match &result {
-                Ok(_) => done += 1,
-                // Another run would find no mailbox there, either.
-                Err(Error::NotAMailbox { .. }) => {}
-                Err(_) => undone += 1,
-            }
-            match result {
-                Ok(summary) if summary.damaged > 0 => status = Status::Trouble,
-                Ok(_) => {}
+            match self.convert_source(source, target, transform, &reporter) {
+                Ok(summary) => {
+                    has_done_some = true;
+                    if summary.damaged > 0 {
+                        status = Status::Trouble;
+                    }
+                }
                 Err(Error::Interrupted) => {
+                    has_left_some = true;
                     status = self.signals.status();
                     break;
                 }
                 Err(error) => {
+                    // Another run would find no mailbox there, either.
+                    has_left_some |= !matches!(error, Error::NotAMailbox { .. });
                     reporter.display.say(&say::error(&error));
                     status = Status::of_error(&error);
                     if status == Status::Usage {
@@ -179,7 +181,7 @@ impl Walk<'_> {
                 }
             }
         }
-        if let Some(resume) = resume.filter(|_| done > 0 && undone == 0) {
+        if let Some(resume) = resume.filter(|_| has_done_some && !has_left_some) {
             resume.is_whole.set(true);
         }
         let (summary, counts, failure) = reporter.finish();
@@ -213,8 +215,13 @@ impl Walk<'_> {
             _ => String::new(),
         };
         let output = self.output.filter(|output| !is_standard(output));
-        let free = output.and_then(|output| free_beside(output).ok());
-        if let Some(free) = free.filter(|_| !text.is_empty()) {
+        if let Some(output) = output.filter(|_| !text.is_empty())
+            && let Ok(free) = free_space(if output.is_dir() {
+                output
+            } else {
+                folder_of(output)
+            })
+        {
             let [free, size] = [free, self.sizes(true)].map(in_units);
             text += &format!("{free} are free where the output goes; the sources have {size}\n");
         }
@@ -387,10 +394,6 @@ impl Walk<'_> {
         };
         Err(Error::Usage(problem.into()))
     }
-}
-
-pub(super) fn user(place: Option<&Path>) -> User {
-    User::this(place.map_or(Mail::Filtered, |place| Mail::At(whole(place))))
 }
 
 fn whole(path: &Path) -> PathBuf {

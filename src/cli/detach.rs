@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::args::{Asking, DetachArgs, PolicyArgs, RestoreArgs, WalkArgs};
 use super::cache::Cache;
-use super::convert::{Walk, shared_fetcher, user};
+use super::convert::{Walk, shared_fetcher};
 use super::exit::Status;
 use super::filter::Job;
 use super::input::is_standard;
@@ -23,7 +23,7 @@ use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
 use crate::mailbox::{Effect, Options, Stop};
 use crate::policy::Policy;
-use crate::store::{self, Purpose, Store};
+use crate::store::{self, Mail, Purpose, Store, User};
 
 pub(super) const MAILBOXES: &str = "name --output or --in-place";
 const DRY_RUN: &str = "dry run, nothing written: ";
@@ -42,13 +42,12 @@ fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
     args.walk.one_message(&args.sources, false)?;
     let (detaching, store) = detacher(args, policy)?;
     if let Some(store) = store {
-        store.puts_from(user(None));
+        store.puts_from(User::this(Mail::Filtered));
     }
     job.run(&detaching, &Prefilter::of_attachments(), policy, Mark::Off)
 }
 
 fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
-    let signals = Signals::watch();
     let (sources, output) = ends(&args.sources, &args.walk)?;
     let walk = Walk {
         sources: &sources,
@@ -63,7 +62,7 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
         },
         word: DRY_RUN,
         policy,
-        signals: &signals,
+        signals: Signals::watch(),
     };
     walk.check()?;
     let (detaching, store) = detacher(args, policy)?;
@@ -127,7 +126,6 @@ fn restore_all(
     policy: &Policy,
     opened: &OnceCell<Cache>,
 ) -> Result<Status, Error> {
-    let signals = Signals::watch();
     let (sources, output) = ends(&args.sources, &args.walk)?;
     let walk = Walk {
         sources: &sources,
@@ -139,12 +137,12 @@ fn restore_all(
         candidates: Candidates::References,
         word: DRY_RUN,
         policy,
-        signals: &signals,
+        signals: Signals::watch(),
     };
     walk.check()?;
     let keeps = !args.walk.dry_run && !args.cache.offline;
     let resume = walk.resume(&args.resume, keeps, Mark::Off)?;
-    let restoring = restorer(args, &signals.stop, resume.as_ref(), opened)?;
+    let restoring = restorer(args, &walk.signals.stop, resume.as_ref(), opened)?;
     walk.run(&restoring, None, resume.as_ref(), String::new)
 }
 
@@ -166,7 +164,7 @@ fn restorer(
     }
     let mut policy = PolicyArgs::default();
     policy.cache = args.cache.clone();
-    let cache = Cache::of(&policy, asking)?.behind(resume);
+    let cache = Cache::of(&policy, asking, resume)?;
     let cache = opened.get_or_init(|| cache);
     let mut builder = Expander::builder(args.policy())
         .fetch_with(|policy| shared_fetcher(policy, cache, asking, stop))?

@@ -33,7 +33,7 @@ impl Status {
         match done {
             Ok(()) => Self::Success,
             Err(error) => {
-                say::tell(&say::error(&error));
+                Self::told(&error);
                 Self::TryAgain
             }
         }

@@ -38,7 +38,7 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let common = &args.common;
     let job = Job::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
-    let cache = Cache::of(&common.policy, Asking::ForContent)?;
+    let cache = Cache::of(&common.policy, Asking::ForContent, None)?;
     let expander = Expander::builder(args.policy())
         .mark(common.mark)
         .fetch_with(|policy| cache.fetcher(policy, Pace::default(), &Stop::default()))?

@@ -9,8 +9,7 @@ use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
 use crate::mailbox::find::{Found, Kind, find, judged};
-use crate::mailbox::{Background, Options, Skipped, Source, Stop, folder_of, untarred};
-use crate::platform;
+use crate::mailbox::{Background, Options, Skipped, Source, Stop, untarred};
 
 pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
@@ -53,7 +52,7 @@ pub(super) fn stream(
     Ok(Some(Source::stream(reader, None, skipped)))
 }
 
-/// Bytes above which a message that has shown nothing to work on goes to a temporary file.
+/// With so many bytes a message that has shown nothing to work on goes to a temporary file.
 const SPOOL_FROM: usize = 16 << 20;
 const FIRST: usize = 32 << 10;
 const CHUNK: usize = 256 << 10;
@@ -68,25 +67,12 @@ pub(super) enum Input {
 impl Input {
     pub(super) fn read(mut reader: impl Read, prefilter: &Prefilter) -> io::Result<Self> {
         let mut bytes = Vec::with_capacity(FIRST);
-        let mut searched = 0_usize;
-        loop {
-            let before = bytes.len();
-            let read = (&mut reader).take(CHUNK as u64).read_to_end(&mut bytes)?;
-            if bytes.len() > SPOOL_FROM {
-                let from = searched.saturating_sub(Prefilter::OVERLAP);
-                if prefilter.any(bytes.get(from..).unwrap_or_default()) {
-                    reader.read_to_end(&mut bytes)?;
-                    return Ok(Self::Message(bytes, None));
-                }
-                searched = bytes.len();
-                if read == CHUNK {
-                    return Self::spool(bytes, reader, prefilter);
-                }
-            }
-            if bytes.len() == before {
-                return Ok(Self::Message(bytes, None));
-            }
+        let first = &mut (&mut reader).take(SPOOL_FROM as u64);
+        if first.read_to_end(&mut bytes)? == SPOOL_FROM && !prefilter.any(&bytes) {
+            return Self::spool(bytes, reader, prefilter);
         }
+        reader.read_to_end(&mut bytes)?;
+        Ok(Self::Message(bytes, None))
     }
 
     /// If the file takes no more, all stays in memory.
@@ -156,10 +142,6 @@ fn no_spool(error: &io::Error) -> String {
         "cannot write a temporary file in {}: {cause}",
         folder.display()
     )
-}
-
-pub(super) fn free_beside(path: &Path) -> io::Result<u64> {
-    platform::free_space(if path.is_dir() { path } else { folder_of(path) })
 }
 
 /// A source that cannot be looked at counts nothing; a compressed one counts as it lies on the disk, or nothing.

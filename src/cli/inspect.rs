@@ -52,7 +52,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         return Err(Error::Usage(what.into()));
     }
     let policy = args.policy.policy();
-    let cache = Cache::of(&args.policy, args.asking())?;
+    let cache = Cache::of(&args.policy, args.asking(), None)?;
     let stdin = [Path::new("-").to_owned()];
     let sources = match args.sources.as_slice() {
         [] => stdin.as_slice(),

@@ -153,7 +153,7 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
 
 fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log>), Error> {
     let common = &args.common;
-    let cache = Cache::of(&common.policy, Asking::ForContent)?;
+    let cache = Cache::of(&common.policy, Asking::ForContent, None)?;
     let expander = Expander::builder(args.policy()?)
         .fetch_with(|policy| {
             // One for all messages: connections stay open, and answers are remembered for a while.

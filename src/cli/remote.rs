@@ -190,15 +190,12 @@ pub(super) fn in_place(
 }
 
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
-    let is_seen = |form: &Follow| {
-        // Notes of other forms may stand in any text. Apple's and Eudora's are of mail that lies in their folders.
-        matches!(
-            form,
-            Follow::Thunderbird | Follow::Exchange | Follow::Apple | Follow::Eudora
-        )
+    // Notes of other forms may stand in any text. Apple's and Eudora's are of mail that lies in their folders.
+    let may_be_anywhere = |form: &Follow| match form {
+        Follow::Thunderbird | Follow::Exchange | Follow::Apple | Follow::Eudora => false,
+        other => policy.follow.contains(*other),
     };
-    let mut others = Follow::ALL.iter().filter(|form| !is_seen(form));
-    match is_marked || others.any(|form| policy.follow.contains(*form)) {
+    match is_marked || Follow::ALL.iter().any(may_be_anywhere) {
         true => Candidates::All,
         false => Candidates::Documents,
     }
@@ -245,7 +242,13 @@ pub(super) fn overview(
         larger_than,
         stop,
     };
-    let whole = overview.run(&mut |folder| tell(folder, as_json).map_err(Into::into));
+    let whole = overview.run(&mut |folder| {
+        let told = match as_json {
+            true => json(folder).map_err(write_error)?,
+            false => line(folder, &say::harmless(&folder.folder)).into_bytes(),
+        };
+        print(&told).map_err(Into::into)
+    });
     let whole = whole.map_err(|why| why.into_error(&account.url("")))?;
     if !as_json {
         let mut text = line(&whole.sum, "sum");
@@ -261,13 +264,6 @@ pub(super) fn overview(
         say::tell(&say::damaged(url, why));
     }
     Ok(whole.failed.is_empty())
-}
-
-fn tell(folder: &FolderOverview, as_json: bool) -> Result<(), Error> {
-    match as_json {
-        true => print(&json(folder).map_err(write_error)?),
-        false => print(line(folder, &say::harmless(&folder.folder)).as_bytes()),
-    }
 }
 
 fn line(folder: &FolderOverview, name: &str) -> String {

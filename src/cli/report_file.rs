@@ -47,11 +47,7 @@ impl ReportFile {
                     return Ok(Self::File { file, before });
                 }
                 Err(error) if platform::is_unread_pipe(&error) => {
-                    if waited.elapsed() >= PATIENCE {
-                        let what = "it is a pipe that nobody reads";
-                        return Err(io::Error::new(io::ErrorKind::TimedOut, what));
-                    }
-                    std::thread::sleep(RETRY_EVERY);
+                    wait(waited, "it is a pipe that nobody reads")?;
                 }
                 Err(error) => return Err(error),
             }
@@ -211,15 +207,19 @@ fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if moved.elapsed() >= PATIENCE {
-                    let what = "it is a pipe that nobody reads from any more";
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, what));
-                }
-                std::thread::sleep(RETRY_EVERY);
+                wait(moved, "it is a pipe that nobody reads from any more")?;
             }
             Err(error) => return Err(error),
         }
     }
+    Ok(())
+}
+
+fn wait(since: Instant, what: &'static str) -> io::Result<()> {
+    if since.elapsed() >= PATIENCE {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+    }
+    std::thread::sleep(RETRY_EVERY);
     Ok(())
 }
 

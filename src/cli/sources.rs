@@ -3,7 +3,7 @@
 //! folders are listed again until nothing new is there.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -198,7 +198,9 @@ impl Sources {
         let failed = Error::cannot_read(path.display());
         let file = File::open(path).map_err(&failed)?;
         let metadata = file.metadata().map_err(&failed)?;
-        if !self.seen.insert(identity(path, &metadata)) {
+        let changed = (metadata.len(), metadata.mtime(), metadata.mtime_nsec());
+        let state = (path, metadata.dev(), metadata.ino(), changed);
+        if !self.seen.insert(hash(&state)) {
             return Ok(());
         }
         let mut start = Vec::new();
@@ -314,16 +316,6 @@ fn text(source: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(source).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));
     read.is_ok() && matches!(kind_of(&start, Format::Auto), Ok(_) | Err(NotMail::Text))
-}
-
-fn identity(path: &Path, metadata: &Metadata) -> u64 {
-    hash(&(
-        path,
-        metadata.dev(),
-        metadata.ino(),
-        metadata.len(),
-        (metadata.mtime(), metadata.mtime_nsec()),
-    ))
 }
 
 fn hash(of: &impl std::hash::Hash) -> u64 {

@@ -1,6 +1,5 @@
 //! Values of options, from text.
 
-use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,9 +9,8 @@ use clap::builder::{BoolValueParser, PathBufValueParser, PossibleValuesParser, T
 
 use super::input::is_standard;
 use crate::archive::Window;
-use crate::error::Error;
 use crate::link::url::{Reference, masked};
-use crate::mailbox::{Format, check_backup_suffix};
+use crate::mailbox::Format;
 use crate::policy::{HostPattern, Scheme};
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
@@ -166,10 +164,6 @@ pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
         "none" => Ok(None),
         _ => size(text).map(Some),
     }
-}
-
-pub(super) fn backup_suffix(suffix: OsString) -> Result<OsString, Error> {
-    check_backup_suffix(&suffix).map(|()| suffix)
 }
 
 pub(super) fn output_format(text: &str) -> Result<Format, String> {

@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 
 #[cfg(all(unix, feature = "imap"))]
 use super::imap::{ImapArgs, ReplacingArgs};
-use crate::cli::values::{at_least_one, backup_suffix, output_format, size};
+use crate::cli::values::{at_least_one, output_format, size};
 use crate::error::Error;
-use crate::mailbox::{self, ByLabel, Effect, Format};
+use crate::mailbox::{self, ByLabel, Effect, Format, check_backup_suffix};
 use crate::policy::Policy;
 
 #[derive(Args, Debug)]
@@ -60,7 +60,7 @@ pub struct WalkArgs {
         long,
         value_name = "SUFFIX",
         conflicts_with = "output",
-        value_parser = OsStringValueParser::new().try_map(backup_suffix)
+        value_parser = OsStringValueParser::new().try_map(|it| check_backup_suffix(&it).map(|()| it))
     )]
     backup: Option<std::ffi::OsString>,
     /// Write nothing, retrieve nothing; say what would be done [default: off]
@@ -121,9 +121,17 @@ impl WalkArgs {
         sources: &'s [PathBuf],
         no_resume: bool,
     ) -> Result<Option<&'s Path>, Error> {
+        let is_told_more = no_resume
+            || self.jobs.is_some()
+            || self.backup.is_some()
+            || self.format != Format::Auto
+            || self.output_format.is_some()
+            || self.by_label.is_some()
+            || self.progress != ProgressOption::Auto
+            || self.compressed.max_expanded.is_some();
         let what = match sources {
             [_, _, ..] => "one message at a time; name --output or --in-place for several sources",
-            _ if self.is_told_more() || no_resume => {
+            _ if is_told_more => {
                 "--format, --output-format, --by-label, --jobs, --backup, --progress, --max-expanded and --no-resume go with --output or --in-place"
             }
             _ => return Ok(sources.first().map(PathBuf::as_path)),
@@ -143,16 +151,6 @@ impl WalkArgs {
             _ => return Ok(()),
         };
         Err(Error::Usage(what.into()))
-    }
-
-    fn is_told_more(&self) -> bool {
-        self.jobs.is_some()
-            || self.backup.is_some()
-            || self.format != Format::Auto
-            || self.output_format.is_some()
-            || self.by_label.is_some()
-            || self.progress != ProgressOption::Auto
-            || self.compressed.max_expanded.is_some()
     }
 
     /// While messages wait for a network, more of them are worked on than there are cores.
