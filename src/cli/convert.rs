@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::args::{Asking, ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
-use super::cache::Cache;
-use super::exit::Status;
+use super::cache::{Cache, Resume};
+use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
 use super::input::{is_folder, is_standard, size, stream};
 use super::origin::{Piece, Start};
 use super::output;
@@ -17,9 +17,7 @@ use super::progress::Display;
 use super::remote;
 use super::report_file::{self, ReportFile};
 use super::reporter::{Counts, Reporter};
-use super::resume::Resume;
 use super::say;
-use super::signals::{self, Signals};
 use super::survey::in_units;
 use super::targets;
 use super::totals::{self, Totals};
@@ -28,7 +26,9 @@ use crate::error::Error;
 use crate::expand::{self, Expander, Mark};
 use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
 #[cfg(all(unix, feature = "imap"))]
-use crate::imap::{candidates::Candidates, download::Download};
+use crate::imap::{
+    account::Account, candidates::Candidates, download::Download, in_place::InPlace,
+};
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, look_at, not_in_place};
 use crate::mailbox::{
@@ -43,7 +43,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let common = &args.common;
     let policy = common.policy.policy();
     let walk = Walk {
-        sources: &args.sources,
+        sources: args.sources.clone(),
         args: &args.walk,
         output: args.walk.output.as_deref(),
         saying: &common.saying,
@@ -65,8 +65,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         let what = "--embed remote retrieves pictures, and --fetch allows neither http nor https; add --fetch http,https";
         return Err(Error::Usage(what.into()));
     }
-    let keeps = args.asking() == Asking::ForContent && !common.policy.cache.offline;
-    let resume = walk.resume(&args.resume, keeps, common.mark)?;
+    let resume = walk.resume(&args.resume, common.policy.cache.offline, common.mark)?;
     let cache = Cache::of(&common.policy, args.asking(), resume.as_ref())?;
     cache.open_record(&args.sources, &walk.targets()?)?;
     let expander = Expander::builder(policy.clone())
@@ -94,7 +93,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
 }
 
 pub(super) struct Walk<'w> {
-    pub(super) sources: &'w [PathBuf],
+    pub(super) sources: Vec<PathBuf>,
     pub(super) args: &'w WalkArgs,
     pub(super) output: Option<&'w Path>,
     pub(super) saying: &'w SayingArgs,
@@ -111,10 +110,11 @@ impl Walk<'_> {
     pub(super) fn resume(
         &self,
         args: &ResumeArgs,
-        keeps: bool,
+        is_offline: bool,
         mark: Mark,
     ) -> Result<Option<Resume>, Error> {
-        let keeps = keeps && !args.no_resume && self.options.effect == Effect::Write;
+        let writes = self.options.effect == Effect::Write;
+        let keeps = writes && !args.no_resume && !is_offline;
         let Some(output) = self.output.filter(|_| keeps && self.retrieves_http()) else {
             return Ok(None);
         };
@@ -139,7 +139,7 @@ impl Walk<'_> {
         more: impl FnOnce() -> String,
     ) -> Result<Status, Error> {
         let start = Instant::now();
-        signals::limits_on_files_are_failed_writes();
+        limits_on_files_are_failed_writes();
         let targets = self.targets()?;
         if let Some(output) = self.output {
             make_room(output, self.sources.len(), self.options.effect)?;
@@ -278,10 +278,7 @@ impl Walk<'_> {
         #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = remote::account(source, &self.args.imap, self.policy)? {
             let Some(output) = target else {
-                let (candidates, replacing) = (&self.candidates, &self.args.replacing);
-                return remote::in_place(
-                    &account, candidates, replacing, options, transform, reporter, stop,
-                );
+                return self.in_account(&account, transform, reporter);
             };
             let download = Download {
                 account: &account,
@@ -320,6 +317,46 @@ impl Walk<'_> {
         convert_open(opened, source, to, options, transform, reporter, stop)
     }
 
+    #[cfg(all(unix, feature = "imap"))]
+    fn in_account(
+        &self,
+        account: &Account,
+        transform: &dyn Transform<Said>,
+        reporter: &Reporter<'_>,
+    ) -> Result<Summary, Error> {
+        let (options, replacing) = (&self.options, &self.args.replacing);
+        let state = match options.effect {
+            Effect::Write => replacing.state()?,
+            Effect::DryRun => PathBuf::new(),
+        };
+        let in_place = InPlace {
+            account,
+            candidates: &self.candidates,
+            effect: options.effect,
+            trash: replacing.trash.as_deref(),
+            by_replace: replacing.replace,
+            state: &state,
+            jobs: options.max_in_flight.max(options.jobs),
+            max_message: options.max_message,
+            transform,
+            observer: reporter,
+            stop: &self.signals.stop,
+        };
+        let done = in_place.run();
+        let done = done.map_err(|failure| failure.into_error(&account.url("")))?;
+        if reporter.volume >= Volume::Normal
+            && options.effect == Effect::Write
+            && let Some((before, after)) = done.quota
+        {
+            let more = if after > before { "more" } else { "less" };
+            let (now, change) = (in_units(after), in_units(after.abs_diff(before)));
+            reporter.display.say(&format!(
+                "the account takes {now} of its quota now, {change} {more} than before"
+            ));
+        }
+        Ok(done.summary)
+    }
+
     fn retrieves_http(&self) -> bool {
         self.policy.fetch.iter().any(|scheme| scheme.is_http())
     }
@@ -328,18 +365,18 @@ impl Walk<'_> {
         self.check_standard_streams()?;
         #[cfg(all(unix, feature = "imap"))]
         {
-            let are_remote = remote::are_remote(self.sources, &self.args.imap)?;
+            let are_remote = remote::are_remote(&self.sources, &self.args.imap)?;
             self.args.check_replacing(are_remote)?;
             if are_remote {
                 // Their folders are not looked for yet.
-                for source in self.sources {
+                for source in &self.sources {
                     remote::account(source, &self.args.imap, self.policy)?;
                 }
                 let targets = self.targets()?;
                 for target in &targets {
                     remote::check(&self.options, target)?;
                 }
-                return report_file::check(self.saying.report.as_deref(), self.sources, &targets);
+                return report_file::check(self.saying.report.as_deref(), &self.sources, &targets);
             }
         }
         let files = self.sources.iter().filter(|source| source.is_file());
@@ -356,14 +393,14 @@ impl Walk<'_> {
                 check_early(source, target, &self.options, &self.signals.stop)?;
             }
         }
-        report_file::check(self.saying.report.as_deref(), self.sources, &targets)
+        report_file::check(self.saying.report.as_deref(), &self.sources, &targets)
     }
 
     fn targets(&self) -> Result<Vec<PathBuf>, Error> {
         let Some(output) = self.output else {
             return Ok(Vec::new());
         };
-        targets::of(self.sources, output, &self.options, &self.signals.stop)
+        targets::of(&self.sources, output, &self.options, &self.signals.stop)
     }
 
     fn check_standard_streams(&self) -> Result<(), Error> {

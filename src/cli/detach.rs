@@ -1,19 +1,16 @@
 //! `embody detach` and `embody restore`: one message through, as a filter, or mailboxes, beside or in place.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{Asking, DetachArgs, PolicyArgs, RestoreArgs, WalkArgs};
-use super::cache::Cache;
+use super::args::{Asking, DetachArgs, PolicyArgs, RestoreArgs, SayingArgs, WalkArgs};
+use super::cache::{Cache, Resume};
 use super::convert::{Walk, shared_fetcher};
-use super::exit::Status;
+use super::exit::{Signals, Status};
 use super::filter::Job;
 use super::input::is_standard;
-use super::resume::Resume;
 use super::say;
-use super::signals::Signals;
 use super::verb::{Detaching, Expanding};
 use crate::detach::{Detacher, Settings};
 use crate::error::Error;
@@ -21,12 +18,11 @@ use crate::expand::{self, Expander, Mark, Prefilter};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
-use crate::mailbox::{Effect, Options, Stop};
+use crate::mailbox::{Effect, Stop};
 use crate::policy::Policy;
 use crate::store::{self, Mail, Purpose, Store, User};
 
 pub(super) const MAILBOXES: &str = "name --output or --in-place";
-const DRY_RUN: &str = "dry run, nothing written: ";
 
 pub(super) fn detach(args: &DetachArgs) -> Status {
     let policy = args.policy();
@@ -48,21 +44,14 @@ fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
 }
 
 fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
-    let (sources, output) = ends(&args.sources, &args.walk)?;
+    let store = Some(args.store.as_str());
     let walk = Walk {
-        sources: &sources,
-        args: &args.walk,
-        output,
-        saying: &args.saying,
-        options: options(&args.walk, policy, Some(&args.store)),
         #[cfg(all(unix, feature = "imap"))]
         candidates: Candidates::Attachments {
             least: args.choice().larger_than,
             types: args.choice().types,
         },
-        word: DRY_RUN,
-        policy,
-        signals: Signals::watch(),
+        ..over_mailboxes(&args.sources, &args.walk, &args.saying, policy, store)?
     };
     walk.check()?;
     let (detaching, store) = detacher(args, policy)?;
@@ -126,22 +115,10 @@ fn restore_all(
     policy: &Policy,
     opened: &OnceCell<Cache>,
 ) -> Result<Status, Error> {
-    let (sources, output) = ends(&args.sources, &args.walk)?;
-    let walk = Walk {
-        sources: &sources,
-        args: &args.walk,
-        output,
-        saying: &args.saying,
-        options: options(&args.walk, policy, args.store.as_deref()),
-        #[cfg(all(unix, feature = "imap"))]
-        candidates: Candidates::References,
-        word: DRY_RUN,
-        policy,
-        signals: Signals::watch(),
-    };
+    let store = args.store.as_deref();
+    let walk = over_mailboxes(&args.sources, &args.walk, &args.saying, policy, store)?;
     walk.check()?;
-    let keeps = !args.walk.dry_run && !args.cache.offline;
-    let resume = walk.resume(&args.resume, keeps, Mark::Off)?;
+    let resume = walk.resume(&args.resume, args.cache.offline, Mark::Off)?;
     let restoring = restorer(args, &walk.signals.stop, resume.as_ref(), opened)?;
     walk.run(&restoring, None, resume.as_ref(), String::new)
 }
@@ -185,29 +162,40 @@ fn restorer(
     })
 }
 
-/// Messages that wait for a network hold no core, so more of them are worked on, and the mailbox is not locked.
-fn options(walk: &WalkArgs, policy: &Policy, store: Option<&str>) -> Options {
-    let mut options = walk.options(policy);
+/// In a dry run the sources and the output may be those of a filter.
+fn over_mailboxes<'a>(
+    sources: &[PathBuf],
+    args: &'a WalkArgs,
+    saying: &'a SayingArgs,
+    policy: &'a Policy,
+    store: Option<&str>,
+) -> Result<Walk<'a>, Error> {
+    let standard = Path::new("-");
+    let is_of_filter = args.output.is_none() && !args.in_place;
+    let (sources, output) = match sources {
+        [] if is_of_filter => (vec![standard.to_owned()], Some(standard)),
+        [source] if is_of_filter && is_standard(source) => (sources.to_vec(), Some(standard)),
+        [] => return Err(Error::Usage("name mboxes, Maildirs or messages".into())),
+        sources => (sources.to_vec(), args.output.as_deref()),
+    };
+    let mut options = args.options(policy);
+    // Messages that wait for a network hold no core, so more of them are worked on, and the mailbox is not locked.
     if store.is_some_and(is_remote) {
         options.max_in_flight = policy.limits.in_flight.max(options.jobs);
         options.waits = true;
     }
-    options
-}
-
-/// In a dry run the sources and the output may be those of a filter.
-fn ends<'a>(
-    sources: &'a [PathBuf],
-    walk: &'a WalkArgs,
-) -> Result<(Cow<'a, [PathBuf]>, Option<&'a Path>), Error> {
-    let is_of_filter = walk.output.is_none() && !walk.in_place;
-    let standard = Path::new("-");
-    match sources {
-        [] if is_of_filter => Ok((Cow::Owned(vec![standard.into()]), Some(standard))),
-        [source] if is_of_filter && is_standard(source) => Ok((sources.into(), Some(standard))),
-        [] => Err(Error::Usage("name mboxes, Maildirs or messages".into())),
-        sources => Ok((sources.into(), walk.output.as_deref())),
-    }
+    Ok(Walk {
+        sources,
+        args,
+        output,
+        saying,
+        options,
+        #[cfg(all(unix, feature = "imap"))]
+        candidates: Candidates::References,
+        word: "dry run, nothing written: ",
+        policy,
+        signals: Signals::watch(),
+    })
 }
 
 fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {

@@ -11,13 +11,13 @@ use signal_hook::consts::SIGABRT;
 
 use super::args::{Asking, FilterArgs, SayingArgs, Volume};
 use super::cache::Cache;
-use super::exit::Status;
+use super::exit::{Status, heeded, limits_on_files_are_failed_writes};
 use super::input::{Input, is_standard};
 use super::origin::{Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::{self, ReportFile};
 use super::verb::{Expanding, Said};
-use super::{say, signals, wording};
+use super::{say, wording};
 use crate::error::Error;
 use crate::expand::{self, Expander, Mark, Prefilter};
 use crate::fetch::Pace;
@@ -95,7 +95,7 @@ impl<'j> Job<'j> {
             (Status::TryAgain, &job.is_pending),
             (Status::Success, &job.is_out),
         ];
-        for signal in signals::heeded().chain([SIGABRT]) {
+        for signal in heeded().chain([SIGABRT]) {
             for (status, holds) in statuses {
                 // Without the handler the signal ends the program, which loses no mail either.
                 let _ = signal_hook::flag::register_conditional_shutdown(
@@ -105,7 +105,7 @@ impl<'j> Job<'j> {
                 );
             }
         }
-        signals::limits_on_files_are_failed_writes();
+        limits_on_files_are_failed_writes();
         let standard = Path::new("-");
         let sources = [file.unwrap_or(standard)];
         report_file::check(saying.report.as_deref(), &sources, &[standard])?;

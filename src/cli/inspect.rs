@@ -11,6 +11,8 @@ use clap::ValueEnum as _;
 use super::args::{Asking, InspectArgs, ProgressOption, Volume};
 use super::cache::Cache;
 use super::convert::shared_fetcher;
+#[cfg(all(unix, feature = "imap"))]
+use super::exit::Signals;
 use super::exit::Status;
 use super::input::{is_folder, is_standard, stream};
 use super::messages;
@@ -23,8 +25,6 @@ use super::remote;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless_within};
-#[cfg(all(unix, feature = "imap"))]
-use super::signals::Signals;
 use super::survey::{Looked, NamedSource, SourceKind, Surveying, as_json, lines, page, write_page};
 use super::totals::{Totals, read};
 use super::verb::Expanding;

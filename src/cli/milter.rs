@@ -7,16 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use listenfd::ListenFd;
-use sd_notify::NotifyState;
+use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::args::{Asking, MilterArgs, Volume};
 use super::cache::Cache;
-use super::exit::Status;
+use super::exit::{Status, limits_on_files_are_failed_writes};
 use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
-use super::signals::limits_on_files_are_failed_writes;
 use super::{say, wording};
 use crate::error::{Error, unpoisoned};
 use crate::expand::Expander;
@@ -28,8 +27,6 @@ use crate::milter::{
 use crate::policy::Policy;
 use crate::report::{Report, Row};
 
-pub(super) type Reread<'r> = &'r dyn Fn() -> Result<MilterArgs, String>;
-
 /// A message that is under way when the process is to end has so long behind its retrievals.
 const DRAINING: Duration = Duration::from_secs(15);
 
@@ -40,13 +37,12 @@ const SOCKET_MODE: u32 = 0o660;
 
 const AGE: Duration = Duration::from_secs(300);
 
-type Failure = Box<dyn std::error::Error>;
+pub(super) type Failure = Box<dyn std::error::Error>;
 
-pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
-    serve(args, reread).unwrap_or_else(|error| Status::told(&*error))
-}
-
-fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
+pub(super) fn run(
+    args: &MilterArgs,
+    reread: &dyn Fn() -> Result<MilterArgs, String>,
+) -> Result<Status, Failure> {
     // Before any other file is opened: handed-over sockets are known by their numbers.
     let mut listeners = handed_over()?;
     limits_on_files_are_failed_writes();
@@ -69,7 +65,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     let server = Server::new(work, Arc::clone(&counters));
     let server = Arc::new(server.map_err(cannot("start"))?);
     server.start(listeners, metrics).map_err(cannot("start"))?;
-    notify(&[NotifyState::Ready]);
+    let _ = notify(&[NotifyState::Ready]);
     log.event(&started);
     let mut signals = signals.forever();
     let stopped_by = loop {
@@ -79,7 +75,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
             _ => break "SIGINT",
         }
         if let Ok(now) = NotifyState::monotonic_usec_now() {
-            notify(&[NotifyState::Reloading, now]);
+            let _ = notify(&[NotifyState::Reloading, now]);
         }
         let again =
             reread().and_then(|args| work_of(&args, &counters).map_err(|error| say::error(&error)));
@@ -93,9 +89,9 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
                 "reload failed; keeping the previous configuration: {problem}"
             )),
         }
-        notify(&[NotifyState::Ready]);
+        let _ = notify(&[NotifyState::Ready]);
     };
-    notify(&[NotifyState::Stopping]);
+    let _ = notify(&[NotifyState::Stopping]);
     for signal in [SIGTERM, SIGINT] {
         let _ = signal_hook::flag::register_conditional_default(signal, Arc::new(true.into()));
     }
@@ -130,10 +126,6 @@ fn started(args: &MilterArgs, listeners: usize) -> String {
 
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {
     move |source| io::Error::new(source.kind(), format!("cannot {what}: {source}")).into()
-}
-
-fn notify(states: &[NotifyState<'_>]) {
-    let _ = sd_notify::notify(states);
 }
 
 fn handed_over() -> Result<Vec<Listener>, Failure> {

@@ -26,9 +26,7 @@ mod progress;
 mod remote;
 mod report_file;
 mod reporter;
-mod resume;
 mod say;
-mod signals;
 #[cfg_attr(not(unix), allow(dead_code))]
 mod sources;
 mod split;
@@ -48,6 +46,8 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
+#[cfg(test)]
+pub(crate) use self::args::tests::policy_of;
 use self::args::{Cli, Command, Deferred, EmbedArgs, FilterArgs};
 use self::exit::Status;
 use crate::link::url::masked;
@@ -64,16 +64,6 @@ pub fn run() -> ExitCode {
 
 /// Tables in Markdown; `tests/unit/schemes.rs` tries each row.
 pub(crate) const SCHEMES: &str = include_str!("schemes.md");
-
-#[cfg(test)]
-pub(crate) fn policy_of(options: &str) -> crate::policy::Policy {
-    let words = ["embody", "inspect"].into_iter();
-    let words = words.chain(options.split_whitespace());
-    match parse_alone(&words.map(OsString::from).collect::<Vec<_>>()) {
-        Ok(Command::Inspect(args)) => args.0.policy.policy(),
-        other => panic!("{options}: {:?}", other.err()),
-    }
-}
 
 fn parse_and_run(arguments: &[OsString]) -> Status {
     if let [_, name] = arguments
@@ -194,7 +184,10 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Restore(args) => detach::restore(&args.0),
         Command::Inspect(args) => Status::of(inspect::run(&args.0)),
         #[cfg(all(unix, feature = "milter"))]
-        Command::Milter(args) => milter::run(&args.0, &|| reread(arguments)),
+        Command::Milter(args) => {
+            let done = milter::run(&args.0, &|| reread(arguments));
+            done.unwrap_or_else(|error| Status::told(&*error))
+        }
         #[cfg(all(not(unix), feature = "milter"))]
         Command::Milter { .. } => {
             let why = "embody milter needs Linux, macOS or another Unix; run it where Postfix or Sendmail runs";

@@ -8,23 +8,22 @@ use std::time::Duration;
 use rustix::process::{self, Signal};
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
-use super::args::{ImapArgs, ReplacingArgs, Volume};
+use super::args::ImapArgs;
 use super::input::is_standard;
 use super::output::{print, write_error};
 use super::report_file::json;
 use super::reporter::Reporter;
 use super::say;
-use super::survey::in_units;
 use super::verb::Said;
 use crate::error::Error;
 use crate::imap::account::{Account, Location, is_url, masked};
 use crate::imap::candidates::Candidates;
-use crate::imap::in_place::{InPlace, InPlaceObserver};
+use crate::imap::in_place::InPlaceObserver;
 use crate::imap::overview::{FolderOverview, Overview};
 use crate::imap::place::MessagePlace;
 use crate::imap::replace::Fate;
 use crate::imap::secret::{Secret, SecretFrom};
-use crate::mailbox::{Effect, Format, Observer as _, Options, Stop, Summary, Transform};
+use crate::mailbox::{Format, Observer as _, Options, Stop};
 use crate::policy::{Follow, Limits, Policy};
 use crate::report::Detail;
 
@@ -146,47 +145,6 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
         }
     };
     Err(Error::Usage(what.into()))
-}
-
-pub(super) fn in_place(
-    account: &Account,
-    candidates: &Candidates,
-    replacing: &ReplacingArgs,
-    options: &Options,
-    transform: &dyn Transform<Said>,
-    reporter: &Reporter<'_>,
-    stop: &Stop,
-) -> Result<Summary, Error> {
-    let state = match options.effect {
-        Effect::Write => replacing.state()?,
-        Effect::DryRun => Default::default(),
-    };
-    let in_place = InPlace {
-        account,
-        candidates,
-        effect: options.effect,
-        trash: replacing.trash.as_deref(),
-        by_replace: replacing.replace,
-        state: &state,
-        jobs: options.max_in_flight.max(options.jobs),
-        max_message: options.max_message,
-        transform,
-        observer: reporter,
-        stop,
-    };
-    let done = in_place.run();
-    let done = done.map_err(|failure| failure.into_error(&account.url("")))?;
-    if reporter.volume >= Volume::Normal
-        && options.effect == Effect::Write
-        && let Some((before, after)) = done.quota
-    {
-        let more = if after > before { "more" } else { "less" };
-        let (now, change) = (in_units(after), in_units(after.abs_diff(before)));
-        reporter.display.say(&format!(
-            "the account takes {now} of its quota now, {change} {more} than before"
-        ));
-    }
-    Ok(done.summary)
 }
 
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {

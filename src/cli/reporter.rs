@@ -61,15 +61,6 @@ impl Reporter<'_> {
         counts.settled.1.tally("skipped", what, count);
     }
 
-    fn name(&self, origin: &Origin, mailbox: &Path) -> String {
-        let mailbox = mailbox.display().to_string();
-        match origin.index {
-            _ if origin.source != mailbox => origin.source.clone(),
-            number if self.several => format!("{mailbox}:{number}"),
-            number => number.to_string(),
-        }
-    }
-
     fn say_rows(&self, origin: &Origin, rows: &[Row]) {
         let mut called = origin.called();
         if self.several {
@@ -116,7 +107,12 @@ impl Observer<Said> for Reporter<'_> {
         let Some(origin) = said.origin.take() else {
             return;
         };
-        said.name(&self.name(&origin, &counts.mailbox));
+        let mailbox = counts.mailbox.display().to_string();
+        said.name(&match origin.index {
+            _ if origin.source != mailbox => origin.source.clone(),
+            number if self.several => format!("{mailbox}:{number}"),
+            number => number.to_string(),
+        });
         let called = || origin.called();
         counts.of_mailbox.count_missing(&said.report, called);
         let rows = &said.report.rows;

@@ -8,10 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use super::args::{StoreAction, StoreArgs};
 use super::detach::{is_missing, missing};
-use super::exit::Status;
+use super::exit::{Signals, Status};
 use super::output::{self, write_error};
 use super::say::{self, harmless, shown};
-use super::signals::Signals;
 use super::sources::{Sources, holds_mail};
 use crate::error::Error;
 use crate::mailbox::Stop;

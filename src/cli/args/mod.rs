@@ -11,7 +11,7 @@ mod milter;
 mod policy;
 mod retrieval;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod walk;
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum}
 
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
 #[cfg(all(unix, feature = "imap"))]
-pub(super) use self::imap::{ImapArgs, ReplacingArgs};
+pub(super) use self::imap::ImapArgs;
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
 pub(super) use self::policy::PolicyArgs;
@@ -193,22 +193,12 @@ pub(super) struct ConvertArgs {
     ///
     /// Parts of ranges that lie side by side, put together, are byte for byte what one run writes, wherever the
     /// cuts are; embody split names such ranges. Messages count from 1 in each. See docs/scale.md.
-    #[arg(
-        long,
-        value_name = "A-B",
-        conflicts_with = "in_place",
-        value_parser = range
-    )]
+    #[arg(long, value_name = "A-B", conflicts_with = "in_place", value_parser = range)]
     range: Option<Range<u64>>,
     /// Refuse a SOURCE that is not so long, or was modified since [default: none]
     ///
     /// The seconds are those that embody split writes, with nine digits behind the point.
-    #[arg(
-        long,
-        value_name = "LENGTH[:SECONDS]",
-        requires = "range",
-        value_parser = expected
-    )]
+    #[arg(long, value_name = "LENGTH[:SECONDS]", requires = "range", value_parser = expected)]
     expect: Option<(u64, Option<SystemTime>)>,
     #[command(flatten)]
     pub(super) resume: ResumeArgs,

@@ -13,16 +13,16 @@ const WORDS: [&str; 6] = [
     "the scheme's own",
 ];
 
-fn policy_of(arguments: &[&str]) -> Policy {
-    let arguments = [&["filter"], arguments].concat();
-    let args = FilterArgs::try_parse_from(arguments).expect("these are options");
+pub(crate) fn policy_of(options: &str) -> Policy {
+    let words = ["filter"].into_iter().chain(options.split_whitespace());
+    let args = FilterArgs::try_parse_from(words).expect("these are options");
     args.policy()
 }
 
 #[test]
 fn the_defaults_are_those_of_the_policy() {
     assert_eq!(
-        format!("{:?}", policy_of(&[])),
+        format!("{:?}", policy_of("")),
         format!("{:?}", Policy::default())
     );
 }
@@ -59,7 +59,7 @@ fn the_help_says_the_defaults() {
             continue;
         }
         assert_eq!(
-            format!("{:?}", policy_of(&[&format!("--{name}"), value])),
+            format!("{:?}", policy_of(&format!("--{name} {value}"))),
             format!("{:?}", Policy::default()),
             "--{name} {value}"
         );

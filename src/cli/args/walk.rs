@@ -31,12 +31,7 @@ pub struct WalkArgs {
     ///
     /// eml is a folder of messages, each in a file of its own; of one message it is a file. docs/mailboxes.md says what
     /// becomes of flags and dates.
-    #[arg(
-        long,
-        value_name = "WHAT",
-        conflicts_with = "in_place",
-        value_parser = output_format
-    )]
+    #[arg(long, value_name = "WHAT", conflicts_with = "in_place", value_parser = output_format)]
     output_format: Option<Format>,
     /// Make a mailbox for each label of Google Takeout (X-Gmail-Labels) [default: off]
     ///
