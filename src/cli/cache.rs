@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, PolicyArgs, Volume};
-use super::input::is_standard;
+use super::streams::is_standard;
 use super::values::CacheMax;
 use super::{report_file, say};
 use crate::archive::{Archive, CaptureFiles, Replaying, Window};

@@ -9,15 +9,14 @@ use std::time::Instant;
 use super::args::{Asking, ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::{Cache, Resume};
 use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
-use super::input::{is_folder, is_standard, size, stream};
 use super::origin::{Piece, Start};
-use super::output;
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::{self, ReportFile};
 use super::reporter::{Counts, Reporter};
 use super::say;
+use super::streams::{self, is_folder, is_standard, size, stream};
 use super::survey::in_units;
 use super::targets;
 use super::totals::{self, Totals};
@@ -214,14 +213,17 @@ impl Walk<'_> {
             Effect::DryRun if embeds => counts.forecast.lines(self.policy, true),
             _ => String::new(),
         };
-        let output = self.output.filter(|output| !is_standard(output));
-        if let Some(output) = output.filter(|_| !text.is_empty())
-            && let Ok(free) = free_space(if output.is_dir() {
+        let output = self
+            .output
+            .filter(|output| !is_standard(output) && !text.is_empty());
+        let place = output.map(|output| {
+            if output.is_dir() {
                 output
             } else {
                 folder_of(output)
-            })
-        {
+            }
+        });
+        if let Some(free) = place.and_then(|place| free_space(place).ok()) {
             let [free, size] = [free, self.sizes(true)].map(in_units);
             text += &format!("{free} are free where the output goes; the sources have {size}\n");
         }
@@ -295,7 +297,7 @@ impl Walk<'_> {
             return convert_in_place(source, options, transform, reporter, stop);
         };
         if is_standard(target) && is_folder(source) {
-            let to = output::open()?;
+            let to = streams::output()?;
             return convert_folder_open(source, to, options, transform, reporter, stop);
         }
         let stream = stream(source, options, stop)?;
@@ -303,7 +305,7 @@ impl Walk<'_> {
             return convert_to(source, target, options, transform, reporter, stop);
         }
         let to = if is_standard(target) {
-            Output::Open(output::open()?)
+            Output::Open(streams::output()?)
         } else {
             Output::Path(target)
         };

@@ -12,10 +12,9 @@ use signal_hook::consts::SIGABRT;
 use super::args::{Asking, FilterArgs, SayingArgs, Volume};
 use super::cache::Cache;
 use super::exit::{Status, heeded, limits_on_files_are_failed_writes};
-use super::input::{Input, is_standard};
 use super::origin::{Origin, Start};
-use super::output::{self, write_error};
 use super::report_file::{self, ReportFile};
+use super::streams::{self, Input, is_standard, write_error};
 use super::verb::{Expanding, Said};
 use super::{say, wording};
 use crate::error::Error;
@@ -124,7 +123,7 @@ impl<'j> Job<'j> {
         policy: &Policy,
         mark: Mark,
     ) -> Result<(), Error> {
-        let mut output = output::open()?;
+        let mut output = streams::output()?;
         let file = self.file.filter(|path| !is_standard(path));
         // Standard input has one message, or a stranger's line would delay a mail.
         let named = file.filter(|path| {
@@ -140,7 +139,7 @@ impl<'j> Job<'j> {
                 super::remote::check_file(path)?;
                 Input::read(File::open(path).map_err(&failed)?, prefilter).map_err(failed)?
             }
-            None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
+            None => Input::read(streams::input()?, prefilter).map_err(streams::read_error)?,
         };
         let second = match &input {
             Input::Message(message, _) => has_second_message(message),

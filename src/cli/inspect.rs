@@ -14,17 +14,16 @@ use super::convert::shared_fetcher;
 #[cfg(all(unix, feature = "imap"))]
 use super::exit::Signals;
 use super::exit::Status;
-use super::input::{is_folder, is_standard, stream};
 use super::messages;
 use super::origin::Start;
 use super::outline::outline;
-use super::output::{self, print, write_error};
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless_within};
+use super::streams::{self, is_folder, is_standard, print, stream, write_error};
 use super::survey::{Looked, NamedSource, SourceKind, Surveying, as_json, lines, page, write_page};
 use super::totals::{Totals, read};
 use super::verb::Expanding;
@@ -42,7 +41,7 @@ use crate::mime::scan;
 use crate::policy::Policy;
 
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
-    drop(output::open()?);
+    drop(streams::output()?);
     if args.messages {
         return messages::run(args);
     }

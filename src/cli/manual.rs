@@ -11,8 +11,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use super::args::Cli;
 use super::exit::Status;
-use super::input::is_standard;
-use super::output::print;
+use super::streams::{is_standard, print};
 use crate::error::Error;
 use crate::policy::Scheme;
 

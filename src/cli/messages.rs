@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::args::InspectArgs;
 use super::exit::Status;
-use super::input::is_standard;
-use super::output::{self, write_error};
 use super::report_file::{Fields, json};
+use super::streams::{self, is_standard, write_error};
 use crate::error::Error;
 use crate::mailbox::{Messages, Options, Quoting, is_quoted_twice, plain};
 
@@ -24,7 +23,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         ..Options::default()
     });
     let mut status = Status::Success;
-    let mut output = BufWriter::with_capacity(1 << 16, output::open()?);
+    let mut output = BufWriter::with_capacity(1 << 16, streams::output()?);
     let mut twice = None;
     for source in &args.sources {
         for message in Messages::new(source, options.clone()) {

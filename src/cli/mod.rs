@@ -11,7 +11,6 @@ mod detach;
 mod exit;
 mod filter;
 mod forecast;
-mod input;
 mod inspect;
 mod manual;
 mod messages;
@@ -19,7 +18,6 @@ mod messages;
 mod milter;
 mod origin;
 mod outline;
-mod output;
 mod pages;
 mod progress;
 #[cfg(all(unix, feature = "imap"))]
@@ -32,6 +30,7 @@ mod sources;
 mod split;
 #[cfg(unix)]
 mod store;
+mod streams;
 mod survey;
 mod targets;
 mod totals;
@@ -86,7 +85,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
             // A closed standard output is no failure here: it looks like Python's `subprocess.DEVNULL`, with which programs ask
             // whether there is an embody, and no mail is lost.
             let printed = problem.print().and_then(|()| std::io::stdout().flush());
-            match printed.map_err(output::write_error) {
+            match printed.map_err(streams::write_error) {
                 Ok(()) => Status::Success,
                 Err(error) => {
                     say::tell(&say::error(&error));

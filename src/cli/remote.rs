@@ -9,11 +9,10 @@ use rustix::process::{self, Signal};
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
 use super::args::ImapArgs;
-use super::input::is_standard;
-use super::output::{print, write_error};
 use super::report_file::json;
 use super::reporter::Reporter;
 use super::say;
+use super::streams::{is_standard, print, write_error};
 use super::verb::Said;
 use crate::error::Error;
 use crate::imap::account::{Account, Location, is_url, masked};

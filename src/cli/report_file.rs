@@ -10,9 +10,8 @@ use serde::ser::{Error as _, SerializeMap as _};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::input::is_standard;
 use super::origin::{Entry, Origin, Start};
-use super::output;
+use super::streams::{self, is_standard};
 use crate::error::Error;
 use crate::mailbox::folder_of;
 use crate::platform::{self, DirEntryExt as _, MetadataExt as _};
@@ -132,11 +131,11 @@ pub(super) fn check_apart(
         identity.as_ref() == Some(&place)
     };
     let mut outputs = outputs.iter().map(AsRef::as_ref);
-    if outputs.any(|output| is_place(output, output::open)) {
+    if outputs.any(|output| is_place(output, streams::output)) {
         return wrong("is the output as well; name another file".to_owned());
     }
     for source in sources.iter().map(AsRef::as_ref) {
-        if is_place(source, output::input) {
+        if is_place(source, streams::input) {
             return wrong("is a source as well; name another file".to_owned());
         }
         if let Some(member) = member(&place, source) {

@@ -9,8 +9,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::input::is_standard;
 use super::say;
+use super::streams::is_standard;
 use crate::error::Error;
 use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
 use crate::mailbox::{Format, Judged, Method, Options, PackedFile, Stop, unpacked};

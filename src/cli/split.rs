@@ -5,11 +5,10 @@ use std::io;
 
 use super::args::SplitArgs;
 use super::exit::Status;
-use super::input::is_standard;
 use super::origin::{Origin, mtime};
-use super::output::{self, print};
 use super::report_file::{Fields, json};
 use super::say::{self, shown, skipped};
+use super::streams::{self, is_standard, print};
 use super::wording;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
@@ -18,7 +17,7 @@ use crate::mailbox::{self, Format, Options, Piece, Quoting, Source, Stop};
 const SIZE: u64 = 128 << 20;
 
 pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
-    drop(output::open()?);
+    drop(streams::output()?);
     let size = args.size.unwrap_or(SIZE);
     if size == 0 {
         return Err(Error::Usage("--size 0: a range needs bytes".into()));

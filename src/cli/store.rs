@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 use super::args::{StoreAction, StoreArgs};
 use super::detach::{is_missing, missing};
 use super::exit::{Signals, Status};
-use super::output::{self, write_error};
 use super::say::{self, harmless, shown};
 use super::sources::{Sources, holds_mail};
+use super::streams::{self, write_error};
 use crate::error::Error;
 use crate::mailbox::Stop;
 use crate::store::layers::Layers;
@@ -63,7 +63,7 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         let what = "--delete and --all-mail-is-here are for gc; check removes nothing";
         return Err(Error::Usage(what.into()).into());
     }
-    let mut stdout = output::open()?;
+    let mut stdout = streams::output()?;
     let store = Folder::open_to_read(&args.folder)?;
     let mut wanted: BTreeMap<Key, (PathBuf, u64)> = BTreeMap::new();
     let sources = Sources::read(&args.sources, stop, &mut |path, at, window| {
@@ -150,7 +150,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         return Err(Error::Usage(what.into()).into());
     }
     let begun = SystemTime::now();
-    let mut stdout = output::open()?;
+    let mut stdout = streams::output()?;
     let store = Folder::open_to_read(&args.folder)?;
     let objects = listed(&store)?.into_iter();
     let mut unused: HashMap<Key, Object> = objects.map(|object| (object.key, object)).collect();

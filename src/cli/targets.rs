@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::input::is_folder;
+use super::streams::is_folder;
 use crate::error::Error;
 use crate::mailbox::{Format, Method, Options, Stop, result_of};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::ValueEnum;
 use clap::builder::{BoolValueParser, PathBufValueParser, PossibleValuesParser, TypedValueParser};
 
-use super::input::is_standard;
+use super::streams::is_standard;
 use crate::archive::Window;
 use crate::link::url::{Reference, masked};
 use crate::mailbox::Format;

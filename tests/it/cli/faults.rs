@@ -2,7 +2,7 @@
 //! lost: `filter` ends with a whole message and 0, or with nothing and 75.
 //!
 //! Elsewhere: signals, limits on files and what killed runs leave (signals.rs), too little memory and stack (faults_memory.rs), interrupted and short reads and writes
-//! (stopped.rs, unit tests of `cli/input.rs`, `edit.rs` and `mailbox/window.rs`), a full disk, kills,
+//! (stopped.rs, unit tests of `cli/streams.rs`, `edit.rs` and `mailbox/window.rs`), a full disk, kills,
 //! vanishing folders and changing sources under `convert` (convert_safety.rs, maildir.rs), `filter` into
 //! closed and full outputs (cli.rs), servers that break off (fetch_hostile.rs, fetch_cli_hostile.rs).
 #![cfg(unix)]

@@ -1,15 +1,38 @@
-//! Reading one message, without holding a large one in memory that needs no work; and streams.
+//! Standard output and standard input, and whether there are any; other streams; and reading one message, without holding a
+//! large one in memory that needs no work.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
 use crate::mailbox::find::{Found, Kind, find, judged};
 use crate::mailbox::{Background, Options, Skipped, Source, Stop, untarred};
+use crate::platform;
+
+/// A file shows every failed write; the standard library takes a closed descriptor for success.
+pub(super) fn output() -> Result<File, Error> {
+    platform::stream(io::stdout()).map_err(write_error)
+}
+
+/// The standard library takes an input that is closed, or open for writing only, for an empty message.
+pub(super) fn input() -> Result<File, Error> {
+    platform::stream(io::stdin()).map_err(read_error)
+}
+
+pub(super) fn print(text: &[u8]) -> Result<(), Error> {
+    output()?.write_all(text).map_err(write_error)
+}
+
+pub(super) fn read_error(source: io::Error) -> Error {
+    Error::cannot_read("standard input")(source)
+}
+
+pub(super) fn write_error(source: io::Error) -> Error {
+    Error::cannot_write("standard output")(source)
+}
 
 pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
@@ -43,7 +66,7 @@ pub(super) fn stream(
     // Opening a pipe waits, too.
     let open = move || {
         let file = match is_standard {
-            true => output::input(),
+            true => input(),
             false => File::open(&path).map_err(Error::cannot_read(path.display())),
         };
         untarred(file.map_err(io::Error::other)?, most, judged, &named)
