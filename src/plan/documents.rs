@@ -11,7 +11,6 @@ mod link_text;
 mod long_lines;
 mod new_links;
 mod referred;
-pub(crate) mod sheet;
 mod shown;
 mod siblings;
 
@@ -25,7 +24,7 @@ use self::link_text::mentions_base;
 #[cfg(feature = "cli")]
 pub(crate) use self::referred::Showing;
 pub(crate) use self::referred::shown_inline;
-pub(crate) use self::shown::Shown;
+pub(crate) use self::shown::{Shown, absolute_sheet, sheet_with_urls};
 use super::bases::Bases;
 use super::protection::protection;
 use crate::edit::{Edit, Group};

@@ -6,7 +6,6 @@ mod content_id;
 pub(crate) mod documents;
 mod protection;
 mod references;
-mod rivals;
 
 pub use self::bases::Bases;
 #[cfg(feature = "cli")]

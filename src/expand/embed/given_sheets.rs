@@ -13,7 +13,7 @@ use crate::expand::answer::Octets;
 use crate::expand::session::Session;
 use crate::mime::PartId;
 use crate::mime::transfer::base64_length_with;
-use crate::plan::documents::{Fallbacks, cid_escaped, sheet};
+use crate::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
 use crate::report::{Reason, Refusal};
 
 const OUR_URL: usize = 64;
@@ -233,7 +233,7 @@ impl Pending<'_> {
         let shown = match urls.is_empty() {
             true => number,
             false => {
-                let written = sheet::with_urls(octets.bytes(), charset.as_deref(), urls, fallbacks);
+                let written = sheet_with_urls(octets.bytes(), charset.as_deref(), urls, fallbacks);
                 let text = Octets::shared(written);
                 self.pictures.add_text(text, (style::kind(), charset), None)
             }

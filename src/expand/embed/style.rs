@@ -10,7 +10,7 @@ use super::pictures::{self, Pictures, label};
 use super::wanted::SHEET;
 use crate::expand::answer::{Answer, Octets};
 use crate::mime::picture::{self, FileType};
-use crate::plan::documents::sheet;
+use crate::plan::documents::absolute_sheet;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
@@ -18,7 +18,7 @@ pub(super) fn of_data(pictures: &mut Pictures<'_>, url: &str) -> Result<usize, R
     let policy = pictures.policy;
     let (octets, declared, charset) = pictures::decoded(url, policy)?;
     admit(&octets, Some(&declared), policy)?;
-    sheet::absolute(&octets, charset.as_deref(), None, policy.limits.body)?;
+    absolute_sheet(&octets, charset.as_deref(), None, policy.limits.body)?;
     Ok(pictures.add_text(Octets::shared(octets), (kind(), charset), None))
 }
 
@@ -37,7 +37,7 @@ pub(super) fn of_answer(
         true => source,
         false => &answer.url,
     };
-    let absolute = sheet::absolute(
+    let absolute = absolute_sheet(
         octets.bytes(),
         charset.as_deref(),
         Some(base),
