@@ -23,10 +23,10 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
         let part = tree.part(id);
         let indent = "  ".repeat(part.depth);
         let number = tree.number(id);
-        let label = match id {
-            PartId::ROOT if number.is_empty() => "message".to_owned(),
-            _ if number.is_empty() => "-".to_owned(),
-            _ => number.clone(),
+        let label = match (number.as_str(), id) {
+            ("", PartId::ROOT) => "message",
+            ("", _) => "-",
+            (number, _) => number,
         };
         let size = match &part.content {
             Content::Leaf | Content::Opaque(_) => {
@@ -44,10 +44,9 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
         let is_multipart = matches!(part.content, Content::Multipart(_) | Content::Message);
         let rows = rows.get(number.as_str()).filter(|_| !is_multipart);
         for row in rows.into_iter().flatten() {
-            let mut line = say::line(row, policy);
-            if let Some(behind) = line.strip_prefix(&format!("part {number}: ")) {
-                line = behind.to_owned();
-            }
+            let line = say::line(row, policy);
+            let behind = line.strip_prefix(&format!("part {number}: "));
+            let line = behind.unwrap_or(&line);
             let declared = row.media_type.as_ref();
             let declared = declared.map(|named| format!(" of {}", harmless(named)));
             let (kind, declared) = (row.kind.as_str(), declared.unwrap_or_default());

@@ -308,12 +308,11 @@ impl Policy {
 
     /// A report also tells of forms that are not followed.
     pub(crate) fn reading_to_tell(&self) -> Reading {
-        let forms = match self.tells_unfollowed {
-            true => Followed::all(),
-            false => self.follow,
-        };
-        let reading = self.reading();
-        Reading { forms, ..reading }
+        let mut reading = self.reading();
+        if self.tells_unfollowed {
+            reading.forms = Followed::all();
+        }
+        reading
     }
 
     pub(crate) fn judge_form(&self, form: Follow) -> Result<(), Refusal> {

@@ -34,10 +34,8 @@ impl Page<'_> {
         if detach.leave.count > 0 {
             let (objects, duplicates) = (detach.objects(), detach.contents.repeated);
             let saves = u64::try_from(detach.saves).unwrap_or(0);
-            let command = format!(
-                "embody detach --larger-than {large} {}",
-                self.looked.storing()
-            );
+            let store = self.looked.storing();
+            let command = format!("embody detach --larger-than {large} {store}");
             let command = self.looked.commands(&command, "detach");
             self.act(
                 &format!(
@@ -58,10 +56,10 @@ impl Page<'_> {
             ));
         }
         if !detach.stay.is_empty() {
-            let stay = detach.stay.iter();
-            let stay: Vec<String> = stay
-                .map(|(why, count)| format!("{} <code>{}</code>", grouped(*count), escaped(why)))
-                .collect();
+            let said = |(why, count): (&&str, &u64)| {
+                format!("{} <code>{}</code>", grouped(*count), escaped(why))
+            };
+            let stay: Vec<String> = detach.stay.iter().map(said).collect();
             self.add(&format!("<p>The others stay in the mail: {}. docs/reasons.md says what these words mean.</p>", stay.join(", ")));
         }
         let apart = |it: &Type| it.octets.saturating_sub(it.inline_octets);

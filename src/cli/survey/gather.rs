@@ -46,8 +46,7 @@ impl Surveying {
             base_url,
             choice: Choice {
                 larger_than,
-                types: Vec::new(),
-                takes_shown: false,
+                ..Choice::default()
             },
             form: Stub::ExternalBody,
             text: false,

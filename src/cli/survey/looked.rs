@@ -67,11 +67,9 @@ impl Looked<'_> {
         }
         let mut taken = HashSet::new();
         for source in others {
-            let name = quoted(&result(source, purpose, &mut taken));
-            lines.push(format!(
-                "{command} {} --output {name}",
-                quoted(&source.name)
-            ));
+            let new = quoted(&result(source, purpose, &mut taken));
+            let name = quoted(&source.name);
+            lines.push(format!("{command} {name} --output {new}"));
         }
         lines
     }

@@ -52,10 +52,9 @@ pub fn lines(survey: &Survey, looked: &Looked<'_>) -> String {
     }
     let repeated = survey.copies.repeated;
     if repeated.count > 0 {
+        let (count, octets) = (repeated.count, size(repeated.octets));
         text += &format!(
-            "repeated     {} messages, with {}, of which an equal one stands elsewhere\n",
-            repeated.count,
-            size(repeated.octets)
+            "repeated     {count} messages, with {octets}, of which an equal one stands elsewhere\n"
         );
     }
     let pictures = &survey.pictures;
@@ -134,10 +133,9 @@ fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) {
         objects.count, objects.octets, duplicates.count, duplicates.octets, detach.saves
     );
     if detach.shown_inline.count > 0 {
+        let (count, octets) = (detach.shown_inline.count, size(detach.shown_inline.octets));
         *text += &format!(
-            "             the mail shows {} more, with {}, which stay: --inline moves them as well\n",
-            detach.shown_inline.count,
-            size(detach.shown_inline.octets)
+            "             the mail shows {count} more, with {octets}, which stay: --inline moves them as well\n"
         );
     }
     let stay = detach.stay.iter();

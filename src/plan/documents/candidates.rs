@@ -36,8 +36,7 @@ pub(super) fn replacements(
             }
         }
         let has_fallback = together.iter().any(|(at, _)| fallbacks.contains_key(at));
-        let changes = has_fallback.then(|| changes(text, &together, urls, fallbacks));
-        if let Some(Some(changes)) = changes {
+        if has_fallback && let Some(changes) = changes(text, &together, urls, fallbacks) {
             for (octets, replacement) in changes {
                 give(octets, &replacement);
             }
@@ -45,8 +44,8 @@ pub(super) fn replacements(
         }
         for (ordinal, link) in together {
             if let Some(url) = urls.get(&ordinal) {
-                let octets = link.span.start..link.span.end;
-                give(octets, &link.encoded(raw(url.clone())));
+                let new = link.encoded(raw(url.clone()));
+                give(link.span.start..link.span.end, &new);
             }
         }
     }
@@ -80,9 +79,8 @@ fn changes(
         // An option that was embedded may stand beyond those that are looked at together.
         let described = text.get(first.span.end..extents.first()?.end)?;
         let width = fallbacks.get(ordinal).filter(|_| is_srcset)?;
-        let width = width.filter(|_| described.ends_with(b"w"));
         let mut written = first.encoded(urls.get(ordinal)?);
-        if let Some(width) = width {
+        if let Some(width) = width.filter(|_| described.ends_with(b"w")) {
             written.extend(format!(" {width}w").bytes());
         }
         return Some(vec![(first.span.start..extents.last()?.end, written)]);
