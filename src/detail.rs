@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// A choice with a row for each variant: its name, its words, and what it means.
 macro_rules! words {
-    ($(#[$about:meta])* $name:ident { $($variant:ident $words:literal $meaning:literal;)* }) => {
+    ($(#[$about:meta])* pub enum $name:ident { $($variant:ident $words:literal $meaning:literal;)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum $name {
@@ -34,7 +34,7 @@ words! {
     /// What a run was told, of which a [`Detail`] speaks: most are values of
     /// [`Policy`](crate::Policy) and its [`Limits`](crate::policy::Limits).
     #[non_exhaustive]
-    Setting {
+    pub enum Setting {
         Body "the limit of one body" "Bytes of one retrieved body.";
         Growth "the limit of growth" "Bytes that one message may gain.";
         Message "the limit of the message" "Bytes of a message with everything put in.";

@@ -20,7 +20,7 @@ words! {
     /// What kind of reference a row is about.
     #[derive(Serialize)]
     #[serde(rename_all = "kebab-case")]
-    Kind {
+    pub enum Kind {
         ExternalBody "external-body" "A `message/external-body` part (RFC 2046 §5.2.3, RFC 2017).";
         Detached "detached" "An attachment that Thunderbird or a relative detached.";
         Shortcut "shortcut" "An `[InternetShortcut]` file, as Exchange writes them.";
@@ -79,7 +79,7 @@ words! {
     #[derive(Serialize)]
     #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
-    Outcome {
+    pub enum Outcome {
         Expanded "expanded" "The content stands where the reference was.";
         Rewritten "rewritten" "Links of a document were changed, or a rival part was removed.";
         Detached "detached" "The content was moved into a store, and the part refers to it.";
