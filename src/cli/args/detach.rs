@@ -7,9 +7,8 @@ use clap::Args;
 
 use super::policy::FailureArgs;
 use super::retrieval::{CacheArgs, RetrievalArgs, ServerArgs, TimeArgs};
-use super::short;
 use super::walk::{ResumeArgs, SayingArgs, WalkArgs};
-use crate::cli::values::{at_least_one, base_url, duration_or_none, file, size};
+use crate::cli::values::{at_least_one, base_url, duration_or_none, file, short, size};
 use crate::detach::{Choice, Stub};
 use crate::policy::{Limits, Links, Policy, TypePattern};
 

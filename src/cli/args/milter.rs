@@ -5,8 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::policy::{Common, FailureArgs};
-use super::short;
-use crate::cli::values::{at_least_one, group, octal};
+use crate::cli::values::{at_least_one, group, octal, short};
 use crate::error::Error;
 use crate::milter::Address;
 use crate::policy::Policy;

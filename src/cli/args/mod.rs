@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
 #[cfg(all(unix, feature = "imap"))]
@@ -33,7 +33,7 @@ pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, Walk
 use super::pages::{self, whole};
 use super::streams::is_standard;
 use super::survey::Group;
-use super::values::{expected, range, size};
+use super::values::{expected, range, short, size};
 use crate::error::Error;
 use crate::mailbox::{Format, Options};
 use crate::policy::{Policy, Trackers};
@@ -54,16 +54,6 @@ use crate::policy::{Policy, Trackers};
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
-}
-
-/// Leaves to the long help what is neither of these nor of `more`.
-fn short(more: &'static [&'static str]) -> impl FnMut(Arg) -> Arg {
-    |option| match option.get_id().as_str() {
-        "output" | "in_place" | "report" | "config" | "fetch" | "allow_host" => option,
-        "links" | "embed" | "max_body" => option,
-        name if more.contains(&name) => option,
-        _ => option.hide_short_help(true),
-    }
 }
 
 const FILTER_ABOUT: &str = "Read one message, write it with what it refers to put in";
