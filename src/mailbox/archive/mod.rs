@@ -11,15 +11,12 @@ mod zip;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
-use rawzip::ReaderAt;
-
 use self::joined::Joined;
 pub(crate) use self::joined::{Judge, Judged, Skipped};
 use self::tar::{Passing, Tar};
 use self::zip::Zip;
 use crate::mailbox::compressed::{Damage, Method, decompressed};
-use crate::mailbox::read::file::{PackedFile, octets_at};
-use crate::platform::FileExt as _;
+use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
 
 pub(super) const LOOKED_AT: usize = tar::BLOCK;
 
@@ -33,36 +30,6 @@ pub(super) fn is_zip(start: &[u8]) -> bool {
 
 pub(super) fn is_archive(start: &[u8]) -> bool {
     is_zip(start) || tar::is_header(start)
-}
-
-/// From its start on, or at places.
-pub(super) struct PackedReader {
-    packed: Arc<PackedFile>,
-    at: u64,
-}
-
-impl PackedReader {
-    pub(super) fn new(packed: &Arc<PackedFile>) -> Self {
-        let packed = Arc::clone(packed);
-        Self { packed, at: 0 }
-    }
-}
-
-impl ReaderAt for PackedReader {
-    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
-        let read = self.packed.file.read_at(into, at)?;
-        self.packed.passed(read as u64);
-        Ok(read)
-    }
-}
-
-impl Read for PackedReader {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.packed.check()?;
-        let read = self.read_at(into, self.at)?;
-        self.at += read as u64;
-        Ok(read)
-    }
 }
 
 impl Passing for PackedReader {
@@ -85,11 +52,8 @@ pub(crate) fn unpacked(
     let start = octets_at(&packed.file, 0, LOOKED_AT)?;
     let whole = PackedReader::new(packed);
     Ok(if is_zip(&start) {
-        Some(Box::new(Joined::new(
-            Zip::new(packed, most),
-            judge,
-            skipped,
-        )))
+        let zip = Zip::new(packed, most);
+        Some(Box::new(Joined::new(zip, judge, skipped)))
     } else if tar::is_header(&start) {
         Some(Box::new(Joined::new(Tar::new(whole), judge, skipped)))
     } else if Method::of_start(&start).is_some() {
@@ -126,6 +90,7 @@ impl<R: Read> Passing for io::Chain<io::Cursor<Vec<u8>>, R> {}
 mod tests {
     use super::*;
     use crate::mailbox::Stop;
+    use crate::platform::FileExt as _;
 
     #[test]
     fn a_file_is_passed_over_without_reading_and_read_until_it_is_not_wanted() {

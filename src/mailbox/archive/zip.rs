@@ -14,10 +14,9 @@ use rawzip::{
     ZipLocator, ZipVerifier,
 };
 
-use super::PackedReader;
 use super::joined::{Member, Members};
 use crate::mailbox::compressed::{Damage, exceeded};
-use crate::mailbox::read::file::{PackedFile, uninterrupted};
+use crate::mailbox::read::file::{PackedFile, PackedReader, uninterrupted};
 use crate::platform::FileExt as _;
 
 /// Each is kept in memory, without its name.

@@ -1,9 +1,11 @@
 //! Reads a file at places, whatever others read of it.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use rawzip::ReaderAt;
 
 use crate::mailbox::Stop;
 use crate::platform::FileExt as _;
@@ -75,5 +77,35 @@ impl PackedFile {
     pub(crate) fn rest(&self) -> u64 {
         let length = self.file.metadata().map_or(0, |metadata| metadata.len());
         length.saturating_sub(self.told.swap(length, Ordering::Relaxed))
+    }
+}
+
+/// From its start on, or at places.
+pub(crate) struct PackedReader {
+    pub(crate) packed: Arc<PackedFile>,
+    pub(crate) at: u64,
+}
+
+impl PackedReader {
+    pub(crate) fn new(packed: &Arc<PackedFile>) -> Self {
+        let packed = Arc::clone(packed);
+        Self { packed, at: 0 }
+    }
+}
+
+impl ReaderAt for PackedReader {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let read = self.packed.file.read_at(into, at)?;
+        self.packed.passed(read as u64);
+        Ok(read)
+    }
+}
+
+impl Read for PackedReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.packed.check()?;
+        let read = self.read_at(into, self.at)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }

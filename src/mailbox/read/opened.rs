@@ -22,7 +22,7 @@ use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::Background;
-use crate::mailbox::read::file::PackedFile;
+use crate::mailbox::read::file::{PackedFile, PackedReader};
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Windows;
@@ -118,7 +118,7 @@ impl<S: Send> Job<'_, S> {
         method: Method,
         file: &Arc<File>,
     ) -> Result<Result<File, Damage>, Error> {
-        let reader = archive::PackedReader::new(&PackedFile::new(file, self.stop));
+        let reader = PackedReader::new(&PackedFile::new(file, self.stop));
         let mut decoder = Decoder::new(method, reader, self.options.max_expanded);
         let folder = std::env::temp_dir();
         let mut plain = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
