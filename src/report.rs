@@ -287,7 +287,7 @@ impl Refusal {
         }
     }
 
-    #[cfg(any(feature = "http", feature = "ftp"))]
+    #[cfg(feature = "http")]
     pub(crate) fn of_status(self, status: u16) -> Self {
         Self {
             status: Some(status),
