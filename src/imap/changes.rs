@@ -133,8 +133,10 @@ impl ImapSession {
         self.exchange.run(command, &mut |_| Ok(false)).map(|_| ())
     }
 
-    /// Marks a message as deleted, if it did not change since, asks for its flags, and expunges it, or moves it to `trash`
-    /// instead of both. All of it is sent at once: a server does it in a moment, whatever way the answers have to go.
+    /// Marks a message as deleted, if it did not change since; then asks for its flags, and expunges it, or moves it to `trash`
+    /// instead of both. The last two are sent at once: a server does both in a moment, whatever way the answers have to go.
+    /// The mark is waited for: where it is sent with them, Dovecot does not expunge one of a hundred messages while another
+    /// connection changes the folder, and one that changed since would be expunged for the mark of another program.
     ///
     /// # Errors
     /// [`ImapFailure::Refused`] if the message is not gone by that.
@@ -147,77 +149,91 @@ impl ImapSession {
         if trash.is_none() {
             self.check_expunge()?;
         }
-        let store = trash.is_none().then(|| {
+        let mut removal = Removal {
+            stored: Stored::Done,
+            flags: None,
+            is_told: false,
+        };
+        let look = format!("UID FETCH {uid} (UID FLAGS)");
+        if trash.is_none() {
             // Not silently: servers without CONDSTORE say by the answer that the message is there.
             let since = unchanged_since.map(|modseq| format!(" (UNCHANGEDSINCE {modseq})"));
             let since = since.unwrap_or_default();
             let text = format!("UID STORE {uid}{since} +FLAGS (\\Deleted)");
-            self.exchange.hold("STORE", &text)
-        });
-        let text = format!("UID FETCH {uid} (UID FLAGS)");
-        let fetch = self.exchange.hold("FETCH", &text);
+            let store = self.exchange.send(ImapCommand::new("STORE", &text))?;
+            removal.stored = match self.heard(&store, uid, &mut removal)? {
+                Ok(done) if done.code == "MODIFIED" => Stored::Modified,
+                Ok(_) => Stored::Done,
+                Err(ImapFailure::Refused { code, .. }) if code.as_deref() == Some("MODIFIED") => {
+                    Stored::Modified
+                }
+                Err(why) => {
+                    // Servers say it in many words that there is none.
+                    let fetch = self.exchange.send(ImapCommand::new("FETCH", &look))?;
+                    let _ = self.heard(&fetch, uid, &mut removal)?;
+                    if removal.flags.is_some() {
+                        return Err(why);
+                    }
+                    Stored::Gone
+                }
+            };
+            if removal.stored != Stored::Done {
+                // What goes now goes by another program.
+                removal.flags = None;
+                return Ok(removal);
+            }
+        }
+        let fetch = self.exchange.hold("FETCH", &look);
         let leave = match trash {
             None => ImapCommand::new("UID EXPUNGE", &format!("UID EXPUNGE {uid}")),
             Some(trash) => ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).string(trash),
         };
         let leave = self.exchange.send(leave)?;
-        let (mut flags, mut is_told) = (None, false);
-        let mut answered = |session: &mut Self, pending: &PendingCommand, is_leaving: bool| {
-            session.exchange.finish(pending, &mut |read| {
-                match read {
-                    Response::Numbered(number, word, items) if word == "FETCH" => {
-                        if let Some(Event::Flags {
-                            uid: Some(found),
-                            flags: now,
-                            ..
-                        }) = told(*number, items)
-                            && found == uid
-                        {
-                            // This one is the server's.
-                            let lasting = |flag: &String| !flag.eq_ignore_ascii_case("\\Recent");
-                            flags = Some(now.into_iter().filter(lasting).collect());
-                        }
-                    }
-                    Response::Numbered(_, word, _) if word == "EXPUNGE" => is_told |= is_leaving,
-                    Response::Data(word, _) if word == "VANISHED" => is_told |= is_leaving,
-                    Response::Status(status) if status.code == "COPYUID" => is_told = true,
-                    _ => {}
-                }
-                Ok(false)
-            })
-        };
-        let refused = |done: Result<Done, ImapFailure>| match done {
-            Err(why @ ImapFailure::Refused { .. }) => Ok(Err(why)),
-            Err(why) => Err(why),
-            Ok(done) => Ok(Ok(done)),
-        };
-        let marked = match store {
-            Some(store) => refused(answered(self, &store, false))?,
-            None => Ok(Done::default()),
-        };
         // Flags that it does not give are those that STORE gave.
-        let _ = refused(answered(self, &fetch, false))?;
-        let left = refused(answered(self, &leave, true))?;
-        is_told |= left.as_ref().is_ok_and(|done| done.code == "COPYUID");
-        let is_gone = flags.is_none() && !is_told;
-        let stored = match marked {
-            Ok(done) if done.code == "MODIFIED" => Stored::Modified,
-            Err(ImapFailure::Refused { code, .. }) if code.as_deref() == Some("MODIFIED") => {
-                Stored::Modified
+        let _ = self.heard(&fetch, uid, &mut removal)?;
+        removal.is_told = false;
+        let left = self.heard(&leave, uid, &mut removal)?;
+        removal.is_told |= left.as_ref().is_ok_and(|done| done.code == "COPYUID");
+        match removal.flags.is_none() && !removal.is_told {
+            true => removal.stored = Stored::Gone,
+            false => drop(left?),
+        }
+        Ok(removal)
+    }
+
+    /// Reads up to the end of a command, and notes what is said of a message meanwhile; the inner error is a refusal.
+    fn heard(
+        &mut self,
+        pending: &PendingCommand,
+        uid: u32,
+        removal: &mut Removal,
+    ) -> Result<Result<Done, ImapFailure>, ImapFailure> {
+        let done = self.exchange.finish(pending, &mut |read| {
+            match read {
+                Response::Numbered(number, word, items) if word == "FETCH" => {
+                    if let Some(Event::Flags {
+                        uid: Some(found),
+                        flags: now,
+                        ..
+                    }) = told(*number, items)
+                        && found == uid
+                    {
+                        // This one is the server's.
+                        let lasting = |flag: &String| !flag.eq_ignore_ascii_case("\\Recent");
+                        removal.flags = Some(now.into_iter().filter(lasting).collect());
+                    }
+                }
+                Response::Numbered(_, word, _) if word == "EXPUNGE" => removal.is_told = true,
+                Response::Data(word, _) if word == "VANISHED" => removal.is_told = true,
+                Response::Status(status) if status.code == "COPYUID" => removal.is_told = true,
+                _ => {}
             }
-            // Servers say it in many words.
-            Ok(_) | Err(ImapFailure::Refused { .. }) if is_gone => Stored::Gone,
-            Err(why) => return Err(why),
-            Ok(_) => {
-                left?;
-                Stored::Done
-            }
-        };
-        Ok(Removal {
-            stored,
-            flags,
-            is_told,
-        })
+            Ok(false)
+        });
+        match done {
+            Err(why @ ImapFailure::Refused { .. }) => Ok(Err(why)),
+            done => done.map(Ok),
+        }
     }
 
     /// STORE of X-GM-LABELS.

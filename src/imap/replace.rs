@@ -6,9 +6,9 @@
 //! 1. APPEND the new octets, with the flags, keywords and INTERNALDATE of the old message. The server says the copy's UID.
 //! 2. Fetch the copy back: octets, flags and date must be what they should.
 //! 3. Read the flags of the old message again, and carry over what somebody changed meanwhile.
-//! 4. Mark the old message `\Deleted`, provided that it did not change since (CONDSTORE), read its flags once more, and expunge
-//!    this UID alone; or read them, and move it to the trash. All of it is sent at once. Flags that changed up to this reading
-//!    are carried over to the copy.
+//! 4. Mark the old message `\Deleted`, provided that it did not change since (CONDSTORE). Then read its flags once more, and
+//!    expunge this UID alone, or move it to the trash: both are sent at once. Flags that changed up to this reading are carried
+//!    over to the copy.
 //!
 //! The copy is taken away again where it does not hold what it should, or where the old message went meanwhile. What is known
 //! not to be ours, or not known to be ours, is never deleted.
@@ -32,8 +32,7 @@ use crate::report::Reason;
 /// How often a message that changes all the time, or that the server does not let go, is tried before it is left.
 const ROUNDS: u32 = 8;
 
-/// What is waited before the second try; each time twice as long, 2.5 seconds in all. Dovecot does not expunge one of fifty
-/// messages at once while another session changes the folder.
+/// What is waited before the second try; each time twice as long, 2.5 seconds in all.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Octets beyond twice those expected that a copy may have. A server that sends more ends the session.

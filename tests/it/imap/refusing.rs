@@ -413,7 +413,8 @@ fn flags_of_the_last_moment_are_carried_over() {
     assert!(detail.contains("carried over"), "{detail}");
 }
 
-/// Dovecot does so, to one of fifty messages, while another connection changes the same folder.
+/// Dovecot does so, to one of a hundred messages that are marked and expunged at once, while another connection changes the
+/// same folder.
 #[test]
 fn a_message_that_is_not_expunged_for_a_moment_is_replaced() {
     let model = Arc::new(Mutex::new((Model::new(Nature::ExpungesNothing), None)));
@@ -437,4 +438,29 @@ fn a_message_that_is_not_expunged_for_a_moment_is_replaced() {
     let (model, _) = &*model.lock().unwrap();
     assert_eq!(model.inbox.len(), 1);
     assert_eq!(model.inbox[0].flags, ["\\Seen", "Keyword"]);
+}
+
+/// It is marked by another program, and not ours to expunge.
+#[test]
+fn a_message_that_changed_before_its_mark_is_not_expunged() {
+    let model = Arc::new(Mutex::new((Model::new(Nature::Honest), 0)));
+    let answering = Arc::clone(&model);
+    let server = Scripted::answering(move |command| {
+        let (model, expunged) = &mut *answering.lock().unwrap();
+        if command.starts_with("UID STORE 5") {
+            model.inbox[0].flags.push("\\Deleted".into());
+            return Some("TAG OK [MODIFIED 5] another one was faster\r\n".into());
+        }
+        *expunged += usize::from(command.starts_with("UID EXPUNGE 5"));
+        model.answer(command)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let url = server.url("INBOX");
+    let output = command(folder.path(), "detach", &url).output().unwrap();
+    assert!(output.status.success());
+    let row = &rows(folder.path())[0];
+    assert_eq!(row["reason"], "changed-meanwhile", "{row}");
+    let (model, expunged) = &*model.lock().unwrap();
+    assert_eq!((model.inbox.len(), expunged), (1, &0));
+    assert_eq!(model.inbox[0].flags, ["\\Seen", "Keyword", "\\Deleted"]);
 }
