@@ -199,6 +199,7 @@ impl Row {
     }
 
     pub(crate) fn tell_refusal(&mut self, refusal: Refusal) {
+        self.outcome = Outcome::Left;
         self.reason = Some(refusal.reason);
         self.detail = refusal.detail;
         if self.from == Provenance::Message {

@@ -315,7 +315,6 @@ fn refuse(row: &mut Row, refusal: Refusal, temporary: &mut Option<Detail>) {
     if refusal.retry == Retry::Later {
         temporary.get_or_insert(row.waiting_for(&refusal.detail));
     }
-    row.outcome = Outcome::Left;
     row.tell_refusal(refusal);
 }
 

@@ -47,7 +47,7 @@ impl Obtained {
         }
     }
 
-    pub(super) fn describe(&self, proved: bool, row: &mut Row) {
+    pub(super) fn describe(&self, row: &mut Row) {
         row.outcome = match row.kind {
             Kind::Attachment => Outcome::Restored,
             _ => Outcome::Expanded,
@@ -61,10 +61,6 @@ impl Obtained {
         self.came.tell_of_content(sha256, row);
         for note in &self.notes {
             row.remark(note);
-        }
-        if proved {
-            row.remark("proved: it has the length that the mail notes");
-            row.proved = true;
         }
         row.media_type = Some(self.essence.clone());
         row.bytes = Some(self.octets.len() as u64);

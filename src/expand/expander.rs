@@ -15,7 +15,7 @@ use crate::fetch::Attachments;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::fetch::EudoraMailbox;
 use crate::fetch::{Fetch, Fetcher, Sidecars};
-use crate::policy::{Follow, Policy};
+use crate::policy::{Follow, OnFailure, Policy};
 use crate::report::Report;
 use crate::store::Store;
 
@@ -33,7 +33,7 @@ use crate::store::Store;
 /// ```
 #[derive(Clone)]
 pub struct Expander {
-    settings: Settings,
+    pub(super) settings: Settings,
     fetch: Arc<dyn Fetch>,
 }
 
@@ -221,10 +221,12 @@ impl Expander {
         let asking = (&*self.fetch, asking);
         let mut session = Session::new(&self.settings, message, kinds, name, asking, beside);
         let outcomes = session.run(message);
-        let outcomes = match session.is_forecast() {
-            true => outcomes,
-            false => outcomes.unless_deferred(self.policy())?,
-        };
+        if let Some(detail) = outcomes.temporary
+            && !session.is_forecast()
+            && self.policy().on_failure == OnFailure::Defer
+        {
+            return Err(Error::Deferred(detail));
+        }
         Ok(Expansion {
             message,
             edits: outcomes.edits,
@@ -268,11 +270,6 @@ impl Expander {
 
     pub(super) fn marks(&self) -> bool {
         self.settings.mark == Mark::Field
-    }
-
-    #[cfg(all(feature = "file", feature = "mailbox"))]
-    pub(super) fn eudora(&self) -> &EudoraMailbox {
-        &self.settings.eudora
     }
 
     pub(crate) fn prefilter(&self) -> &Prefilter {

@@ -78,7 +78,7 @@ impl Expander {
 
     #[cfg(feature = "file")]
     fn eudora_files(&self, message: &Message<'_>, is_new: bool) -> Arc<EudoraFiles> {
-        let mut mailbox = unpoisoned(self.eudora().lock());
+        let mut mailbox = unpoisoned(self.settings.eudora.lock());
         if let Some((path, files)) = &*mailbox
             && path == message.source
             && !is_new

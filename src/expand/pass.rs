@@ -172,21 +172,19 @@ impl Session<'_> {
         };
         pending.pass.waits = plan::opaque_parts(&tree).next().is_some();
         let mut decided: HashSet<usize> = HashSet::new();
-        for index in 0..plan.references.len() {
+        let mut indexes = 0..plan.references.len();
+        let done = indexes.try_for_each(|index| {
             if decided.contains(&index) {
-                continue;
+                return Ok(());
             }
             let alone = [index];
             let members = in_group.get(&index).copied().unwrap_or(&alone);
             decided.extend(members);
-            if let Err(circle) = pending.decide(self, members) {
-                self.ledger.release_urls(plan.held);
-                return Err(circle);
-            }
-        }
-        let pass = pending.finish(self);
+            pending.decide(self, members)
+        });
+        let pass = done.map(|()| pending.finish(self));
         self.ledger.release_urls(plan.held);
-        Ok(pass)
+        pass
     }
 }
 
@@ -208,11 +206,11 @@ struct Pending<'p> {
 impl Pending<'_> {
     /// Items that offer one object, in the order in which they are tried; mostly there is one.
     fn decide(&mut self, session: &mut Session<'_>, members: &[usize]) -> Result<(), Stop> {
-        let mut refusals: Vec<(usize, Refusal)> = Vec::new();
-        for &index in members {
-            let Some(item) = self.plan.references.get(index) else {
-                continue;
-            };
+        let references = &self.plan.references;
+        let items = members.iter();
+        let items = items.filter_map(|&index| Some((index, references.get(index)?)));
+        let mut refusals = Vec::new();
+        for (index, item) in items.clone() {
             let done = match self.attempt(session, index, item) {
                 Ok(Some((change, told))) => self.put(session, item, change, told),
                 Ok(None) => {
@@ -225,16 +223,16 @@ impl Pending<'_> {
             };
             match done {
                 Ok(()) => {
-                    for &other in members.iter().filter(|&&other| other != index) {
-                        self.remove(session, other, index);
+                    for (_, other) in items.filter(|(other, _)| *other != index) {
+                        self.remove(session, other, item);
                     }
                     return Ok(());
                 }
-                Err(refusal) => refusals.push((index, refusal)),
+                Err(refusal) => refusals.push((item, refusal)),
             }
         }
-        for (index, refusal) in refusals {
-            self.leave(session, index, refusal);
+        for (item, refusal) in refusals {
+            self.leave(session, item, refusal);
         }
         Ok(())
     }
@@ -275,7 +273,7 @@ impl Pending<'_> {
         if item.body.form == Form::Apple {
             return Ok(self.refilled(session, item, obtained)?);
         }
-        let mut told = self.told(session, item, &obtained, false);
+        let mut told = self.told(session, item, &obtained);
         told.waits = session.may_refer(&obtained);
         let part = self.tree.part(item.body.part);
         // Content that cannot fit is not encoded in vain; content that is encoded in vain again and again is counted.
@@ -297,18 +295,12 @@ impl Pending<'_> {
         Ok((Change::Edits(substitute.finish(body)?), told))
     }
 
-    fn told(
-        &self,
-        session: &Session<'_>,
-        item: &Item<'_>,
-        obtained: &Obtained,
-        proved: bool,
-    ) -> Pass {
+    fn told(&self, session: &Session<'_>, item: &Item<'_>, obtained: &Obtained) -> Pass {
         let mut told = Pass::default();
         let mut row = self.row(session, item);
         match session.is_forecast() {
             true => obtained.came.tell(None, &mut row),
-            false => obtained.describe(proved, &mut row),
+            false => obtained.describe(&mut row),
         }
         let notes = obtained.notes.iter();
         let notes = notes.map(|note| format!("part {}: {note}", row.part));
@@ -352,10 +344,7 @@ impl Pending<'_> {
         Ok(())
     }
 
-    fn leave(&mut self, session: &Session<'_>, index: usize, refusal: Refusal) {
-        let Some(item) = self.plan.references.get(index) else {
-            return;
-        };
+    fn leave(&mut self, session: &Session<'_>, item: &Item<'_>, refusal: Refusal) {
         let mut row = self.row(session, item);
         // A part that comes in elsewhere may be the one that is meant.
         self.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
@@ -364,7 +353,6 @@ impl Pending<'_> {
             let detail = row.waiting_for(&refusal.detail);
             self.pass.temporary.get_or_insert(detail);
         }
-        row.outcome = Outcome::Left;
         if let Step::Retrieve { url, accept } = &item.step
             && let Some(Ok(Some(answer))) = session.retrieved.get(&(url.clone(), accept.clone()))
         {
@@ -375,32 +363,23 @@ impl Pending<'_> {
         self.pass.report.rows.push(row);
     }
 
-    fn remove(&mut self, session: &Session<'_>, index: usize, winner: usize) {
-        let items = &self.plan.references;
-        let (Some(item), Some(winner)) = (items.get(index), items.get(winner)) else {
-            return;
-        };
+    fn remove(&mut self, session: &Session<'_>, item: &Item<'_>, winner: &Item<'_>) {
         let mut row = self.row(session, item);
         let number = self.place.number(&winner.number);
+        row.outcome = Outcome::Rewritten;
         row.reason = Some(Reason::RivalExpanded);
         if session.is_forecast() {
-            row.outcome = Outcome::Rewritten;
             row.detail = format!("would be removed: part {number} offers the same").into();
-            self.pass.report.rows.push(row);
-            return;
-        }
-        let removal = removal(self.tree, item.body.part, self.removed_to);
-        match self.edits.change(vec![Edit::remove(removal)], []) {
-            Ok(()) => {
-                self.removed_to = removal.end;
-                self.lengths = Lengths::Corrected;
-                row.outcome = Outcome::Rewritten;
-                let detail = format!("removed: part {number} offers the same and was put in");
-                row.detail = detail.into();
-            }
-            Err(refusal) => {
-                row.outcome = Outcome::Left;
-                row.tell_refusal(refusal);
+        } else {
+            let removal = removal(self.tree, item.body.part, self.removed_to);
+            let detail = format!("removed: part {number} offers the same and was put in");
+            row.detail = detail.into();
+            match self.edits.change(vec![Edit::remove(removal)], []) {
+                Ok(()) => {
+                    self.removed_to = removal.end;
+                    self.lengths = Lengths::Corrected;
+                }
+                Err(refusal) => row.tell_refusal(refusal),
             }
         }
         self.pass.report.rows.push(row);

@@ -6,22 +6,35 @@ use super::part_edits::PartEdits;
 use super::pass::{Pass, Place};
 use super::session::Session;
 use crate::edit::{Edit, Edits};
-use crate::error::Error;
 use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, Tree};
 use crate::plan::documents::Documents;
-use crate::policy::{Links, OnFailure, Policy};
+use crate::policy::Links;
 use crate::report::{Detail, Kind, Outcome, Reason, Row};
 
 impl Session<'_> {
     pub(super) fn run(&mut self, message: &[u8]) -> Pass {
         let mut outcomes = self.references(message);
-        let embedding = self.embed(message, &mut outcomes);
+        let mut embedding = Embedding::default();
+        if self.policy().embed.is_on() {
+            let none = (Kind::Embed, "nothing was embedded");
+            self.documents(message, &mut outcomes, none, |session, tree, outcomes| {
+                embed::embed(session, tree, outcomes, &mut embedding)
+            });
+        }
         // Nothing is retrieved any more, and what came is in the edits.
         self.retrieved.clear();
-        self.links(message, &mut outcomes, &embedding);
+        if self.policy().links == Links::Resolve {
+            let none = (Kind::Link, "no link was resolved");
+            self.documents(message, &mut outcomes, none, |session, tree, outcomes| {
+                resolved(session, tree, outcomes, &embedding)
+            });
+        }
         let report = &mut outcomes.report;
-        report.rows.sort_by_cached_key(|row| number_key(&row.part));
+        // `1.9` stands in front of `1.10`.
+        let step = |step: &str| step.parse::<u64>().unwrap_or(0);
+        let number = |row: &Row| row.part.split('.').map(step).collect::<Vec<_>>();
+        report.rows.sort_by_cached_key(number);
         let mut rows = report.rows.iter();
         // The machine may have more time for it later.
         if let Some(late) = rows.find(|row| row.reason == Some(Reason::Deadline)) {
@@ -51,15 +64,13 @@ impl Session<'_> {
         outcomes
     }
 
-    #[cfg(not(all(feature = "file", feature = "mailbox")))]
-    fn unflatten(&mut self, _message: &[u8]) -> Pass {
-        Pass::default()
-    }
-
     /// In passes over the message: what came in may have brought the Content-ID that another reference names.
     fn references(&mut self, message: &[u8]) -> Pass {
+        #[cfg(all(feature = "file", feature = "mailbox"))]
         let mut outcomes = self.unflatten(message);
-        let (mut made, edits) = outcomes.take_edits().put_together(message);
+        #[cfg(not(all(feature = "file", feature = "mailbox")))]
+        let mut outcomes = Pass::default();
+        let (mut made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
         outcomes.edits = edits;
         if !self.kinds.references {
             return outcomes;
@@ -92,7 +103,7 @@ impl Session<'_> {
             if !pass.waits {
                 break;
             }
-            (made, outcomes.edits) = outcomes.take_edits().put_together(message);
+            (made, outcomes.edits) = std::mem::take(&mut outcomes.edits).put_together(message);
         }
         outcomes
     }
@@ -117,7 +128,7 @@ impl Session<'_> {
             return;
         }
         // The edits are slices of the output then.
-        let (made, edits) = outcomes.take_edits().put_together(message);
+        let (made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
         let output = made.as_deref().unwrap_or(message);
         outcomes.edits = edits;
         if let Err(refusal) = self.ledger.work(output.len()) {
@@ -131,71 +142,19 @@ impl Session<'_> {
         let tree = mime::scan(output, &limits);
         let edits = change(self, &tree, outcomes);
         let edits = corrected(&tree, edits, Lengths::Corrected, &limits).0;
-        outcomes.edits = outcomes.take_edits().then(message.len(), edits);
+        outcomes.edits = std::mem::take(&mut outcomes.edits).then(message.len(), edits);
     }
-
-    fn embed(&mut self, message: &[u8], outcomes: &mut Pass) -> Embedding {
-        let mut made = Embedding::default();
-        if self.policy().embed.is_on() {
-            let of_embedding = (Kind::Embed, "nothing was embedded");
-            self.documents(
-                message,
-                outcomes,
-                of_embedding,
-                |session, tree, outcomes| {
-                    made = embed::embed(session, tree);
-                    outcomes.report.rows.append(&mut made.rows);
-                    outcomes.temporary = outcomes.temporary.take().or(made.temporary.take());
-                    std::mem::take(&mut made.edits)
-                },
-            );
-        }
-        made
-    }
-
-    fn links(&mut self, message: &[u8], outcomes: &mut Pass, embedding: &Embedding) {
-        if self.policy().links == Links::Resolve {
-            let of_links = (Kind::Link, "no link was resolved");
-            self.documents(message, outcomes, of_links, |session, tree, outcomes| {
-                let (links, rows) = resolved(session, tree);
-                outcomes.report.rows.extend(rows.into_iter().map(|row| Row {
-                    part: embedding.number_before(&row.part).to_owned(),
-                    ..row
-                }));
-                links
-            });
-        }
-    }
-}
-
-impl Pass {
-    fn take_edits(&mut self) -> Edits {
-        std::mem::take(&mut self.edits)
-    }
-
-    pub(super) fn unless_deferred(self, policy: &Policy) -> Result<Self, Error> {
-        match &self.temporary {
-            Some(detail) if policy.on_failure == OnFailure::Defer => {
-                Err(Error::Deferred(detail.clone()))
-            }
-            _ => Ok(self),
-        }
-    }
-}
-
-/// Sorts `1.10` behind `1.9`.
-fn number_key(number: &str) -> Vec<u64> {
-    number
-        .split('.')
-        .map(|step| step.parse().unwrap_or(0))
-        .collect()
 }
 
 /// A document is changed as a whole or left with a reason: what fits is done, in the order of the documents.
-fn resolved(session: &mut Session<'_>, tree: &Tree<'_>) -> (Edits, Vec<Row>) {
+fn resolved(
+    session: &mut Session<'_>,
+    tree: &Tree<'_>,
+    outcomes: &mut Pass,
+    embedding: &Embedding,
+) -> Edits {
     let mut documents = Documents::new(tree, session.policy());
     let mut edits = PartEdits::new(tree);
-    let mut rows = Vec::new();
     for part in tree.ids() {
         let Some(decision) = documents.new_links(part, &mut session.ledger).transpose() else {
             continue;
@@ -216,14 +175,16 @@ fn resolved(session: &mut Session<'_>, tree: &Tree<'_>) -> (Edits, Vec<Row>) {
             Ok(new)
         });
         let entity = tree.part(part);
-        let mut row = Row::new(session.name, tree.number(part), Kind::Link, Outcome::Left);
+        let number = tree.number(part);
+        let number = embedding.number_before(&number).to_owned();
+        let mut row = Row::new(session.name, number, Kind::Link, Outcome::Left);
         row.media_type = Some(entity.essence.clone());
         row.bytes = Some(entity.body.len() as u64);
         match made {
             Ok(new) => new.tell(&mut row),
             Err(refusal) => row.tell_refusal(refusal),
         }
-        rows.push(row);
+        outcomes.report.rows.push(row);
     }
-    (edits.edits, rows)
+    edits.edits
 }

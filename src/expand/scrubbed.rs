@@ -38,13 +38,13 @@ pub(super) struct Text {
     pub(super) overhead: i64,
 }
 
-impl Text {
-    pub(super) fn place<'t>(&'t self, entity: &'t [u8], body: Span) -> (&'t [u8], Span) {
-        match &self.decoded {
-            Some(decoded) => (decoded, Span::new(0, decoded.len())),
-            None => (entity, body),
-        }
-    }
+/// Where a text stands: in what was decoded, else in the entity.
+pub(super) fn place_of<'t>(
+    decoded: Option<&'t Vec<u8>>,
+    (entity, body): (&'t [u8], Span),
+) -> (&'t [u8], Span) {
+    let whole = |decoded: &'t Vec<u8>| (decoded.as_slice(), Span::new(0, decoded.len()));
+    decoded.map_or((entity, body), whole)
 }
 
 pub(super) struct NewPart {
@@ -58,6 +58,12 @@ pub(super) struct NewPart {
 impl NewPart {
     pub(super) fn len(&self) -> usize {
         self.fields.len() + self.body.len()
+    }
+
+    pub(super) fn append_to(&self, bytes: &mut Vec<u8>, newline: &[u8]) {
+        for piece in [&self.fields, newline, &self.body] {
+            bytes.extend_from_slice(piece);
+        }
     }
 }
 

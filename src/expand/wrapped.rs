@@ -4,11 +4,41 @@ use bytes::Bytes;
 
 use crate::edit::{Edit, Group};
 use crate::lengths::is_length;
-use crate::mime::{Field, PartId, TransferEncoding, Tree, entity};
+use crate::mime::entity::{self, push_field};
+use crate::mime::transfer::with_newlines;
+use crate::mime::{Field, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
 
-/// `own` are the edits of the message: what moves is what it was changed to. The `parts` come behind it.
-pub(super) fn message<W: FnOnce(&mut Vec<u8>)>(
+/// `own` are the edits of the part. `field` writes a Content-Type, with CRLF. The `parts` come behind it.
+pub(super) fn around<'s, W: FnOnce(&mut Vec<u8>)>(
+    tree: &Tree<'_>,
+    part: PartId,
+    mut own: Group,
+    field: impl FnOnce(&str) -> Vec<u8>,
+    seeds: impl Iterator<Item = &'s [u8]>,
+    parts: impl Iterator<Item = (usize, W)>,
+) -> Group {
+    let boundary = boundary(tree, part, seeds);
+    let mut fields = with_newlines(field(&boundary), tree.newline);
+    // RFC 2045 §6.4
+    let encoding = tree.part(part).encoding;
+    if let TransferEncoding::EightBit | TransferEncoding::Binary = encoding {
+        let name = "Content-Transfer-Encoding";
+        push_field(&mut fields, name, encoding.as_str(), tree.newline);
+    }
+    if tree.is_message(part) {
+        return message(tree, part, own, fields, &boundary, parts);
+    }
+    let newline = tree.newline.bytes();
+    fields.extend([newline, b"--", boundary.as_bytes(), newline].concat());
+    own.push(Edit::insert(tree.part(part).span.start, fields));
+    let abuts = tree.abuts_boundary(part);
+    own.extend(behind(tree, part, &boundary, abuts, parts));
+    own
+}
+
+/// What moves is what the message was changed to.
+fn message<W: FnOnce(&mut Vec<u8>)>(
     tree: &Tree<'_>,
     message: PartId,
     own: Group,
@@ -49,25 +79,9 @@ pub(super) fn message<W: FnOnce(&mut Vec<u8>)>(
     group.extend(of_header);
     inner.extend_from_slice(newline);
     group.push(Edit::insert(entity.body.start, inner));
-    group.extend(behind(
-        tree,
-        message,
-        boundary,
-        ends_line(tree, message),
-        parts,
-    ));
+    let ends_line = ends_line(tree, message);
+    group.extend(behind(tree, message, boundary, ends_line, parts));
     group
-}
-
-/// RFC 2045 §6.4
-pub(super) fn encoding_field(tree: &Tree<'_>, part: PartId) -> Vec<u8> {
-    let encoding = match tree.part(part).encoding {
-        TransferEncoding::EightBit => "8bit",
-        TransferEncoding::Binary => "binary",
-        _ => return Vec::new(),
-    };
-    let field = format!("Content-Transfer-Encoding: {encoding}");
-    [field.as_bytes(), tree.newline.bytes()].concat()
 }
 
 pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
@@ -102,7 +116,7 @@ pub(super) fn before_close(original: &[u8], close: Span) -> usize {
 }
 
 /// Also the line that closes the multipart. It has an end of its own where none follows.
-pub(super) fn behind<W: FnOnce(&mut Vec<u8>)>(
+fn behind<W: FnOnce(&mut Vec<u8>)>(
     tree: &Tree<'_>,
     part: PartId,
     boundary: &str,
@@ -117,11 +131,7 @@ pub(super) fn behind<W: FnOnce(&mut Vec<u8>)>(
     group
 }
 
-pub(super) fn boundary<'s>(
-    tree: &Tree<'_>,
-    part: PartId,
-    new: impl Iterator<Item = &'s [u8]>,
-) -> String {
+fn boundary<'s>(tree: &Tree<'_>, part: PartId, new: impl Iterator<Item = &'s [u8]>) -> String {
     let mut seed = tree.number(part).into_bytes();
     new.for_each(|octets| seed.extend_from_slice(octets));
     let octets = tree.part(part).span.of(tree.original);

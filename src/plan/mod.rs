@@ -64,10 +64,7 @@ impl Item<'_> {
                 row.detail = format!("{who} {}", shown_url(plain(url))).into();
             }
             Step::Read { .. } => row.detail = "the content is in a file beside the mailbox".into(),
-            Step::Leave(refusal) => {
-                row.outcome = Outcome::Left;
-                row.tell_refusal(refusal.clone());
-            }
+            Step::Leave(refusal) => row.tell_refusal(refusal.clone()),
         }
         let declared = self.body.declared.as_ref();
         row.media_type = declared.map(|declared| declared.essence.to_string());

@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::pictures::{Container, New};
+use super::pictures::Container;
 use super::places::{self, Meaning, Place, Places};
 use super::style;
 use super::wanted::{SHEET, Wanted};
@@ -25,8 +25,7 @@ impl Pending<'_> {
     pub(super) fn retrieve(&mut self, session: &mut Session<'_>, places: &mut Places) {
         let mut asked = 0;
         loop {
-            let new = places.urls.get(asked..).unwrap_or_default();
-            let new = new.iter();
+            let new = places.urls.iter().skip(asked);
             session.ask(new.map(|wanted| (wanted.url.as_str(), Some(wanted.accept()))));
             let now = asked..places.urls.len();
             asked = places.urls.len();
@@ -40,14 +39,12 @@ impl Pending<'_> {
 
     fn try_otherwise(&mut self, session: &Session<'_>, places: &mut Places, asked: Range<usize>) {
         for number in asked {
-            let Some(wanted) = places.urls.get(number) else {
-                continue;
-            };
-            let is_sheet = wanted.is_sheet;
-            if let Some((url, source)) = wanted.otherwise.clone()
+            if let Some(wanted) = places.urls.get(number)
+                && let Some((url, source)) = wanted.otherwise.clone()
                 && let Some(Err(refusal)) = session.retrieved.get(&wanted.asked())
                 && may_be_otherwise(refusal.reason)
             {
+                let is_sheet = wanted.is_sheet;
                 let other = places.number(Wanted {
                     url,
                     source,
@@ -156,7 +153,7 @@ impl Pending<'_> {
                             Err(refusal) => Given::Refused(refusal),
                         }
                     }
-                    None => self.give(session, within, place, places),
+                    None => self.give(session, (within.0, Ok(&within.1)), place, places),
                 };
                 if told.insert((place.meaning.clone(), place.shown.clone()))
                     && let Some(mut row) = self.row(session, within.0, place, places, &given)
@@ -238,15 +235,7 @@ impl Pending<'_> {
                 self.pictures.add_text(text, (style::kind(), charset), None)
             }
         };
-        let newline = self.tree.newline;
-        let (content_id, _) = self.pictures.identity(container, number);
-        let new = New {
-            picture: number,
-            shown,
-            header: self.pictures.header(number, &content_id, newline),
-            body: base64_length_with(self.pictures.octets(shown).len(), newline),
-            content_id,
-        };
+        let new = self.pictures.new_part(container, number, shown);
         if let Ok(most) = self.most(container, number) {
             session.ledger.lose(most as i64 - new.len() as i64);
         }

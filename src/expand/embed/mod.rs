@@ -19,18 +19,15 @@ use self::pictures::{Container, New, Pictures};
 use self::places::{Meaning, Place, Places};
 use self::wanted::SHEET;
 use super::part_edits::PartEdits;
+use super::pass::Pass;
 use super::session::Session;
 use crate::edit::{Edits, Group};
-use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::{Documents, Fallbacks, cid_escaped};
 use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Retry, Row, Setting};
 
 #[derive(Default)]
 pub(super) struct Embedding {
-    pub(super) edits: Edits,
-    pub(super) rows: Vec<Row>,
-    pub(super) temporary: Option<Detail>,
     /// Bytes that the documents would gain at most if what was not asked for does not come, from links made absolute.
     pub(super) unresolved: u64,
     wrapped: HashMap<String, String>,
@@ -43,7 +40,12 @@ impl Embedding {
     }
 }
 
-pub(super) fn embed(session: &mut Session<'_>, tree: &Tree<'_>) -> Embedding {
+pub(super) fn embed(
+    session: &mut Session<'_>,
+    tree: &Tree<'_>,
+    outcomes: &mut Pass,
+    embedding: &mut Embedding,
+) -> Edits {
     let mut pictures = Pictures::new(tree, session.policy());
     let mut documents = Documents::new(tree, session.policy());
     let mut places = Places::find(&mut session.ledger, &mut documents, &mut pictures);
@@ -52,7 +54,6 @@ pub(super) fn embed(session: &mut Session<'_>, tree: &Tree<'_>) -> Embedding {
         documents,
         new: Vec::new(),
         held: HashSet::new(),
-        wrapped: Vec::new(),
         present: tree.ids().count(),
         answers: HashMap::new(),
         pictures,
@@ -60,7 +61,8 @@ pub(super) fn embed(session: &mut Session<'_>, tree: &Tree<'_>) -> Embedding {
         inner_rows: Vec::new(),
         inner_named: Vec::new(),
         edits: PartEdits::new(tree),
-        embedding: Embedding::default(),
+        outcomes,
+        embedding,
     };
     pending.retrieve(session, &mut places);
     for (part, found) in &places.documents {
@@ -69,11 +71,11 @@ pub(super) fn embed(session: &mut Session<'_>, tree: &Tree<'_>) -> Embedding {
             Err(refusal) => {
                 let mut row = pending.left(session, *part);
                 row.tell_refusal(refusal.clone());
-                pending.embedding.rows.push(row);
+                pending.outcomes.report.rows.push(row);
             }
         }
     }
-    pending.finish()
+    pending.edits.edits
 }
 
 /// As long as the `cid:` URL of content that is not here yet.
@@ -106,7 +108,6 @@ struct Pending<'p> {
     documents: Documents<'p>,
     new: Vec<(New, usize)>,
     held: HashSet<(Container, usize)>,
-    wrapped: Vec<PartId>,
     present: usize,
     /// By number in [`Places::urls`].
     answers: HashMap<usize, Result<usize, Refusal>>,
@@ -116,7 +117,8 @@ struct Pending<'p> {
     inner_rows: Vec<Row>,
     inner_named: Vec<PartId>,
     edits: PartEdits<'p>,
-    embedding: Embedding,
+    outcomes: &'p mut Pass,
+    embedding: &'p mut Embedding,
 }
 
 impl Pending<'_> {
@@ -138,14 +140,7 @@ impl Pending<'_> {
         for tag in found.chunk_by(|one, next| one.tag == next.tag) {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
-                let given = match (&container, &place.meaning) {
-                    (Ok(container), _) => self.give(session, (part, *container), place, places),
-                    // A part of the mail needs no new part.
-                    (Err(_), Meaning::Part(_, url)) => Given::Url(url.clone()),
-                    (Err(_), Meaning::Nothing) => Given::Nothing,
-                    (Err(_), Meaning::Refused(refusal)) => Given::Refused((**refusal).clone()),
-                    (Err(refusal), _) => Given::Refused(refusal.clone()),
-                };
+                let given = self.give(session, (part, container.as_ref()), place, places);
                 // A URL is retrieved once, whatever its fragment.
                 let shown = match &place.meaning {
                     Meaning::Url(_) if !place.has_fragment => None,
@@ -168,7 +163,9 @@ impl Pending<'_> {
                 };
                 if let Given::Url(url) = given {
                     if place.is_source {
-                        of_source = Some((url.clone(), self.width(place)));
+                        let picture = self.picture(place);
+                        let width = picture.and_then(|picture| self.pictures.width(picture));
+                        of_source = Some((url.clone(), width));
                     }
                     values.insert(place.ordinal, url);
                 }
@@ -201,21 +198,19 @@ impl Pending<'_> {
                 let is_put_in =
                     |row: &&mut Row| !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch);
                 for row in rows.iter_mut().filter(is_put_in) {
-                    row.outcome = Outcome::Left;
                     row.tell_refusal(refusal.clone());
                 }
             }
         }
-        self.embedding.rows.extend(rows);
+        self.outcomes.report.rows.extend(rows);
     }
 
-    fn width(&self, place: &Place) -> Option<u32> {
-        let picture = match &place.meaning {
-            Meaning::Picture(picture) | Meaning::Blank(picture) => *picture,
-            Meaning::Url(number) => *self.answers.get(number)?.as_ref().ok()?,
-            _ => return None,
-        };
-        self.pictures.width(picture)
+    fn picture(&self, place: &Place) -> Option<usize> {
+        match &place.meaning {
+            Meaning::Picture(picture) | Meaning::Blank(picture) => Some(*picture),
+            Meaning::Url(number) => self.answers.get(number)?.as_ref().ok().copied(),
+            _ => None,
+        }
     }
 
     fn keep<'f>(
@@ -245,17 +240,21 @@ impl Pending<'_> {
     fn give(
         &mut self,
         session: &mut Session<'_>,
-        (part, container): (PartId, Container),
+        (part, container): (PartId, Result<&Container, &Refusal>),
         place: &Place,
         places: &Places,
     ) -> Given {
-        let picture = match &place.meaning {
-            Meaning::Nothing => return Given::Nothing,
-            Meaning::Part(_, url) => return Given::Url(url.clone()),
-            Meaning::Refused(refusal) => return Given::Refused((**refusal).clone()),
-            Meaning::Picture(picture) | Meaning::Blank(picture) => *picture,
-            Meaning::Url(number) => match self.answer(session, *number, places) {
-                Some(Ok(picture)) => picture,
+        let (container, picture) = match (container, &place.meaning) {
+            (_, Meaning::Nothing) => return Given::Nothing,
+            // A part of the mail needs no new part.
+            (_, Meaning::Part(_, url)) => return Given::Url(url.clone()),
+            (_, Meaning::Refused(refusal)) => return Given::Refused((**refusal).clone()),
+            (Err(refusal), _) => return Given::Refused(refusal.clone()),
+            (Ok(container), Meaning::Picture(picture) | Meaning::Blank(picture)) => {
+                (*container, *picture)
+            }
+            (Ok(container), Meaning::Url(url)) => match self.answer(session, *url, places) {
+                Some(Ok(picture)) => (*container, picture),
                 Some(Err(refusal)) => return Given::Refused(refusal),
                 None => return Given::Unasked,
             },
@@ -274,15 +273,7 @@ impl Pending<'_> {
                 return Given::Refused(refusal);
             }
             // The old URL is counted off when the document is written.
-            let newline = self.tree.newline;
-            let octets = self.pictures.octets(picture).len();
-            let new = New {
-                content_id: content_id.clone(),
-                picture,
-                shown: picture,
-                header: self.pictures.header(picture, &content_id, newline),
-                body: base64_length_with(octets, newline),
-            };
+            let new = self.pictures.new_part(container, picture, picture);
             let cost = self.cost(container, new.len());
             let longest = content_id.len() + "cid:%40".len();
             let growth = (cost + longest) as i64 - place.octets as i64;
@@ -336,36 +327,29 @@ impl Pending<'_> {
         places: &Places,
         given: &Given,
     ) -> Option<Row> {
-        let wanted = match &place.meaning {
-            Meaning::Url(number) => {
-                let instead = places.instead.get(number);
-                let came = instead.filter(|other| matches!(self.answers.get(other), Some(Ok(_))));
-                places.urls.get(*came.unwrap_or(number))
-            }
-            _ => None,
-        };
         let mut row = self.left(session, part);
-        row.url = match &place.meaning {
-            Meaning::Url(_) => wanted.map(|wanted| wanted.source.clone()),
-            _ => place.shown.clone(),
-        };
-        if wanted.is_some_and(|wanted| wanted.is_sheet) {
-            row.media_type = Some(SHEET.to_owned());
+        row.url.clone_from(&place.shown);
+        let mut answer = None;
+        if let Meaning::Url(number) = &place.meaning {
+            let instead = places.instead.get(number);
+            let came = instead.filter(|other| matches!(self.answers.get(other), Some(Ok(_))));
+            let wanted = places.urls.get(*came.unwrap_or(number))?;
+            row.url = Some(wanted.source.clone());
+            row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
+            if let Some(Ok(Some(found))) = session.retrieved.get(&wanted.asked()) {
+                // A short URL may lead to a long one, which each document tells anew.
+                let told = session.ledger.work(found.names_length());
+                answer = told.is_ok().then_some(found);
+            }
         }
-        let answer = match wanted.and_then(|wanted| session.retrieved.get(&wanted.asked())) {
-            Some(Ok(Some(answer))) => Some(answer),
-            _ => None,
-        };
-        // A short URL may lead to a long one, which each document tells anew.
-        let is_told = answer.is_none_or(|it| session.ledger.work(it.names_length()).is_ok());
         match given {
             Given::Nothing => return None,
             Given::Refused(refusal) => {
                 if refusal.retry == Retry::Later {
                     let detail = row.waiting_for(&refusal.detail);
-                    self.embedding.temporary.get_or_insert(detail);
+                    self.outcomes.temporary.get_or_insert(detail);
                 }
-                if let Some(answer) = answer.filter(|_| is_told) {
+                if let Some(answer) = answer {
                     answer.came.tell(answer.sha256(), &mut row);
                 }
                 row.tell_refusal(refusal.clone());
@@ -377,32 +361,23 @@ impl Pending<'_> {
                     .naming(Setting::Body);
                 return Some(row);
             }
-            Given::Url(_) => {}
+            Given::Url(_) => row.outcome = Outcome::Expanded,
         }
-        row.outcome = Outcome::Expanded;
-        let picture = match &place.meaning {
+        match &place.meaning {
             Meaning::Part(sibling, _) => {
                 let number = self.tree.number(*sibling);
                 row.from = Provenance::Message;
                 row.detail = format!("part {number} of the mail is shown").into();
-                return Some(row);
             }
-            Meaning::Picture(picture) => {
-                row.from = Provenance::Message;
-                *picture
-            }
-            Meaning::Blank(picture) => {
-                row.outcome = Outcome::Blanked;
-                *picture
-            }
-            Meaning::Url(number) => match self.answers.get(number) {
-                Some(Ok(picture)) => *picture,
-                _ => return Some(row),
-            },
-            Meaning::Nothing | Meaning::Refused(_) => return None,
+            Meaning::Picture(_) => row.from = Provenance::Message,
+            Meaning::Blank(_) => row.outcome = Outcome::Blanked,
+            _ => {}
+        }
+        let Some(picture) = self.picture(place) else {
+            return Some(row);
         };
         self.pictures.describe(picture, &mut row);
-        match answer.filter(|_| is_told) {
+        match answer {
             Some(answer) if self.pictures.is_blank(picture) => {
                 row.outcome = Outcome::Blanked;
                 answer.came.tell(answer.sha256(), &mut row);
@@ -420,20 +395,6 @@ impl Pending<'_> {
     fn left(&self, session: &Session<'_>, part: PartId) -> Row {
         let number = self.tree.number(part);
         Row::new(session.name, number, Kind::Embed, Outcome::Left)
-    }
-
-    fn finish(mut self) -> Embedding {
-        for &document in &self.wrapped {
-            let number = self.tree.number(document);
-            // A multipart that is alone in a message has the number of the message.
-            let made = match self.tree.is_under_multipart(document) {
-                true => number.as_str(),
-                false => above(&number),
-            };
-            self.embedding.wrapped.insert(made.to_owned(), number);
-        }
-        self.embedding.edits = self.edits.edits;
-        self.embedding
     }
 }
 

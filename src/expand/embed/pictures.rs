@@ -16,7 +16,7 @@ use crate::link::value::Role;
 use crate::mime::charset::Charset;
 use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::{self, FileType};
-use crate::mime::transfer::{append_base64, with_newlines};
+use crate::mime::transfer::{append_base64, base64_length_with, with_newlines};
 use crate::mime::{Content, PartId, TransferEncoding, Tree};
 use crate::plan::documents::RELATED;
 use crate::plan::protection;
@@ -231,7 +231,20 @@ impl<'p> Pictures<'p> {
         source.map_or(0, |(url, field)| url.len() * 3 + field.len())
     }
 
-    pub(super) fn header(&self, number: usize, content_id: &str, newline: Newline) -> Vec<u8> {
+    /// It stands for one content, and holds it or another one.
+    pub(super) fn new_part(&mut self, container: Container, picture: usize, shown: usize) -> New {
+        let newline = self.tree.newline;
+        let (content_id, _) = self.identity(container, picture);
+        New {
+            picture,
+            shown,
+            header: self.header(picture, &content_id, newline),
+            body: base64_length_with(self.octets(shown).len(), newline),
+            content_id,
+        }
+    }
+
+    fn header(&self, number: usize, content_id: &str, newline: Newline) -> Vec<u8> {
         let Some(picture) = self.pictures.get(number) else {
             return Vec::new();
         };

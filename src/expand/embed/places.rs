@@ -23,8 +23,9 @@ const SHOWN_DATA: usize = 48;
 const PLACE: usize = 400;
 const THING: usize = 1_900;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(super) enum Meaning {
+    #[default]
     Nothing,
     Part(PartId, String),
     /// A number in [`Pictures`].
@@ -42,7 +43,7 @@ impl From<Refusal> for Meaning {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Place {
     pub(super) ordinal: usize,
     pub(super) meaning: Meaning,
@@ -210,14 +211,8 @@ impl Places {
         (unseen > 0).then(|| Place {
             ordinal: self.first_unseen,
             meaning: Refusal::lasting(Reason::TooMuchWork, detail).into(),
-            octets: 0,
-            absolute: 0,
             tag: tag + 1,
-            is_source: false,
-            is_candidate: false,
-            image_set: None,
-            has_fragment: false,
-            shown: None,
+            ..Place::default()
         })
     }
 

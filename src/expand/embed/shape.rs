@@ -2,11 +2,9 @@
 //! other octets stay.
 
 use super::super::wrapped;
-use super::Pending;
 use super::pictures::{Container, New};
-use crate::edit::{Edit, Group};
-use crate::mime::PartId;
-use crate::mime::transfer::with_newlines;
+use super::{Pending, above};
+use crate::edit::Group;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 const BOUNDARY_LINE: usize = 80;
@@ -54,7 +52,13 @@ impl Pending<'_> {
         if let Container::Wrapped(document) = container
             && !self.new.is_empty()
         {
-            self.wrapped.push(document);
+            let number = self.tree.number(document);
+            // A multipart that is alone in a message has the number of the message.
+            let made = match self.tree.is_under_multipart(document) {
+                true => number.as_str(),
+                false => above(&number),
+            };
+            self.embedding.wrapped.insert(made.to_owned(), number);
             self.present += 1;
         }
         self.present += self.new.len();
@@ -62,52 +66,28 @@ impl Pending<'_> {
     }
 
     pub(super) fn with_parts(&self, container: Container, mut own: Group) -> Group {
+        let newline = self.tree.newline;
+        let parts = self.new.iter().map(|(part, _)| {
+            let write = |bytes: &mut Vec<u8>| part.append_to(bytes, &self.pictures, newline);
+            (part.len(), write)
+        });
         match container {
             _ if self.new.is_empty() => own,
             Container::Extended { related, end } => {
                 let boundary = self.tree.part(related).content.boundary();
                 let boundary = boundary.unwrap_or_default();
-                let newline = self.tree.newline;
-                own.extend(wrapped::parts(
-                    end,
-                    boundary,
-                    newline,
-                    false,
-                    self.new_parts(),
-                ));
+                own.extend(wrapped::parts(end, boundary, newline, false, parts));
                 own
             }
-            Container::Wrapped(document) => self.wrapped(document, own),
+            Container::Wrapped(document) => {
+                let essence = &self.tree.part(document).essence;
+                let seeds = self.new.iter().map(|(part, _)| part.content_id.as_bytes());
+                let field = |boundary: &str| {
+                    let essence = format!("multipart/related; type=\"{essence}\"");
+                    format!("Content-Type: {essence};\r\n boundary=\"{boundary}\"\r\n").into_bytes()
+                };
+                wrapped::around(self.tree, document, own, field, seeds, parts)
+            }
         }
-    }
-
-    fn new_parts(&self) -> impl Iterator<Item = (usize, impl FnOnce(&mut Vec<u8>))> {
-        let newline = self.tree.newline;
-        self.new.iter().map(move |(part, _)| {
-            let write = move |bytes: &mut Vec<u8>| part.append_to(bytes, &self.pictures, newline);
-            (part.len(), write)
-        })
-    }
-
-    fn wrapped(&self, document: PartId, mut own: Group) -> Group {
-        let entity = self.tree.part(document);
-        let seeds = self.new.iter().map(|(part, _)| part.content_id.as_bytes());
-        let boundary = wrapped::boundary(self.tree, document, seeds);
-        let field = format!(
-            "Content-Type: multipart/related; type=\"{}\";\r\n boundary=\"{boundary}\"\r\n",
-            entity.essence
-        );
-        let mut fields = with_newlines(field.into_bytes(), self.tree.newline);
-        fields.extend(wrapped::encoding_field(self.tree, document));
-        let new = self.new_parts();
-        if self.tree.is_message(document) {
-            return wrapped::message(self.tree, document, own, fields, &boundary, new);
-        }
-        let newline = self.tree.newline.bytes();
-        fields.extend([newline, b"--", boundary.as_bytes(), newline].concat());
-        own.push(Edit::insert(entity.span.start, fields));
-        let abuts = self.tree.abuts_boundary(document);
-        own.extend(wrapped::behind(self.tree, document, &boundary, abuts, new));
-        own
     }
 }

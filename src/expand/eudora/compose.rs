@@ -27,45 +27,33 @@ impl Flattened<'_> {
         &self,
         found: &[Option<File>],
     ) -> Result<(Edits, Option<&'static str>), Overlap> {
-        let Flattened {
-            message,
-            body,
-            media_type,
-            ..
-        } = *self;
         let slots = self.slots(found);
-        let is_multipart = media_type.is_some_and(|it| MediaType::parse(it).main() == "multipart");
+        let is_multipart = self
+            .media_type
+            .is_some_and(|it| MediaType::parse(it).main() == "multipart");
+        let plain = EudoraText::plain(self.body);
         let mut group = Vec::new();
         let what = match slots.as_slice() {
+            [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] if is_multipart => {
+                group.extend(self.header(self.fields(&plain, None), &plain, true));
+                "its Content-Type is that of a multipart which Eudora took apart, and becomes text/plain"
+            }
             [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] => {
-                let text = EudoraText::plain(body);
-                let is_decoded = self.is_decoded();
-                if !is_multipart && !is_decoded {
+                if !self.is_decoded() {
                     return Ok((Edits::new(), None));
                 }
-                let fields = match is_multipart {
-                    true => self.fields(&text, None),
-                    false => Vec::new(),
-                };
-                group.extend(self.header(fields, &text, is_multipart));
-                match is_multipart {
-                    true => {
-                        "its Content-Type is that of a multipart which Eudora took apart, and becomes text/plain"
-                    }
-                    false => {
-                        "its Content-Transfer-Encoding is that of a body which Eudora decoded, and goes"
-                    }
-                }
+                group.extend(self.header(Vec::new(), &plain, false));
+                "its Content-Transfer-Encoding is that of a body which Eudora decoded, and goes"
             }
             [Slot::Text(text, files)] if files.is_empty() => {
                 let octets = self.encoded(text);
                 let fields = self.fields(text, octets.as_ref().map(|it| it.0));
                 group.extend(self.header(fields, text, true));
                 match octets {
-                    Some((_, encoded)) => group.push(Edit::replace(body, encoded)),
+                    Some((_, encoded)) => group.push(Edit::replace(self.body, encoded)),
                     None => group.extend([
-                        Edit::remove(Span::new(body.start, text.span.start)),
-                        Edit::remove(Span::new(text.span.end, body.end)),
+                        Edit::remove(Span::new(self.body.start, text.span.start)),
+                        Edit::remove(Span::new(text.span.end, self.body.end)),
                     ]),
                 }
                 match text.wrapper {
@@ -80,7 +68,7 @@ impl Flattened<'_> {
             }
         };
         group.retain(|edit: &Edit| !(edit.span.is_empty() && edit.replacement.is_empty()));
-        group.retain(|edit| edit.span.of(message) != &*edit.replacement);
+        group.retain(|edit| edit.span.of(self.message) != &*edit.replacement);
         let edits = Edits::of(group)?;
         let what = Some(what).filter(|_| !edits.is_empty());
         Ok((edits, what))
@@ -153,14 +141,10 @@ impl Flattened<'_> {
     }
 
     fn fields(&self, text: &EudoraText, encoding: Option<TransferEncoding>) -> Vec<u8> {
-        let Flattened {
-            message,
-            media_type,
-            newline,
-            ..
-        } = *self;
         let mut fields = b"Content-Type:".to_vec();
-        let header = media_type.filter(|it| MediaType::parse(it).main() == "text");
+        let header = self
+            .media_type
+            .filter(|it| MediaType::parse(it).main() == "text");
         match (text.wrapper, header) {
             // Text that is not marked keeps its type.
             (None, Some(value)) => {
@@ -182,7 +166,7 @@ impl Flattened<'_> {
                 fields = media_type::write(essence, &parameters);
             }
         }
-        let is_ascii = text.span.of(message).is_ascii();
+        let is_ascii = text.span.of(self.message).is_ascii();
         let encoding = encoding.unwrap_or(match is_ascii {
             true => TransferEncoding::SevenBit,
             false => TransferEncoding::EightBit,
@@ -192,38 +176,34 @@ impl Flattened<'_> {
             let name = "Content-Transfer-Encoding";
             entity::push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);
         }
-        let own = self.header.fields.first(message, "Content-Location");
-        let base = text.base.and_then(|span| token(span.of(message), b"<>\""));
+        let own = self.header.fields.first(self.message, "Content-Location");
+        let base = text
+            .base
+            .and_then(|span| token(span.of(self.message), b"<>\""));
         let base = base.filter(|_| own.is_none());
         if let Some(base) = base {
             let field = entity::folded_url("Content-Location", &base, Newline::CrLf);
             fields.extend_from_slice(&field);
         }
-        with_newlines(fields, newline)
+        with_newlines(fields, self.newline)
     }
 
     /// Fields of the body that came give way to others. `text` is what it is if it becomes one part; `is_new` says that
     /// the type is another one.
     fn header(&self, fields: Vec<u8>, text: &EudoraText, is_new: bool) -> Vec<Edit> {
-        let Flattened {
-            message,
-            ref header,
-            newline,
-            ..
-        } = *self;
         let mut new = fields;
-        if !is_new && !text.span.of(message).is_ascii() {
+        if !is_new && !text.span.of(self.message).is_ascii() {
             new.extend_from_slice(b"Content-Transfer-Encoding: 8bit");
-            new.extend_from_slice(newline.bytes());
+            new.extend_from_slice(self.newline.bytes());
         }
         let mut is_versioned = false;
         let mut group = Vec::new();
         let mut place = None;
-        for field in header.fields.iter(message) {
-            let is = |name: &str| field.is(message, name);
+        for field in self.header.fields.iter(self.message) {
+            let is = |name: &str| field.is(self.message, name);
             let is_type = is("Content-Type") && is_new;
             let is_inline = || {
-                let value = unfold(field.value.of(message));
+                let value = unfold(field.value.of(self.message));
                 let value = value.trim_ascii().to_ascii_lowercase();
                 value.starts_with(b"inline")
             };
@@ -244,29 +224,24 @@ impl Flattened<'_> {
             }
         }
         if !is_versioned {
-            let version = [b"MIME-Version: 1.0", newline.bytes()].concat();
+            let version = [b"MIME-Version: 1.0", self.newline.bytes()].concat();
             new.splice(..0, version);
         }
-        let place = place.unwrap_or(Span::empty_at(header.span.end));
-        let is_cut_off = !header.span.is_empty() && !header.span.of(message).ends_with(b"\n");
+        let place = place.unwrap_or(Span::empty_at(self.header.span.end));
+        let is_cut_off =
+            !self.header.span.is_empty() && !self.header.span.of(self.message).ends_with(b"\n");
         if place.is_empty() && is_cut_off {
-            new.splice(..0, newline.bytes().iter().copied());
+            new.splice(..0, self.newline.bytes().iter().copied());
         }
         group.push(Edit::replace(place, new));
-        if header.separator.is_empty() {
-            group.push(Edit::insert(header.span.end, newline.bytes()));
+        if self.header.separator.is_empty() {
+            group.push(Edit::insert(self.header.span.end, self.newline.bytes()));
         }
         group
     }
 
     fn multipart(&self, slots: &[Slot<'_>], group: &mut Vec<Edit>) {
-        let Flattened {
-            message,
-            body,
-            newline,
-            ..
-        } = *self;
-        let end = newline.bytes();
+        let end = self.newline.bytes();
         let line = |boundary: &str, close: &str| {
             [b"--", boundary.as_bytes(), close.as_bytes(), end].concat()
         };
@@ -274,12 +249,16 @@ impl Flattened<'_> {
         let multipart = |essence: &str, boundary: &str, wrapper: Option<Wrapper>| {
             let mut parameters = vec![("boundary".to_owned(), boundary.to_owned())];
             parameters.extend(wrapper.map(|it| ("type".to_owned(), it.essence().to_owned())));
-            with_newlines(media_type::write(essence, &parameters), newline)
+            with_newlines(media_type::write(essence, &parameters), self.newline)
         };
-        let is_ascii =
-            |text: &EudoraText| text.span.of(message).is_ascii() || self.encoded(text).is_some();
-        let eight_bit = with_newlines(b"Content-Transfer-Encoding: 8bit\r\n".to_vec(), newline);
-        let (mut at, mut new) = (body.start, Vec::new());
+        let is_ascii = |text: &EudoraText| {
+            text.span.of(self.message).is_ascii() || self.encoded(text).is_some()
+        };
+        let eight_bit = with_newlines(
+            b"Content-Transfer-Encoding: 8bit\r\n".to_vec(),
+            self.newline,
+        );
+        let (mut at, mut new) = (self.body.start, Vec::new());
         let mut edits = Vec::new();
         let mut has_eight_bit = false;
         let mut is_first = true;
@@ -290,13 +269,8 @@ impl Flattened<'_> {
                 }
                 new.extend_from_slice(&line(&self.boundary, ""));
             }
-            let push_file = |new: &mut Vec<u8>, file: &File| {
-                new.extend_from_slice(&file.new.fields);
-                new.extend_from_slice(end);
-                new.extend_from_slice(&file.new.body);
-            };
             match slot {
-                Slot::File(file) => push_file(&mut new, file),
+                Slot::File(file) => file.new.append_to(&mut new, end),
                 Slot::Text(text, files) => {
                     let boundary = match is_related {
                         true => &self.boundary,
@@ -315,8 +289,8 @@ impl Flattened<'_> {
                         new.extend_from_slice(&line(boundary, ""));
                     }
                     let encoded = self.encoded(text);
-                    new.extend_from_slice(&self.fields(text, encoded.as_ref().map(|it| it.0)));
-                    new.extend_from_slice(end);
+                    let fields = self.fields(text, encoded.as_ref().map(|it| it.0));
+                    new.extend([&fields, end].concat());
                     let until = match encoded {
                         Some((_, octets)) => {
                             new.extend_from_slice(&octets);
@@ -330,7 +304,7 @@ impl Flattened<'_> {
                     for file in files {
                         new.extend_from_slice(end);
                         new.extend_from_slice(&line(boundary, ""));
-                        push_file(&mut new, file);
+                        file.new.append_to(&mut new, end);
                     }
                     if !files.is_empty() && !is_related {
                         new.extend_from_slice(end);
@@ -342,7 +316,7 @@ impl Flattened<'_> {
         }
         new.extend_from_slice(end);
         new.extend_from_slice(&line(&self.boundary, "--"));
-        edits.push(Edit::replace(Span::new(at, body.end), new));
+        edits.push(Edit::replace(Span::new(at, self.body.end), new));
         let (essence, wrapper) = match slots {
             [Slot::Text(text, ..)] if is_related => ("multipart/related", text.wrapper),
             _ => ("multipart/mixed", None),
@@ -351,7 +325,7 @@ impl Flattened<'_> {
         if has_eight_bit {
             fields.extend_from_slice(&eight_bit);
         }
-        group.extend(self.header(fields, &EudoraText::plain(body), true));
+        group.extend(self.header(fields, &EudoraText::plain(self.body), true));
         group.extend(edits);
     }
 }

@@ -175,7 +175,7 @@ impl Session<'_> {
                 self.ledger.work(answer.octets.len().saturating_mul(3))?;
                 let mut obtained = content::read(&answer);
                 essence_of(note, obtained.octets.bytes()).clone_into(&mut obtained.essence);
-                obtained.describe(false, row);
+                obtained.describe(row);
                 row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
                 obtained
             }

@@ -7,7 +7,7 @@ use crate::expand::content::Obtained;
 use crate::expand::scrubbed::Stored;
 use crate::expand::session::Session;
 use crate::expand::wrapped;
-use crate::mime::transfer::{base64_length_with, encode_base64, with_newlines};
+use crate::mime::transfer::{base64_length_with, encode_base64};
 use crate::mime::{Content, PartId, media_type};
 use crate::plan::Item;
 use crate::report::{Reason, Refusal};
@@ -43,7 +43,7 @@ impl Pending<'_> {
         }
         let is_reference = obtained.essence.ends_with("internet-shortcut");
         let stored = Stored::hosted(&item.body, obtained);
-        let mut told = self.told(session, item, &stored.obtained, false);
+        let mut told = self.told(session, item, &stored.obtained);
         told.waits = is_reference;
         // Every octet stays, and no line is a boundary.
         let encoded = encode_base64(stored.obtained.octets.bytes(), self.tree.newline);
@@ -74,11 +74,7 @@ impl Pending<'_> {
     pub(super) fn extended(&self, message: PartId, parts: &Filled) -> Group {
         let (newline, entity) = (self.tree.newline.bytes(), self.tree.part(message));
         let new = parts.iter().map(|(new, _)| {
-            let write = |bytes: &mut Vec<u8>| {
-                bytes.extend_from_slice(&new.fields);
-                bytes.extend_from_slice(newline);
-                bytes.extend_from_slice(&new.body);
-            };
+            let write = |bytes: &mut Vec<u8>| new.append_to(bytes, newline);
             (new.len() + newline.len(), write)
         });
         if let Content::Multipart(multipart) = &entity.content
@@ -89,11 +85,10 @@ impl Pending<'_> {
             return wrapped::parts(at, &multipart.boundary, self.tree.newline, false, new);
         }
         let seeds = parts.iter().map(|(part, _)| part.fields.as_slice());
-        let boundary = wrapped::boundary(self.tree, message, seeds);
-        let value = [("boundary".to_owned(), boundary.clone())];
-        let field = media_type::write("multipart/mixed", &value);
-        let mut fields = with_newlines(field, self.tree.newline);
-        fields.extend(wrapped::encoding_field(self.tree, message));
-        wrapped::message(self.tree, message, Group::new(), fields, &boundary, new)
+        let field = |boundary: &str| {
+            let value = [("boundary".to_owned(), boundary.to_owned())];
+            media_type::write("multipart/mixed", &value)
+        };
+        wrapped::around(self.tree, message, Group::new(), field, seeds, new)
     }
 }

@@ -38,7 +38,7 @@ impl Pending<'_> {
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
         let group = restored(self.tree, &item.body, note, body).map_err(refuse)?;
-        let mut told = self.told(session, item, obtained, false);
+        let mut told = self.told(session, item, obtained);
         told.waits = session.may_refer(obtained);
         Ok((Change::Edits(group), told))
     }

@@ -12,16 +12,16 @@ use crate::edit::{Edit, Edits, Group};
 use crate::expand::composite;
 use crate::expand::content::Obtained;
 use crate::expand::part_edits::overlapping;
-use crate::expand::scrubbed::{NewPart, Stored, Text, charset_of};
+use crate::expand::scrubbed::{NewPart, Stored, Text, charset_of, place_of};
 use crate::expand::session::Session;
 use crate::expand::substitute::Substitute;
 use crate::expand::wrapped::ends_line;
 use crate::external_body::{Scrap, Scrubbed, divided, holds_notes, text_of_part};
-use crate::mime::entity;
+use crate::mime::entity::{self, push_field};
 use crate::mime::transfer::with_newlines;
 use crate::mime::{MediaType, PartId, media_type};
 use crate::plan::Item;
-use crate::report::{Detail, Outcome, Reason, Refusal, Setting};
+use crate::report::{Detail, Reason, Refusal, Setting};
 use crate::span::Span;
 
 const AROUND: usize = 160;
@@ -40,7 +40,7 @@ impl Pending<'_> {
         session.ledger.work(octets.saturating_mul(4))?;
         self.open_text(session, part)?;
         let mut stored = Stored::of(&item.body, scrubbed, obtained, session.policy())?;
-        let mut told = self.told(session, item, &stored.obtained, false);
+        let mut told = self.told(session, item, &stored.obtained);
         let is_message = stored.obtained.essence == "message/rfc822";
         let (body, inside) = match is_message {
             false => Default::default(),
@@ -63,7 +63,8 @@ impl Pending<'_> {
             true => composite::fit(self.tree, part, &[], body, &boundaries)?,
             false => {
                 let behind = text.behind.get(&number).copied();
-                let (_, within) = text.place(self.tree.original, self.tree.part(part).body);
+                let body = (self.tree.original, self.tree.part(part).body);
+                let (_, within) = place_of(text.decoded.as_ref(), body);
                 // Empty lines behind it stay: behind base64 they change nothing.
                 let is_followed = behind.is_some_and(|behind| {
                     !behind.is_empty()
@@ -106,22 +107,13 @@ impl Pending<'_> {
         let notes = scrubbed.iter().map(|scrubbed| scrubbed.note).collect();
         let all = scrubbed.iter();
         let all = all.map(|scrubbed| (scrubbed.note, scrubbed.scrap != Scrap::Removed));
-        let all: Vec<(Span, bool)> = all.collect();
+        let all: Vec<_> = all.collect();
         let decoded = match text_of_part(self.tree, part) {
             Some(Cow::Owned(decoded)) => Some(decoded),
             _ => None,
         };
-        let mut text = Text {
-            part,
-            decoded,
-            notes,
-            boundary: Vec::new(),
-            is_nested: true,
-            behind: HashMap::new(),
-            is_whole: false,
-            overhead: 0,
-        };
-        let (octets, within) = text.place(self.tree.original, entity.body);
+        let body = (self.tree.original, entity.body);
+        let (octets, within) = place_of(decoded.as_ref(), body);
         let pieces = divided(octets, within, &all);
         let most = self.place.limits.parts;
         if self.tree.ids().count() + pieces.len() > most {
@@ -144,11 +136,16 @@ impl Pending<'_> {
         let behind = pieces
             .iter()
             .filter_map(|&(number, behind)| Some((number?, behind)));
-        text.is_nested = own.is_none();
-        text.is_whole = pieces.len() == 1;
-        text.behind = behind.collect();
-        text.overhead = overhead as i64;
-        text.boundary = boundary;
+        let text = Text {
+            part,
+            notes,
+            boundary,
+            is_nested: own.is_none(),
+            behind: behind.collect(),
+            is_whole: pieces.len() == 1,
+            overhead: overhead as i64,
+            decoded,
+        };
         self.texts.insert(part, text);
         Ok(())
     }
@@ -185,7 +182,6 @@ impl Pending<'_> {
                 for (_, rows) in parts.into_iter().rev() {
                     self.pass.report.rows.drain(rows.start + 1..rows.end);
                     if let Some(row) = self.pass.report.rows.get_mut(rows.start) {
-                        row.outcome = Outcome::Left;
                         row.tell_refusal(refusal.clone());
                     }
                 }
@@ -207,7 +203,8 @@ impl Pending<'_> {
     }
 
     fn divided(&self, text: &Text, parts: &Filled) -> (Group, Group) {
-        let (source, part) = text.place(self.tree.original, self.tree.part(text.part).body);
+        let body = (self.tree.original, self.tree.part(text.part).body);
+        let (source, part) = place_of(text.decoded.as_ref(), body);
         let newline = self.tree.newline.bytes();
         let filled = parts.iter().map(|(new, _)| (new.number, new));
         let filled: HashMap<usize, &NewPart> = filled.collect();
@@ -243,14 +240,12 @@ impl Pending<'_> {
             let value = value.unwrap_or(b" text/plain");
             let mut fields = [b"Content-Type:", value].concat();
             if let Some(charset) = charset.filter(|_| !is_ascii) {
-                fields.extend_from_slice(b"; charset=");
-                fields.extend_from_slice(charset.as_bytes());
+                fields.extend([b"; charset=", charset.as_bytes()].concat());
             }
             fields.extend_from_slice(newline);
             let encoding = encoding.or((!is_ascii).then_some(b" 8bit".as_slice()));
             if let Some(encoding) = encoding {
-                let field = [b"Content-Transfer-Encoding:", encoding, newline].concat();
-                fields.extend_from_slice(&field);
+                fields.extend([b"Content-Transfer-Encoding:", encoding, newline].concat());
             }
             fields
         };
@@ -271,8 +266,7 @@ impl Pending<'_> {
                     let octets = span.of(source);
                     is_ascii &= octets.is_ascii();
                     if !has_header {
-                        new.extend_from_slice(&fields_of(octets));
-                        new.extend_from_slice(newline);
+                        new.extend([&fields_of(octets), newline].concat());
                     } else if text.decoded.is_some() {
                         group.extend(self.header_edits(text.part, fields_of(octets)));
                     }
@@ -287,11 +281,10 @@ impl Pending<'_> {
                     is_ascii &= filled.body.is_ascii();
                     if has_header {
                         group.extend(self.header_edits(text.part, filled.fields.clone()));
+                        new.extend_from_slice(&filled.body);
                     } else {
-                        new.extend_from_slice(&filled.fields);
-                        new.extend_from_slice(newline);
+                        filled.append_to(&mut new, newline);
                     }
-                    new.extend_from_slice(&filled.body);
                     if text.is_nested && behind.end == part.end {
                         epilogue = *behind;
                     } else {
@@ -311,8 +304,8 @@ impl Pending<'_> {
             let field = media_type::write("multipart/mixed", &[("boundary".to_owned(), boundary)]);
             let mut fields = with_newlines(field, self.tree.newline);
             if !is_ascii {
-                fields.extend_from_slice(b"Content-Transfer-Encoding: 8bit");
-                fields.extend_from_slice(newline);
+                let name = "Content-Transfer-Encoding";
+                push_field(&mut fields, name, "8bit", self.tree.newline);
             }
             group.extend(self.header_edits(text.part, fields));
         } else if at < part.end && self.tree.abuts_boundary(text.part) {
