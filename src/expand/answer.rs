@@ -8,7 +8,6 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
@@ -119,68 +118,57 @@ impl Answer {
 }
 
 impl From<Retrieved> for Answer {
-    fn from(retrieved: Retrieved) -> Self {
-        let url: Arc<str> = retrieved.url.into();
+    fn from(mut retrieved: Retrieved) -> Self {
+        let url: Arc<str> = std::mem::take(&mut retrieved.url).into();
+        let body = std::mem::take(&mut retrieved.body);
         // The name of an object in a store is ours, and no URL.
         let has_url = retrieved.from != Provenance::Store;
         Self {
+            octets: Octets::with_key(body, Arc::clone(&retrieved.sha256)),
+            media_type: retrieved.media_type.take(),
             came: Came {
-                from: retrieved.from,
                 url: has_url.then(|| Arc::clone(&url)),
-                status: retrieved.status,
-                at: retrieved.at,
-                first: retrieved.first,
-                elapsed: Some(retrieved.elapsed),
-                captured: retrieved.captured,
-                record: retrieved.record,
+                source: Some(Rc::new(retrieved)),
             },
             url,
-            media_type: retrieved.media_type,
-            octets: Octets::with_key(retrieved.body, retrieved.sha256),
         }
     }
 }
 
+/// By default it was in the mail.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Came {
-    from: Provenance,
     /// None of what was in the mail, or in a store of ours.
     url: Option<Arc<str>>,
-    status: Option<u16>,
-    at: Option<SystemTime>,
-    /// When it was given, if it was only confirmed since.
-    first: Option<SystemTime>,
-    elapsed: Option<Duration>,
-    captured: Option<SystemTime>,
-    record: Option<Arc<str>>,
+    /// What is said of it. URL, type and body were taken out.
+    source: Option<Rc<Retrieved>>,
 }
 
 impl Came {
-    pub(super) fn in_message() -> Self {
-        Self {
-            from: Provenance::Message,
-            ..Self::default()
-        }
-    }
-
     /// What is in the message has no hash in rows.
     pub(super) fn sha256(&self, octets: &Octets) -> Option<String> {
-        self.elapsed.map(|_| octets.key().to_owned())
+        self.source.as_ref().map(|_| octets.key().to_owned())
     }
 
     pub(super) fn tell(&self, sha256: Option<String>, row: &mut Row) {
-        row.from = self.from;
-        row.status = self.status;
+        row.from = Provenance::Message;
         row.final_url.clone_from(&self.url);
-        row.retrieved_at = self.at.map(rfc3339);
-        row.captured_at = self.captured.map(rfc3339);
-        row.record.clone_from(&self.record);
         row.sha256 = sha256;
+        if let Some(source) = &self.source {
+            row.from = source.from;
+            row.status = source.status;
+            row.retrieved_at = source.at.map(rfc3339);
+            row.captured_at = source.captured.map(rfc3339);
+            row.record.clone_from(&source.record);
+        }
     }
 
     pub(super) fn tell_of_content(&self, sha256: Option<String>, row: &mut Row) {
         self.tell(sha256, row);
-        let elapsed = self.elapsed.map(|elapsed| elapsed.as_millis());
+        let elapsed = self
+            .source
+            .as_ref()
+            .map(|source| source.elapsed.as_millis());
         row.ms = elapsed.and_then(|elapsed| u64::try_from(elapsed).ok());
         row.tell_capture();
     }
@@ -193,21 +181,22 @@ const COLUMNS: usize = 76;
 impl Came {
     /// Redirects led to `last`; lines end with CRLF. None for what was in the mail, or is an object of a store of ours.
     pub(super) fn source_field(&self, named: &str, last: &str, sha256: &str) -> Option<Vec<u8>> {
-        if self.url.is_none() || named.is_empty() {
+        let source = self.source.as_ref().filter(|_| self.url.is_some())?;
+        if named.is_empty() {
             return None;
         }
         let shown = |url: &str| uri(&without_secrets(without_fragment(url)));
         let named = shown(named);
         let last = Some(shown(last)).filter(|last| *last != named && !last.is_empty());
         let bracketed = |text: &str| format!("<{text}>");
-        let at = self.first.or(self.at);
+        let at = source.first.or(source.at);
         let parameters = [
             ("retrieved", at.map(rfc3339)),
             ("sha256", Some(sha256.to_owned())),
-            ("status", self.status.map(|status| status.to_string())),
+            ("status", source.status.map(|status| status.to_string())),
             ("final", last.as_deref().map(bracketed)),
-            ("captured", self.captured.map(rfc3339)),
-            ("record", self.record.as_deref().map(bracketed)),
+            ("captured", source.captured.map(rfc3339)),
+            ("record", source.record.as_deref().map(bracketed)),
         ];
         let mut field = format!("{SOURCE_FIELD}:");
         let url = bracketed(&named);

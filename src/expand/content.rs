@@ -93,14 +93,12 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
     let is_default = source_type.is_none()
         && body.declared.is_some()
         && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
+    let parameters = if is_default { &[] } else { parameters };
     let octets = Octets::shared(octets);
     Ok(Obtained {
-        parameters: match is_default {
-            true => Rc::default(),
-            false => parameters.into(),
-        },
+        parameters: parameters.into(),
         source_type,
-        ..Obtained::of(media_type.essence.as_str(), octets, Came::in_message())
+        ..Obtained::of(media_type.essence.as_str(), octets, Came::default())
     })
 }
 
@@ -135,7 +133,7 @@ pub(super) fn copy(tree: &Tree<'_>, part: PartId, octets: Rc<Octets>) -> Obtaine
     Obtained {
         source_type: field.map(|_| source.essence.clone()),
         parameters: parameters.unwrap_or_default().into(),
-        ..Obtained::of(source.essence.as_str(), octets, Came::in_message())
+        ..Obtained::of(source.essence.as_str(), octets, Came::default())
     }
 }
 
@@ -186,11 +184,6 @@ pub(super) fn take(
         notes,
         ..obtained
     })
-}
-
-/// Nothing but the mail says what a file is.
-pub(super) fn read(answer: &Answer) -> Obtained {
-    Obtained::of(OCTETS, Rc::clone(&answer.octets), answer.came.clone())
 }
 
 /// An empty or broken Content-Type from a server names nothing, and is not text/plain.

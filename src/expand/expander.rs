@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::mark::{Mark, has_mark};
+use super::mark::{MARK_FIELD, Mark, has_field};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
 use super::session::{Asking, Session, Settings};
@@ -208,7 +208,7 @@ impl Expander {
         asking: Asking,
         beside: Option<&Sidecars>,
     ) -> Result<Expansion<'m>, Error> {
-        let is_marked = self.marks() && has_mark(message);
+        let is_marked = self.marks() && has_field(message, MARK_FIELD, usize::MAX);
         let is_of_eudora = beside.is_some_and(|beside| beside.form() == Follow::Eudora);
         if !is_marked && !is_of_eudora && !self.prefilter().matters(message, kinds) {
             return Ok(Expansion {
@@ -247,7 +247,7 @@ impl Expander {
     /// is one text is done with here.
     #[cfg(feature = "milter")]
     pub(crate) fn body_matters(&self, header: &[u8]) -> bool {
-        let is_marked = self.marks() && has_mark(header);
+        let is_marked = self.marks() && has_field(header, MARK_FIELD, usize::MAX);
         let may_hold_notes = self.prefilter().looks_at_texts();
         if is_marked || may_hold_notes || self.prefilter().first(header).is_some() {
             return true;

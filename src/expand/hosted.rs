@@ -138,12 +138,13 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn answered(&mut self, item: &Item<'_>, url: &str) -> Option<Found<Answer>> {
-        let accept = match &item.step {
-            Step::Retrieve { accept, .. } => accept.clone(),
-            _ => None,
-        };
-        let answered = self.retrieved.get(&(url.to_owned(), accept)).cloned();
+    pub(super) fn answered(
+        &mut self,
+        item: &Item<'_>,
+        (url, accept): (&str, &Option<String>),
+    ) -> Option<Found<Answer>> {
+        let answered = self.retrieved.get(&(url.to_owned(), accept.clone()));
+        let answered = answered.cloned();
         if !is_hosted(&item.body) {
             return answered;
         }

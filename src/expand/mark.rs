@@ -19,15 +19,10 @@ pub enum Mark {
     Field,
 }
 
-/// RFC 6376
-pub(super) fn has_dkim_signature(message: &[u8]) -> bool {
-    let fields = Header::of_message(message, 1 << 20).fields;
-    fields.first(message, "DKIM-Signature").is_some()
-}
-
-pub(super) fn has_mark(message: &[u8]) -> bool {
-    let fields = Header::of_message(message, usize::MAX).fields;
-    fields.first(message, MARK_FIELD).is_some()
+/// A header that is longer than `most` is not read.
+pub(super) fn has_field(message: &[u8], name: &str, most: usize) -> bool {
+    let fields = Header::of_message(message, most).fields;
+    fields.first(message, name).is_some()
 }
 
 /// Of the fields that were there one stays at most: only what this run did may stand there. A run that changes nothing

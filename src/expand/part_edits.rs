@@ -48,16 +48,14 @@ pub(super) fn overlapping(_: Overlap) -> Refusal {
 }
 
 pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span {
-    let ordinal = tree.part(part).ordinal;
-    let end = tree.part(part).span.end;
-    let delimiters = tree
-        .part(part)
-        .parent
-        .map(|parent| &tree.part(parent).content);
-    let Some(Content::Multipart(multipart)) = delimiters else {
-        return Span::empty_at(end);
+    let entity = tree.part(part);
+    let end = entity.span.end;
+    let above = entity.parent.map(|above| &tree.part(above).content);
+    let delimiter = match above {
+        Some(Content::Multipart(multipart)) => multipart.delimiters.get(entity.ordinal),
+        _ => None,
     };
-    let Some(delimiter) = multipart.delimiters.get(ordinal) else {
+    let Some(delimiter) = delimiter else {
         return Span::empty_at(end);
     };
     let free_break = |at: usize| match tree.original.get(at..) {
@@ -69,10 +67,9 @@ pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span 
     // have it already. A boundary line behind another part's header has none of its own, and of several parts that go
     // only the first had one.
     let start = delimiter.start.max(removed_to);
-    let own_break = if start == delimiter.start {
-        free_break(start)
-    } else {
-        0
+    let own_break = match start == delimiter.start {
+        true => free_break(start),
+        false => 0,
     };
     if own_break > 0 && tree.abuts_boundary(part) {
         return Span::new(start + own_break, end);

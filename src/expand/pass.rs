@@ -274,7 +274,10 @@ impl Pending<'_> {
             return Ok(self.refilled(session, item, obtained)?);
         }
         let mut told = self.told(session, item, &obtained);
-        told.waits = session.may_refer(&obtained);
+        // With `--follow shortcuts` such a file is a reference.
+        let is_shortcut = obtained.essence.ends_with("internet-shortcut");
+        told.waits =
+            session.may_refer(&obtained) || is_shortcut && !is_composite(&obtained.essence);
         let part = self.tree.part(item.body.part);
         // Content that cannot fit is not encoded in vain; content that is encoded in vain again and again is counted.
         let octets = obtained.octets.len();
@@ -285,13 +288,12 @@ impl Pending<'_> {
         session.ledger.would_fit(least)?;
         session.ledger.work(octets)?;
         let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
-        told.waits |= substitute.may_be_reference();
-        let (body, inside) = match substitute.is_composite() {
-            true => self.composite(session, item, &mut substitute)?,
-            false => Default::default(),
-        };
-        told.add(inside);
-        let body = substitute.is_composite().then_some(body);
+        let mut body = None;
+        if substitute.is_composite() {
+            let (whole, inside) = self.composite(session, item, &mut substitute)?;
+            told.add(inside);
+            body = Some(whole);
+        }
         Ok((Change::Edits(substitute.finish(body)?), told))
     }
 

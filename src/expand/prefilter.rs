@@ -6,7 +6,7 @@ pub(super) mod kinds;
 mod notes;
 mod words;
 
-use crate::external_body::{Reading, may_hold_hosted};
+use crate::external_body::may_hold_hosted;
 use crate::mime::{self, PartId, ScanLimits, TransferEncoding, Tree};
 use crate::plan::documents::subtypes;
 use crate::plan::opaque_parts;
@@ -24,8 +24,6 @@ pub struct Prefilter {
     links: Links,
     embed: Embed,
     references: &'static Words,
-    notes: bool,
-    hosted: Option<Reading>,
     forms: Followed,
     limits: ScanLimits,
 }
@@ -42,13 +40,6 @@ impl Prefilter {
             links: policy.links,
             embed: policy.embed,
             references: &REFERENCES,
-            notes: policy.tells_unfollowed
-                || policy.follow.contains(Follow::Mailman)
-                || policy.follow.contains(Follow::MailmanDigests),
-            hosted: Some(policy.reading_to_tell()).filter(|reading| {
-                let mut forms = Follow::HOSTED.iter();
-                forms.any(|form| reading.forms.contains(*form))
-            }),
             forms: policy.reading_to_tell().forms,
             limits: policy.limits.scan(),
         }
@@ -71,8 +62,6 @@ impl Prefilter {
             links: Links::Keep,
             embed: Embed::default(),
             references: &DETACHED,
-            notes: false,
-            hosted: None,
             forms: Followed::none(),
             limits: ScanLimits::default(),
         }
@@ -115,12 +104,10 @@ impl Prefilter {
 
     /// Documents are searched where no other note tells them.
     fn searches(&self) -> impl Iterator<Item = notes::Search> {
-        let hosted = self.hosted.as_ref();
-        let is_sympa = hosted.is_some_and(|reading| reading.forms.contains(Follow::Sympa));
-        let is_untold = hosted.is_some() && !self.looks_at_documents();
+        let is_untold = self.reads_any(&Follow::HOSTED) && !self.looks_at_documents();
         let searches: [(bool, notes::Search); 3] = [
-            (self.notes, notes::mailman),
-            (is_sympa, notes::sympa),
+            (self.looks_at_texts(), notes::mailman),
+            (self.forms.contains(Follow::Sympa), notes::sympa),
             (is_untold, document),
         ];
         let wanted = searches.into_iter().filter(|(is_wanted, _)| *is_wanted);
@@ -130,15 +117,16 @@ impl Prefilter {
     /// A later look at the message would take the notes.
     #[must_use]
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
-        let holds = |reading: &Reading| {
-            DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, reading.forms)
-        };
-        self.first_note(bytes).is_some() || self.hosted.as_ref().is_some_and(holds)
+        let holds = || DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, self.forms);
+        self.first_note(bytes).is_some() || self.reads_any(&Follow::HOSTED) && holds()
     }
 
-    #[cfg(feature = "milter")]
+    fn reads_any(&self, forms: &[Follow]) -> bool {
+        forms.iter().any(|form| self.forms.contains(*form))
+    }
+
     pub(super) fn looks_at_texts(&self) -> bool {
-        self.notes
+        self.reads_any(&[Follow::Mailman, Follow::MailmanDigests])
     }
 
     /// Messages that may have to be changed, as [`in_message`](Self::in_message) says. All are searched at once, and

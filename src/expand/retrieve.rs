@@ -7,7 +7,7 @@ use std::rc::Rc;
 use url::Url;
 
 use super::answer::Answer;
-use super::content::{self, Obtained};
+use super::content::{self, OCTETS, Obtained};
 use super::session::{Found, Session};
 use crate::external_body::{Form, Referent};
 use crate::fetch::{Request, Sidecars, fetch_all};
@@ -45,13 +45,6 @@ impl<'g> Contents<'g> {
         }
     }
 
-    fn through(&self, item: &Item<'_>) -> Option<usize> {
-        match &item.step {
-            Step::Copy(part) => self.item_of.get(part).copied(),
-            _ => None,
-        }
-    }
-
     /// Follows Content-IDs to the end of the chain, then goes back. Chains may be as long as the message.
     pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found<Obtained> {
         let plan = self.plan;
@@ -65,7 +58,11 @@ impl<'g> Contents<'g> {
             let Some(item) = plan.references.get(at) else {
                 break Ok(None);
             };
-            let Some(next) = self.through(item) else {
+            let next = match &item.step {
+                Step::Copy(part) => self.item_of.get(part).copied(),
+                _ => None,
+            };
+            let Some(next) = next else {
                 let found = self.directly(session, item);
                 let found = admitted(session, item, found);
                 let is_part = !item.body.stands_in_text();
@@ -95,9 +92,9 @@ impl<'g> Contents<'g> {
         match &item.step {
             Step::Leave(refusal) => Err(refusal.clone()),
             Step::Decode => content::decode(&item.body, session.policy()).map(Some),
-            Step::Retrieve { url, .. } => {
+            Step::Retrieve { url, accept } => {
                 session.retrieve(&[item]);
-                let answered = session.answered(item, url);
+                let answered = session.answered(item, (url, accept));
                 let answered = answered.ok_or_else(|| session.ledger.enough_retrievals())?;
                 let Some(answer) = answered? else {
                     return Ok(None);
@@ -222,7 +219,9 @@ impl Session<'_> {
     fn read(&self, beside: &Sidecars, folder: &str, name: Option<&str>) -> Found<Obtained> {
         let deadline = (!self.is_forecast()).then_some(self.deadline);
         let read = beside.read(folder, name, self.policy(), deadline)?;
-        Ok(read.map(|read| content::read(&Answer::from(read))))
+        let answer = read.map(Answer::from);
+        // Nothing but the mail says what a file is.
+        Ok(answer.map(|answer| Obtained::of(OCTETS, answer.octets, answer.came)))
     }
 
     pub(super) fn retrieve(&mut self, items: &[&Item<'_>]) {

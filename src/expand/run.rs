@@ -1,7 +1,7 @@
 //! The run over one message: its references, then the links of its documents, then the mark.
 
 use super::embed::{self, Embedding};
-use super::mark::{Mark, has_dkim_signature, marked};
+use super::mark::{Mark, has_field, marked};
 use super::part_edits::PartEdits;
 use super::pass::{Pass, Place};
 use super::session::Session;
@@ -46,7 +46,7 @@ impl Session<'_> {
             let note = "a limit was reached; another run may go on from here";
             report.notes.push(note.to_owned());
         }
-        if !outcomes.edits.is_empty() && has_dkim_signature(message) {
+        if !outcomes.edits.is_empty() && has_field(message, "DKIM-Signature", 1 << 20) {
             let note = "the message carries a DKIM-Signature, which will not verify any more";
             let mut rows = report.rows.iter_mut();
             let is_change = |row: &&mut Row| row.outcome != Outcome::Left;

@@ -18,10 +18,10 @@ pub(super) struct Stored {
     pub(super) obtained: Obtained,
     /// If it has one, it becomes somebody's file, not text of the mail.
     pub(super) name: Option<String>,
-    description: Option<String>,
-    link: Option<String>,
-    content_id: Option<String>,
-    is_inline: bool,
+    pub(super) description: Option<String>,
+    pub(super) link: Option<String>,
+    pub(super) content_id: Option<String>,
+    pub(super) is_inline: bool,
 }
 
 pub(super) struct Text {
@@ -68,7 +68,7 @@ impl NewPart {
 }
 
 impl Stored {
-    fn nameless(obtained: Obtained) -> Self {
+    pub(super) fn nameless(obtained: Obtained) -> Self {
         Self {
             obtained,
             name: None,
@@ -86,8 +86,7 @@ impl Stored {
         policy: &Policy,
     ) -> Result<Self, Refusal> {
         let octets = obtained.octets.bytes();
-        let is_proof_wanted = !policy.accept_mismatch;
-        if is_proof_wanted && is_page_instead(&obtained, scrubbed) {
+        if !policy.accept_mismatch && is_page_instead(&obtained, scrubbed) {
             let detail = "the answer is a web page, not the file";
             return Err(Refusal::lasting(Reason::TypeMismatch, detail));
         }
@@ -152,27 +151,6 @@ impl Stored {
         Self {
             name: body.file_name.clone(),
             link: hosted.map(|hosted| hosted.link.clone()),
-            ..Self::nameless(obtained)
-        }
-    }
-
-    #[cfg(all(feature = "file", feature = "mailbox"))]
-    pub(super) fn beside(
-        obtained: Obtained,
-        name: String,
-        shown_by: Option<Result<String, String>>,
-    ) -> Self {
-        let is_inline = shown_by.is_some();
-        let (content_id, link) = match shown_by {
-            Some(Ok(content_id)) => (Some(content_id), None),
-            Some(Err(link)) => (None, Some(link)),
-            None => (None, None),
-        };
-        Self {
-            name: Some(name),
-            link,
-            content_id,
-            is_inline,
             ..Self::nameless(obtained)
         }
     }

@@ -16,6 +16,7 @@ use super::answer::{Octets, SOURCE_FIELD};
 use super::composite::{self, allows};
 use super::content::Obtained;
 use super::field_names::{field_names, is_among};
+use super::wrapped;
 use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
 use crate::lengths::is_length;
@@ -69,11 +70,6 @@ impl<'p> Substitute<'p> {
         is_composite(&self.obtained.essence)
     }
 
-    /// With `--follow shortcuts` such a file is a reference.
-    pub(super) fn may_be_reference(&self) -> bool {
-        self.obtained.essence.ends_with("internet-shortcut") && !self.is_composite()
-    }
-
     pub(super) fn location(&self) -> Option<&str> {
         self.obtained.location.as_deref()
     }
@@ -96,16 +92,12 @@ impl<'p> Substitute<'p> {
         phantom.or_else(|| self.tree.value(self.body.part, name))
     }
 
-    /// Readers count what is inside the new part under it: that of a multipart without parents is empty (RFC 9051 §6.4.5).
+    /// Readers count what is inside the new part under it.
     pub(super) fn number(&self) -> String {
-        let number = self.tree.number(self.body.part);
-        if !self.is_multipart() || self.tree.is_under_multipart(self.body.part) {
-            return number;
+        match self.is_multipart() {
+            true => wrapped::number(self.tree, self.body.part),
+            false => self.tree.number(self.body.part),
         }
-        number
-            .rsplit_once('.')
-            .map_or("", |(outer, _)| outer)
-            .to_owned()
     }
 
     fn is_multipart(&self) -> bool {
@@ -235,35 +227,31 @@ impl<'p> Substitute<'p> {
         let mut transfer_encoding = Vec::new();
         let (name, value) = ("Content-Transfer-Encoding", encoded.encoding.as_str());
         push_field(&mut transfer_encoding, name, value, self.newline);
-        let has = |name| self.taken().any(|field| field.is(original, name));
         let mut written = Vec::new();
         if self.tree.is_message(self.body.part) && outer.first(original, "MIME-Version").is_none() {
             push_field(&mut written, "MIME-Version", "1.0", self.newline);
         }
-        if !has("Content-Type") {
+        let is_type = |field: Field| field.is(original, "Content-Type");
+        if !self.taken().any(is_type) {
             written.extend_from_slice(&self.content_type);
         }
         let (mut typed, mut encoding_said) = (false, false);
         for field in self.taken() {
             if field.is(original, "Content-Type") {
-                if !typed {
+                if !std::mem::replace(&mut typed, true) {
                     written.extend_from_slice(&self.content_type);
                 }
-                typed = true;
             } else if field.is(original, "Content-Transfer-Encoding") {
-                if !encoding_said {
+                if !std::mem::replace(&mut encoding_said, true) {
                     let written_before = field.whole.of(original);
                     let fits = self.body.form == Form::Detached
                         && written_before.ends_with(b"\n")
                         && allows(self.declared_encoding(), encoded.encoding);
-                    let field = if fits {
-                        written_before
-                    } else {
-                        &transfer_encoding
-                    };
-                    written.extend_from_slice(field);
+                    written.extend_from_slice(match fits {
+                        true => written_before,
+                        false => &transfer_encoding,
+                    });
                 }
-                encoding_said = true;
             } else {
                 let bytes = field.whole.of(original);
                 written.extend_from_slice(bytes);

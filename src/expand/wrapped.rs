@@ -110,6 +110,19 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
     edits.collect()
 }
 
+/// Of a multipart where the part stands: one without parents has that of its message (RFC 9051 §6.4.5).
+pub(super) fn number(tree: &Tree<'_>, part: PartId) -> String {
+    let number = tree.number(part);
+    match tree.is_under_multipart(part) {
+        true => number,
+        false => above(&number).to_owned(),
+    }
+}
+
+pub(super) fn above(number: &str) -> &str {
+    number.rsplit_once('.').map_or("", |(above, _)| above)
+}
+
 /// The line break in front belongs to the boundary line where there is one.
 pub(super) fn before_close(original: &[u8], close: Span) -> usize {
     close.end - close.of(original).trim_ascii_start().len()

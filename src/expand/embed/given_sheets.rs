@@ -42,7 +42,14 @@ impl Pending<'_> {
             if let Some(wanted) = places.urls.get(number)
                 && let Some((url, source)) = wanted.otherwise.clone()
                 && let Some(Err(refusal)) = session.retrieved.get(&wanted.asked())
-                && may_be_otherwise(refusal.reason)
+                && !refusal.reason.is_bound()
+                && !matches!(
+                    refusal.reason,
+                    Reason::TooLarge
+                        | Reason::PrivateAddress
+                        | Reason::NotRetrieved
+                        | Reason::InArchive
+                )
             {
                 let is_sheet = wanted.is_sheet;
                 let other = places.number(Wanted {
@@ -61,19 +68,18 @@ impl Pending<'_> {
         let mut later = Vec::new();
         while let Some(beside) = places.sheets.pop_front() {
             let number = match beside.0 {
-                Meaning::Picture(number) => number,
+                Meaning::Picture(number) => Some(number),
                 // It is asked for next, perhaps by http.
                 Meaning::Url(url) if places.instead.get(&url).copied().unwrap_or(url) >= asked => {
                     later.push(beside);
                     continue;
                 }
-                Meaning::Url(url) => match self.answer(session, url, places) {
-                    Some(Ok(number)) => number,
-                    _ => continue,
-                },
-                _ => continue,
+                Meaning::Url(url) => self.answer(session, url, places).and_then(Result::ok),
+                _ => None,
             };
-            self.look_into(session, places, (beside.1, beside.2), number);
+            if let Some(number) = number {
+                self.look_into(session, places, (beside.1, beside.2), number);
+            }
         }
         places.sheets.extend(later);
     }
@@ -207,10 +213,8 @@ impl Pending<'_> {
     }
 
     fn most(&self, container: Container, number: usize) -> Result<usize, Refusal> {
-        let found = self.shown_by(container, number)?;
-        let gained = found
-            .iter()
-            .map(|place| OUR_URL.saturating_sub(place.octets));
+        let found = self.shown_by(container, number)?.iter();
+        let gained = found.map(|place| OUR_URL.saturating_sub(place.octets));
         let gained: usize = gained.sum();
         let octets = self.pictures.octets(number).len();
         let body = base64_length_with(octets + gained, self.tree.newline);
@@ -241,10 +245,4 @@ impl Pending<'_> {
         }
         self.put_part(container, new);
     }
-}
-
-fn may_be_otherwise(reason: Reason) -> bool {
-    use Reason::{InArchive, NotRetrieved, PrivateAddress, TooLarge};
-    let is_same = matches!(reason, TooLarge | PrivateAddress | NotRetrieved | InArchive);
-    !is_same && !reason.is_bound()
 }

@@ -15,12 +15,13 @@ mod wanted;
 
 use std::collections::{HashMap, HashSet};
 
-use self::pictures::{Container, New, Pictures};
+use self::pictures::{Container, New, Picture, Pictures};
 use self::places::{Meaning, Place, Places};
 use self::wanted::SHEET;
 use super::part_edits::PartEdits;
 use super::pass::Pass;
 use super::session::Session;
+use super::wrapped::above;
 use crate::edit::{Edits, Group};
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::{Documents, Fallbacks, cid_escaped};
@@ -163,9 +164,9 @@ impl Pending<'_> {
                 };
                 if let Given::Url(url) = given {
                     if place.is_source {
-                        let picture = self.picture(place);
-                        let width = picture.and_then(|picture| self.pictures.width(picture));
-                        of_source = Some((url.clone(), width));
+                        let picture = self.picture(place).map(|(_, picture)| picture);
+                        let size = picture.and_then(|picture| picture.kind.size);
+                        of_source = Some((url.clone(), size.map(|(width, _)| width)));
                     }
                     values.insert(place.ordinal, url);
                 }
@@ -205,12 +206,13 @@ impl Pending<'_> {
         self.outcomes.report.rows.extend(rows);
     }
 
-    fn picture(&self, place: &Place) -> Option<usize> {
-        match &place.meaning {
-            Meaning::Picture(picture) | Meaning::Blank(picture) => Some(*picture),
-            Meaning::Url(number) => self.answers.get(number)?.as_ref().ok().copied(),
-            _ => None,
-        }
+    fn picture(&self, place: &Place) -> Option<(usize, &Picture)> {
+        let number = match &place.meaning {
+            Meaning::Picture(picture) | Meaning::Blank(picture) => *picture,
+            Meaning::Url(number) => *self.answers.get(number)?.as_ref().ok()?,
+            _ => return None,
+        };
+        Some((number, self.pictures.get(number)?))
     }
 
     fn keep<'f>(
@@ -373,12 +375,15 @@ impl Pending<'_> {
             Meaning::Blank(_) => row.outcome = Outcome::Blanked,
             _ => {}
         }
-        let Some(picture) = self.picture(place) else {
+        let Some((number, picture)) = self.picture(place) else {
             return Some(row);
         };
-        self.pictures.describe(picture, &mut row);
+        let (essence, octets) = (picture.kind.essence, picture.octets.len());
+        row.media_type = Some(essence.to_owned());
+        row.bytes = Some(octets as u64);
+        row.detail = format!("{octets} bytes of {essence}").into();
         match answer {
-            Some(answer) if self.pictures.is_blank(picture) => {
+            Some(answer) if self.pictures.is_blank(number) => {
                 row.outcome = Outcome::Blanked;
                 answer.came.tell(answer.sha256(), &mut row);
                 row.remark("it was asked for, and turned out to be at most 3 by 3");
@@ -396,8 +401,4 @@ impl Pending<'_> {
         let number = self.tree.number(part);
         Row::new(session.name, number, Kind::Embed, Outcome::Left)
     }
-}
-
-fn above(number: &str) -> &str {
-    number.rsplit_once('.').map_or("", |(above, _)| above)
 }

@@ -21,7 +21,7 @@ use crate::mime::{Content, PartId, TransferEncoding, Tree};
 use crate::plan::documents::RELATED;
 use crate::plan::protection;
 use crate::policy::{Policy, Trackers};
-use crate::report::{Reason, Refusal, Row};
+use crate::report::{Reason, Refusal};
 use crate::span::Newline;
 
 const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
@@ -92,9 +92,9 @@ pub(super) fn source(
     (source.to_owned(), field.unwrap_or_default())
 }
 
-struct Picture {
-    octets: Rc<Octets>,
-    kind: FileType,
+pub(super) struct Picture {
+    pub(super) octets: Rc<Octets>,
+    pub(super) kind: FileType,
     charset: Option<String>,
     source: Option<(String, Vec<u8>)>,
     hash: String,
@@ -210,18 +210,18 @@ impl<'p> Pictures<'p> {
         number
     }
 
+    pub(super) fn get(&self, number: usize) -> Option<&Picture> {
+        self.pictures.get(number)
+    }
+
     pub(super) fn is(&self, number: usize, essence: &str) -> bool {
-        let picture = self.pictures.get(number);
+        let picture = self.get(number);
         picture.is_some_and(|picture| picture.kind.essence == essence)
     }
 
     pub(super) fn text(&self, number: usize) -> Option<(Rc<Octets>, Option<String>)> {
         let picture = self.pictures.get(number)?;
         Some((Rc::clone(&picture.octets), picture.charset.clone()))
-    }
-
-    pub(super) fn width(&self, number: usize) -> Option<u32> {
-        Some(self.pictures.get(number)?.kind.size?.0)
     }
 
     pub(super) fn source_length(&self, number: usize) -> usize {
@@ -304,16 +304,6 @@ impl<'p> Pictures<'p> {
         };
         picture.content_ids.insert(container, known.clone());
         known
-    }
-
-    pub(super) fn describe(&self, number: usize, row: &mut Row) {
-        let Some(picture) = self.pictures.get(number) else {
-            return;
-        };
-        let octets = picture.octets.len();
-        row.media_type = Some(picture.kind.essence.to_owned());
-        row.bytes = Some(octets as u64);
-        row.detail = format!("{octets} bytes of {}", picture.kind.essence).into();
     }
 }
 

@@ -2,8 +2,8 @@
 //! other octets stay.
 
 use super::super::wrapped;
+use super::Pending;
 use super::pictures::{Container, New};
-use super::{Pending, above};
 use crate::edit::Group;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
@@ -52,13 +52,9 @@ impl Pending<'_> {
         if let Container::Wrapped(document) = container
             && !self.new.is_empty()
         {
+            let made = wrapped::number(self.tree, document);
             let number = self.tree.number(document);
-            // A multipart that is alone in a message has the number of the message.
-            let made = match self.tree.is_under_multipart(document) {
-                true => number.as_str(),
-                false => above(&number),
-            };
-            self.embedding.wrapped.insert(made.to_owned(), number);
+            self.embedding.wrapped.insert(made, number);
             self.present += 1;
         }
         self.present += self.new.len();

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use super::flattened::{Flattened, token};
-use crate::edit::{Edit, Edits, Overlap};
+use crate::edit::{Edit, Edits};
+use crate::expand::part_edits::overlapping;
 use crate::expand::scrubbed::NewPart;
 use crate::external_body::{EudoraPiece, EudoraText, Wrapper};
 use crate::mime::header::unfold;
 use crate::mime::transfer::{encode_text, has_long_line, with_newlines};
 use crate::mime::{MediaType, TransferEncoding, entity, media_type};
+use crate::report::Refusal;
 use crate::span::{Newline, Span};
 
 pub(super) struct File {
@@ -22,11 +24,11 @@ enum Slot<'f> {
 }
 
 impl Flattened<'_> {
-    /// Also what the edits do where no file comes in. [`Overlap`]: nothing may be changed.
+    /// Also what the edits do where no file comes in. A [`Refusal`]: nothing may be changed.
     pub(super) fn edits(
         &self,
         found: &[Option<File>],
-    ) -> Result<(Edits, Option<&'static str>), Overlap> {
+    ) -> Result<(Edits, Option<&'static str>), Refusal> {
         let slots = self.slots(found);
         let is_multipart = self
             .media_type
@@ -69,7 +71,7 @@ impl Flattened<'_> {
         };
         group.retain(|edit: &Edit| !(edit.span.is_empty() && edit.replacement.is_empty()));
         group.retain(|edit| edit.span.of(self.message) != &*edit.replacement);
-        let edits = Edits::of(group)?;
+        let edits = Edits::of(group).map_err(overlapping)?;
         let what = Some(what).filter(|_| !edits.is_empty());
         Ok((edits, what))
     }
@@ -177,11 +179,8 @@ impl Flattened<'_> {
             entity::push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);
         }
         let own = self.header.fields.first(self.message, "Content-Location");
-        let base = text
-            .base
-            .and_then(|span| token(span.of(self.message), b"<>\""));
-        let base = base.filter(|_| own.is_none());
-        if let Some(base) = base {
+        let base = text.base.filter(|_| own.is_none());
+        if let Some(base) = base.and_then(|base| token(base.of(self.message), b"<>\"")) {
             let field = entity::folded_url("Content-Location", &base, Newline::CrLf);
             fields.extend_from_slice(&field);
         }
@@ -190,11 +189,9 @@ impl Flattened<'_> {
 
     /// Fields of the body that came give way to others. `text` is what it is if it becomes one part; `is_new` says that
     /// the type is another one.
-    fn header(&self, fields: Vec<u8>, text: &EudoraText, is_new: bool) -> Vec<Edit> {
-        let mut new = fields;
+    fn header(&self, mut new: Vec<u8>, text: &EudoraText, is_new: bool) -> Vec<Edit> {
         if !is_new && !text.span.of(self.message).is_ascii() {
-            new.extend_from_slice(b"Content-Transfer-Encoding: 8bit");
-            new.extend_from_slice(self.newline.bytes());
+            entity::push_field(&mut new, "Content-Transfer-Encoding", "8bit", self.newline);
         }
         let mut is_versioned = false;
         let mut group = Vec::new();
@@ -254,8 +251,11 @@ impl Flattened<'_> {
         let is_ascii = |text: &EudoraText| {
             text.span.of(self.message).is_ascii() || self.encoded(text).is_some()
         };
-        let eight_bit = with_newlines(
-            b"Content-Transfer-Encoding: 8bit\r\n".to_vec(),
+        let mut eight_bit = Vec::new();
+        entity::push_field(
+            &mut eight_bit,
+            "Content-Transfer-Encoding",
+            "8bit",
             self.newline,
         );
         let (mut at, mut new) = (self.body.start, Vec::new());

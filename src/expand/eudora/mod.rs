@@ -21,8 +21,7 @@ use self::compose::File;
 pub(super) use self::flattened::Flattened;
 use self::flattened::token;
 use super::answer::{Answer, Came, Octets};
-use super::content::{self, OCTETS, Obtained};
-use super::part_edits::overlapping;
+use super::content::{OCTETS, Obtained};
 use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
@@ -66,13 +65,13 @@ impl Session<'_> {
             ..row(Outcome::Left)
         };
         if let Err(refusal) = policy.judge_form(Follow::Eudora) {
-            let mut rows: Vec<Row> = flattened.notes().map(of_note).collect();
-            if rows.is_empty() && flattened.is_marked() {
-                rows.push(row(Outcome::Left));
+            done.report.rows.extend(flattened.notes().map(of_note));
+            if done.report.rows.is_empty() && flattened.is_marked() {
+                done.report.rows.push(row(Outcome::Left));
             }
-            rows.iter_mut()
-                .for_each(|row| row.tell_refusal(refusal.clone()));
-            done.report.rows = rows;
+            for row in &mut done.report.rows {
+                row.tell_refusal(refusal.clone());
+            }
             return done;
         }
         let body = flattened.body.of(message);
@@ -105,7 +104,7 @@ impl Session<'_> {
             found.push(match file {
                 Ok(file) => Some(file),
                 Err(refusal) => {
-                    (row.outcome, row.bytes) = (Outcome::Left, None);
+                    row.bytes = None;
                     row.tell_refusal(refusal);
                     None
                 }
@@ -122,19 +121,14 @@ impl Session<'_> {
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
             done.report.rows.push(row);
         }
-        let (edits, what) = match flattened.edits(&found) {
-            Ok(made) => made,
-            Err(overlap) => {
-                let refusal = overlapping(overlap);
-                let rows = done.report.rows.iter_mut();
-                for row in rows.filter(|row| row.outcome != Outcome::Left) {
-                    (row.outcome, row.bytes, row.proved) = (Outcome::Left, None, false);
-                    row.tell_refusal(refusal.clone());
-                }
-                self.ledger.restore_gained(0);
-                return done;
+        let (edits, what) = flattened.edits(&found).unwrap_or_else(|refusal| {
+            let rows = done.report.rows.iter_mut();
+            for row in rows.filter(|row| row.outcome != Outcome::Left) {
+                (row.bytes, row.proved) = (None, false);
+                row.tell_refusal(refusal.clone());
             }
-        };
+            Default::default()
+        });
         let gained: i64 = edits.iter().map(Edit::growth).sum();
         if let Some(what) = what.filter(|_| done.report.rows.is_empty()) {
             let mut row = row(Outcome::Rewritten);
@@ -167,14 +161,14 @@ impl Session<'_> {
                 row.detail =
                     format!("{}: the content is in a file beside the mailbox", note.name).into();
                 let essence = note.essence().unwrap_or(OCTETS);
-                Obtained::of(essence, Octets::shared(Vec::new()), Came::in_message())
+                Obtained::of(essence, Octets::shared(Vec::new()), Came::default())
             }
             false => {
                 let answer = Answer::from(files.read(named, policy, self.deadline)?);
                 self.ledger.hold(answer.octets.len());
                 self.ledger.work(answer.octets.len().saturating_mul(3))?;
-                let mut obtained = content::read(&answer);
-                essence_of(note, obtained.octets.bytes()).clone_into(&mut obtained.essence);
+                let essence = essence_of(note, answer.octets.bytes());
+                let obtained = Obtained::of(essence, answer.octets, answer.came);
                 obtained.describe(row);
                 row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
                 obtained
@@ -196,8 +190,14 @@ impl Session<'_> {
             row.remark("proved by the hash of what refers to it");
             row.proved = true;
         }
-        let name = note.name.replace('/', ":");
-        let new = Stored::beside(obtained, name, shown_by).written(encoded, newline);
+        let stored = Stored {
+            name: Some(note.name.replace('/', ":")),
+            is_inline: shown_by.is_some(),
+            content_id: shown_by.clone().and_then(Result::ok),
+            link: shown_by.and_then(Result::err),
+            ..Stored::nameless(obtained)
+        };
+        let new = stored.written(encoded, newline);
         let gained = new.len() + AROUND;
         let gained = i64::try_from(gained.saturating_sub(note.whole.len())).unwrap_or(i64::MAX);
         self.ledger.grow(gained)?;

@@ -20,25 +20,20 @@ impl Prefilter {
     }
 
     pub(crate) fn kinds_beside(&self, bytes: &[u8], beside: Option<&Sidecars>) -> Kinds {
-        let kinds = self.kinds(bytes);
-        let words = match beside.map(Sidecars::form) {
-            Some(form @ Follow::Apple) if self.forms.contains(form) => &APPLE,
-            _ => return kinds,
-        };
-        Kinds {
-            references: kinds.references || words.first(bytes).is_some(),
-            ..kinds
+        let mut kinds = self.kinds(bytes);
+        let is_of_apple = beside.map(Sidecars::form) == Some(Follow::Apple);
+        if is_of_apple && self.forms.contains(Follow::Apple) {
+            kinds.references |= APPLE.first(bytes).is_some();
         }
+        kinds
     }
 
     fn further(&self, bytes: &[u8], known: Kinds) -> Kinds {
-        let kinds = self.of_words(bytes, known);
-        let is_noted =
-            || (self.hosted.is_some() && kinds.documents) || self.first_note(bytes).is_some();
-        Kinds {
-            references: kinds.references || is_noted(),
-            ..kinds
-        }
+        let mut kinds = self.of_words(bytes, known);
+        let is_hosted = || kinds.documents && self.reads_any(&Follow::HOSTED);
+        let is_noted = || is_hosted() || self.first_note(bytes).is_some();
+        kinds.references = kinds.references || is_noted();
+        kinds
     }
 
     fn of_words(&self, bytes: &[u8], known: Kinds) -> Kinds {
@@ -68,11 +63,9 @@ impl Prefilter {
     /// What stood at the end of a piece, and might have been the type of a document, is seen whole.
     #[cfg(feature = "milter")]
     pub(crate) fn kinds_in_all(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
-        let kinds = self.kinds_so_far(bytes, searched, known);
-        Kinds {
-            documents: kinds.documents && DOCUMENTS.first(bytes).is_some(),
-            ..kinds
-        }
+        let mut kinds = self.kinds_so_far(bytes, searched, known);
+        kinds.documents = kinds.documents && DOCUMENTS.first(bytes).is_some();
+        kinds
     }
 }
 
