@@ -3,7 +3,6 @@
 
 mod attached;
 mod nested;
-mod refilled;
 mod restored;
 mod scrubbed;
 

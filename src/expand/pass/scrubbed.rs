@@ -17,6 +17,7 @@ use crate::expand::session::Session;
 use crate::expand::substitute::Substitute;
 use crate::expand::wrapped::ends_line;
 use crate::external_body::{Scrap, Scrubbed, divided, holds_notes, text_of_part};
+use crate::lengths::Lengths;
 use crate::mime::entity::{self, push_field};
 use crate::mime::transfer::with_newlines;
 use crate::mime::{MediaType, PartId, media_type};
@@ -162,27 +163,23 @@ impl Pending<'_> {
                 Some(text) => self.divide(text, &parts),
                 None => Ok(self.extended(part, &parts)),
             };
-            self.settle(session, group, parts);
-        }
-    }
-
-    fn settle(&mut self, session: &mut Session<'_>, group: Result<Group, Refusal>, parts: Filled) {
-        let counted: i64 = parts.iter().map(|(new, _)| new.growth).sum();
-        let changed = group.and_then(|group| {
-            let growth: i64 = group.iter().map(Edit::growth).sum();
-            self.edits.change(group, []).map(|()| growth)
-        });
-        match changed {
-            Ok(growth) => {
-                session.ledger.lose(counted - growth);
-                self.lengths = crate::lengths::Lengths::Corrected;
-            }
-            Err(refusal) => {
-                session.ledger.lose(counted);
-                for (_, rows) in parts.into_iter().rev() {
-                    self.pass.report.rows.drain(rows.start + 1..rows.end);
-                    if let Some(row) = self.pass.report.rows.get_mut(rows.start) {
-                        row.tell_refusal(refusal.clone());
+            let counted: i64 = parts.iter().map(|(new, _)| new.growth).sum();
+            let changed = group.and_then(|group| {
+                let growth: i64 = group.iter().map(Edit::growth).sum();
+                self.edits.change(group, []).map(|()| growth)
+            });
+            match changed {
+                Ok(growth) => {
+                    session.ledger.lose(counted - growth);
+                    self.lengths = Lengths::Corrected;
+                }
+                Err(refusal) => {
+                    session.ledger.lose(counted);
+                    for (_, rows) in parts.into_iter().rev() {
+                        self.pass.report.rows.drain(rows.start + 1..rows.end);
+                        if let Some(row) = self.pass.report.rows.get_mut(rows.start) {
+                            row.tell_refusal(refusal.clone());
+                        }
                     }
                 }
             }
@@ -316,10 +313,9 @@ impl Pending<'_> {
         (group, in_body)
     }
 
-    fn header_edits(&self, part: PartId, fields: Vec<u8>) -> Group {
+    fn header_edits(&self, part: PartId, mut new: Vec<u8>) -> Group {
         let newline = self.tree.newline.bytes();
         let own = self.tree.fields(part);
-        let mut new = fields;
         if self.tree.is_message(part) && own.first(self.tree.original, "MIME-Version").is_none() {
             new.splice(..0, [b"MIME-Version: 1.0", newline].concat());
         }
