@@ -19,6 +19,7 @@ use crate::mime::entity::{sha256, uri};
 use crate::mime::transfer::{base64_length, canonical_text};
 use crate::policy::Policy;
 use crate::report::{Provenance, Row, rfc3339};
+use crate::span::Newline;
 
 /// Thousands of references to one part must cost neither its size nor the time of its digest thousands of times.
 #[derive(Default, Debug)]
@@ -55,7 +56,7 @@ impl Octets {
     /// At least: text may lose CRs, what is `exact` goes as base64.
     pub(super) fn least_body(&self, exact: bool) -> usize {
         if exact {
-            return base64_length(self.len());
+            return base64_length(self.len(), Newline::Lf);
         }
         let count = || memchr::memchr_iter(b'\r', &self.bytes).count();
         self.len() - self.carriage_returns.get_or_init(count)

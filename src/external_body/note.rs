@@ -13,9 +13,9 @@ use percent_encoding::{AsciiSet, percent_decode, percent_encode};
 
 use crate::link::url::all_but;
 use crate::mime::TransferEncoding;
-use crate::mime::exact::{LONGEST_LINE, LONGEST_TAIL, Manner, Wording};
+use crate::mime::exact::{LONGEST_TAIL, Manner, Wording};
 use crate::mime::header::{Field, Header, has_control_character};
-use crate::mime::transfer::with_newlines;
+use crate::mime::transfer::{LINE_LIMIT, with_newlines};
 use crate::span::{Newline, Span};
 
 pub const NOTE_FIELD: &str = "X-Embody-Detached";
@@ -78,7 +78,7 @@ impl Note {
         let said = |name| said.get(name).copied();
         let manner = match (said("encoding")?, said("line")) {
             ("base64", Some(line)) => Manner::Base64 {
-                line: number(line, LONGEST_LINE)?,
+                line: number(line, LINE_LIMIT)?,
             },
             ("quoted-printable", None) => Manner::QuotedPrintable,
             ("identity", None) => Manner::Identity {
@@ -242,7 +242,7 @@ mod tests {
 
     fn notes() -> impl Strategy<Value = Note> {
         let manner = prop_oneof![
-            (0_usize..=LONGEST_LINE).prop_map(|line| Manner::Base64 { line }),
+            (0_usize..=LINE_LIMIT).prop_map(|line| Manner::Base64 { line }),
             Just(Manner::QuotedPrintable),
             any::<bool>().prop_map(|keeps_line_ends| Manner::Identity { keeps_line_ends }),
         ];

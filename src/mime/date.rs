@@ -41,15 +41,8 @@ fn usual(value: &[u8]) -> Option<i64> {
         let is_day = day.len() == 3 && day.bytes().all(|it| it.is_ascii_alphabetic());
         word = words.next().filter(|_| is_day)?;
     }
-    let digits = |text: Option<&str>| number::<u8>(text.filter(|text| text.len() == 2)?);
     let month = month(words.next()?)?;
-    let year = words.next().filter(|year| year.len() == 4)?;
-    let year = number(year).filter(|year| *year >= 1000)?;
-    let day = number(word).filter(|_| word.len() <= 2)?;
-    let time = words.next().filter(|time| time.len() == 8)?;
-    let mut time = time.split(':');
-    let (hour, minute) = (digits(time.next())?, digits(time.next())?);
-    let second = digits(time.next()).filter(|second| *second < 60)?;
+    let (year, time) = (words.next()?, words.next()?);
     let zone = words.next().filter(|zone| {
         let digits = zone.strip_prefix(['+', '-']).unwrap_or_default();
         digits.len() == 4 && digits.bytes().all(|it| it.is_ascii_digit())
@@ -58,8 +51,8 @@ fn usual(value: &[u8]) -> Option<i64> {
         let inside = word.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
         inside.is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()))
     };
-    let local = timestamp(year, month, day, [hour, minute, second]);
-    Some(local.filter(|_| words.all(is_comment))? - offset(zone)?)
+    let moment = moment(year, month, word, time, zone);
+    moment.filter(|_| words.all(is_comment))
 }
 
 fn in_any_form(value: &[u8]) -> Option<i64> {
@@ -98,25 +91,29 @@ fn in_any_form(value: &[u8]) -> Option<i64> {
     let time = time.or_else(|| take(starts_with_digit))?;
     let zone = rest.first().copied().unwrap_or_default();
 
-    let [hour, minute, second] = clock(time)?;
-    let day = number(day.trim_end_matches(','))?;
-    // DateTime knows no leap second.
-    let local = timestamp(full_year(year)?, month, day, [hour, minute, second.min(59)])?;
-    let leap = i64::from(second == 60);
-    (second <= 60).then_some(local + leap - offset(zone)?)
+    moment(year, month, day.trim_end_matches(','), time, zone)
 }
 
-fn timestamp(year: u16, month: u8, day: u8, [hour, minute, second]: [u8; 3]) -> Option<i64> {
+/// A fraction of a second is not counted.
+fn moment(year: &str, month: u8, day: &str, time: &str, zone: &str) -> Option<i64> {
+    let separator = if time.contains(':') { ':' } else { '.' };
+    let mut parts = time.splitn(3, separator);
+    let (hour, minute) = (number(parts.next()?)?, number(parts.next()?)?);
+    let second = parts.next().unwrap_or("0");
+    let second = second.split_once('.').map_or(second, |(whole, _)| whole);
+    let second: u8 = number(second).filter(|second| *second <= 60)?;
     let date = DateTime {
-        year,
+        year: full_year(year)?,
         month,
-        day,
+        day: number(day)?,
         hour,
         minute,
-        second,
+        // DateTime knows no leap second.
+        second: second.min(59),
         ..DateTime::default()
     };
-    date.is_valid().then(|| date.to_timestamp())
+    let local = date.is_valid().then(|| date.to_timestamp())?;
+    Some(local + i64::from(second == 60) - offset(zone)?)
 }
 
 /// Comments nest (RFC 5322 §3.2.2); one that is never closed runs to the end.
@@ -186,16 +183,6 @@ fn full_year(word: &str) -> Option<u16> {
         (50..100, _) | (_, 3) => Some(1900 + year),
         _ => Some(year),
     }
-}
-
-/// A fraction of a second is not counted.
-fn clock(time: &str) -> Option<[u8; 3]> {
-    let separator = if time.contains(':') { ':' } else { '.' };
-    let mut parts = time.splitn(3, separator);
-    let (hour, minute) = (number(parts.next()?)?, number(parts.next()?)?);
-    let second = parts.next().unwrap_or("0");
-    let second = second.split_once('.').map_or(second, |(whole, _)| whole);
-    Some([hour, minute, number(second)?])
 }
 
 /// In seconds; None: it has more than four digits.

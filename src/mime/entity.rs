@@ -66,36 +66,32 @@ pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     // The writer of the mail could know the first million: all that are taken are found at once.
     let lines = Lines::new(content, Span::new(0, content.len()));
     let lines = lines.filter_map(|line| line.content.of(content).strip_prefix(b"--"));
-    let behind: Vec<&[u8]> = lines
-        .filter_map(|line| line.strip_prefix(first.as_bytes()))
-        .collect();
-    let taken: HashSet<&[u8]> = behind.iter().flat_map(|behind| fronts(behind)).collect();
+    let behind = lines.filter_map(|line| line.strip_prefix(first.as_bytes()));
+    let taken: HashSet<&[u8]> = behind.flat_map(fronts).collect();
     let meets = |boundary: &[u8]| {
         let mut around = around.iter();
         around.any(|other| other.starts_with(boundary) || boundary.starts_with(other))
     };
-    if behind.is_empty() && !meets(first.as_bytes()) {
-        return first;
-    }
-    let mut further = 0_u32;
+    let (mut end, mut further) = (String::new(), 0_u32);
     loop {
-        further += 1;
-        let end = format!("_{further}");
         let boundary = format!("{first}{end}");
         if !taken.contains(end.as_bytes()) && !meets(boundary.as_bytes()) {
             return boundary;
         }
+        further += 1;
+        end = format!("_{further}");
     }
 }
 
-/// `_1` and `_12` of `_12x`.
+/// Nothing, `_1` and `_12` of `_12x`.
 fn fronts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     // No number that is tried is longer.
     const DIGITS: usize = 10;
     let digits = text.strip_prefix(b"_").unwrap_or_default();
     let digits = digits.iter().take(DIGITS);
     let digits = digits.take_while(|digit| digit.is_ascii_digit()).count();
-    (1..=digits).filter_map(|length| text.get(..=length))
+    let numbered = (1..=digits).filter_map(|length| text.get(..=length));
+    std::iter::once(&b""[..]).chain(numbered)
 }
 
 #[cfg(test)]

@@ -10,11 +10,9 @@ use memchr::memchr;
 
 use super::header::has_control_character;
 use super::quoted_printable;
-use super::transfer::{TransferEncoding, push_base64, with_newlines};
+use super::transfer::{LINE_LIMIT, TransferEncoding, push_base64, with_newlines};
 use crate::span::Newline;
 
-/// RFC 5322 §2.1.1
-pub const LONGEST_LINE: usize = 998;
 pub const LONGEST_TAIL: usize = 1000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,9 +67,9 @@ impl Wording {
         let symbols = octets.div_ceil(3) * 4;
         let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;
         let shorter = (1..19).rev().map(|quarter| quarter * 4);
-        let any = [0].into_iter().filter(|_| symbols > LONGEST_LINE);
+        let any = [0].into_iter().filter(|_| symbols > LINE_LIMIT);
         let lines = std::iter::once(76).chain(shorter);
-        let mut lines = lines.chain(1..=LONGEST_LINE).chain(any);
+        let mut lines = lines.chain(1..=LINE_LIMIT).chain(any);
         lines.find_map(|line| {
             let tail = ends.checked_sub(breaks(symbols, line));
             Some(Self {
@@ -183,7 +181,7 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
     let ending = newline.bytes();
     let first = memchr(b'\n', core).map_or(core.len(), |at| at + 1 - ending.len());
     let line = match first {
-        1..=LONGEST_LINE => first,
+        1..=LINE_LIMIT => first,
         1.. if first == core.len() => 0,
         _ => return None,
     };
@@ -248,7 +246,7 @@ mod tests {
         #[test]
         fn base64_of_any_line_length_is_read_and_written_again(
             octets in prop::collection::vec(any::<u8>(), 1..9000),
-            line in 1_usize..=LONGEST_LINE,
+            line in 1_usize..=LINE_LIMIT,
             newline in newlines(),
             tail in 0_usize..4,
         ) {

@@ -113,7 +113,7 @@ pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Enc
         // A line end counts as one octet: the twins of a message in LF and CRLF shall choose alike.
         let line_ends = memchr_iter(b'\n', &printable).count();
         let length = printable.len() - line_ends * (newline.bytes().len() - 1);
-        if length > base64_length(text.len()) {
+        if length > base64_length(text.len(), Newline::Lf) {
             return encode_base64(&text, newline);
         }
         (TransferEncoding::QuotedPrintable, printable)
@@ -121,23 +121,18 @@ pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Enc
     Encoded { encoding, body }
 }
 
-/// Line ends are counted as one each.
-pub fn base64_length(octets: usize) -> usize {
-    octets.div_ceil(3) * 4 + octets.div_ceil(ENCODED_COLUMNS / 4 * 3).saturating_sub(1)
+pub fn base64_length(octets: usize, newline: Newline) -> usize {
+    let lines = octets.div_ceil(ENCODED_COLUMNS / 4 * 3);
+    octets.div_ceil(3) * 4 + lines.saturating_sub(1) * newline.bytes().len()
 }
 
 pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
-    let mut body = Vec::with_capacity(base64_length_with(octets.len(), newline));
+    let mut body = Vec::with_capacity(base64_length(octets.len(), newline));
     append_base64(octets, newline, &mut body);
     Encoded {
         encoding: TransferEncoding::Base64,
         body,
     }
-}
-
-pub fn base64_length_with(octets: usize, newline: Newline) -> usize {
-    let line_ends = base64_length(octets) - octets.div_ceil(3) * 4;
-    base64_length(octets) + line_ends * (newline.bytes().len() - 1)
 }
 
 pub fn append_base64(octets: &[u8], newline: Newline, body: &mut Vec<u8>) {

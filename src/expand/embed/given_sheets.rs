@@ -12,7 +12,7 @@ use super::{Given, Pending};
 use crate::expand::answer::Octets;
 use crate::expand::session::Session;
 use crate::mime::PartId;
-use crate::mime::transfer::base64_length_with;
+use crate::mime::transfer::base64_length;
 use crate::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
 use crate::report::{Reason, Refusal};
 
@@ -217,7 +217,7 @@ impl Pending<'_> {
         let gained = found.map(|place| OUR_URL.saturating_sub(place.octets));
         let gained: usize = gained.sum();
         let octets = self.pictures.octets(number).len();
-        let body = base64_length_with(octets + gained, self.tree.newline);
+        let body = base64_length(octets + gained, self.tree.newline);
         Ok(body + FIELDS + self.pictures.source_length(number) * 2)
     }
 

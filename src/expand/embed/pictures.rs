@@ -16,7 +16,7 @@ use crate::link::value::Role;
 use crate::mime::charset::Charset;
 use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::{self, FileType};
-use crate::mime::transfer::{append_base64, base64_length_with, with_newlines};
+use crate::mime::transfer::{append_base64, base64_length, with_newlines};
 use crate::mime::{Content, PartId, TransferEncoding, Tree};
 use crate::plan::documents::RELATED;
 use crate::plan::protection;
@@ -239,7 +239,7 @@ impl<'p> Pictures<'p> {
             picture,
             shown,
             header: self.header(picture, &content_id, newline),
-            body: base64_length_with(self.octets(shown).len(), newline),
+            body: base64_length(self.octets(shown).len(), newline),
             content_id,
         }
     }

@@ -7,7 +7,7 @@ use crate::expand::content::Obtained;
 use crate::expand::scrubbed::Stored;
 use crate::expand::session::Session;
 use crate::expand::wrapped;
-use crate::mime::transfer::{base64_length_with, encode_base64};
+use crate::mime::transfer::{base64_length, encode_base64};
 use crate::mime::{Content, PartId, media_type};
 use crate::plan::Item;
 use crate::report::{Reason, Refusal};
@@ -25,7 +25,7 @@ impl Pending<'_> {
     ) -> Result<Put, Refusal> {
         let message = self.tree.message_of(item.body.part);
         let octets = obtained.octets.len();
-        let length = base64_length_with(octets, self.tree.newline) as i64;
+        let length = base64_length(octets, self.tree.newline) as i64;
         session.ledger.would_fit(length)?;
         session.ledger.work(octets)?;
         let is_first = !self.filled.contains_key(&message);
