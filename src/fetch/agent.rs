@@ -84,9 +84,8 @@ pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>,
 fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
     let proxy = policy.proxy.as_ref();
     let proxy = proxy.map(|proxy| ureq::Proxy::new(proxy.as_str()));
-    proxy
-        .transpose()
-        .map_err(|_| Error::Usage("the proxy is not one that can be used".into()))
+    let unusable = |_| Error::Usage("the proxy is not one that can be used".into());
+    proxy.transpose().map_err(unusable)
 }
 
 pub(super) fn is_of_tls(why: &io::Error) -> bool {

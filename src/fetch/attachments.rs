@@ -3,7 +3,7 @@
 //! The longest end of the URL's path that exists beneath a folder is the file. Folders are opened like those of
 //! `--file-root`: whatever path and links say, what is read is beneath them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -51,11 +51,7 @@ impl Attachments {
             match found.as_slice() {
                 [] => {}
                 [file] => return Ok(Some(file.clone())),
-                [first, second, ..] => {
-                    let (first, second) = (first.display(), second.display());
-                    let detail = format!("it may be {first} or {second}");
-                    return Err(Refusal::lasting(Reason::AmbiguousFile, detail));
-                }
+                [first, second, ..] => return Err(ambiguous(first, second)),
             }
         }
         Ok(None)
@@ -102,6 +98,11 @@ impl Fetch for Attachments {
     fn heeds_date(&self) -> bool {
         self.others.heeds_date()
     }
+}
+
+pub(super) fn ambiguous(first: &Path, second: &Path) -> Refusal {
+    let detail = format!("it may be {} or {}", first.display(), second.display());
+    Refusal::lasting(Reason::AmbiguousFile, detail)
 }
 
 /// Each is decoded once, and none leads elsewhere.

@@ -13,7 +13,7 @@
 //! * Errors do not name the proxy: `servers` does.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -79,14 +79,13 @@ impl Connector for Connections {
 impl Connections {
     fn boxed(&self, details: &ConnectionDetails<'_>) -> Connected {
         let begun = Instant::now();
-        self.connector.connect(details, None).map_err(|why| {
-            let elapsed = begun.elapsed();
-            match why {
-                ureq::Error::Timeout(_) => {
-                    ureq::Error::Other(Box::new(NoConnection { elapsed, why }))
-                }
-                why => why,
+        let connected = self.connector.connect(details, None);
+        connected.map_err(|why| match why {
+            ureq::Error::Timeout(_) => {
+                let elapsed = begun.elapsed();
+                ureq::Error::Other(Box::new(NoConnection { elapsed, why }))
             }
+            why => why,
         })
     }
 
@@ -226,14 +225,8 @@ impl Transport for Connection {
         let sent = sent.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         let mut rest = sent.as_slice();
         while !rest.is_empty() {
-            let output = self.transport.buffers().output();
-            let amount = rest.len().min(output.len());
-            let (piece, behind) = rest.split_at(amount);
-            for (to, from) in output.iter_mut().zip(piece) {
-                *to = *from;
-            }
+            let amount = rest.read(self.transport.buffers().output())?;
             self.transport.transmit_output(amount, timeout)?;
-            rest = behind;
         }
         Ok(())
     }

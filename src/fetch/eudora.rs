@@ -6,7 +6,6 @@
 //! name the attachment of another mail: so a file belongs to the first note of the mailbox that names it.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::allowance::Allowance;
+use super::attachments::ambiguous;
 use super::beside::{Folder, on_disk};
 use super::request::Retrieved;
 use crate::error::unpoisoned;
@@ -100,9 +100,7 @@ impl EudoraFiles {
                 (_, Some(exact), None) => exact,
                 ([first, second, ..], ..) => {
                     let [first, second] = [first, second].map(|it| self.path(it.0, it.1));
-                    let (first, second) = (first.display(), second.display());
-                    let what = format!("it may be {first} or {second}");
-                    return Err(Refusal::lasting(Reason::AmbiguousFile, what));
+                    return Err(ambiguous(&first, &second));
                 }
             };
             return Ok((chosen.0, chosen.1.clone()));
@@ -131,10 +129,9 @@ impl EudoraFiles {
 
     pub(crate) fn claim(&self, note: &EudoraNote, by: Place) -> Result<Named, Refusal> {
         let named = self.find(note)?;
-        let owner = match unpoisoned(self.claims.lock()).entry(named.clone()) {
-            Entry::Occupied(entry) => *entry.get(),
-            Entry::Vacant(entry) => *entry.insert(by),
-        };
+        let mut claims = unpoisoned(self.claims.lock());
+        let owner = *claims.entry(named.clone()).or_insert(by);
+        drop(claims);
         if owner == by {
             return Ok(named);
         }

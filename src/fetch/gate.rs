@@ -65,7 +65,7 @@ impl Gate {
         if more {
             self.moved.notify_all();
         }
-        let turn = Turn { gate: self };
+        let turn = Turn(self);
         match (self.is_stopped)() {
             true => Err(Refusal::temporary(Reason::Deadline, "the run was stopped")),
             false => Ok(turn),
@@ -73,13 +73,11 @@ impl Gate {
     }
 }
 
-pub(super) struct Turn<'g> {
-    gate: &'g Gate,
-}
+pub(super) struct Turn<'g>(&'g Gate);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        unpoisoned(self.gate.queue.lock()).free += 1;
-        self.gate.moved.notify_all();
+        unpoisoned(self.0.queue.lock()).free += 1;
+        self.0.moved.notify_all();
     }
 }

@@ -1,6 +1,6 @@
 //! The same URL once per run.
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use quick_cache::sync::{Cache, GuardResult};
@@ -26,7 +26,7 @@ pub(super) struct Memory {
     octets: usize,
     /// A process that runs for months must not give the answers of its first day.
     age: Option<Duration>,
-    current: RwLock<(Instant, Arc<Answers>)>,
+    current: Mutex<(Instant, Arc<Answers>)>,
 }
 
 impl Memory {
@@ -34,7 +34,7 @@ impl Memory {
         Self {
             octets,
             age,
-            current: RwLock::new((Instant::now(), Arc::new(answers(octets)))),
+            current: Mutex::new((Instant::now(), Arc::new(answers(octets)))),
         }
     }
 
@@ -62,15 +62,8 @@ impl Memory {
     }
 
     fn current(&self) -> Arc<Answers> {
-        let is_old = |since: Instant| self.age.is_some_and(|age| since.elapsed() >= age);
-        let current = unpoisoned(self.current.read());
-        if !is_old(current.0) {
-            return Arc::clone(&current.1);
-        }
-        drop(current);
-        let mut current = unpoisoned(self.current.write());
-        // Another thread may have been here between the two locks.
-        if is_old(current.0) {
+        let mut current = unpoisoned(self.current.lock());
+        if self.age.is_some_and(|age| current.0.elapsed() >= age) {
             *current = (Instant::now(), Arc::new(answers(self.octets)));
         }
         Arc::clone(&current.1)

@@ -72,22 +72,16 @@ impl Current {
 }
 
 /// Dropping it writes down an exchange that was not finished.
-pub(super) struct Listening(bool);
+pub(super) struct Listening;
 
 impl Listening {
     pub(super) fn begin(recorder: Option<&dyn Recorder>, asked: &Asked<'_>) -> Self {
-        let current = recorder.map(|recorder| Current {
+        CURRENT.set(recorder.map(|recorder| Current {
             connection: None,
             recording: recorder.begin(asked),
             lingers: None,
-        });
-        let is_on = current.is_some();
-        CURRENT.set(current);
-        Self(is_on)
-    }
-
-    pub(super) fn is_on(&self) -> bool {
-        self.0
+        }));
+        Self
     }
 
     /// Content is read for the record alone from now on: its pauses must be short.
@@ -95,14 +89,12 @@ impl Listening {
         with_current(|current| current.lingers = Instant::now().checked_add(time));
     }
 
-    pub(super) fn forget(mut self) {
-        self.0 = false;
+    pub(super) fn forget(self) {
         CURRENT.set(None);
     }
 
-    pub(super) fn finish(&mut self, why: Option<Reason>) -> Option<Recorded> {
-        let current = std::mem::take(&mut self.0).then(|| CURRENT.take());
-        current.flatten()?.recording.finish(why)
+    pub(super) fn finish(&self, why: Option<Reason>) -> Option<Recorded> {
+        CURRENT.take()?.recording.finish(why)
     }
 }
 

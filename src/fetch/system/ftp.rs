@@ -9,12 +9,11 @@
 //!   EPSV, which names nothing but a port, is tried first.
 //! * Whole means: the server closed the data connection *and* said 226 or 250.
 //! * A watchdog shuts both connections when the time is over, so no dripping server can hold us longer. To a reader
-//!   that looks like the end, so the watchdog says what it did.
+//!   that looks like the end, so what is whole is no body once the time is over.
 //! * No TLS: `ftps:` is not a scheme embody has, and AUTH TLS is not asked for.
 
 use std::io::{self, Error, ErrorKind};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
@@ -148,7 +147,7 @@ fn converse(
     let whole = read_whole(&mut transfer, 0, |octets| policy.judge_size(octets), broke);
     let ended = match whole {
         // The body ends where the time was over.
-        Ok(_) if watchdog.bitten.load(Ordering::SeqCst) => Err(allowance.overrun()),
+        Ok(_) if allowance.is_over() => Err(allowance.overrun()),
         Ok(body) => transfer.finish().map(|_| body).map_err(|error| {
             let detail = match error {
                 FtpError::UnexpectedResponse(response) => {
@@ -218,8 +217,6 @@ fn broken(why: &Error) -> Refusal {
 
 struct Watchdog {
     sockets: Arc<Mutex<Vec<TcpStream>>>,
-    /// Set before the connections are shut: a reader that sees the end of one sees this, too.
-    bitten: Arc<AtomicBool>,
     /// Dropping it calls the dog off.
     _leash: mpsc::Sender<()>,
 }
@@ -231,20 +228,16 @@ impl Watchdog {
         let sockets = Arc::new(Mutex::new(vec![twin]));
         let (leash, called_off) = mpsc::channel::<()>();
         let watched = Arc::clone(&sockets);
-        let bitten = Arc::new(AtomicBool::new(false));
-        let bites = Arc::clone(&bitten);
         thread::Builder::new()
             .name("ftp watchdog".to_owned())
             .spawn(move || {
                 if called_off.recv_timeout(remaining) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    bites.store(true, Ordering::SeqCst);
                     shut(&watched);
                 }
             })
             .map_err(|why| broken(&why))?;
         Ok(Self {
             sockets,
-            bitten,
             _leash: leash,
         })
     }

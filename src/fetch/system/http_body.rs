@@ -87,18 +87,16 @@ fn cut(why: io::Error, allowance: Allowance) -> Refusal {
     if allowance.is_over() {
         return allowance.overrun();
     }
+    let what = why.to_string();
     match why.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-            Refusal::lasting(Reason::BadResponse, format!("damaged content: {why}"))
+            Refusal::lasting(Reason::BadResponse, format!("damaged content: {what}"))
         }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
-        _ => match why.downcast::<ureq::Error>() {
+        _ => match why.downcast() {
             Ok(ureq::Error::Timeout(_)) => allowance.overrun(),
-            Ok(error @ ureq::Error::Protocol(_)) => {
-                Refusal::lasting(Reason::BadResponse, error.to_string())
-            }
-            Ok(error) => Refusal::lasting(Reason::IncompleteBody, error.to_string()),
-            Err(why) => Refusal::lasting(Reason::IncompleteBody, why.to_string()),
+            Ok(ureq::Error::Protocol(_)) => Refusal::lasting(Reason::BadResponse, what),
+            _ => Refusal::lasting(Reason::IncompleteBody, what),
         },
     }
 }

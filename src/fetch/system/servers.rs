@@ -36,7 +36,7 @@ use crate::fetch::exchange::{Answer, Asked, Disk, How, Source, Whose};
 use crate::fetch::gate::IsStopped;
 use crate::fetch::names::{self, Names};
 use crate::fetch::pace::Pace;
-use crate::fetch::tap::{Listening, Recorder};
+use crate::fetch::tap::{self, Listening, Recorder};
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
 
@@ -114,7 +114,7 @@ impl Servers {
     }
 
     fn over_wire(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        let (response, mut listening) = self.request(asked)?;
+        let (response, listening) = self.request(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
             // The proxy speaks of itself (RFC 9110 §15.5.8). A CONNECT that is answered so is a failed connection, too.
@@ -136,7 +136,7 @@ impl Servers {
                 }
             }
             // The content of a redirect or an error is evidence, too.
-            How::Whole if listening.is_on() => {
+            How::Whole if tap::is_recorded() => {
                 let (longest, time) = LINGERING;
                 listening.linger(time);
                 read_to_end(response, longest, asked.allowance.at_most(time));
@@ -176,7 +176,7 @@ impl Servers {
             if let Some((user, password)) = target.userinfo() {
                 request = request.header(header::AUTHORIZATION, basic(&user, &password));
             }
-            let mut listening = Listening::begin(self.recorder.as_deref(), asked);
+            let listening = Listening::begin(self.recorder.as_deref(), asked);
             match request.call() {
                 Ok(response) => return Ok((response, listening)),
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
