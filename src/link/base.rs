@@ -26,13 +26,6 @@ pub struct Base {
 }
 
 impl Base {
-    pub fn this_message() -> Self {
-        Self {
-            url: THIS_MESSAGE.to_owned(),
-            origin: "none declared".into(),
-        }
-    }
-
     pub fn of_retrieval(url: &str) -> Option<Self> {
         Self::usable(url.to_owned(), "the URL it was retrieved from".into())
     }
@@ -125,7 +118,8 @@ pub fn header_base_value(raw: &[u8]) -> Option<String> {
     let value = from_parameter(&decoded);
     let mut value = value.as_ref();
     loop {
-        let inner = unwrapped(without_quotes(value).unwrap_or(value));
+        let unquoted = value.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+        let inner = unwrapped(unquoted.unwrap_or(value));
         if inner.len() == value.len() {
             break;
         }
@@ -133,10 +127,6 @@ pub fn header_base_value(raw: &[u8]) -> Option<String> {
     }
     let sound = !value.is_empty() && !value.contains(char::is_control);
     sound.then(|| value.to_owned())
-}
-
-fn without_quotes(value: &str) -> Option<&str> {
-    value.strip_prefix('"')?.strip_suffix('"')
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memmem};
 
 use super::value::{Grammar, ImageSet, LinkValue, Links, Markup, Role};
-use super::wrapping::unescape;
+use super::wrapping::{escaped_code_point, line_end, unescape};
 use crate::span::Span;
 
 pub fn locate(css: &[u8]) -> Links {
@@ -216,10 +216,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                 // A bad string: it ends in front of the line end.
                 b'\n' | b'\r' | 0x0C => return,
                 b'\\' if self.is_escape(0) => self.skip_escape(),
-                b'\\' => {
-                    self.at += 1;
-                    self.skip_line_end();
-                }
+                b'\\' => self.at += 1 + line_end(self.rest(self.at + 1), u8::is_ascii_whitespace),
                 _ => self.at += 1,
             }
         }
@@ -279,14 +276,6 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    fn skip_line_end(&mut self) {
-        match (self.peek(0), self.peek(1)) {
-            (Some(b'\r'), Some(b'\n')) => self.at += 2,
-            (Some(_), _) => self.at += 1,
-            (None, _) => {}
-        }
-    }
-
     /// §4.3.8. A backslash at the end of the input begins an escape, too.
     fn is_escape(&self, ahead: usize) -> bool {
         self.peek(ahead) == Some(b'\\')
@@ -294,17 +283,9 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
     }
 
     fn skip_escape(&mut self) {
-        let digits = self
-            .rest(self.at + 1)
-            .iter()
-            .take(6)
-            .take_while(|byte| byte.is_ascii_hexdigit())
-            .count();
-        self.at += 1 + digits.max(1);
-        if digits > 0 && self.peek(0).is_some_and(|byte| byte.is_ascii_whitespace()) {
-            self.skip_line_end();
-        }
-        self.at = self.at.min(self.css.len());
+        let behind = self.rest(self.at + 1);
+        let one = behind.len().min(1);
+        self.at += 1 + escaped_code_point(behind).map_or(one, |(_, length)| length);
     }
 
     /// §4.3.9

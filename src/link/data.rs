@@ -76,19 +76,18 @@ impl<'a> DataUrl<'a> {
             return Err(DataUrlError::NoComma);
         };
         let mut declared = header_text(header);
-        let media_type = declared.len().checked_sub(";base64".len());
-        let media_type = media_type.filter(|&at| {
-            let suffix = declared.get(at..);
-            suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(";base64"))
-        });
-        match (&mut declared, media_type) {
-            (Cow::Borrowed(text), Some(length)) => *text = text.get(..length).unwrap_or_default(),
-            (Cow::Owned(text), Some(length)) => text.truncate(length),
-            (_, None) => {}
+        let suffix = declared.as_bytes().last_chunk::<7>();
+        let is_base64 = suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(b";base64"));
+        if is_base64 {
+            let length = declared.len() - b";base64".len();
+            match &mut declared {
+                Cow::Borrowed(text) => *text = text.get(..length).unwrap_or_default(),
+                Cow::Owned(text) => text.truncate(length),
+            }
         }
         Ok(Self {
             declared,
-            is_base64: media_type.is_some(),
+            is_base64,
             body,
         })
     }

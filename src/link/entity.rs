@@ -8,8 +8,9 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Range;
 
-use memchr::{memchr, memchr3, memrchr};
+use memchr::{memchr, memchr_iter, memchr3, memrchr};
 use percent_encoding::percent_encode_byte;
 
 use crate::mime::charset::WINDOWS_1252;
@@ -46,21 +47,20 @@ pub(super) fn split_text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
 }
 
 fn decode(raw: &[u8], within: Within, write: fn(char, &mut Vec<u8>)) -> Cow<'_, [u8]> {
-    let mut next = next_reference(raw, within, 0);
-    if next.is_none() {
-        return Cow::Borrowed(raw);
-    }
-    let mut text = Vec::with_capacity(raw.len());
+    let mut text = Vec::new();
     let mut copied = 0;
-    while let Some(reference) = next {
+    while let Some(reference) = next_reference(raw, within, copied) {
+        text.reserve(raw.len() - copied);
         text.extend_from_slice(raw.get(copied..reference.span.start).unwrap_or_default());
         let (first, second) = reference.meaning;
         write(first, &mut text);
-        second
-            .into_iter()
-            .for_each(|second| write(second, &mut text));
+        if let Some(second) = second {
+            write(second, &mut text);
+        }
         copied = reference.span.end;
-        next = next_reference(raw, within, copied);
+    }
+    if copied == 0 {
+        return Cow::Borrowed(raw);
     }
     text.extend_from_slice(raw.get(copied..).unwrap_or_default());
     Cow::Owned(text)
@@ -124,24 +124,21 @@ impl<'a> Offsets<'a> {
         offsets
     }
 
-    pub(super) fn raw_offset(&mut self, at: usize) -> usize {
-        self.seek(at);
-        self.raw_from + (at - self.text_from)
+    /// None behind a reference that lacks its `;`: other text must not begin there.
+    pub(super) fn raw_span(&mut self, range: Range<usize>) -> Option<Span> {
+        let start = self.raw_offset(range.start);
+        let is_writable = !self.is_behind_open || self.text_from != range.start;
+        is_writable.then(|| Span::new(start, self.raw_offset(range.end)))
     }
 
-    /// Other text must not begin behind a reference that lacks its `;`.
-    pub(super) fn may_write_at(&mut self, at: usize) -> bool {
-        self.seek(at);
-        !self.is_behind_open || self.text_from != at
-    }
-
-    fn seek(&mut self, at: usize) {
+    fn raw_offset(&mut self, at: usize) -> usize {
         while let Some((passed, text_from)) = self.next.take_if(|(_, text_from)| *text_from <= at) {
             self.text_from = text_from;
             self.raw_from = passed.span.end;
             self.is_behind_open = passed.is_open;
             self.look_ahead();
         }
+        self.raw_from + (at - self.text_from)
     }
 
     fn look_ahead(&mut self) {
@@ -156,16 +153,10 @@ impl<'a> Offsets<'a> {
 
 /// A reference means `&`: its writer escapes ampersands.
 pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
-    let mut from = 0;
-    while let Some(distance) = memchr(b'&', raw.get(from..).unwrap_or_default()) {
-        let at = from + distance;
-        from = match reference(raw.get(at..).unwrap_or_default(), Within::Attribute) {
-            Some((('&', _), _)) => return true,
-            Some((_, length)) => at + length,
-            None => at + 1,
-        };
-    }
-    false
+    memchr_iter(b'&', raw).any(|at| {
+        let rest = raw.get(at..).unwrap_or_default();
+        matches!(reference(rest, Within::Attribute), Some((('&', _), _)))
+    })
 }
 
 /// A parser reads the text back from an attribute value in these quotes. NUL cannot be written.
@@ -297,24 +288,28 @@ fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
         Some(b'x' | b'X') => (16, 3),
         _ => (10, 2),
     };
-    let mut code_point = 0_u32;
-    let mut end = digits_at;
-    let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(radix);
-    while let Some(digit) = digit(end) {
-        code_point = code_point.saturating_mul(radix).saturating_add(digit);
-        end += 1;
-    }
-    if end == digits_at {
+    let (code_point, digits) = number_in_front(bytes.get(digits_at..)?, radix);
+    if digits == 0 {
         return None;
     }
-    if bytes.get(end) == Some(&b';') {
-        end += 1;
-    }
+    let end = digits_at + digits;
+    let end = end + usize::from(bytes.get(end) == Some(&b';'));
     // The standard replaces C1 controls.
     let index = code_point.checked_sub(0x80);
     let replaced = index.and_then(|index| WINDOWS_1252.chars().nth(index as usize));
     let found = replaced.unwrap_or_else(|| character(code_point));
     Some(((found, None), end))
+}
+
+/// What the digits mean, at most the largest number, and how many they are.
+pub(super) fn number_in_front(text: &[u8], radix: u32) -> (u32, usize) {
+    let digits = text
+        .iter()
+        .map_while(|&byte| char::from(byte).to_digit(radix));
+    digits.fold((0_u32, 0), |(number, count), digit| {
+        let number = number.saturating_mul(radix).saturating_add(digit);
+        (number, count + 1)
+    })
 }
 
 #[cfg(test)]

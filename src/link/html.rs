@@ -180,7 +180,11 @@ impl Locator<'_> {
         };
         let raw = attribute.value.of(self.document);
         if grammar == Grammar::Url {
-            let span = trimmed(raw, attribute.value);
+            // White space that is written as character references stays in.
+            let span = match attribute.value.trimmed(self.document) {
+                blank if blank.is_empty() => Span::empty_at(attribute.value.start),
+                span => span,
+            };
             if element == Element::Base {
                 self.found
                     .base_href
@@ -195,10 +199,9 @@ impl Locator<'_> {
         let mut offsets = Offsets::new(raw, Within::Attribute);
         let (links, opens_tag) = (&mut self.found.links, &mut self.opens_tag);
         let mut push = |range: std::ops::Range<usize>, grammar| {
-            if offsets.may_write_at(range.start) {
-                let start = attribute.value.start + offsets.raw_offset(range.start);
-                let end = attribute.value.start + offsets.raw_offset(range.end);
-                links.push(link(Span::new(start, end), grammar, take(opens_tag)));
+            if let Some(span) = offsets.raw_span(range) {
+                let span = span.shifted(attribute.value.start);
+                links.push(link(span, grammar, take(opens_tag)));
             }
         };
         match grammar {
@@ -264,11 +267,10 @@ fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMu
         if is_skipped && link.image_set == ImageSet::Further {
             link.image_set = ImageSet::First;
         }
-        is_skipped = !offsets.may_write_at(link.span.start);
-        if !is_skipped {
-            let start = offsets.raw_offset(link.span.start);
-            let end = offsets.raw_offset(link.span.end);
-            link.span = Span::new(start, end).shifted(within.start);
+        let span = offsets.raw_span(link.span.start..link.span.end);
+        is_skipped = span.is_none();
+        if let Some(span) = span {
+            link.span = span.shifted(within.start);
             push(link);
         }
     });
@@ -280,74 +282,52 @@ fn link_kind(
     name: Name,
     all: &[Attribute],
 ) -> Option<(Grammar, Role)> {
-    use Grammar::{CommaSeparated, SpaceSeparated, Srcset, Url};
-    use Role::{Base, Frame, Hyperlink, Media, Picture, Resource, StyleSheet};
+    use Element::{
+        Anchor, Applet, Area, AudioVideo, Frame, Image, Img, Input, Link, Object, Source,
+    };
 
     let has = |name| all.iter().any(|attribute| attribute.name == name);
-    let refreshes = || {
-        let value = text_of(document, all, Name::HttpEquiv);
-        value.is_some_and(|value| value.eq_ignore_ascii_case(b"refresh"))
-    };
+    let value = |name| text_of(document, all, name).unwrap_or_default();
     let is_image = || {
-        let kind = text_of(document, all, Name::Type);
-        kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"image"))
+        value(Name::Type)
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"image")
     };
-    let plug_in = matches!(element, Element::Object | Element::Applet);
-    match name {
-        Name::Classid | Name::Data | Name::Archive if plug_in && has(Name::Codebase) => None,
-        Name::Data if element != Element::Object => None,
-        Name::Href => match element {
-            Element::Base => Some((Url, Base)),
-            Element::Anchor | Element::Area => Some((Url, Hyperlink)),
-            // Another style sheet would not have the digest that is asked for.
-            Element::Link if has(Name::Integrity) => Some((Url, Resource)),
-            Element::Link if is_related(document, all, &[b"stylesheet"]) => Some((Url, StyleSheet)),
-            Element::Link if !is_related(document, all, &LOADING) => Some((Url, Hyperlink)),
-            Element::Image => Some((Url, Picture)),
-            _ => Some((Url, Resource)),
-        },
-        Name::XlinkHref => match element {
-            Element::Anchor => Some((Url, Hyperlink)),
-            Element::Image => Some((Url, Picture)),
-            _ => Some((Url, Resource)),
-        },
-        Name::Src => match element {
-            Element::Frame | Element::Raw(Raw::Iframe) => Some((Url, Frame)),
-            Element::Img | Element::Image | Element::VmlFill | Element::VmlImage => {
-                Some((Url, Picture))
-            }
-            Element::Input if is_image() => Some((Url, Picture)),
-            Element::AudioVideo | Element::Source => Some((Url, Media)),
-            _ => Some((Url, Resource)),
-        },
-        Name::Background | Name::Dynsrc | Name::Lowsrc | Name::Poster => Some((Url, Picture)),
-        Name::Classid | Name::Data | Name::Manifest => Some((Url, Resource)),
-        Name::Srcset => match element {
-            Element::Img | Element::Image | Element::Source => Some((Srcset, Picture)),
-            _ => Some((Srcset, Resource)),
-        },
-        Name::Imagesrcset => Some((Srcset, Resource)),
-        Name::Archive if element == Element::Applet => Some((CommaSeparated, Resource)),
-        Name::Archive => Some((SpaceSeparated, Resource)),
-        Name::Action | Name::Cite | Name::Formaction | Name::Longdesc | Name::Usemap => {
-            Some((Url, Hyperlink))
+    let refreshes = || value(Name::HttpEquiv).eq_ignore_ascii_case(b"refresh");
+    let role = match (name, element) {
+        (Name::Classid | Name::Data | Name::Archive, Object | Applet) if has(Name::Codebase) => {
+            return None;
         }
-        Name::Ping | Name::Profile => Some((SpaceSeparated, Hyperlink)),
-        Name::Codebase => Some((Url, Base)),
-        Name::Content if element == Element::Meta && refreshes() => {
-            Some((Grammar::Refresh(None), Hyperlink))
-        }
-        Name::Charset
-        | Name::Content
-        | Name::Height
-        | Name::Hidden
-        | Name::HttpEquiv
-        | Name::Integrity
-        | Name::Rel
-        | Name::Style
-        | Name::Type
-        | Name::Width => None,
-    }
+        (Name::Href, Element::Base) | (Name::Codebase, _) => Role::Base,
+        // Another style sheet would not have the digest that is asked for.
+        (Name::Href, Link) if has(Name::Integrity) => Role::Resource,
+        (Name::Href, Link) if is_related(document, all, &[b"stylesheet"]) => Role::StyleSheet,
+        (Name::Href, Link) if !is_related(document, all, &LOADING) => Role::Hyperlink,
+        (Name::Href, Area) | (Name::Href | Name::XlinkHref, Anchor) => Role::Hyperlink,
+        (Name::Src, Frame | Element::Raw(Raw::Iframe)) => Role::Frame,
+        (Name::Src, Input) if is_image() => Role::Picture,
+        (Name::Href | Name::XlinkHref | Name::Src, Image)
+        | (Name::Src, Img | Element::VmlFill | Element::VmlImage)
+        | (Name::Srcset, Img | Image | Source)
+        | (Name::Background | Name::Dynsrc | Name::Lowsrc | Name::Poster, _) => Role::Picture,
+        (Name::Src, AudioVideo | Source) => Role::Media,
+        (Name::Href | Name::XlinkHref | Name::Src, _)
+        | (Name::Data, Object)
+        | (Name::Archive | Name::Classid | Name::Manifest, _)
+        | (Name::Srcset | Name::Imagesrcset, _) => Role::Resource,
+        (Name::Action | Name::Cite | Name::Formaction | Name::Longdesc | Name::Usemap, _)
+        | (Name::Ping | Name::Profile, _) => Role::Hyperlink,
+        (Name::Content, Element::Meta) if refreshes() => Role::Hyperlink,
+        _ => return None,
+    };
+    let grammar = match name {
+        Name::Srcset | Name::Imagesrcset => Grammar::Srcset,
+        Name::Archive if element == Applet => Grammar::CommaSeparated,
+        Name::Archive | Name::Ping | Name::Profile => Grammar::SpaceSeparated,
+        Name::Content => Grammar::Refresh(None),
+        _ => Grammar::Url,
+    };
+    Some((grammar, role))
 }
 
 /// §4.2.5.4
@@ -391,14 +371,4 @@ fn is_related(document: &[u8], all: &[Attribute], relations: &[&[u8]]) -> bool {
     let is_known = |word: &[u8]| relations.iter().any(|it| word.eq_ignore_ascii_case(it));
     text_of(document, all, Name::Rel)
         .is_some_and(|value| value.split(u8::is_ascii_whitespace).any(is_known))
-}
-
-/// White space that is written as character references stays in.
-fn trimmed(raw: &[u8], span: Span) -> Span {
-    let text = raw.trim_ascii_start();
-    let start = match text {
-        [] => span.start,
-        _ => span.end - text.len(),
-    };
-    Span::new(start, start + text.trim_ascii_end().len())
 }

@@ -22,44 +22,24 @@ pub enum Token<'d> {
 #[derive(Clone, Copy, Debug)]
 pub struct StartTag<'d> {
     pub name: &'d [u8],
+    /// To behind the `>`.
     attributes: &'d [u8],
 }
 
 impl<'d> StartTag<'d> {
     /// Of the first attribute of this name, in any case; character references are decoded.
     pub fn value(&self, name: &str) -> Option<Cow<'d, [u8]>> {
-        let mut rest = self.attributes;
+        let tag = self.attributes;
+        let mut tags = Tags::new(tag, Span::new(0, tag.len()), Syntax::Html);
         loop {
-            let start = rest.iter().position(|&byte| !is_end(byte))?;
-            rest = rest.get(start..)?;
-            // Whatever its first octet is, it is part of the name.
-            let ends = |&byte: &u8| is_end(byte) || byte == b'=';
-            let length = rest.iter().skip(1).position(ends);
-            let (found, behind) = rest.split_at_checked(length.map_or(rest.len(), |at| at + 1))?;
-            let value = behind.trim_ascii_start().strip_prefix(b"=");
-            let (value, behind) = value.map_or((&[][..], behind), split_value);
-            if found.eq_ignore_ascii_case(name.as_bytes()) {
+            tags.skip_until(|byte| !is_end(byte));
+            let (found, value) = tags.name_and_value(false)?;
+            if found.of(tag).eq_ignore_ascii_case(name.as_bytes()) {
+                let value = value.map_or(&[][..], |(value, _)| value.of(tag));
                 return Some(entity::shown(value, Within::Attribute));
             }
-            rest = behind;
         }
     }
-}
-
-fn split_value(rest: &[u8]) -> (&[u8], &[u8]) {
-    let rest = rest.trim_ascii_start();
-    let (value, behind) = match rest.split_first() {
-        Some((&quote @ (b'"' | b'\''), rest)) => {
-            let end = memchr(quote, rest).unwrap_or(rest.len());
-            (rest.get(..end), rest.get(end + 1..))
-        }
-        _ => {
-            let end = rest.iter().position(u8::is_ascii_whitespace);
-            let end = end.unwrap_or(rest.len());
-            (rest.get(..end), rest.get(end..))
-        }
-    };
-    (value.unwrap_or_default(), behind.unwrap_or_default())
 }
 
 fn is_end(byte: u8) -> bool {
@@ -89,11 +69,10 @@ pub fn tokens<'d>(document: &'d [u8], mut see: impl FnMut(Token<'d>)) {
         between(Span::new(at, tag.start - 1).of(document), &mut see);
         at = tag.end;
         let inside = tag.of(document);
-        let inside = inside.strip_suffix(b">").unwrap_or(inside);
-        let length = inside.iter().position(|&byte| is_end(byte));
-        if let Some((name, attributes)) = inside.split_at_checked(length.unwrap_or(inside.len())) {
-            see(Token::Start(StartTag { name, attributes }));
-        }
+        let ends = |&byte: &u8| is_end(byte) || byte == b'>';
+        let length = inside.iter().position(ends).unwrap_or(inside.len());
+        let (name, attributes) = inside.split_at(length);
+        see(Token::Start(StartTag { name, attributes }));
     }
     between(document.get(at..).unwrap_or_default(), &mut see);
 }

@@ -34,6 +34,9 @@ pub(super) struct Attribute {
     pub(super) quote: Option<u8>,
 }
 
+/// Without its quotes, and which those are.
+pub(super) type Value = (Span, Option<u8>);
+
 pub(super) fn text_of<'d>(
     document: &'d [u8],
     attributes: &[Attribute],
@@ -106,8 +109,16 @@ impl<'a> Tags<'a> {
 
     pub(super) fn next(&mut self) -> Option<Event> {
         if let Some(raw) = self.inside.take() {
-            let content = self.raw_text(raw);
+            let start = self.at;
+            match raw {
+                Raw::Style => self.text_of(b"style"),
+                Raw::Iframe => self.text_of(b"iframe"),
+                Raw::Text(name) => self.text_of(name),
+                Raw::Script => self.script(),
+                Raw::Plain => self.at = self.end,
+            }
             if raw == Raw::Style {
+                let content = Span::new(start, self.at);
                 return Some(Event::Style(content, Markup::StyleElement));
             }
         }
@@ -211,21 +222,7 @@ impl<'a> Tags<'a> {
     }
 
     fn attribute(&mut self, is_start: bool, seen: &mut u32) -> Option<()> {
-        let start = self.at;
-        self.at += 1; // whatever it is, a leading `=` included, it is part of the name
-        self.skip_until(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'='));
-        let name = Span::new(start, self.at);
-        self.skip_until(|byte| !byte.is_ascii_whitespace());
-        let value = if self.peek()? == b'=' {
-            self.at += 1;
-            self.value()?
-        } else {
-            // Nobody asks for the places in an end tag.
-            if is_start {
-                self.remember_blanks(name.end..self.at);
-            }
-            None
-        };
+        let (name, value) = self.name_and_value(is_start)?;
         if is_start && let Some(name) = attribute_name(name.of(self.document)) {
             let bit = 1_u32 << (name as u32);
             // A repeated attribute is dropped by parsers, even if the first had no value.
@@ -241,8 +238,28 @@ impl<'a> Tags<'a> {
         Some(())
     }
 
+    #[inline]
+    pub(super) fn name_and_value(&mut self, is_start: bool) -> Option<(Span, Option<Value>)> {
+        let start = self.at;
+        self.at += 1; // whatever it is, a leading `=` included, it is part of the name
+        self.skip_until(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'='));
+        let name = Span::new(start, self.at);
+        self.skip_until(|byte| !byte.is_ascii_whitespace());
+        let value = if self.peek()? == b'=' {
+            self.at += 1;
+            self.value()?
+        } else {
+            // Nobody asks for the places in an end tag.
+            if is_start {
+                self.remember_blanks(name.end..self.at);
+            }
+            None
+        };
+        Some((name, value))
+    }
+
     /// The outer `None` is the end of the span, the inner one a missing value.
-    fn value(&mut self) -> Option<Option<(Span, Option<u8>)>> {
+    fn value(&mut self) -> Option<Option<Value>> {
         self.skip_until(|byte| !byte.is_ascii_whitespace());
         let quote = match self.peek()? {
             quote @ (b'"' | b'\'') => quote,
@@ -307,18 +324,6 @@ impl<'a> Tags<'a> {
         self.end
     }
 
-    fn raw_text(&mut self, raw: Raw) -> Span {
-        let start = self.at;
-        match raw {
-            Raw::Style => self.text_of(b"style"),
-            Raw::Iframe => self.text_of(b"iframe"),
-            Raw::Text(name) => self.text_of(name),
-            Raw::Script => self.script(),
-            Raw::Plain => self.at = self.end,
-        }
-        Span::new(start, self.at)
-    }
-
     fn text_of(&mut self, element: &[u8]) {
         while let Some(length) = memchr(b'<', self.rest()) {
             self.at += length;
@@ -373,7 +378,7 @@ impl<'a> Tags<'a> {
         self.rest().first().copied()
     }
 
-    fn skip_until(&mut self, stop: impl Fn(u8) -> bool) -> Span {
+    pub(super) fn skip_until(&mut self, stop: impl Fn(u8) -> bool) -> Span {
         let (start, rest) = (self.at, self.rest());
         let length = rest.iter().position(|&byte| stop(byte));
         self.at += length.unwrap_or(rest.len());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_encode_byte;
 
-use super::entity::{self, Within, character, push_character};
+use super::entity::{self, Within, character, number_in_front, push_character};
 use super::value::{Grammar, LinkValue, Markup};
 
 impl LinkValue {
@@ -102,20 +102,9 @@ pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn unescape_one(rest: &[u8], out: &mut Vec<u8>) -> usize {
-    let digits = rest
-        .iter()
-        .take(6)
-        .map_while(|&byte| char::from(byte).to_digit(16));
-    let (digits, code_point) = digits.fold((0, 0), |(count, value), digit| {
-        (count + 1, value * 16 + digit)
-    });
-    if digits > 0 {
+    if let Some((code_point, length)) = escaped_code_point(rest) {
         push_character(character(code_point), out);
-        return digits
-            + line_end(
-                rest.get(digits..).unwrap_or_default(),
-                u8::is_ascii_whitespace,
-            );
+        return length;
     }
     let continuation = line_end(rest, |byte| matches!(byte, b'\n' | b'\r' | 0x0C));
     match rest.first() {
@@ -126,7 +115,14 @@ fn unescape_one(rest: &[u8], out: &mut Vec<u8>) -> usize {
     1
 }
 
-fn line_end(text: &[u8], counts: impl Fn(&u8) -> bool) -> usize {
+/// CSS Syntax §4.3.7, behind the backslash: up to six digits, and one blank. Also how long that is.
+pub(super) fn escaped_code_point(rest: &[u8]) -> Option<(u32, usize)> {
+    let (code_point, digits) = number_in_front(rest.get(..6).unwrap_or(rest), 16);
+    let blank = line_end(rest.get(digits..)?, u8::is_ascii_whitespace);
+    (digits > 0).then_some((code_point, digits + blank))
+}
+
+pub(super) fn line_end(text: &[u8], counts: impl Fn(&u8) -> bool) -> usize {
     match text {
         [b'\r', b'\n', ..] => 2,
         [first, ..] if counts(first) => 1,

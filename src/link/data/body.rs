@@ -47,7 +47,9 @@ fn decode_lines<'a>(
             // stand before it, the decoder will refuse it.
             if !ahead.get(word).is_some_and(|byte| is_folding(*byte)) {
                 let line = memchr(b'\n', ahead).and_then(|end| ahead.get(..end));
-                word = trim_folding_end(line.unwrap_or(ahead)).len();
+                let mut octets = line.unwrap_or(ahead).iter();
+                let last = octets.rposition(|octet| !is_folding(*octet));
+                word = last.map_or(0, |last| last + 1);
             }
             if stage.length == 0 && word > STAGE {
                 // All but the last symbols, which may be padding.
@@ -192,15 +194,6 @@ pub(super) fn is_folding(byte: u8) -> bool {
 pub(super) fn skip_folding(mut bytes: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = bytes
         && is_folding(*first)
-    {
-        bytes = rest;
-    }
-    bytes
-}
-
-fn trim_folding_end(mut bytes: &[u8]) -> &[u8] {
-    while let [rest @ .., last] = bytes
-        && is_folding(*last)
     {
         bytes = rest;
     }

@@ -165,32 +165,25 @@ pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
     if reference.scheme.or(base.scheme).is_none() {
         return Err(Unresolvable::BaseNotAbsolute);
     }
-    if reference.scheme.is_some() || reference.authority.is_some() {
-        let path = remove_dot_segments(reference.path, 0, dots);
-        let target = Reference {
-            scheme: reference.scheme.or(base.scheme),
-            path: &path,
-            ..reference
-        };
-        return Ok(target.recompose());
-    }
+    let is_placed = reference.scheme.is_some() || reference.authority.is_some();
     let folder = match base.path {
+        _ if is_placed || reference.path.starts_with('/') => "",
         "" if base.authority.is_some() => "/",
         path => up_to_last_slash(path),
     };
     let (path, query) = match reference.path {
-        "" => (base.path.to_owned(), reference.query.or(base.query)),
+        "" if !is_placed => (base.path.to_owned(), reference.query.or(base.query)),
         path => {
-            let folder = if path.starts_with('/') { "" } else { folder };
             let path = remove_dot_segments(&[folder, path].concat(), 0, dots);
             (path, reference.query)
         }
     };
     let target = Reference {
+        scheme: reference.scheme.or(base.scheme),
+        authority: if is_placed { reference } else { base }.authority,
         path: &path,
         query,
         fragment: reference.fragment,
-        ..base
     };
     Ok(target.recompose())
 }

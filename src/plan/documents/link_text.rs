@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use crate::link::base::Base;
+use crate::link::base::{Base, THIS_MESSAGE};
 use crate::link::url::all_but;
 
 pub(super) fn mentions_base(document: &[u8]) -> bool {
@@ -77,7 +77,7 @@ pub(super) fn ascii(url: &str) -> String {
 
 /// Without a base it is within the message.
 pub(super) fn base_url(base: Option<&Base>) -> String {
-    base.map_or_else(|| ascii(&Base::this_message().url), |base| ascii(&base.url))
+    ascii(base.map_or(THIS_MESSAGE, |base| &base.url))
 }
 
 /// With its colon: it decides whether a reference is relative.
