@@ -122,13 +122,9 @@ pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String
 }
 
 pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut line = harmless(&wording::error(error)).into_owned();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let _ = write!(line, ": {}", harmless(&wording::error(source)));
-        cause = source.source();
-    }
-    line
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes = causes.map(|error| harmless(&wording::error(error)).into_owned());
+    causes.collect::<Vec<String>>().join(": ")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
 use crate::mime::header::has_control_character;
-use crate::mime::media_type::DEFAULT_TYPE;
+use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
 use crate::mime::{Content, MediaType, PartId, ScanLimits, Tree};
 use crate::plan::protection;
 use crate::policy::{OnFailure, Policy, TypePattern};
@@ -129,11 +129,10 @@ pub(crate) fn is_attachment(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) 
 fn is_leaf(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
     let essence = entity.essence.as_str();
-    // They may have parts that were not taken apart, and may stand under no encoding (RFC 2045 §6.4).
-    let is_composite = essence.starts_with("multipart/") || essence.starts_with("message/");
     let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
     let is_shown = is_text && !tree.has_disposition(part, "attachment");
-    entity.content == Content::Leaf && !is_composite && !is_shown
+    // Composites may have parts that were not taken apart, and may stand under no encoding (RFC 2045 §6.4).
+    entity.content == Content::Leaf && !is_composite(essence) && !is_shown
 }
 
 fn is_reference(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::edit::{Edit, Edits, Group};
 use crate::mime::{self, Content, Header, Limit, PartId, ScanLimits};
-use crate::report::{Kind, Outcome, Report, Row};
+use crate::report::Report;
 use crate::span::Newline;
 
 /// The header field that [`Mark::Field`] adds.
@@ -53,13 +53,8 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
     }
     let ends = root.header.of(&output).ends_with(b"\n");
     if !stays && !report.rows.is_empty() && ends {
-        let count = |is: &dyn Fn(&Row) -> bool| report.rows.iter().filter(|row| is(row)).count();
-        let field = format!(
-            "{MARK_FIELD}: expanded={} left={} links={}",
-            count(&|row| matches!(row.outcome, Outcome::Expanded | Outcome::Blanked)),
-            count(&|row| row.outcome == Outcome::Left && row.kind != Kind::Link),
-            report.links()
-        );
+        let (expanded, left, links) = (report.expanded(), report.left(), report.links());
+        let field = format!("{MARK_FIELD}: expanded={expanded} left={left} links={links}");
         let field = [field.as_bytes(), Newline::of_first_line(message).bytes()].concat();
         match group.first_mut() {
             Some(first) => first.replacement = field.into(),

@@ -1,12 +1,14 @@
 //! Content of what was detached, from its store.
 
+use std::error::Error;
+use std::iter::successors;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use crate::fetch::{Fetch, Request, Retrieved};
 use crate::plan::{Item, Step};
 use crate::report::{Provenance, Reason, Refusal};
-use crate::store::{Key, Store};
+use crate::store::{Key, Store, StoreError};
 
 /// It stands in no mail: the plan makes it.
 const SCHEME: &str = "embody-store:";
@@ -61,13 +63,10 @@ impl Fetch for FromStore {
     }
 }
 
-pub(crate) fn refusal_of(error: &crate::store::StoreError) -> Refusal {
-    let mut detail = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        detail = format!("{detail}: {source}");
-        cause = source.source();
-    }
+pub(crate) fn refusal_of(error: &StoreError) -> Refusal {
+    let causes = successors(Some(error as &dyn Error), |&error| error.source());
+    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    let detail = causes.join(": ");
     match error.is_temporary() {
         true => Refusal::temporary(Reason::StoreFailed, detail),
         false => Refusal::lasting(Reason::StoreFailed, detail),

@@ -11,7 +11,8 @@ use super::listing::name_of;
 use super::reference::Reader;
 use super::unusable::own_content;
 use super::{ExternalBody, Follow, Form, Referent};
-use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::mime::header::SectionEnd;
+use crate::mime::{Content, MediaType, PartId, Tree};
 use crate::span::Span;
 
 pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
@@ -36,13 +37,8 @@ impl<'a> Reader<'a, '_> {
             }),
             _ => Err(own_content("the part would hold parts of its own")),
         };
-        let phantom = Header {
-            span: entity.header,
-            separator: entity.separator,
-            fields: fields.clone(),
-            ..Header::none_at(entity.header.start)
-        };
-        let mut body = self.body(Form::Apple, target, phantom);
+        let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
+        let mut body = ExternalBody::with(tree, part, Form::Apple, target, phantom);
         // RFC 2045 §5.2, as for any part. What it is called by stays what it is called by, and makes it no rival of another.
         body.declared
             .get_or_insert_with(|| MediaType::parse(b"text/plain"));

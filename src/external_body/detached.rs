@@ -60,9 +60,8 @@ pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
 impl<'a> Reader<'a, '_> {
     pub(super) fn thunderbird(&self) -> Option<ExternalBody<'a>> {
         let own = self.tree.fields(self.part);
-        let is_named = REFERENCE_FIELDS
-            .iter()
-            .any(|name| own.first(self.tree.original, name).is_some());
+        let mut fields = own.iter(self.tree.original);
+        let is_named = fields.any(|field| is_reference_field(self.tree.original, &field));
         let is_deleted = self.tree.part(self.part).essence == DELETED_ESSENCE;
         let body = self.tree.part(self.part).body.of(self.tree.original);
         let start = body.get(..body.len().min(16)).unwrap_or_default();
@@ -134,7 +133,7 @@ impl<'a> Reader<'a, '_> {
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => target,
         };
-        let mut body = self.body(Form::Detached, target, quoted);
+        let mut body = ExternalBody::with(self.tree, self.part, Form::Detached, target, quoted);
         if body.declared.is_none() {
             // RFC 2045 §5.2, as for any part.
             let own = self.tree.value(self.part, "Content-Type");
@@ -146,11 +145,9 @@ impl<'a> Reader<'a, '_> {
     /// The part keeps its header; the note in it goes.
     fn beside_a_note(&self, form: Form, target: Result<Referent<'a>, Refusal>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
-        let disposition = self.tree.value(self.part, "Content-Disposition");
         let is_page = form == Form::CloudFile
             && entity.essence == "text/html"
-            && disposition
-                .is_some_and(|value| first_word(value).eq_ignore_ascii_case(b"attachment"));
+            && self.tree.has_disposition(self.part, "attachment");
         let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
         let target = if self.tree.is_message(self.part) {
             Err(own_content("it is a whole message"))
@@ -166,13 +163,14 @@ impl<'a> Reader<'a, '_> {
             true => Header::none_at(entity.body.start),
             false => self.own_type(),
         };
-        let mut body = self.body(form, target, phantom);
+        let mut body = ExternalBody::with(self.tree, self.part, form, target, phantom);
         body.size = body.declared.as_ref().and_then(size_of);
         body
     }
 
     fn unusable(&self, why: Refusal) -> ExternalBody<'a> {
-        self.body(Form::Detached, Err(why), self.own_type())
+        let header = self.own_type();
+        ExternalBody::with(self.tree, self.part, Form::Detached, Err(why), header)
     }
 
     fn own_type(&self) -> Header {
@@ -183,7 +181,7 @@ impl<'a> Reader<'a, '_> {
         self.phantom(fields, SectionEnd::Regular)
     }
 
-    fn phantom(&self, fields: Fields, end: SectionEnd) -> Header {
+    pub(super) fn phantom(&self, fields: Fields, end: SectionEnd) -> Header {
         let at = self.tree.part(self.part).body.start;
         let start = fields.wholes().next().map_or(at, |whole| whole.start);
         let last = fields.last(self.tree.original);
@@ -249,11 +247,8 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn header(&self, at: usize, end: usize) -> Header {
-        Header::read(
-            self.tree.original,
-            Span::new(at, end),
-            self.reading.header_limit,
-        )
+        let within = Span::new(at, end);
+        Header::read(self.tree.original, within, self.reading.header_limit)
     }
 
     fn behind_empty_lines(&self, at: usize, end: usize) -> usize {

@@ -93,14 +93,13 @@ fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
     let Content::Multipart(multipart) = &root.content else {
         return None;
     };
-    let close = multipart
-        .close
-        .filter(|_| root.essence == "multipart/mixed")?;
-    let newline = tree.newline;
-    if !close.of(tree.original).starts_with(newline.bytes()) || root.children.is_empty() {
+    let (close, newline) = (multipart.close?, tree.newline.bytes());
+    if root.essence != "multipart/mixed"
+        || root.children.is_empty()
+        || !close.of(tree.original).starts_with(newline)
+    {
         return None;
     }
-    let newline = newline.bytes();
     let bytes = [newline, b"--", &multipart.boundary, newline, part].concat();
     Some(Edit::insert(close.start, bytes))
 }
@@ -127,9 +126,8 @@ fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
     let Ok(Referent::Url(url)) = &body.target else {
         return String::new();
     };
-    let declared = body.declared.as_ref();
-    let essence = declared.map(|declared| declared.essence.to_string());
-    let name = file_name(original, &body.phantom.fields).or(essence);
+    let essence = || Some(body.declared.as_ref()?.essence.to_string());
+    let name = file_name(original, &body.phantom.fields).or_else(essence);
     let name = name.unwrap_or_else(|| "attachment".to_owned());
     let mut line = format!("\n- {name}");
     let size = match body.form {

@@ -1,6 +1,8 @@
 //! Whether a part refers to its content, in any of the forms; and the parameters of `message/external-body` →
 //! [`Referent`] (RFC 2046 §5.2.3, RFC 2017, RFC 1873).
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, percent_encode};
 
 use super::reference::{Reader, own_identifier, size_of};
@@ -58,7 +60,8 @@ impl<'a> Reader<'a, '_> {
             TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => self.target(media_type, phantom_id.as_deref()),
         };
-        let mut body = self.body(Form::ExternalBody, target, phantom);
+        let mut body =
+            ExternalBody::with(self.tree, self.part, Form::ExternalBody, target, phantom);
         body.size = size_of(media_type);
         body.expiration = media_type
             .parameter("expiration")
@@ -78,12 +81,7 @@ impl<'a> Reader<'a, '_> {
             return Err(Refusal::lasting(Reason::NoAccessType, detail));
         }
         match name.to_ascii_uppercase().as_str() {
-            "URL" => match media_type.look_up("url") {
-                Lookup::Whole(value) => read_url(value),
-                Lookup::CutOff(_) => Err(cut_off("URL")),
-                Lookup::None => Err(missing_url()),
-                Lookup::SectionMissing(section) => Err(missing_parameter("URL", Some(section))),
-            },
+            "URL" => read_url(looked_up(media_type, "URL")?.ok_or_else(missing_url)?),
             "FTP" | "ANON-FTP" => ftp_url(media_type).map(Referent::Url),
             "LOCAL-FILE" => file_url(media_type).map(Referent::Url),
             "CONTENT-ID" => self.content_id_target(phantom_id),
@@ -126,9 +124,9 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let site = required(media_type, "site")?;
     let site = String::from_utf8_lossy(&site);
     // RFC 2046 §5.2.3.2: the directory may be left out.
-    let directory = match media_type.look_up("directory") {
-        Lookup::None => Vec::new(),
-        _ => required(media_type, "directory")?,
+    let directory = match looked_up(media_type, "directory")? {
+        None => Vec::new(),
+        Some(_) => required(media_type, "directory")?,
     };
     let name = required(media_type, "name")?;
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
@@ -179,11 +177,19 @@ fn file_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     Ok(url)
 }
 
-fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<Vec<u8>, Refusal> {
+fn required(media_type: &MediaType<'_>, name: &str) -> Result<Vec<u8>, Refusal> {
+    let value = looked_up(media_type, name)?.unwrap_or_default();
+    match value.trim_ascii() {
+        [] => Err(missing_parameter(name, None)),
+        value => Ok(value.to_vec()),
+    }
+}
+
+fn looked_up<'a>(media_type: &MediaType<'a>, name: &str) -> Result<Option<Cow<'a, [u8]>>, Refusal> {
     match media_type.look_up(name) {
-        Lookup::Whole(value) if !value.trim_ascii().is_empty() => Ok(value.trim_ascii().to_vec()),
+        Lookup::None => Ok(None),
+        Lookup::Whole(value) => Ok(Some(value)),
         Lookup::CutOff(_) => Err(cut_off(name)),
-        Lookup::Whole(_) | Lookup::None => Err(missing_parameter(name, None)),
         Lookup::SectionMissing(section) => Err(missing_parameter(name, Some(section))),
     }
 }

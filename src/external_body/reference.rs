@@ -115,17 +115,6 @@ pub struct Scrubbed {
     pub is_in_digest: bool,
 }
 
-impl<'a> Reader<'a, '_> {
-    pub(super) fn body(
-        &self,
-        form: Form,
-        target: Result<Referent<'a>, Refusal>,
-        phantom: Header,
-    ) -> ExternalBody<'a> {
-        ExternalBody::with(self.tree, self.part, form, target, phantom)
-    }
-}
-
 impl<'a> ExternalBody<'a> {
     pub(super) fn bare(
         tree: &Tree<'a>,
@@ -137,7 +126,7 @@ impl<'a> ExternalBody<'a> {
         Self::with(tree, part, form, target, phantom)
     }
 
-    fn with(
+    pub(super) fn with(
         tree: &Tree<'a>,
         part: PartId,
         form: Form,

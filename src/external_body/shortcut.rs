@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+
 use super::reference::Reader;
 use super::unusable::{bad_value, cut_off, missing_url};
 use super::url::read_url;
@@ -79,16 +81,14 @@ fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
 
 /// UTF-16 or UTF-8 with a mark in front, else octets that mean ASCII.
 fn text_of(file: &[u8]) -> Cow<'_, str> {
-    let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes
-            .chunks_exact(2)
-            .map(|pair| unit([pair[0], pair[1]]))
-            .collect();
-        Cow::Owned(String::from_utf16_lossy(&units))
+    let wide = |octets: &[u8], charset: &'static Encoding| {
+        let (pairs, _) = octets.as_chunks::<2>();
+        let (text, _) = charset.decode_without_bom_handling(pairs.as_flattened());
+        Cow::Owned(text.into_owned())
     };
     match file {
-        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => wide(rest, UTF_16LE),
+        [0xfe, 0xff, rest @ ..] => wide(rest, UTF_16BE),
         [0xef, 0xbb, 0xbf, rest @ ..] => with_octets_escaped(rest),
         _ => with_octets_escaped(file),
     }

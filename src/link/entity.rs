@@ -13,7 +13,6 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memchr3, memrchr};
 use percent_encoding::percent_encode_byte;
 
-use crate::mime::charset::WINDOWS_1252;
 use crate::span::Span;
 
 /// The longest name is `CounterClockwiseContourIntegral`, 31; longer runs need no look-up, however long the attribute is.
@@ -282,6 +281,9 @@ fn named(written: &[u8]) -> Option<&'static [u8]> {
     }
     None
 }
+
+/// The octets from 0x80 to 0x9f; the others of windows-1252 are those of Unicode.
+const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
 fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
     let (radix, digits_at) = match bytes.get(2) {

@@ -18,9 +18,6 @@ pub enum Charset {
     Other,
 }
 
-/// The octets from 0x80 to 0x9f; the others of windows-1252 are those of Unicode.
-pub const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
-
 /// No ASCII, and in no charset the end of anything.
 const MASK: u8 = 0xff;
 

@@ -1,6 +1,7 @@
 //! Names of files in UTF-8 or in the charset of the machine that Eudora ran on; and what the files are.
 
-use crate::mime::charset::WINDOWS_1252;
+use encoding_rs::{MACINTOSH, WINDOWS_1252};
+
 use crate::platform::is_device;
 
 /// By the ends of names, or by the types that the Mac noted. Types that hold parts are none of a file's.
@@ -76,21 +77,13 @@ pub fn type_of_file(name: &str, macintosh: Option<[u8; 4]>) -> Option<&'static s
     found.map(|(essence, ..)| *essence)
 }
 
-/// The octets from 0x80 on in MacRoman.
-const MACINTOSH: &str = "ÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü†°¢£§•¶ß®©™´¨≠ÆØ∞±≤≥¥µ∂∑∏π∫ªºΩæø¿¡¬√ƒ≈∆«»…\u{a0}ÀÃÕŒœ–—“”‘’÷◊ÿŸ⁄€‹›ﬁﬂ‡·‚„‰ÂÊÁËÈÍÎÏÌÓÔ\u{f8ff}ÒÚÛÙıˆ˜¯˘˙˚¸˝˛ˇ";
-
 pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
     if let Ok(text) = std::str::from_utf8(name) {
         return text.to_owned();
     }
-    let table = if is_of_mac { MACINTOSH } else { WINDOWS_1252 };
-    let table: Vec<char> = table.chars().collect();
-    let letter = |&octet: &u8| {
-        let index = octet.checked_sub(0x80).map(usize::from);
-        let letter = index.and_then(|index| table.get(index));
-        letter.copied().unwrap_or(octet.into())
-    };
-    name.iter().map(letter).collect()
+    let charset = if is_of_mac { MACINTOSH } else { WINDOWS_1252 };
+    let (decoded, _) = charset.decode_without_bom_handling(name);
+    decoded.into_owned()
 }
 
 /// The name leads nowhere else, and is no device of Windows.

@@ -26,7 +26,7 @@ pub enum EudoraPiece {
     Note(EudoraNote),
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct EudoraText {
     pub span: Span,
     pub wrapper: Option<Wrapper>,
@@ -146,9 +146,7 @@ impl EudoraText {
     pub fn plain(span: Span) -> Self {
         Self {
             span,
-            wrapper: None,
-            charset: None,
-            base: None,
+            ..Self::default()
         }
     }
 

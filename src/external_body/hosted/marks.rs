@@ -212,11 +212,7 @@ impl Reader<'_> {
                 if is_first {
                     file.link = url;
                 }
-                let names_it = match is_file_link {
-                    true => is_name,
-                    false => is_first,
-                };
-                if names_it {
+                if (is_file_link && is_name) || (!is_file_link && is_first) {
                     file.name = file.name.take().or(name);
                 }
             }

@@ -2,17 +2,22 @@
 //! the result gives the file again. From 2.1.13 on the escaping is not one to one: an entity stays as it is, and a tab
 //! becomes blanks.
 
-/// None: it is not stored so, or cannot be had back.
-pub(super) fn page(file: &[u8]) -> Option<Vec<u8>> {
+use std::borrow::Cow;
+
+use crate::external_body::Scrap;
+
+/// None: it was escaped, and that cannot be undone.
+pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let was = match scrap {
+        Scrap::Html if file.starts_with(FRONT) => page(file),
+        Scrap::Message => proved(file, &[]),
+        Scrap::Html | Scrap::File | Scrap::Text | Scrap::Removed => return Some(file.into()),
+    };
+    was.map(Cow::Owned)
+}
+
+fn page(file: &[u8]) -> Option<Vec<u8>> {
     proved(file.strip_prefix(FRONT)?.strip_suffix(BEHIND)?, &OF_PAGES)
-}
-
-pub(super) fn is_page(file: &[u8]) -> bool {
-    file.starts_with(FRONT)
-}
-
-pub(super) fn message(file: &[u8]) -> Option<Vec<u8>> {
-    proved(file, &[])
 }
 
 const FRONT: &[u8] = b"<tt>\n";
@@ -64,6 +69,10 @@ fn escaped(text: &[u8], more: &[Escape]) -> Vec<u8> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn message(file: &[u8]) -> Option<Vec<u8>> {
+        unescaped(Scrap::Message, file).map(Cow::into_owned)
+    }
 
     #[test]
     fn a_stored_page_is_what_it_was() {

@@ -20,6 +20,7 @@ use std::sync::LazyLock;
 use memchr::memmem::{self, Finder};
 use sha1::{Digest as _, Sha1};
 
+pub use self::escape::unescaped;
 pub use self::separator::divided;
 use self::shape::Note;
 use super::unusable::{deleted, limit_notes};
@@ -28,15 +29,6 @@ use crate::link::markup::utf8_or_latin1;
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::{Lines, Span};
-
-/// HTML and messages were escaped. None if that cannot be undone.
-pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
-    match scrap {
-        Scrap::Html if escape::is_page(file) => escape::page(file).map(Cow::Owned),
-        Scrap::Message => escape::message(file).map(Cow::Owned),
-        Scrap::Html | Scrap::File | Scrap::Text | Scrap::Removed => Some(Cow::Borrowed(file)),
-    }
-}
 
 /// Parts that refer elsewhere themselves are not read.
 pub fn scrubbed<'a>(
@@ -65,14 +57,9 @@ pub fn scrubbed<'a>(
             continue;
         };
         let text = &*text;
-        let origin = match tree.part(part).encoding.is_encoded() {
-            true => 0,
-            false => tree.part(part).body.start,
-        };
-        let blocks = match reads_digests {
-            true => blocks(text),
-            false => Vec::new(),
-        };
+        let entity = tree.part(part);
+        let origin = (!entity.encoding.is_encoded()).then_some(entity.body.start);
+        let blocks = reads_digests.then(|| blocks(text)).unwrap_or_default();
         let block_at = |at: usize| {
             let behind = blocks.partition_point(|(start, _)| *start <= at);
             behind.checked_sub(1).and_then(|before| blocks.get(before))
@@ -91,7 +78,7 @@ pub fn scrubbed<'a>(
         bodies.extend(notes.into_iter().map(|note| {
             let (hash, _) = shape::stored_name(&note.url).unwrap_or_default();
             let is_in_digest = note.scrap != Scrap::Removed && !is_own(hash);
-            described(tree, part, origin, note, is_in_digest)
+            described(tree, part, origin.unwrap_or(0), note, is_in_digest)
         }));
     }
     limit_notes(&mut bodies, reading);

@@ -82,22 +82,22 @@ fn note_at<'t>(
     let is_bracketed = front.ends_with(b"<");
     let front = front.strip_suffix(b"<").unwrap_or(front);
     // The line of the label, which stands alone where the URL was wrapped.
-    let label_start = match front.is_empty() {
-        true => {
+    let (label_start, label) = match front {
+        [] => {
             let above = line_above(text, from, line_start)?;
-            is_label(above.of(text)).then_some(above.start)?
+            (above.start, above.of(text))
         }
-        false => is_label(front).then_some(line_start)?,
+        front => (line_start, front),
     };
+    if !is_label(label) {
+        return None;
+    }
     let (url, end) = url(text, start, is_bracketed)?;
     let (hash, _) = stored_name(&url)?;
     if !proves(at, hash) {
         return None;
     }
-    let label = text.get(label_start..start)?;
-    let block = Block::above(text, from, label_start);
-    let (note_start, fields) = block.note(text, label, label_start)?;
-    let fields: Vec<&[u8]> = fields.iter().map(|it| it.of(text).trim_ascii()).collect();
+    let (note_start, fields) = note_above(text, from, Span::new(label_start, start))?;
     let note = Note::bare(Span::new(note_start, end), Scrap::Html, url);
     let (scrap, name, media_type, description, size): (_, &[u8], &[u8], &[u8], _) = match fields[..]
     {
@@ -139,14 +139,7 @@ fn is_type(value: &[u8]) -> bool {
     parts.all(token)
 }
 
-struct Block {
-    /// What does not count begins before here.
-    from: usize,
-    lines: Vec<Span>,
-    top: Top,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Top {
     /// The start of the text, another note, or a separator: here a note begins.
     Edge,
@@ -154,73 +147,69 @@ enum Top {
     Text,
 }
 
-impl Block {
-    fn above(text: &[u8], from: usize, at: usize) -> Self {
-        let mut lines: Vec<Span> = Vec::new();
-        let mut top = Top::Text;
-        let mut at = at;
-        while lines.len() < MOST_LINES {
-            if at == from {
-                top = Top::Edge;
-                break;
-            }
-            let Some(line) = line_above(text, from, at) else {
-                break;
-            };
-            let content = line.of(text);
-            if content.trim_ascii().is_empty() {
-                top = Top::Blank(line.start);
-                break;
-            }
-            if separator::at_end(content).is_some() {
-                top = Top::Edge;
-                break;
-            }
-            lines.push(line);
-            at = line.start;
+/// The lines above, the nearest first. What stands before `from` does not count.
+fn lines_above(text: &[u8], from: usize, mut at: usize) -> (Vec<Span>, Top) {
+    let mut lines: Vec<Span> = Vec::new();
+    while lines.len() < MOST_LINES {
+        if at == from {
+            return (lines, Top::Edge);
         }
-        Self { from, lines, top }
-    }
-
-    /// And the values of the fields, of which a note has none, one or four.
-    fn note(&self, text: &[u8], label: &[u8], label_start: usize) -> Option<(usize, Vec<Span>)> {
-        let mut fields: Vec<Span> = Vec::new();
-        let mut end = label_start;
-        let mut used = 0;
-        for (count, line) in self.lines.iter().enumerate() {
-            let content = line.of(text);
-            if matches!(content.first(), Some(b' ' | b'\t')) {
-                continue;
-            }
-            let Some(value) = value(content).filter(|_| fields.len() < 4) else {
-                break;
-            };
-            fields.push(Span::new(line.start + value, end));
-            end = line.start;
-            used = count + 1;
-        }
-        fields.reverse();
-        let above = self.lines.get(used..).unwrap_or_default();
-        let start = match (above, self.top) {
-            // Nothing says that a field or a URL alone is a note.
-            ([], Top::Edge) if fields.len() == 4 || is_sentence(label) => end,
-            // In English the sentence is one line, whatever stands above.
-            ([first, ..], _) if first.of(text).ends_with(b"was scrubbed...") => first.start,
-            ([.., first], Top::Edge) if above.len() <= 2 => first.start,
-            ([first, ..], _) if is_sentence(first.of(text)) => first.start,
-            // A catalogue has an empty line behind the sentence.
-            ([], Top::Blank(at)) if !fields.is_empty() => {
-                let above = Self::above(text, self.from, at);
-                let [first] = above.lines.as_slice() else {
-                    return None;
-                };
-                let is_first = above.top == Top::Edge && first.of(text).ends_with(b".");
-                is_first.then_some(first.start)?
-            }
-            _ => return None,
+        let Some(line) = line_above(text, from, at) else {
+            break;
         };
-        Some((start, fields))
+        let content = line.of(text);
+        if content.trim_ascii().is_empty() {
+            return (lines, Top::Blank(line.start));
+        }
+        if separator::at_end(content).is_some() {
+            return (lines, Top::Edge);
+        }
+        lines.push(line);
+        at = line.start;
     }
+    (lines, Top::Text)
+}
+
+/// Where the note starts, and the values of its fields, of which it has none, one or four.
+fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]>)> {
+    let (lines, top) = lines_above(text, from, label.start);
+    let mut fields: Vec<&[u8]> = Vec::new();
+    let mut end = label.start;
+    let mut used = 0;
+    for (count, line) in lines.iter().enumerate() {
+        let content = line.of(text);
+        if matches!(content.first(), Some(b' ' | b'\t')) {
+            continue;
+        }
+        let Some(value) = value(content).filter(|_| fields.len() < 4) else {
+            break;
+        };
+        let value = Span::new(line.start + value, end);
+        fields.push(value.of(text).trim_ascii());
+        end = line.start;
+        used = count + 1;
+    }
+    fields.reverse();
+    let above = lines.get(used..).unwrap_or_default();
+    let start = match (above, top) {
+        // Nothing says that a field or a URL alone is a note.
+        ([], Top::Edge) if fields.len() == 4 || is_sentence(label.of(text)) => end,
+        // In English the sentence is one line, whatever stands above.
+        ([first, ..], _) if first.of(text).ends_with(b"was scrubbed...") => first.start,
+        ([.., first], Top::Edge) if above.len() <= 2 => first.start,
+        ([first, ..], _) if is_sentence(first.of(text)) => first.start,
+        // A catalogue has an empty line behind the sentence.
+        ([], Top::Blank(at)) if !fields.is_empty() => {
+            let (above, top) = lines_above(text, from, at);
+            let [first] = above.as_slice() else {
+                return None;
+            };
+            let is_first = matches!(top, Top::Edge) && first.of(text).ends_with(b".");
+            is_first.then_some(first.start)?
+        }
+        _ => return None,
+    };
+    Some((start, fields))
 }
 
 /// In text that ends, or has a place, as the first line of a note does.
