@@ -8,9 +8,17 @@ use std::ops::Deref;
 
 use serde::Serialize;
 
-/// A choice with a row for each variant: its name, its words, and what it means.
+/// A choice with a row for each variant: its name, its words, and what it means. With a number, `ALL` is an array of so many.
 macro_rules! words {
-    ($(#[$about:meta])* pub enum $name:ident { $($variant:ident $words:literal $meaning:literal;)* }) => {
+    (@all $($variant:ident)*) => {
+        /// Every one.
+        pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+    };
+    (@all [$count:literal] $($variant:ident)*) => {
+        /// Every one.
+        pub const ALL: [Self; $count] = [$(Self::$variant,)*];
+    };
+    ($(#[$about:meta])* pub enum $name:ident $([$count:literal])? { $($variant:ident $words:literal $meaning:literal;)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum $name {
@@ -18,8 +26,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every one.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            $crate::detail::words! { @all $([$count])? $($variant)* }
 
             /// The words that stand for it in reports and in sentences of the library.
             pub fn as_str(self) -> &'static str {

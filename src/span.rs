@@ -63,6 +63,12 @@ impl Span {
     }
 }
 
+/// Case-blind.
+pub(crate) fn starts_like(text: &[u8], start: &[u8]) -> bool {
+    let front = text.get(..start.len());
+    front.is_some_and(|front| front.eq_ignore_ascii_case(start))
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Newline {
     /// `\n`, as local delivery and mbox files have it.

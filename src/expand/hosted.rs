@@ -11,6 +11,7 @@ use crate::link::url::Reference;
 use crate::mime::date;
 use crate::plan::{Item, Step};
 use crate::report::{Reason, Refusal, Retry};
+use crate::span::starts_like;
 
 /// What a page says stands at its start.
 const LONGEST: usize = 256 << 10;
@@ -76,11 +77,7 @@ fn is_page_name(name: &str) -> bool {
 fn is_markup(start: &[u8]) -> bool {
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
     let start = start.trim_ascii_start();
-    let begins = |word: &[u8]| {
-        let there = start.get(..word.len());
-        there.is_some_and(|it| it.eq_ignore_ascii_case(word))
-    };
-    begins(b"<!doctype html") || begins(b"<html")
+    starts_like(start, b"<!doctype html") || starts_like(start, b"<html")
 }
 
 fn is_hosted(body: &ExternalBody<'_>) -> bool {

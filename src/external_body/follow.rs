@@ -1,56 +1,28 @@
 //! Which forms of references are followed besides `message/external-body`: `--follow`.
 
+use crate::detail::words;
 use crate::error::Error;
 
-/// A form of references, by who writes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Follow {
-    /// What Thunderbird detached, its feed reader encloses, and it left in a cloud.
-    Thunderbird,
-    /// `[InternetShortcut]` files in a `message/external-body`, as Exchange writes them.
-    Exchange,
-    /// Attached ones as well (`application/internet-shortcut`).
-    Shortcuts,
-    /// What Apple's Mail keeps in files of their own: only of a message in its folders.
-    Apple,
-    /// What Eudora took apart, and keeps in files of their own: only of a message in its mailboxes.
-    Eudora,
-    /// What Mailman took out of a mail of a list.
-    Mailman,
-    /// The same, of the mails in a digest.
-    MailmanDigests,
-    /// What Sympa keeps on its server.
-    Sympa,
-    /// Files in Google Drive that Gmail shows.
-    Gmail,
-    /// Files in OneDrive and SharePoint that Outlook shows.
-    Outlook,
-    /// What Apple Mail sent by Mail Drop.
-    MailDrop,
-    /// What Thunderbird's FileLink left in a cloud.
-    FileLink,
-    /// Bare links to files in clouds.
-    Links,
+words! {
+    /// A form of references, by who writes it.
+    pub enum Follow [13] {
+        Thunderbird "thunderbird" "What Thunderbird detached, its feed reader encloses, and it left in a cloud.";
+        Exchange "exchange" "`[InternetShortcut]` files in a `message/external-body`, as Exchange writes them.";
+        Shortcuts "shortcuts" "Attached ones as well (`application/internet-shortcut`).";
+        Apple "apple" "What Apple's Mail keeps in files of their own: only of a message in its folders.";
+        Eudora "eudora" "What Eudora took apart, and keeps in files of their own: only of a message in its mailboxes.";
+        Mailman "mailman" "What Mailman took out of a mail of a list.";
+        MailmanDigests "mailman-digests" "The same, of the mails in a digest.";
+        Sympa "sympa" "What Sympa keeps on its server.";
+        Gmail "gmail" "Files in Google Drive that Gmail shows.";
+        Outlook "outlook" "Files in OneDrive and SharePoint that Outlook shows.";
+        MailDrop "mail-drop" "What Apple Mail sent by Mail Drop.";
+        FileLink "filelink" "What Thunderbird's FileLink left in a cloud.";
+        Links "links" "Bare links to files in clouds.";
+    }
 }
 
 impl Follow {
-    /// All of them, in the order in which they are told of.
-    pub const ALL: [Self; 13] = [
-        Self::Thunderbird,
-        Self::Exchange,
-        Self::Shortcuts,
-        Self::Apple,
-        Self::Eudora,
-        Self::Mailman,
-        Self::MailmanDigests,
-        Self::Sympa,
-        Self::Gmail,
-        Self::Outlook,
-        Self::MailDrop,
-        Self::FileLink,
-        Self::Links,
-    ];
-
     /// Those whose files are in clouds, and on servers of lists.
     pub(crate) const HOSTED: [Self; 6] = [
         Self::Sympa,
@@ -60,25 +32,6 @@ impl Follow {
         Self::FileLink,
         Self::Links,
     ];
-
-    /// The word of `--follow`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Thunderbird => "thunderbird",
-            Self::Exchange => "exchange",
-            Self::Shortcuts => "shortcuts",
-            Self::Apple => "apple",
-            Self::Eudora => "eudora",
-            Self::Mailman => "mailman",
-            Self::MailmanDigests => "mailman-digests",
-            Self::Sympa => "sympa",
-            Self::Gmail => "gmail",
-            Self::Outlook => "outlook",
-            Self::MailDrop => "mail-drop",
-            Self::FileLink => "filelink",
-            Self::Links => "links",
-        }
-    }
 
     fn bit(self) -> u16 {
         1 << self as u8

@@ -1,33 +1,19 @@
 //! Every URL scheme that can be retrieved. The code that retrieves them is in `fetch/system/`, and `embody schemes` prints
 //! the rows of `cli/schemes.md`.
 
-/// A URL scheme that can be retrieved from outside the message.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Scheme {
-    /// `http:` (RFC 9110).
-    Http,
-    /// `https:` (RFC 9110).
-    Https,
-    /// `ftp:` (RFC 1738 §3.2).
-    Ftp,
-    /// `file:` (RFC 8089).
-    File,
+use crate::detail::words;
+
+words! {
+    /// A URL scheme that can be retrieved from outside the message.
+    pub enum Scheme [4] {
+        Http "http" "`http:` (RFC 9110).";
+        Https "https" "`https:` (RFC 9110).";
+        Ftp "ftp" "`ftp:` (RFC 1738 §3.2).";
+        File "file" "`file:` (RFC 8089).";
+    }
 }
 
 impl Scheme {
-    /// All of them, in the order of the README.
-    pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Ftp, Self::File];
-
-    /// The name, lower case, without the colon.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-            Self::Ftp => "ftp",
-            Self::File => "file",
-        }
-    }
-
     /// The scheme of that name, case-blind.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Self::ALL

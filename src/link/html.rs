@@ -31,7 +31,7 @@ use super::names::{Element, Name, Raw};
 use super::srcset::{candidates, members, refresh};
 use super::tags::{Attribute, Event, Tags, text_of};
 use super::value::{Grammar, ImageSet, LinkValue, Links, Markup, Role};
-use crate::span::Span;
+use crate::span::{Span, starts_like};
 
 pub use super::names::Syntax;
 
@@ -349,11 +349,7 @@ fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
         Name::Height | Name::Hidden | Name::Type | Name::Width
     );
     let value = attribute.value.of(document);
-    holds_url
-        && attribute.quote.is_none()
-        && value
-            .get(..2)
-            .is_some_and(|escape| escape.eq_ignore_ascii_case(b"3D"))
+    holds_url && attribute.quote.is_none() && starts_like(value, b"3D")
 }
 
 /// With these relations a `<link>` loads something that is no style sheet.

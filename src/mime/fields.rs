@@ -3,7 +3,7 @@
 
 use memchr::memchr;
 
-use crate::span::{Lines, Span};
+use crate::span::{Lines, Span, starts_like};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
@@ -22,9 +22,7 @@ impl Field {
     }
 
     pub fn is_content(&self, original: &[u8]) -> bool {
-        const PREFIX: &[u8] = b"content-";
-        let start = self.name.of(original).get(..PREFIX.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+        starts_like(self.name.of(original), b"content-")
     }
 
     pub(crate) fn of(original: &[u8], whole: Span) -> Self {

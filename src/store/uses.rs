@@ -13,6 +13,7 @@
 use memchr::{memchr, memmem};
 
 use super::Key;
+use crate::span::starts_like;
 
 pub(crate) const LONGEST: usize = 2 << 10;
 
@@ -83,11 +84,7 @@ fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key
 }
 
 fn next_piece(octets: &[u8]) -> Option<usize> {
-    let name = octets.get(..4)?;
-    if !name.eq_ignore_ascii_case(b"url*") {
-        return None;
-    }
-    let number = octets.get(4..)?;
+    let number = octets.get(4..).filter(|_| starts_like(octets, b"url*"))?;
     let digits = number.iter().take(4).take_while(|b| b.is_ascii_digit());
     let digits = digits.count();
     let behind = number.get(digits..)?;

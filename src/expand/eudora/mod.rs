@@ -33,7 +33,7 @@ use crate::link::html::{Syntax, locate_in};
 use crate::mime::transfer::{encode_base64, encode_text};
 use crate::mime::{entity, picture};
 use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Row, Setting};
-use crate::span::Newline;
+use crate::span::{Newline, starts_like};
 
 const AROUND: usize = 200;
 
@@ -246,8 +246,7 @@ fn links(flattened: &Flattened<'_>) -> Referred {
         let document = html.span.of(flattened.message);
         for link in locate_in(document, Syntax::Html).links.iter() {
             let url = link.decoded(document);
-            let start = url.get(..4).unwrap_or_default();
-            let is_id = start.eq_ignore_ascii_case(b"cid:");
+            let is_id = starts_like(&url, b"cid:");
             let text_of: Cow<'_, [u8]> = match is_id {
                 true => percent_decode(url.get(4..).unwrap_or_default()).into(),
                 false => url,

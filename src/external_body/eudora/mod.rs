@@ -19,7 +19,7 @@ pub use self::files::{decoded as decoded_name, is_file_name};
 use self::files::{decoded, type_of_file};
 use crate::mime::Fields;
 use crate::mime::header::unfold;
-use crate::span::{Lines, Span};
+use crate::span::{Lines, Span, starts_like};
 
 pub enum EudoraPiece {
     Text(EudoraText),
@@ -134,12 +134,7 @@ pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPie
 
 fn opened(line: &[u8]) -> Option<(Wrapper, &'static [u8], &'static [u8])> {
     let mut all = Wrapper::ALL.into_iter().filter(|_| line.starts_with(b"<x"));
-    all.find(|(_, opening, _)| starts_with(line, opening))
-}
-
-fn starts_with(line: &[u8], start: &[u8]) -> bool {
-    let front = line.get(..start.len());
-    front.is_some_and(|front| front.eq_ignore_ascii_case(start))
+    all.find(|(_, opening, _)| starts_like(line, opening))
 }
 
 impl EudoraText {
@@ -184,7 +179,7 @@ impl EudoraNote {
         if !matches!(line.first()?, b'A' | b'a' | b'E' | b'e' | b'R' | b'r') {
             return None;
         }
-        let which = LABELS.iter().position(|label| starts_with(line, label))?;
+        let which = LABELS.iter().position(|label| starts_like(line, label))?;
         let value = line.get(LABELS.get(which)?.len()..)?.trim_ascii();
         match which {
             0 => attached(value).or_else(|| embedded(value)),
