@@ -59,7 +59,10 @@ pub fn scrubbed<'a>(
         let text = &*text;
         let entity = tree.part(part);
         let origin = (!entity.encoding.is_encoded()).then_some(entity.body.start);
-        let blocks = reads_digests.then(|| blocks(text)).unwrap_or_default();
+        let blocks = match reads_digests {
+            true => blocks(text),
+            false => Vec::new(),
+        };
         let block_at = |at: usize| {
             let behind = blocks.partition_point(|(start, _)| *start <= at);
             behind.checked_sub(1).and_then(|before| blocks.get(before))
