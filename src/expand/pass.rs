@@ -157,6 +157,7 @@ impl Session<'_> {
         self.retrieve(&first);
         self.resolve(&first);
         let mut pending = Pending {
+            session: self,
             tree: &tree,
             plan: &plan,
             place,
@@ -179,15 +180,16 @@ impl Session<'_> {
             let alone = [index];
             let members = in_group.get(&index).copied().unwrap_or(&alone);
             decided.extend(members);
-            pending.decide(self, members)
+            pending.decide(members)
         });
-        let pass = done.map(|()| pending.finish(self));
+        let pass = done.map(|()| pending.finish());
         self.ledger.release_urls(plan.held);
         pass
     }
 }
 
-struct Pending<'p> {
+struct Pending<'p, 's> {
+    session: &'p mut Session<'s>,
     tree: &'p Tree<'p>,
     plan: &'p Plan<'p>,
     place: &'p Place,
@@ -202,18 +204,18 @@ struct Pending<'p> {
     filled: BTreeMap<PartId, Filled>,
 }
 
-impl Pending<'_> {
+impl Pending<'_, '_> {
     /// Items that offer one object, in the order in which they are tried; mostly there is one.
-    fn decide(&mut self, session: &mut Session<'_>, members: &[usize]) -> Result<(), Stop> {
+    fn decide(&mut self, members: &[usize]) -> Result<(), Stop> {
         let references = &self.plan.references;
         let items = members.iter();
         let items = items.filter_map(|&index| Some((index, references.get(index)?)));
         let mut refusals = Vec::new();
         for (index, item) in items.clone() {
-            let done = match self.attempt(session, index, item) {
-                Ok(Some((change, told))) => self.put(session, item, change, told),
+            let done = match self.attempt(index, item) {
+                Ok(Some((change, told))) => self.put(item, change, told),
                 Ok(None) => {
-                    let row = self.row(session, item);
+                    let row = self.row(item);
                     self.pass.report.rows.push(row);
                     Ok(())
                 }
@@ -223,7 +225,7 @@ impl Pending<'_> {
             match done {
                 Ok(()) => {
                     for (_, other) in items.filter(|(other, _)| *other != index) {
-                        self.remove(session, other, item);
+                        self.remove(other, item);
                     }
                     return Ok(());
                 }
@@ -231,52 +233,42 @@ impl Pending<'_> {
             }
         }
         for (item, refusal) in refusals {
-            self.leave(session, item, refusal);
+            self.leave(item, refusal);
         }
         Ok(())
     }
 
-    fn attempt(
-        &mut self,
-        session: &mut Session<'_>,
-        index: usize,
-        item: &Item<'_>,
-    ) -> Result<Option<Put>, Stop> {
-        session.ledger.in_time()?;
-        let Some(obtained) = self.contents.of(session, index)? else {
+    fn attempt(&mut self, index: usize, item: &Item<'_>) -> Result<Option<Put>, Stop> {
+        self.session.ledger.in_time()?;
+        let Some(obtained) = self.contents.of(self.session, index)? else {
             return Ok(None);
         };
-        let before = session.ledger.gained();
-        let put = self.substitute(session, item, obtained);
-        session.ledger.restore_gained(before);
+        let before = self.session.ledger.gained();
+        let put = self.substitute(item, obtained);
+        self.session.ledger.restore_gained(before);
         let put = put?;
-        session.ledger.grow(put.0.growth())?;
+        self.session.ledger.grow(put.0.growth())?;
         Ok(Some(put))
     }
 
-    fn substitute(
-        &mut self,
-        session: &mut Session<'_>,
-        item: &Item<'_>,
-        obtained: Obtained,
-    ) -> Result<Put, Stop> {
+    fn substitute(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Stop> {
         if let Some(note) = item.body.note() {
-            return Ok(self.exactly(session, item, note, &obtained)?);
+            return Ok(self.exactly(item, note, &obtained)?);
         }
         if let Some(scrubbed) = &item.body.scrubbed {
-            return self.scrubbed(session, item, scrubbed, obtained);
+            return self.scrubbed(item, scrubbed, obtained);
         }
         if matches!(item.body.form, Form::Hosted(_)) {
-            return Ok(self.attached(session, item, obtained)?);
+            return Ok(self.attached(item, obtained)?);
         }
         if item.body.form == Form::Apple {
-            return Ok(self.refilled(session, item, obtained)?);
+            return Ok(self.refilled(item, obtained)?);
         }
-        let mut told = self.told(session, item, &obtained);
+        let mut told = self.told(item, &obtained);
         // With `--follow shortcuts` such a file is a reference.
         let is_shortcut = obtained.essence.ends_with("internet-shortcut");
         told.waits =
-            session.may_refer(&obtained) || is_shortcut && !is_composite(&obtained.essence);
+            self.session.may_refer(&obtained) || is_shortcut && !is_composite(&obtained.essence);
         let part = self.tree.part(item.body.part);
         // Content that cannot fit is not encoded in vain; content that is encoded in vain again and again is counted.
         let octets = obtained.octets.len();
@@ -284,22 +276,22 @@ impl Pending<'_> {
         let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
         let is_exact = item.body.form == Form::ExternalBody && !is_readable;
         let least = obtained.octets.least_body(is_exact) as i64 - part.span.len() as i64;
-        session.ledger.would_fit(least)?;
-        session.ledger.work(octets)?;
+        self.session.ledger.would_fit(least)?;
+        self.session.ledger.work(octets)?;
         let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
         let mut body = None;
         if substitute.is_composite() {
-            let (whole, inside) = self.composite(session, item, &mut substitute)?;
+            let (whole, inside) = self.composite(item, &mut substitute)?;
             told.add(inside);
             body = Some(whole);
         }
         Ok((Change::Edits(substitute.finish(body)?), told))
     }
 
-    fn told(&self, session: &Session<'_>, item: &Item<'_>, obtained: &Obtained) -> Pass {
+    fn told(&self, item: &Item<'_>, obtained: &Obtained) -> Pass {
         let mut told = Pass::default();
-        let mut row = self.row(session, item);
-        match session.is_forecast() {
+        let mut row = self.row(item);
+        match self.session.is_forecast() {
             true => obtained.came.tell(None, &mut row),
             false => obtained.describe(&mut row),
         }
@@ -310,20 +302,14 @@ impl Pending<'_> {
         told
     }
 
-    fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row {
+    fn row(&self, item: &Item<'_>) -> Row {
         Row {
             part: self.place.number(&item.number),
-            ..item.row(session.name)
+            ..item.row(self.session.name)
         }
     }
 
-    fn put(
-        &mut self,
-        session: &mut Session<'_>,
-        item: &Item<'_>,
-        change: Change,
-        told: Pass,
-    ) -> Result<(), Refusal> {
+    fn put(&mut self, item: &Item<'_>, change: Change, told: Pass) -> Result<(), Refusal> {
         let growth = change.growth();
         match change {
             Change::Filled(part, new) => {
@@ -333,7 +319,7 @@ impl Pending<'_> {
             }
             Change::Edits(group) => {
                 if let Err(refusal) = self.edits.change(group, []) {
-                    session.ledger.lose(growth);
+                    self.session.ledger.lose(growth);
                     return Err(refusal);
                 }
                 if item.body.note().is_none() {
@@ -345,8 +331,8 @@ impl Pending<'_> {
         Ok(())
     }
 
-    fn leave(&mut self, session: &Session<'_>, item: &Item<'_>, refusal: Refusal) {
-        let mut row = self.row(session, item);
+    fn leave(&mut self, item: &Item<'_>, refusal: Refusal) {
+        let mut row = self.row(item);
         // A part that comes in elsewhere may be the one that is meant.
         self.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
             && !refusal.reason.is_bound();
@@ -355,7 +341,8 @@ impl Pending<'_> {
             self.pass.temporary.get_or_insert(detail);
         }
         if let Step::Retrieve { url, accept } = &item.step
-            && let Some(Ok(Some(answer))) = session.retrieved.get(&(url.clone(), accept.clone()))
+            && let Some(Ok(Some(answer))) =
+                self.session.retrieved.get(&(url.clone(), accept.clone()))
         {
             answer.came.tell(answer.sha256(), &mut row);
         }
@@ -364,12 +351,12 @@ impl Pending<'_> {
         self.pass.report.rows.push(row);
     }
 
-    fn remove(&mut self, session: &Session<'_>, item: &Item<'_>, winner: &Item<'_>) {
-        let mut row = self.row(session, item);
+    fn remove(&mut self, item: &Item<'_>, winner: &Item<'_>) {
+        let mut row = self.row(item);
         let number = self.place.number(&winner.number);
         row.outcome = Outcome::Rewritten;
         row.reason = Some(Reason::RivalExpanded);
-        if session.is_forecast() {
+        if self.session.is_forecast() {
             row.detail = format!("would be removed: part {number} offers the same").into();
         } else {
             let removal = removal(self.tree, item.body.part, self.removed_to);
@@ -386,30 +373,30 @@ impl Pending<'_> {
         self.pass.report.rows.push(row);
     }
 
-    fn finish(mut self, session: &mut Session<'_>) -> Pass {
-        self.put_filled(session);
+    fn finish(mut self) -> Pass {
+        self.put_filled();
         let mut edits = std::mem::take(&mut self.edits.edits);
         let is_restored = |row: &Row| row.outcome == Outcome::Restored;
         if self.place.prefix.is_empty() && self.pass.report.rows.iter().any(is_restored) {
-            edits = self.relisted(session, edits);
+            edits = self.relisted(edits);
         }
         let (tree, limits) = (self.tree, &self.place.limits);
         self.pass.edits = corrected(tree, edits, self.lengths, limits).0;
-        self.tell_unseen(session);
+        self.tell_unseen();
         self.pass
     }
 
     /// A part that a bound kept from being looked into may hold references: it counts as one that is left.
-    fn tell_unseen(&mut self, session: &Session<'_>) {
+    fn tell_unseen(&mut self) {
         let references = self.plan.references.iter();
         let known: HashSet<PartId> = references.map(|item| item.body.part).collect();
         for (part, span, refusal) in plan::opaque_parts(self.tree) {
             let octets = span.of(self.tree.original);
-            if known.contains(&part) || !session.settings.prefilter.external_bodies(octets) {
+            if known.contains(&part) || !self.session.settings.prefilter.external_bodies(octets) {
                 continue;
             }
             let number = self.place.number(&self.tree.number(part));
-            let mut row = Row::new(session.name, number, Kind::ExternalBody, Outcome::Left);
+            let mut row = Row::new(self.session.name, number, Kind::ExternalBody, Outcome::Left);
             row.bytes = Some(span.len() as u64);
             row.tell_refusal(refusal);
             self.pass.report.rows.push(row);

@@ -5,12 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::pictures::Container;
-use super::places::{self, Meaning, Place, Places};
+use super::places::{self, Meaning, Place};
 use super::style;
 use super::wanted::{SHEET, Wanted};
 use super::{Given, Pending};
 use crate::expand::answer::Octets;
-use crate::expand::session::Session;
 use crate::mime::PartId;
 use crate::mime::transfer::base64_length;
 use crate::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
@@ -20,28 +19,29 @@ const OUR_URL: usize = 64;
 
 const FIELDS: usize = 400;
 
-impl Pending<'_> {
+impl Pending<'_, '_> {
     /// Also what style sheets show, and so on. Each URL is asked for once, so a circle of style sheets ends.
-    pub(super) fn retrieve(&mut self, session: &mut Session<'_>, places: &mut Places) {
+    pub(super) fn retrieve(&mut self) {
         let mut asked = 0;
         loop {
-            let new = places.urls.iter().skip(asked);
-            session.ask(new.map(|wanted| (wanted.url.as_str(), Some(wanted.accept()))));
-            let now = asked..places.urls.len();
-            asked = places.urls.len();
-            self.try_otherwise(session, places, now);
-            self.look_into_sheets(session, places, asked);
-            if asked == places.urls.len() {
+            let new = self.places.urls.iter().skip(asked);
+            self.session
+                .ask(new.map(|wanted| (wanted.url.as_str(), Some(wanted.accept()))));
+            let now = asked..self.places.urls.len();
+            asked = self.places.urls.len();
+            self.try_otherwise(now);
+            self.look_into_sheets(asked);
+            if asked == self.places.urls.len() {
                 return;
             }
         }
     }
 
-    fn try_otherwise(&mut self, session: &Session<'_>, places: &mut Places, asked: Range<usize>) {
+    fn try_otherwise(&mut self, asked: Range<usize>) {
         for number in asked {
-            if let Some(wanted) = places.urls.get(number)
+            if let Some(wanted) = self.places.urls.get(number)
                 && let Some((url, source)) = wanted.otherwise.clone()
-                && let Some(Err(refusal)) = session.retrieved.get(&wanted.asked())
+                && let Some(Err(refusal)) = self.session.retrieved.get(&wanted.asked())
                 && !refusal.reason.is_bound()
                 && !matches!(
                     refusal.reason,
@@ -52,46 +52,42 @@ impl Pending<'_> {
                 )
             {
                 let is_sheet = wanted.is_sheet;
-                let other = places.number(Wanted {
+                let other = self.places.number(Wanted {
                     url,
                     source,
                     is_sheet,
                     otherwise: None,
                 });
-                places.instead.insert(number, other);
+                self.places.instead.insert(number, other);
             }
         }
     }
 
     /// URLs below `asked` are here, or will never be.
-    fn look_into_sheets(&mut self, session: &mut Session<'_>, places: &mut Places, asked: usize) {
+    fn look_into_sheets(&mut self, asked: usize) {
         let mut later = Vec::new();
-        while let Some(beside) = places.sheets.pop_front() {
+        while let Some(beside) = self.places.sheets.pop_front() {
             let number = match beside.0 {
                 Meaning::Picture(number) => Some(number),
                 // It is asked for next, perhaps by http.
-                Meaning::Url(url) if places.instead.get(&url).copied().unwrap_or(url) >= asked => {
+                Meaning::Url(url)
+                    if self.places.instead.get(&url).copied().unwrap_or(url) >= asked =>
+                {
                     later.push(beside);
                     continue;
                 }
-                Meaning::Url(url) => self.answer(session, url, places).and_then(Result::ok),
+                Meaning::Url(url) => self.answer(url).and_then(Result::ok),
                 _ => None,
             };
             if let Some(number) = number {
-                self.look_into(session, places, (beside.1, beside.2), number);
+                self.look_into((beside.1, beside.2), number);
             }
         }
-        places.sheets.extend(later);
+        self.places.sheets.extend(later);
     }
 
     /// Once for each container: the parts of the mail that the sheet means are those of the documents there.
-    fn look_into(
-        &mut self,
-        session: &mut Session<'_>,
-        places: &mut Places,
-        (document, steps): (PartId, usize),
-        number: usize,
-    ) {
+    fn look_into(&mut self, (document, steps): (PartId, usize), number: usize) {
         let Ok(container) = Container::of(self.tree, document) else {
             return;
         };
@@ -101,16 +97,16 @@ impl Pending<'_> {
         let Some((octets, charset)) = self.pictures.text(number) else {
             return;
         };
-        places.most_nested = session.ledger.room_for_nested();
+        self.places.most_nested = self.session.ledger.room_for_nested();
         let mut found = Vec::new();
         let from = (document, steps + 1, 0);
         let looked = self.documents.shown_in_sheet(
             document,
-            &mut session.ledger,
+            &mut self.session.ledger,
             (octets.bytes(), charset.as_deref()),
-            |shown| found.extend(places.place(shown, from, &mut self.pictures)),
+            |shown| found.extend(self.places.place(shown, from, &mut self.pictures)),
         );
-        found.extend(places.unseen(0));
+        found.extend(self.places.unseen(0));
         entry.insert(looked.map(|()| found));
     }
 
@@ -125,13 +121,11 @@ impl Pending<'_> {
     /// Gives the `cid:` URL of its part, which stands in place of `replaced` bytes.
     pub(super) fn give_sheet(
         &mut self,
-        session: &mut Session<'_>,
         within: (PartId, Container),
         (first, replaced): (usize, usize),
-        places: &Places,
     ) -> Given {
         let mut accepted = HashSet::new();
-        let url = match self.accept(session, within.1, (first, replaced), &mut accepted) {
+        let url = match self.accept(within.1, (first, replaced), &mut accepted) {
             Ok(url) => url,
             Err(refusal) => return Given::Refused(refusal),
         };
@@ -143,13 +137,13 @@ impl Pending<'_> {
             for place in &found {
                 let child = match place.meaning {
                     Meaning::Picture(number) => Some(number),
-                    Meaning::Url(url) => self.answer(session, url, places).and_then(Result::ok),
+                    Meaning::Url(url) => self.answer(url).and_then(Result::ok),
                     _ => None,
                 };
                 let given = match child.filter(|&child| self.pictures.is(child, SHEET)) {
                     Some(child) => {
                         let before = accepted.len();
-                        match self.accept(session, within.1, (child, place.octets), &mut accepted) {
+                        match self.accept(within.1, (child, place.octets), &mut accepted) {
                             Ok(url) => {
                                 if accepted.len() > before {
                                     waiting.push(child);
@@ -159,15 +153,15 @@ impl Pending<'_> {
                             Err(refusal) => Given::Refused(refusal),
                         }
                     }
-                    None => self.give(session, (within.0, Ok(&within.1)), place, places),
+                    None => self.give((within.0, Ok(&within.1)), place),
                 };
                 if told.insert((place.meaning.clone(), place.shown.clone()))
-                    && let Some(mut row) = self.row(session, within.0, place, places, &given)
+                    && let Some(mut row) = self.row(within.0, place, &given)
                 {
                     row.remark("it stands in a style sheet");
                     self.inner_rows.push(row);
                 }
-                if given.is_awaited(session) {
+                if given.is_awaited(self.session) {
                     // In base64 it takes a third more, and a line end now and then.
                     self.embedding.unresolved += 2 * OUR_URL as u64;
                 }
@@ -180,7 +174,7 @@ impl Pending<'_> {
             }
             let mut fallbacks = Fallbacks::new();
             places::point_options(&found, &mut urls, &mut fallbacks);
-            self.put_sheet(session, within.1, number, (&urls, &fallbacks));
+            self.put_sheet(within.1, number, (&urls, &fallbacks));
         }
         Given::Url(url)
     }
@@ -188,7 +182,6 @@ impl Pending<'_> {
     /// The largest cost is counted before it is known what the sheet shows, so that another may refer to it already.
     fn accept(
         &mut self,
-        session: &mut Session<'_>,
         container: Container,
         (number, replaced): (usize, usize),
         accepted: &mut HashSet<usize>,
@@ -200,14 +193,14 @@ impl Pending<'_> {
             return Ok(url);
         }
         // Pictures that were accepted are no parts yet.
-        let parts = session.policy().limits.parts;
+        let parts = self.session.policy().limits.parts;
         self.judge_parts(container, parts.saturating_sub(accepted.len()))?;
         // A sheet that does not fit may be referred to by thousands: to find that out is work as well.
         let octets = self.pictures.octets(number).len();
-        session.ledger.work(octets * 3)?;
+        self.session.ledger.work(octets * 3)?;
         let most = self.most(container, number)?;
         let cost = self.cost(container, most) + OUR_URL;
-        session.ledger.grow(cost as i64 - replaced as i64)?;
+        self.session.ledger.grow(cost as i64 - replaced as i64)?;
         accepted.insert(number);
         Ok(url)
     }
@@ -223,7 +216,6 @@ impl Pending<'_> {
 
     fn put_sheet(
         &mut self,
-        session: &mut Session<'_>,
         container: Container,
         number: usize,
         (urls, fallbacks): (&HashMap<usize, String>, &Fallbacks),
@@ -241,7 +233,7 @@ impl Pending<'_> {
         };
         let new = self.pictures.new_part(container, number, shown);
         if let Ok(most) = self.most(container, number) {
-            session.ledger.lose(most as i64 - new.len() as i64);
+            self.session.ledger.lose(most as i64 - new.len() as i64);
         }
         self.put_part(container, new);
     }

@@ -50,7 +50,10 @@ pub(super) fn embed(
     let mut pictures = Pictures::new(tree, session.policy());
     let mut documents = Documents::new(tree, session.policy());
     let mut places = Places::find(&mut session.ledger, &mut documents, &mut pictures);
+    let found = std::mem::take(&mut places.documents);
     let mut pending = Pending {
+        session,
+        places,
         tree,
         documents,
         new: Vec::new(),
@@ -65,12 +68,12 @@ pub(super) fn embed(
         outcomes,
         embedding,
     };
-    pending.retrieve(session, &mut places);
-    for (part, found) in &places.documents {
+    pending.retrieve();
+    for (part, found) in &found {
         match found {
-            Ok(found) => pending.document(session, *part, found, &places),
+            Ok(found) => pending.document(*part, found),
             Err(refusal) => {
-                let mut row = pending.left(session, *part);
+                let mut row = pending.left(*part);
                 row.tell_refusal(refusal.clone());
                 pending.outcomes.report.rows.push(row);
             }
@@ -104,7 +107,9 @@ impl Given {
     }
 }
 
-struct Pending<'p> {
+struct Pending<'p, 's> {
+    session: &'p mut Session<'s>,
+    places: Places,
     tree: &'p Tree<'p>,
     documents: Documents<'p>,
     new: Vec<(New, usize)>,
@@ -122,15 +127,9 @@ struct Pending<'p> {
     embedding: &'p mut Embedding,
 }
 
-impl Pending<'_> {
-    fn document(
-        &mut self,
-        session: &mut Session<'_>,
-        part: PartId,
-        found: &[Place],
-        places: &Places,
-    ) {
-        let gained = session.ledger.gained();
+impl Pending<'_, '_> {
+    fn document(&mut self, part: PartId, found: &[Place]) {
+        let gained = self.session.ledger.gained();
         let mut rows: Vec<Row> = Vec::new();
         // One row for each thing that is shown, however often.
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
@@ -141,7 +140,7 @@ impl Pending<'_> {
         for tag in found.chunk_by(|one, next| one.tag == next.tag) {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
-                let given = self.give(session, (part, container.as_ref()), place, places);
+                let given = self.give((part, container.as_ref()), place);
                 // A URL is retrieved once, whatever its fragment.
                 let shown = match &place.meaning {
                     Meaning::Url(_) if !place.has_fragment => None,
@@ -149,12 +148,12 @@ impl Pending<'_> {
                     _ => place.shown.clone(),
                 };
                 if told.insert((place.meaning.clone(), shown))
-                    && let Some(row) = self.row(session, part, place, places, &given)
+                    && let Some(row) = self.row(part, place, &given)
                 {
                     rows.push(row);
                 }
                 rows.append(&mut self.inner_rows);
-                let given = match given.is_awaited(session) {
+                let given = match given.is_awaited(self.session) {
                     true => {
                         let unresolved = place.absolute.saturating_sub(STAND_IN.len());
                         self.embedding.unresolved += unresolved as u64;
@@ -181,18 +180,18 @@ impl Pending<'_> {
         places::point_options(found, &mut values, &mut fallbacks);
         if !values.is_empty() {
             let new: usize = self.new.iter().map(|(_, cost)| cost).sum();
-            session.ledger.restore_gained(gained);
-            let (documents, ledger) = (&mut self.documents, &mut session.ledger);
+            self.session.ledger.restore_gained(gained);
+            let (documents, ledger) = (&mut self.documents, &mut self.session.ledger);
             let rewritten = documents.embedded(part, ledger, &values, &fallbacks);
             let is_kept = |place: &&Place| values.contains_key(&place.ordinal);
             let kept = found.iter().filter(is_kept);
             let container = container.ok();
             let kept = rewritten.and_then(|group| {
-                session.ledger.grow(new as i64)?;
-                self.keep(container, group, kept, places)
+                self.session.ledger.grow(new as i64)?;
+                self.keep(container, group, kept)
             });
             if let Err(refusal) = kept {
-                session.ledger.restore_gained(gained);
+                self.session.ledger.restore_gained(gained);
                 if let Some(container) = container {
                     self.take_back(container);
                 }
@@ -220,7 +219,6 @@ impl Pending<'_> {
         container: Option<Container>,
         group: Group,
         kept: impl Iterator<Item = &'f Place>,
-        places: &Places,
     ) -> Result<(), Refusal> {
         let group = match container {
             Some(container) => self.with_parts(container, group),
@@ -231,7 +229,7 @@ impl Pending<'_> {
             _ => None,
         });
         let named = meant.chain(self.inner_named.drain(..));
-        let named = named.filter_map(|part| Some((part, places.made.get(&part)?.as_str())));
+        let named = named.filter_map(|part| Some((part, self.places.made.get(&part)?.as_str())));
         self.edits.change(group, named)?;
         if let Some(container) = container {
             self.keep_parts(container);
@@ -241,10 +239,8 @@ impl Pending<'_> {
 
     fn give(
         &mut self,
-        session: &mut Session<'_>,
         (part, container): (PartId, Result<&Container, &Refusal>),
         place: &Place,
-        places: &Places,
     ) -> Given {
         let (container, picture) = match (container, &place.meaning) {
             (_, Meaning::Nothing) => return Given::Nothing,
@@ -255,7 +251,7 @@ impl Pending<'_> {
             (Ok(container), Meaning::Picture(picture) | Meaning::Blank(picture)) => {
                 (*container, *picture)
             }
-            (Ok(container), Meaning::Url(url)) => match self.answer(session, *url, places) {
+            (Ok(container), Meaning::Url(url)) => match self.answer(*url) {
                 Some(Ok(picture)) => (*container, picture),
                 Some(Err(refusal)) => return Given::Refused(refusal),
                 None => return Given::Unasked,
@@ -266,11 +262,11 @@ impl Pending<'_> {
         }
         if self.pictures.is(picture, SHEET) {
             let within = (part, container);
-            return self.give_sheet(session, within, (picture, place.octets), places);
+            return self.give_sheet(within, (picture, place.octets));
         }
         let (content_id, is_there) = self.pictures.identity(container, picture);
         if !is_there && !self.held.contains(&(container, picture)) {
-            let parts = session.policy().limits.parts;
+            let parts = self.session.policy().limits.parts;
             if let Err(refusal) = self.judge_parts(container, parts) {
                 return Given::Refused(refusal);
             }
@@ -279,7 +275,7 @@ impl Pending<'_> {
             let cost = self.cost(container, new.len());
             let longest = content_id.len() + "cid:%40".len();
             let growth = (cost + longest) as i64 - place.octets as i64;
-            if let Err(refusal) = session.ledger.grow(growth) {
+            if let Err(refusal) = self.session.ledger.grow(growth) {
                 return Given::Refused(refusal);
             }
             self.put_part(container, new);
@@ -287,24 +283,19 @@ impl Pending<'_> {
         Given::Url(format!("cid:{}", cid_escaped(&content_id)))
     }
 
-    fn answer(
-        &mut self,
-        session: &mut Session<'_>,
-        number: usize,
-        places: &Places,
-    ) -> Option<Result<usize, Refusal>> {
+    fn answer(&mut self, number: usize) -> Option<Result<usize, Refusal>> {
         if let Some(known) = self.answers.get(&number) {
             return Some(known.clone());
         }
-        let wanted = places.urls.get(number)?;
-        if let Some(&other) = places.instead.get(&number)
-            && let Ok(picture) = self.answer(session, other, places)?
+        if let Some(&other) = self.places.instead.get(&number)
+            && let Ok(picture) = self.answer(other)?
         {
             self.answers.insert(number, Ok(picture));
             return Some(Ok(picture));
         }
-        let result = match session.retrieved.get(&wanted.asked()) {
-            None => Err(session.ledger.enough_retrievals()),
+        let wanted = self.places.urls.get(number)?;
+        let result = match self.session.retrieved.get(&wanted.asked()) {
+            None => Err(self.session.ledger.enough_retrievals()),
             Some(Ok(None)) => return None,
             Some(Err(refusal)) => Err(refusal.clone()),
             Some(Ok(Some(answer))) => {
@@ -312,7 +303,7 @@ impl Pending<'_> {
                 let urls = (wanted.url.as_str(), wanted.source.as_str());
                 match wanted.is_sheet {
                     false => pictures.of_answer(answer, urls),
-                    true => (session.ledger.work(answer.octets.len() * 3))
+                    true => (self.session.ledger.work(answer.octets.len() * 3))
                         .and_then(|()| style::of_answer(pictures, answer, urls)),
                 }
             }
@@ -321,26 +312,19 @@ impl Pending<'_> {
         Some(result)
     }
 
-    fn row(
-        &mut self,
-        session: &mut Session<'_>,
-        part: PartId,
-        place: &Place,
-        places: &Places,
-        given: &Given,
-    ) -> Option<Row> {
-        let mut row = self.left(session, part);
+    fn row(&mut self, part: PartId, place: &Place, given: &Given) -> Option<Row> {
+        let mut row = self.left(part);
         row.url.clone_from(&place.shown);
         let mut answer = None;
         if let Meaning::Url(number) = &place.meaning {
-            let instead = places.instead.get(number);
+            let instead = self.places.instead.get(number);
             let came = instead.filter(|other| matches!(self.answers.get(other), Some(Ok(_))));
-            let wanted = places.urls.get(*came.unwrap_or(number))?;
+            let wanted = self.places.urls.get(*came.unwrap_or(number))?;
             row.url = Some(wanted.source.clone());
             row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
-            if let Some(Ok(Some(found))) = session.retrieved.get(&wanted.asked()) {
+            if let Some(Ok(Some(found))) = self.session.retrieved.get(&wanted.asked()) {
                 // A short URL may lead to a long one, which each document tells anew.
-                let told = session.ledger.work(found.names_length());
+                let told = self.session.ledger.work(found.names_length());
                 answer = told.is_ok().then_some(found);
             }
         }
@@ -397,8 +381,8 @@ impl Pending<'_> {
         Some(row)
     }
 
-    fn left(&self, session: &Session<'_>, part: PartId) -> Row {
+    fn left(&self, part: PartId) -> Row {
         let number = self.tree.number(part);
-        Row::new(session.name, number, Kind::Embed, Outcome::Left)
+        Row::new(self.session.name, number, Kind::Embed, Outcome::Left)
     }
 }

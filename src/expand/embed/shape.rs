@@ -11,7 +11,7 @@ const BOUNDARY_LINE: usize = 80;
 
 const WRAPPING: usize = 300;
 
-impl Pending<'_> {
+impl Pending<'_, '_> {
     pub(super) fn put_part(&mut self, container: Container, new: New) {
         let cost = self.cost(container, new.len());
         self.held.insert((container, new.picture));

@@ -5,7 +5,6 @@ use super::{Change, Filled, Pending, Put};
 use crate::edit::Group;
 use crate::expand::content::Obtained;
 use crate::expand::scrubbed::Stored;
-use crate::expand::session::Session;
 use crate::expand::wrapped;
 use crate::mime::transfer::{base64_length, encode_base64};
 use crate::mime::{Content, PartId, media_type};
@@ -16,18 +15,13 @@ const WRAPPING: usize = 400;
 
 const BOUNDARY_LINE: usize = 80;
 
-impl Pending<'_> {
-    pub(super) fn attached(
-        &mut self,
-        session: &mut Session<'_>,
-        item: &Item<'_>,
-        obtained: Obtained,
-    ) -> Result<Put, Refusal> {
+impl Pending<'_, '_> {
+    pub(super) fn attached(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Refusal> {
         let message = self.tree.message_of(item.body.part);
         let octets = obtained.octets.len();
         let length = base64_length(octets, self.tree.newline) as i64;
-        session.ledger.would_fit(length)?;
-        session.ledger.work(octets)?;
+        self.session.ledger.would_fit(length)?;
+        self.session.ledger.work(octets)?;
         let is_first = !self.filled.contains_key(&message);
         let overhead = match self.boundary_of(message)? {
             Some(boundary) => boundary.len() + 8,
@@ -43,7 +37,7 @@ impl Pending<'_> {
         }
         let is_reference = obtained.essence.ends_with("internet-shortcut");
         let stored = Stored::hosted(&item.body, obtained);
-        let mut told = self.told(session, item, &stored.obtained);
+        let mut told = self.told(item, &stored.obtained);
         told.waits = is_reference;
         // Every octet stays, and no line is a boundary.
         let encoded = encode_base64(stored.obtained.octets.bytes(), self.tree.newline);

@@ -2,17 +2,15 @@
 //! deeper, unless it leads back to what is around it.
 
 use super::{Pass, Pending, Place, Stop, too_deep};
-use crate::expand::session::Session;
 use crate::expand::substitute::Substitute;
 use crate::link::url::{Reference, equivalence_key, without_fragment};
 use crate::mime::ScanLimits;
 use crate::plan::{Item, Step};
 use crate::report::{Reason, Refusal};
 
-impl Pending<'_> {
+impl Pending<'_, '_> {
     pub(super) fn composite(
         &mut self,
-        session: &mut Session<'_>,
         item: &Item<'_>,
         substitute: &mut Substitute<'_>,
     ) -> Result<(Vec<u8>, Pass), Stop> {
@@ -23,7 +21,7 @@ impl Pending<'_> {
         if let Step::Retrieve { url, .. } = &item.step {
             let location = substitute.location();
             led_to = location.map(str::to_owned);
-            self.judge_circle(session, item, url, location)?;
+            self.judge_circle(item, url, location)?;
             trail.push(url.clone());
             trail.extend(location.map(str::to_owned));
             if !is_scrubbed {
@@ -32,16 +30,16 @@ impl Pending<'_> {
         }
         // It is copied, searched, and looked at from several sides before it can stand there.
         let octets = substitute.octets();
-        session.ledger.work(octets * 2)?;
+        self.session.ledger.work(octets * 2)?;
         let body = substitute.composite_body();
         let part = self.tree.part(item.body.part);
         let growth = body.len() as i64 - part.span.len() as i64;
-        session.ledger.grow(growth)?;
-        if !session.settings.prefilter.external_bodies(&body) {
+        self.session.ledger.grow(growth)?;
+        if !self.session.settings.prefilter.external_bodies(&body) {
             return Ok((body, Pass::default()));
         }
         let held = self.place.held.saturating_add(body.len());
-        session.ledger.judge_held(held)?;
+        self.session.ledger.judge_held(held)?;
         let limits = self.place.limits;
         let place = Place {
             prefix: self.place.number(&substitute.number()),
@@ -55,16 +53,16 @@ impl Pending<'_> {
             is_scrubbed: self.place.is_scrubbed || is_scrubbed,
             held,
         };
-        if place.level > session.policy().limits.depth || limits.depth <= part.depth {
+        if place.level > self.session.policy().limits.depth || limits.depth <= part.depth {
             return Err(too_deep().into());
         }
-        session.ledger.work(body.len() * 2)?;
+        self.session.ledger.work(body.len() * 2)?;
         let header = substitute.header_of_multipart();
         let mut entity = body;
         if !header.is_empty() {
             entity.splice(..0, header.iter().copied());
         }
-        let pass = match (session.pass(&entity, &place), &item.step) {
+        let pass = match (self.session.pass(&entity, &place), &item.step) {
             (Ok(pass), _) => pass,
             (Err(Stop::Circle(to)), Step::Retrieve { url, .. })
                 if *url == to || led_to.as_ref() == Some(&to) =>
@@ -76,7 +74,7 @@ impl Pending<'_> {
         let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
         body.drain(..header.len());
         // Content deep inside is looked at again around every level.
-        session.ledger.work(body.len() * 2)?;
+        self.session.ledger.work(body.len() * 2)?;
         Ok((body, pass))
     }
 
@@ -85,13 +83,12 @@ impl Pending<'_> {
     /// the circle is left as a whole.
     fn judge_circle(
         &mut self,
-        session: &mut Session<'_>,
         item: &Item<'_>,
         url: &str,
         location: Option<&str>,
     ) -> Result<(), Stop> {
         let around = self.place.trail.iter().map(String::len).sum::<usize>();
-        session.ledger.work(around)?;
+        self.session.ledger.work(around)?;
         let key = |url: &str| equivalence_key(without_fragment(url));
         let keys: Vec<String> = location.into_iter().chain([url]).map(key).collect();
         let mut trail = self.place.trail.iter();
@@ -105,7 +102,7 @@ impl Pending<'_> {
             let Some(base) = self.bases.of(self.tree, above) else {
                 continue;
             };
-            session.ledger.work(base.url.len())?;
+            self.session.ledger.work(base.url.len())?;
             if keys.contains(&key(&base.url)) {
                 return Err(leads_back(url).into());
             }

@@ -6,7 +6,6 @@ use super::{Change, Pending, Put};
 use crate::edit::{Edit, Edits, Group};
 use crate::expand::composite::{self, allows};
 use crate::expand::content::Obtained;
-use crate::expand::session::Session;
 use crate::external_body::{LENGTH_FIELD, Note, listing, relisted, restored, torn_delimiter};
 use crate::mime::exact::{Manner, Wording};
 use crate::mime::media_type::is_ascii_compatible;
@@ -18,10 +17,9 @@ use crate::plan::Item;
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
-impl Pending<'_> {
+impl Pending<'_, '_> {
     pub(super) fn exactly(
-        &self,
-        session: &mut Session<'_>,
+        &mut self,
         item: &Item<'_>,
         note: &Note,
         obtained: &Obtained,
@@ -33,7 +31,7 @@ impl Pending<'_> {
             Manner::QuotedPrintable => octets.len(),
             _ => note.wording.length(octets),
         };
-        let ledger = &mut session.ledger;
+        let ledger = &mut self.session.ledger;
         ledger.would_fit(least as i64 - part.span.len() as i64)?;
         ledger.work(octets.len())?;
         let refuse = |detail| Refusal::lasting(Reason::BadNote, detail);
@@ -47,45 +45,40 @@ impl Pending<'_> {
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
         let group = restored(self.tree, &item.body, note, body).map_err(refuse)?;
-        let mut told = self.told(session, item, obtained);
-        told.waits = session.may_refer(obtained);
+        let mut told = self.told(item, obtained);
+        told.waits = self.session.may_refer(obtained);
         Ok((Change::Edits(group), told))
     }
 
     /// Also edits the text which names what was detached, now that some of it is back.
-    pub(super) fn relisted(&self, session: &Session<'_>, edits: Edits) -> Edits {
+    pub(super) fn relisted(&self, edits: Edits) -> Edits {
         // Edits are put together only where there is something to take out.
         if listing(self.tree).is_none() {
             return edits;
         }
         let output = edits.splice(self.tree.original).into_bytes();
         let tree = mime::scan(&output, &self.place.limits);
-        let reading = session.policy().reading();
+        let reading = self.session.policy().reading();
         let text = Edits::from(relisted(self.tree, &tree, &reading, false));
         edits.then(self.tree.original.len(), text)
     }
 
-    pub(super) fn refilled(
-        &self,
-        session: &mut Session<'_>,
-        item: &Item<'_>,
-        obtained: Obtained,
-    ) -> Result<Put, Refusal> {
+    pub(super) fn refilled(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Refusal> {
         let id = item.body.part;
         let part = self.tree.part(id);
         let is_base64 = part.encoding == TransferEncoding::Base64;
         let least = obtained.octets.least_body(is_base64) as i64 - part.span.len() as i64;
-        let ledger = &mut session.ledger;
+        let ledger = &mut self.session.ledger;
         ledger.would_fit(least)?;
         ledger.work(obtained.octets.len())?;
         let (encoded, proved) = self.encoded_again(item, &obtained)?;
-        let mut told = self.told(session, item, &obtained);
+        let mut told = self.told(item, &obtained);
         for row in told.report.rows.iter_mut().filter(|_| proved) {
             row.remark("proved: it has the length that the mail notes");
             row.proved = true;
         }
-        let prefilter = &session.settings.prefilter;
-        let kinds = prefilter.kinds_beside(obtained.octets.bytes(), session.beside);
+        let prefilter = &self.session.settings.prefilter;
+        let kinds = prefilter.kinds_beside(obtained.octets.bytes(), self.session.beside);
         told.waits = kinds.references;
         Ok((Change::Edits(self.with_body(id, encoded)), told))
     }

@@ -13,7 +13,6 @@ use crate::expand::composite;
 use crate::expand::content::Obtained;
 use crate::expand::part_edits::overlapping;
 use crate::expand::scrubbed::{NewPart, Stored, Text, charset_of, place_of};
-use crate::expand::session::Session;
 use crate::expand::substitute::Substitute;
 use crate::expand::wrapped::ends_line;
 use crate::external_body::{Scrap, Scrubbed, divided, holds_notes, text_of_part};
@@ -27,10 +26,9 @@ use crate::span::Span;
 
 const AROUND: usize = 160;
 
-impl Pending<'_> {
+impl Pending<'_, '_> {
     pub(super) fn scrubbed(
         &mut self,
-        session: &mut Session<'_>,
         item: &Item<'_>,
         scrubbed: &Scrubbed,
         obtained: Obtained,
@@ -38,17 +36,17 @@ impl Pending<'_> {
         let part = item.body.part;
         // It is escaped again, encoded, and compared.
         let octets = obtained.octets.len();
-        session.ledger.work(octets.saturating_mul(4))?;
-        self.open_text(session, part)?;
-        let mut stored = Stored::of(&item.body, scrubbed, obtained, session.policy())?;
-        let mut told = self.told(session, item, &stored.obtained);
+        self.session.ledger.work(octets.saturating_mul(4))?;
+        self.open_text(part)?;
+        let mut stored = Stored::of(&item.body, scrubbed, obtained, self.session.policy())?;
+        let mut told = self.told(item, &stored.obtained);
         let is_message = stored.obtained.essence == "message/rfc822";
         let (body, inside) = match is_message {
             false => Default::default(),
             true => {
                 let obtained = stored.obtained.clone();
                 let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
-                self.composite(session, item, &mut substitute)?
+                self.composite(item, &mut substitute)?
             }
         };
         told.add(inside);
@@ -87,16 +85,18 @@ impl Pending<'_> {
         let mut new = stored.written(encoded, self.tree.newline);
         new.number = number;
         new.growth = new.len() as i64 - scrubbed.note.len() as i64 + overhead;
-        told.waits |= session.may_refer(&stored.obtained);
+        told.waits |= self.session.may_refer(&stored.obtained);
         Ok((Change::Filled(part, new), told))
     }
 
-    fn open_text(&mut self, session: &mut Session<'_>, part: PartId) -> Result<(), Refusal> {
+    fn open_text(&mut self, part: PartId) -> Result<(), Refusal> {
         if self.texts.contains_key(&part) {
             return Ok(());
         }
         let entity = self.tree.part(part);
-        session.ledger.work(entity.body.len().saturating_mul(3))?;
+        self.session
+            .ledger
+            .work(entity.body.len().saturating_mul(3))?;
         if entity.depth >= self.place.limits.depth {
             return Err(too_deep());
         }
@@ -151,7 +151,7 @@ impl Pending<'_> {
         Ok(())
     }
 
-    pub(super) fn put_filled(&mut self, session: &mut Session<'_>) {
+    pub(super) fn put_filled(&mut self) {
         let texts = std::mem::take(&mut self.texts);
         // The last first: what is taken out of the rows stands behind what is looked at later, and a message in a
         // message ends before that does.
@@ -170,11 +170,11 @@ impl Pending<'_> {
             });
             match changed {
                 Ok(growth) => {
-                    session.ledger.lose(counted - growth);
+                    self.session.ledger.lose(counted - growth);
                     self.lengths = Lengths::Corrected;
                 }
                 Err(refusal) => {
-                    session.ledger.lose(counted);
+                    self.session.ledger.lose(counted);
                     for (_, rows) in parts.into_iter().rev() {
                         self.pass.report.rows.drain(rows.start + 1..rows.end);
                         if let Some(row) = self.pass.report.rows.get_mut(rows.start) {
