@@ -17,6 +17,8 @@
 //! [without trail bytes](crate::mime::charset::Charset::without_trail_bytes), and leave values alone whose decoded
 //! form is not ASCII.
 
+use serde::Serialize;
+
 use crate::mime::packed;
 use crate::span::Span;
 
@@ -72,22 +74,24 @@ pub enum ImageSet {
     Further,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// In the order of the alphabet, in which surveys tell them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
-    Picture,
-    Media,
+    /// Resolves others against it: `codebase`, `<base href>`.
+    Base,
     /// Sets text in it: `url()` in `@font-face`.
     Font,
-    /// Styles the document with it: `@import`, and `<link>` with that relation.
-    StyleSheet,
-    /// Loads something else with the document: scripts, icons, subtitles, plug-in data.
-    Resource,
     /// Shows it as a document inside the document.
     Frame,
     /// Goes there, or reports to it, when asked to.
     Hyperlink,
-    /// Resolves others against it: `codebase`, `<base href>`.
-    Base,
+    Media,
+    Picture,
+    /// Loads something else with the document: scripts, icons, subtitles, plug-in data.
+    Resource,
+    /// Styles the document with it: `@import`, and `<link>` with that relation.
+    StyleSheet,
 }
 
 /// One may have two octets, `ping="a b c"`, and a [`LinkValue`] has fifty. Packed: for each its distance from the one

@@ -6,10 +6,9 @@ use std::time::SystemTime;
 use mail_parser::parsers::MessageStream;
 
 use super::super::verb::{Expanding, Said};
-use super::copies::Copies;
 use super::json::Listed;
 use super::sum::{SIZES, Survey};
-use super::tally::{Counts as _, Probe};
+use super::tally::{Copies, Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
 use crate::edit::Edits;
 use crate::error::Error;
@@ -191,7 +190,7 @@ impl Survey {
     fn link(&mut self, shown: &Shown<'_>, target: &Target<'_>) {
         let links = &mut self.links;
         links.count += 1;
-        *self.link_roles.entry(role(shown.link.role)).or_default() += 1;
+        *self.link_roles.entry(shown.link.role).or_default() += 1;
         let is_part = *target == Target::Part;
         match (shown.relative, target) {
             (Some(has_base), _) => {
@@ -335,19 +334,6 @@ fn plain_sender(value: &[u8]) -> Option<&str> {
 fn host_of(reference: &Reference<'_>) -> Option<String> {
     reference.scheme?;
     countable(reference.site()?.host)
-}
-
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::Picture => "picture",
-        Role::Media => "media",
-        Role::Font => "font",
-        Role::StyleSheet => "style-sheet",
-        Role::Resource => "resource",
-        Role::Frame => "frame",
-        Role::Hyperlink => "hyperlink",
-        Role::Base => "base",
-    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,12 @@
 //!
 //! `gather` looks at one message, in the workers; `sum` adds surveys up, with the bounded counts of `tally`; `json`,
 //! `text` and `page` say it. `looked` has the commands of the page, `sheet` its elements, `contents` its largest
-//! section; `copies` finds messages that stand several times.
+//! section.
 //!
 //! A stranger may name hosts, types and schemes without end: the first ten thousand of each are counted apart, and a
 //! million contents are compared. So memory has a bound.
 
 mod contents;
-mod copies;
 mod gather;
 mod json;
 mod looked;

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use mail_parser::DateTime;
 use serde::{Serialize, Serializer};
 
-use super::copies::{Copies, Hash, MESSAGES};
 use super::tally::{
-    Amount, Counts as _, Host, Links, Mail, Named, Pictures, Probe, Type, Year, add,
+    Amount, Copies, Counts as _, Hash, Host, Links, MESSAGES, Mail, Named, Pictures, Probe, Type,
+    Year, add,
 };
+use crate::link::value::Role;
 use crate::mailbox::Summary;
 use crate::store::Key;
 
@@ -30,7 +31,7 @@ pub struct Survey {
     pub pictures: Pictures,
     pub links: Links,
     pub link_schemes: Named<u64>,
-    pub link_roles: BTreeMap<&'static str, u64>,
+    pub link_roles: BTreeMap<Role, u64>,
     pub references: u64,
     pub kinds: BTreeMap<&'static str, Named<u64>>,
     pub probe: Probe,
