@@ -5,8 +5,9 @@ use std::time::Duration;
 use mail_parser::DateTime;
 use serde::{Deserialize, Serialize};
 
+use super::entry::{LONGEST, read, written};
 use super::folder::CacheFolder;
-use super::record::{LONGEST, now, read, written};
+use super::now;
 use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::fetch::{Failed, LONGEST_PAUSE, Nobody};

@@ -18,7 +18,7 @@ use ureq::http::{HeaderName, HeaderValue, header};
 use super::entry::{self, Body, Entry, Gone, KeptAnswer};
 use super::folder::CacheFolder;
 use super::hosts;
-use super::record::now;
+use super::now;
 use super::semantics::{self, Ignoring, header_map};
 use crate::disk::Key;
 use crate::disk::layout::Area;

@@ -34,24 +34,19 @@ mod folder;
 mod hosts;
 mod kept;
 mod made;
-mod record;
-#[cfg(unix)]
-mod run;
 mod semantics;
 #[cfg(unix)]
 mod size;
 
 use std::io;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) use fetcher::trust;
 pub use folder::CacheFolder;
-#[cfg(not(unix))]
 pub(crate) use folder::RunFolder;
 pub(crate) use kept::{Kept, Offline};
 pub(crate) use made::Made;
-#[cfg(unix)]
-pub(crate) use run::RunFolder;
 pub(crate) use semantics::Ignoring;
 
 pub(crate) fn the_cache(path: &Path) -> String {
@@ -66,4 +61,10 @@ pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
 pub(crate) fn is_of_disk(why: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(why.kind(), QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+}
+
+/// In seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
