@@ -5,10 +5,9 @@
 //! be what they look like. Attachments are somebody's files: nothing is done or said.
 
 mod candidates;
-mod digest;
+mod changed;
 mod document;
 mod link_text;
-mod long_lines;
 mod new_links;
 mod referred;
 mod shown;
@@ -144,7 +143,7 @@ impl<'p> Documents<'p> {
             );
             return Err(Refusal::lasting(Reason::LineTooLong, detail));
         };
-        let digest = digest::renewed(self.tree, part, document.octets, |piece| {
+        let digest = changed::digest_renewed(self.tree, part, document.octets, |piece| {
             mapped.changed(&changes, piece);
         });
         // The text is no longer needed, and may be a copy of the document.
@@ -195,7 +194,7 @@ impl<'p> Documents<'p> {
         let markup = markup.map(|syntax| (document.text.as_ref(), syntax));
         match encoding {
             TransferEncoding::SevenBit | TransferEncoding::EightBit => {
-                long_lines::broken(document.octets, markup, changes, self.tree.newline)
+                changed::lines_broken(document.octets, markup, changes, self.tree.newline)
             }
             _ => Some(changes),
         }

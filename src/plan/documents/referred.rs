@@ -55,11 +55,11 @@ pub(crate) fn shown_inline(
     let mut shown = HashMap::new();
     let mut ledger = Ledger::new(&policy.limits, tree.original.len());
     let mut documents = Documents::new(tree, policy);
+    if parts.is_empty() {
+        return shown;
+    }
     let is_document = |part: &PartId| documents.language(*part).is_some();
-    let all: Vec<PartId> = match parts {
-        [] => Vec::new(),
-        _ => tree.ids().filter(is_document).collect(),
-    };
+    let all: Vec<PartId> = tree.ids().filter(is_document).collect();
     if all.is_empty() {
         return shown;
     }
