@@ -8,8 +8,7 @@
 //! Mail sometimes loses the last `-` of a close delimiter, and the part in front of it takes in the rest of it.
 
 use super::listing::name_of;
-use super::reference::Reader;
-use super::unusable::own_content;
+use super::reference::{Reader, own_content};
 use super::{ExternalBody, Follow, Form, Referent};
 use crate::mime::header::SectionEnd;
 use crate::mime::{Content, MediaType, PartId, Tree};

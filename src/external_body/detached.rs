@@ -18,8 +18,7 @@
 use std::borrow::Cow;
 
 use super::note::NOTE_FIELD;
-use super::reference::{Reader, size_of};
-use super::unusable::{cut_off, deleted, encoded, missing_url, own_content};
+use super::reference::{Reader, cut_off, deleted, encoded, missing_url, own_content, size_of};
 use super::url::read_url;
 use super::{ExternalBody, Form, Referent};
 use crate::mime::header::{self, SectionEnd};

@@ -20,7 +20,6 @@ mod read;
 mod reference;
 mod scheme;
 mod shortcut;
-mod unusable;
 mod url;
 
 pub use self::apple::{LENGTH_FIELD, torn_delimiter};

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, percent_encode};
 
-use super::reference::{Reader, own_identifier, size_of};
-use super::unusable::{bad_value, cut_off, deleted, encoded, missing_parameter, missing_url};
+use super::reference::{
+    Reader, bad_value, cut_off, deleted, encoded, missing_parameter, missing_url, own_identifier,
+    size_of,
+};
 use super::url::read_url;
 use super::{ESSENCE, ExternalBody, Form, Reading, Referent, exact};
 use crate::link::url::all_but;

@@ -9,8 +9,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
-use super::reference::Reader;
-use super::unusable::{bad_value, cut_off, missing_url};
+use super::reference::{Reader, bad_value, cut_off, missing_url};
 use super::url::read_url;
 use super::{ExternalBody, Follow, Form, Referent};
 use crate::link::url::with_octets_escaped;

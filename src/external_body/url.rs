@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 use super::Referent;
-use super::unusable::{bad_value, missing_url};
+use super::reference::{bad_value, missing_url};
 use crate::link::url::with_octets_escaped;
 use crate::report::Refusal;
 

@@ -17,7 +17,7 @@ pub use self::marks::may_show;
 use self::marks::{Marked, shown};
 use self::provider::{Located, known, shared};
 use super::mailman::{extension_of, file_name_in};
-use super::unusable::limit_notes;
+use super::reference::limit_notes;
 use super::url::read_url;
 use super::{ExternalBody, Follow, Form, Reading};
 use crate::mime::entity::uri;

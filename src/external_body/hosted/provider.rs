@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
 use crate::external_body::mailman::extension_of;
-use crate::external_body::unusable::{bad_value, missing_parameter};
+use crate::external_body::reference::{bad_value, missing_parameter};
 use crate::link::url::all_but;
 use crate::report::{Reason, Refusal};
 

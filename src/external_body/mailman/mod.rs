@@ -23,7 +23,7 @@ use sha1::{Digest as _, Sha1};
 pub use self::escape::unescaped;
 pub use self::separator::divided;
 use self::shape::Note;
-use super::unusable::{deleted, limit_notes};
+use super::reference::{deleted, limit_notes};
 use super::{ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed};
 use crate::link::markup::utf8_or_latin1;
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
