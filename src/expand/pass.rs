@@ -145,15 +145,12 @@ impl Session<'_> {
             .flat_map(|members| members.iter().map(|&index| (index, members.as_slice())))
             .collect();
         // Of rivals the first one is asked for ahead, beside all that have none.
-        let is_first = |index: usize| {
-            let members = in_group.get(&index);
-            members.is_none_or(|members| members.first() == Some(&index))
+        let is_first = |(index, _): &(usize, &Item<'_>)| {
+            let members = in_group.get(index);
+            members.is_none_or(|members| members.first() == Some(index))
         };
-        let numbered = plan.references.iter().enumerate();
-        let first: Vec<&Item<'_>> = numbered
-            .filter(|(index, _)| is_first(*index))
-            .map(|(_, item)| item)
-            .collect();
+        let first = plan.references.iter().enumerate().filter(is_first);
+        let first: Vec<&Item<'_>> = first.map(|(_, item)| item).collect();
         self.retrieve(&first);
         self.resolve(&first);
         let mut pending = Pending {

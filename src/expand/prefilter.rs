@@ -150,10 +150,6 @@ impl Prefilter {
         self.links == Links::Resolve || self.embed.is_on()
     }
 
-    fn embeds_any(&self) -> bool {
-        self.embed.is_on() && !self.embed.is_only_data()
-    }
-
     /// Whether a whole message may have to be changed: a closer look than [`any`](Self::any).
     #[cfg(any(test, feature = "mailbox", feature = "internals"))]
     #[must_use]

@@ -86,7 +86,7 @@ fn looks_like_markup(octets: &[u8]) -> bool {
         let Some(comment) = rest.strip_prefix(b"<!--") else {
             return matches!(rest, [b'<', next, ..] if next.is_ascii_alphabetic() || matches!(next, b'!' | b'?' | b'/'));
         };
-        if looks_like_tag(comment.trim_ascii_start()) {
+        if matches!(comment.trim_ascii_start(), [b'<', next, ..] if next.is_ascii_alphabetic()) {
             return true;
         }
         rest = match memchr::memmem::find(comment, b"-->") {
@@ -94,10 +94,6 @@ fn looks_like_markup(octets: &[u8]) -> bool {
             None => return false,
         };
     }
-}
-
-fn looks_like_tag(text: &[u8]) -> bool {
-    matches!(text, [b'<', next, ..] if next.is_ascii_alphabetic())
 }
 
 #[cfg(test)]

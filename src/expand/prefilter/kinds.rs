@@ -12,7 +12,8 @@ pub struct Kinds {
 
 impl Prefilter {
     pub(in crate::expand) fn matters(&self, message: &[u8], kinds: Kinds) -> bool {
-        kinds.references || (kinds.documents && (self.embeds_any() || self.has_document(message)))
+        let embeds_any = self.embed.is_on() && !self.embed.is_only_data();
+        kinds.references || kinds.documents && (embeds_any || self.has_document(message))
     }
 
     pub(crate) fn kinds(&self, bytes: &[u8]) -> Kinds {
