@@ -297,7 +297,13 @@ fn is_foretold(mail: &[u8], answers: u32) {
         .rows
         .iter()
         .filter(|row| row.outcome == Outcome::WouldFetch);
-    if answers == u32::MAX && fetches.all(|row| is_picture(&row)) {
+    // A picture that one document brings, and that makes a line of the next one too long, is a sibling by then, and its link
+    // there is one to the sibling: a forecast knows of none before it came.
+    let rows = &expansion.report.rows;
+    let is_too_long =
+        |row: &Row| row.kind == Kind::Embed && row.reason == Some(Reason::LineTooLong);
+    let fits = !rows.iter().any(is_too_long);
+    if answers == u32::MAX && fits && fetches.all(|row| is_picture(&row)) {
         assert_eq!(
             links(&forecast.rows),
             links(&expansion.report.rows),
