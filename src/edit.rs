@@ -173,7 +173,6 @@ impl Edits {
     }
 
     /// The output: the original with the edits made. Nothing is copied but the replacements.
-    #[must_use]
     pub fn splice<'a>(&'a self, original: &'a [u8]) -> Spliced<'a> {
         let mut chunks = Vec::with_capacity(self.len() * 2 + 1);
         let mut at = 0;

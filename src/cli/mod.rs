@@ -52,7 +52,6 @@ use self::exit::Status;
 use crate::link::url::masked;
 
 /// Runs the program on the process's own arguments and standard streams.
-#[must_use]
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // A defect in embody must not bounce anybody's mail.

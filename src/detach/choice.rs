@@ -66,7 +66,6 @@ pub struct Settings {
 
 impl Settings {
     /// The [default](Choice::default) choice, to this store, with message/external-body parts that refer to its URLs.
-    #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             base_url: store.base_url(),

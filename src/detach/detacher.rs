@@ -56,7 +56,6 @@ struct Left {
 
 impl Detacher {
     /// A detacher with these settings.
-    #[must_use]
     pub fn new(settings: Settings) -> Self {
         let policy = Policy::default();
         Self {
@@ -68,7 +67,6 @@ impl Detacher {
     }
 
     #[cfg(feature = "cli")]
-    #[must_use]
     pub(crate) fn without_memory(self) -> Self {
         Self {
             foreseen: None,
@@ -77,7 +75,6 @@ impl Detacher {
     }
 
     /// The number of objects that a dry run would store, and their octets.
-    #[must_use]
     pub fn foreseen(&self) -> (u64, u64) {
         let Some(foreseen) = &self.foreseen else {
             return (0, 0);
@@ -90,7 +87,6 @@ impl Detacher {
     /// enough for what leaves, and holds no line that may begin another message.
     ///
     /// Base64 has no such line, and a body in another encoding that has one would not come back from every mailbox.
-    #[must_use]
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         let least = usize::try_from(self.settings.choice.larger_than).unwrap_or(usize::MAX);
         let mut from = 0;

@@ -15,13 +15,11 @@ pub struct Key([u8; 32]);
 
 impl Key {
     /// The key of these octets.
-    #[must_use]
     pub fn of(octets: &[u8]) -> Self {
         Self(Sha256::digest(octets).into())
     }
 
     /// Upper case is refused: one object has one name.
-    #[must_use]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         let lower = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
@@ -60,7 +58,6 @@ impl Key {
     }
 
     /// Where the object lies beneath its store: `ab/cd/` and the 64 digits.
-    #[must_use]
     pub fn path(&self) -> String {
         let [outer, inner] = self.folders();
         format!("{outer}/{inner}/{self}")

@@ -63,7 +63,6 @@ pub struct Expansion<'m> {
 
 impl Expansion<'_> {
     /// The message with the edits made; borrowed from the input wherever nothing changed.
-    #[must_use]
     pub fn output(&self) -> Spliced<'_> {
         self.edits.splice(self.message)
     }
@@ -176,7 +175,6 @@ impl Expander {
     }
 
     /// The policy in force.
-    #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.settings.policy
     }
@@ -236,7 +234,6 @@ impl Expander {
     }
 
     /// What [`Expander::expand`] would do, as far as that can be known without retrieving.
-    #[must_use]
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
         let expansion = self.expand_beside(message, name, None, Asking::Nobody);
         // Without requests, nothing fails for a while.
@@ -259,7 +256,6 @@ impl Expander {
 
     /// Where the first byte is that [`Expander::expand`] might care about, in any run of whole messages. This runs at
     /// memory speed and proves nothing; `None` does: nothing in there would change.
-    #[must_use]
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         match self.marks() {
             false => self.prefilter().first(bytes),

@@ -34,7 +34,6 @@ impl Prefilter {
     pub const OVERLAP: usize = 2 * LOOKED_AT;
 
     /// The search for what this policy works on.
-    #[must_use]
     pub fn new(policy: &Policy) -> Self {
         Self {
             links: policy.links,
@@ -47,7 +46,6 @@ impl Prefilter {
 
     /// The search for parts that are attachments: a field says their type or their disposition.
     #[cfg(feature = "cli")]
-    #[must_use]
     pub fn of_attachments() -> Self {
         Self {
             references: &ATTACHMENTS,
@@ -56,7 +54,6 @@ impl Prefilter {
     }
 
     /// The search for what embody detached.
-    #[must_use]
     pub fn of_detached() -> Self {
         Self {
             links: Links::Keep,
@@ -69,13 +66,11 @@ impl Prefilter {
 
     /// Whether any of the words is there.
     #[cfg(any(test, feature = "cli", feature = "internals"))]
-    #[must_use]
     pub fn any(&self, bytes: &[u8]) -> bool {
         self.first(bytes).is_some()
     }
 
     /// Where the first of the words is.
-    #[must_use]
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
         self.or_note(bytes, self.words().first(bytes))
     }
@@ -87,7 +82,6 @@ impl Prefilter {
         }
     }
 
-    #[must_use]
     pub(super) fn first_or_mark(&self, bytes: &[u8]) -> Option<usize> {
         self.or_note(bytes, MARKED.first(bytes))
     }
@@ -115,7 +109,6 @@ impl Prefilter {
     }
 
     /// A later look at the message would take the notes.
-    #[must_use]
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
         let holds = || DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, self.forms);
         self.first_note(bytes).is_some() || self.reads_any(&Follow::HOSTED) && holds()
@@ -132,7 +125,6 @@ impl Prefilter {
     /// Messages that may have to be changed, as [`in_message`](Self::in_message) says. All are searched at once, and
     /// none is looked at more closely before something was found in it.
     #[cfg(any(test, feature = "mailbox"))]
-    #[must_use]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let mut found = Vec::new();
         let words = |from| self.words().find_from(bytes, from).map(|(at, _)| at);
@@ -152,7 +144,6 @@ impl Prefilter {
 
     /// Whether a whole message may have to be changed: a closer look than [`any`](Self::any).
     #[cfg(any(test, feature = "mailbox", feature = "internals"))]
-    #[must_use]
     pub fn in_message(&self, message: &[u8]) -> bool {
         self.matters(message, self.kinds(message))
     }
@@ -193,13 +184,11 @@ impl Prefilter {
     }
 
     /// Whether there may be external bodies, or other forms of references.
-    #[must_use]
     pub fn external_bodies(&self, bytes: &[u8]) -> bool {
         self.references.first(bytes).is_some()
     }
 
     /// Whether there may be HTML or CSS whose links are to be resolved.
-    #[must_use]
     pub fn documents(&self, bytes: &[u8]) -> bool {
         self.looks_at_documents() && DOCUMENTS.first(bytes).is_some()
     }

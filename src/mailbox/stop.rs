@@ -13,7 +13,6 @@ pub struct Stop {
 
 impl Stop {
     /// A stop over a flag that something else sets (a signal handler, say).
-    #[must_use]
     pub fn over(flag: Arc<AtomicBool>) -> Self {
         Self { flag, outer: None }
     }
@@ -32,7 +31,6 @@ impl Stop {
     }
 
     /// Whether it was asked.
-    #[must_use]
     pub fn is_requested(&self) -> bool {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
         is_set(&self.flag) || self.outer.as_ref().is_some_and(is_set)

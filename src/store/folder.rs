@@ -103,7 +103,6 @@ impl Folder {
     }
 
     /// The folder, absolute and without symbolic links.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.places.path
     }

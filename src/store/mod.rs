@@ -99,7 +99,6 @@ pub enum Mail {
 
 impl User {
     /// The user who runs this program, and has mail there.
-    #[must_use]
     pub fn this(mail: Mail) -> Self {
         let uid = crate::platform::user();
         Self { uid, mail }
@@ -128,7 +127,6 @@ pub struct StoreError {
 
 impl StoreError {
     /// A later run would meet it again.
-    #[must_use]
     pub fn lasting(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -138,7 +136,6 @@ impl StoreError {
     }
 
     /// A later run may succeed.
-    #[must_use]
     pub fn temporary(what: impl Into<String>) -> Self {
         Self {
             is_temporary: true,
@@ -148,7 +145,6 @@ impl StoreError {
 
     /// What the system said. A full disk, a server that is away and a folder that is not mounted are temporary; what
     /// may not be touched, or is not what it should be, is not.
-    #[must_use]
     pub fn io(what: impl Into<String>, source: io::Error) -> Self {
         let is_temporary = !matches!(
             source.kind(),
@@ -173,7 +169,6 @@ impl StoreError {
     }
 
     /// Whether a later run may succeed.
-    #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.is_temporary
     }

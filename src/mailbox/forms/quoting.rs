@@ -40,7 +40,6 @@ impl Quoting {
     }
 
     /// `body` with its lines quoted; borrowed if there is nothing to quote.
-    #[must_use]
     pub fn quote(self, body: &[u8]) -> Cow<'_, [u8]> {
         self.marked(body, &[])
             .map_or(Cow::Borrowed(body), Cow::Owned)
@@ -63,7 +62,6 @@ impl Quoting {
 
     /// Undoes [`quote`](Self::quote): takes one `>` off each line of `>`s and `From `. For mboxo that also takes one
     /// from lines that had it before: the format does not tell.
-    #[must_use]
     pub fn unquote(self, body: &[u8]) -> Cow<'_, [u8]> {
         self.unmarked(body, |_| true)
             .map_or(Cow::Borrowed(body), Cow::Owned)
