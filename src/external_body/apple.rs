@@ -46,7 +46,6 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// A close delimiter without its last `-` ends the last part of a multipart.
 pub fn torn_delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
     let above = tree.part(tree.part(part).parent?);
     let Content::Multipart(multipart) = &above.content else {

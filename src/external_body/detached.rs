@@ -1,16 +1,12 @@
-//! Attachments that Thunderbird and programs made from it keep elsewhere. No document describes them; this is what the
-//! programs write.
-//!
+//! Attachments that Thunderbird and its kin keep elsewhere. No document describes them; this is what they write.
 //! * *Detached*: `X-Mozilla-External-Attachment-URL` and `X-Mozilla-Altered: AttachmentDetached` in the part's header,
 //!   and in its body [`SENTENCE`] with the header the part had. In older mail the part's Content-Type is `text/plain`,
 //!   in newer mail that of the attachment.
 //! * Where the attachment had no Content-Type, Thunderbird writes an empty line in its place, and Betterbird writes a
 //!   stray one elsewhere: what follows is then body to every reader. It is read as header here only in front of
 //!   [`SENTENCE`], and among the quoted fields.
-//! * *Enclosure*, by the feed reader: the URL field on a part with its own Content-Type; the body is a note, in the
-//!   user's language.
-//! * *Cloud file*: `X-Mozilla-Cloud-Part: cloudFile; url=...`, the URL unquoted; the body is empty, or the part is a
-//!   page about the file.
+//! * *Enclosure*, by the feed reader: the URL field on a part with its own Content-Type; the body is a translated note.
+//! * *Cloud file*: `X-Mozilla-Cloud-Part: cloudFile; url=...`, unquoted; the body is empty, or a page about the file.
 //! * *Deleted*: `X-Mozilla-Altered: AttachmentDeleted`, or the type `text/x-moz-deleted`.
 //!
 //! A part that holds more than a note is not followed: what it holds would be lost.

@@ -8,8 +8,7 @@ use crate::mime::header::has_control_character;
 use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
 
-/// Goes with the content when that is detached: every field of a body part; of a message the `Content-*` fields, but
-/// for the length of the whole body.
+/// Every field of a body part goes with detached content; of a message the `Content-*` ones but for the body's length.
 pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }

@@ -2,8 +2,7 @@
 //!
 //! Exchange sends a file that stays in its store as `message/external-body; name="x.url"` without an access type,
 //! base64-encoded against RFC 2046 §5.2.3, with such a file as its body. The format is that of Windows' private
-//! profiles: sections in brackets, `KEY=VALUE` lines, names case-blind, `;` before comments. Only `URL` of
-//! `[InternetShortcut]` is read.
+//! profiles: sections in brackets, `KEY=VALUE` lines, names case-blind, `;` before comments. Only `URL` is read.
 
 use std::borrow::Cow;
 

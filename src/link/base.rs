@@ -1,7 +1,6 @@
 //! Which base holds here: the draft's §5.1, innermost first, one entity at a time, from the outside in.
 //!
-//! Values come in as bytes, no tree is known here. Not done: RFC 822 comments in the two
-//! fields (`(` may stand in a URL), and values of more than [`VALUE_LIMIT`] bytes.
+//! Not done: RFC 822 comments in both fields (`(` may stand in a URL), and values above [`VALUE_LIMIT`] bytes.
 
 use std::borrow::Cow;
 
@@ -10,8 +9,7 @@ use super::url::{from_parameter, relation, resolve, resolve_as_browser};
 use super::url::{scheme_and_rest, unwrapped};
 use crate::mime::encoded_words::decoded_words;
 
-/// A message that declares no base (RFC 2557 §5) has this one: it only finds siblings by their relative
-/// Content-Location.
+/// A message without a base (RFC 2557 §5) has this one: it only finds siblings by their relative Content-Location.
 pub const THIS_MESSAGE: &str = "thismessage:/";
 
 /// Servers take no longer URLs, and the base of a message is held once for each of its parts.

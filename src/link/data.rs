@@ -1,12 +1,8 @@
-//! `data:` URLs: RFC 2397, read with the algorithm of WHATWG Fetch (§data: URL processor), which is
-//! where Sapin's draft ended up.
+//! `data:` URLs (RFC 2397), read with the algorithm of WHATWG Fetch (§data: URL processor).
 //!
 //! The questions that Sapin's draft left open, and Fetch's answers:
-//!
-//! * *A comma in a quoted string?* The first comma splits, quoted or not: of
-//!   `text/plain;foo="bar,baz";charset=utf8,body` the data is `baz";charset=utf8,body`.
-//! * *How strictly does `;base64` match?* It must end the media type, in any case, white space
-//!   ignored; `%62ase64` is not it.
+//! * *A comma in a quoted string?* The first one splits, quoted or not: of `text/plain;a="b,c",d` the data is `c",d`.
+//! * *How strictly does `;base64` match?* It must end the type, in any case, white space ignored; `%62ase64` is not it.
 //! * *Which base64 is invalid?* WHATWG's forgiving-base64 decides, after percent-decoding: white
 //!   space is ignored, every other byte outside the alphabet is a failure (also the URL and filename safe one's), so is a
 //!   lone last symbol. Padding is absent or exact; bits left over are dropped.
@@ -15,15 +11,12 @@
 //!   media type that cannot be read counts as none.
 //!
 //! Deviations from Fetch, all wanted by the mail documents:
-//!
-//! 1. Space, TAB, CR and LF are removed wherever they stand, also inside an escape (RFC 2017 §3.1:
-//!    white space in the parameter is not part of the URL). Fetch keeps a space, so that
-//!    `data:,A brief note` gives `Abriefnote` here. A URL has no spaces of its own: they are `%20`.
-//! 2. `%xx` in type, subtype, parameter names and values is decoded (RFC 2397 §3), unless the result
-//!    could not stand there: a name that is no token, a value with controls or not UTF-8. Those
-//!    keep their escapes, so that no line end can get into a header this way.
-//! 3. The URL parser in front of Fetch's algorithm is not run: `//host:port/` and dot segments are
-//!    text like any other, where it would judge or remove them.
+//! 1. Space, TAB, CR and LF are removed wherever they stand, also inside an escape (RFC 2017 §3.1). Fetch keeps a
+//!    space, so that `data:,A brief note` gives `Abriefnote` here. A URL has no spaces of its own: they are `%20`.
+//! 2. `%xx` in type, subtype, parameter names and values is decoded (RFC 2397 §3), unless the result could not stand
+//!    there: a name that is no token, a value with controls or not UTF-8. Those keep their escapes, so that no line
+//!    end gets into a header.
+//! 3. The URL parser in front is not run, which would judge `//host:port/` and remove dot segments: they are text.
 //! 4. Parameters beyond the `MAX_PARAMETERS`th are dropped.
 
 mod body;
@@ -55,8 +48,7 @@ pub enum DataUrlError {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataUrl<'a> {
-    /// What stands before the comma, `;base64` and white space removed; octets that a URL cannot hold are
-    /// percent-escaped.
+    /// What stands before the comma, without `;base64` and white space; octets that no URL may hold are escaped.
     pub declared: Cow<'a, str>,
     /// `;base64`: the symbols may themselves be percent-escaped; else the data is percent-escaped octets.
     pub is_base64: bool,
@@ -166,8 +158,7 @@ fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
-/// As the URL parser would show it: without white space, with controls and non-ASCII octets escaped, and behind a `?`
-/// what may not stand in a query.
+/// As a URL parser shows it: no white space; controls, non-ASCII and what no query may hold behind `?` are escaped.
 fn header_text(header: &[u8]) -> Cow<'_, str> {
     if header
         .iter()

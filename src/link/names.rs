@@ -4,8 +4,7 @@
 pub enum Syntax {
     #[default]
     Html,
-    /// application/xhtml+xml: `<title/>` and its like are empty, names are still matched
-    /// case-blind, and new values are well-formed XML.
+    /// application/xhtml+xml: `<title/>` is empty, names are still case-blind, and new values are well-formed XML.
     Xhtml,
 }
 

@@ -1,5 +1,4 @@
-//! Whether an SVG document shows a picture and does nothing else: no script, no events, no HTML, no reference to
-//! anything outside of itself.
+//! Whether an SVG document shows a picture and does nothing else: no script, events, HTML, or reference to the outside.
 //!
 //! "Yes" must hold in every reader, so only a strict subset of XML 1.0 is read. Words that would be dangerous in a
 //! reader that takes it for HTML are looked for in all octets, comments included. "No" proves nothing: harmless

@@ -56,8 +56,7 @@ pub(super) struct Tags<'a> {
     is_styling: bool,
     scopes: Scopes,
     tag_start: usize,
-    /// White space between the attributes of a start tag, if wanted: how far behind its start. A tag may be nothing but
-    /// blanks.
+    /// Blanks between the attributes of a start tag, if wanted: how far behind its start. A tag may be all blanks.
     blanks: Option<Vec<u32>>,
     /// Behind this offset there is no `]]>`; so that a million `<![CDATA[` search only once.
     no_section_end_from: usize,

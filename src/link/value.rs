@@ -4,18 +4,16 @@
 //!
 //! # Bytes and charsets
 //!
-//! Documents are bytes in an ASCII-compatible charset, and spans are byte-exact in any of them.
-//! Bytes of 0x80 and above are carried through in both directions, valid UTF-8 or not; characters
-//! outside ASCII that the document *names* (`&eacute;`, CSS `\e9`) read percent-encoded, see
-//! [`entity`](super::entity). A URL to be written must therefore be ASCII but for the bytes that
-//! came out of [`LinkValue::decoded`].
+//! Documents are bytes in an ASCII-compatible charset, and spans are byte-exact in any of them. Bytes of 0x80 and above
+//! are carried through in both directions, valid UTF-8 or not; characters outside ASCII that the document *names*
+//! (`&eacute;`, CSS `\e9`) read percent-encoded, see [`entity`](super::entity). A URL to be written must therefore be
+//! ASCII but for the bytes that came out of [`LinkValue::decoded`].
 //!
 //! Shift_JIS, GBK, GB18030, Big5 and windows-949 have ASCII second bytes: letters, `@ [ \ ] ^ _ { | } ~` and the grave
 //! accent, and digits in GB18030. None of `" ' < > & / =` or white space is among them, so tags, attributes and their
 //! spans hold. But a value that contains such a character may be misread (its `\` is no backslash), and so may CSS,
-//! where that `\` may hide the end of a string. In those charsets the caller shall search the document
-//! [without trail bytes](crate::mime::charset::Charset::without_trail_bytes), and leave values alone whose decoded
-//! form is not ASCII.
+//! where that `\` may hide the end of a string. In those charsets the caller shall search the document [without trail
+//! bytes](crate::mime::charset::Charset::without_trail_bytes), and leave values alone whose decoded form is not ASCII.
 
 use serde::Serialize;
 

@@ -35,8 +35,7 @@ use crate::platform;
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
 ///
 /// A file becomes a file, a folder a folder with the same names in it. Nothing that exists is overwritten, but devices
-/// and pipes are written to. Files get the source's owner, mode and time. They are not synced: the source is still
-/// there.
+/// and pipes are written to. Files get the source's owner, mode and time. They are not synced: the source stays.
 ///
 /// # Errors
 /// [`Error::NotAMailbox`]; [`Error::Changed`] if an mbox changed while it was read;
@@ -88,8 +87,7 @@ pub(crate) fn convert_folder_open<S: Send>(
     job.transfer(&finds, Path::new("standard output"), Some(output))
 }
 
-/// Converts `source` in place. What does not change is not written, and with [`Effect::DryRun`] nothing is locked
-/// either.
+/// Converts `source` in place. What does not change is not written; [`Effect::DryRun`] locks nothing either.
 ///
 /// An mbox is locked (dotlock and fcntl) from before it is read until it is replaced.
 ///

@@ -1,5 +1,4 @@
 //! What a path holds: found by looking, never by a name alone.
-//!
 //! * A folder with `cur` and `new` in it is a Maildir, one with what programs keep in MH folders one of these; the
 //!   folders within are looked into as well.
 //! * A file is what its start says (`start`), and a compressed one is what it holds, looked into once. A name in
@@ -286,8 +285,7 @@ pub(crate) fn look_at(
     })
 }
 
-/// A name that ends in `.eml` or `.mht` decides where the start shows nothing else: no mail in a folder goes missing
-/// for an octet of its header.
+/// `.eml` or `.mht` decides where the start shows nothing else: no mail goes missing for an octet of its header.
 pub(crate) fn as_named(
     kind: Result<Kind, NotMail>,
     path: &Path,

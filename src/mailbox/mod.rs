@@ -1,14 +1,11 @@
 //! Many messages: mbox files, Maildirs, MH folders, single `.eml` files and folders of them (docs/mailboxes.md).
 //!
-//! What lives here: where a message starts and ends, how a changed one is put back, and how its file is replaced so
-//! that neither a kill nor a full disk loses mail. A [`Transform`] decides what becomes of a message: MIME and the
-//! network are not known here.
+//! Here is where a message starts and ends, how a changed one is put back, and its file replaced so that no kill or
+//! full disk loses mail. A [`Transform`] decides what becomes of a message: MIME and the network are not known here.
 //!
-//! `find` says what a path holds, `begin` what there is to do, `result` what becomes of it; `convert` and `transfer` do
-//! it.
+//! `find` says what a path holds, `begin` what there is to do, `result` what it becomes; `convert`, `transfer` do it.
 //!
-//! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the inode number of a
-//! changed message.
+//! Not preserved: the last access time, holes in sparse files, and the inode number of a Maildir's changed message.
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod archive;
@@ -122,11 +119,9 @@ pub struct Message<'a> {
     pub source: &'a Path,
     /// Header and body as they stand in the file, without the `From ` line and the empty line that separates messages.
     pub content: &'a [u8],
-    /// How lines of `content` that start with `From ` are quoted ([`Quoting::unquote`] undoes it); the mailbox quotes new
-    /// text.
+    /// How `From ` lines of `content` are quoted ([`Quoting::unquote`] undoes it); the mailbox quotes new text.
     pub quoting: Quoting,
-    /// The program whose files beside `source` may belong to the message and be read without being asked for; none in a
-    /// stream.
+    /// The program whose files beside `source` may be the message's and be read unasked; none in a stream.
     pub beside: Option<Program>,
 }
 
@@ -160,15 +155,13 @@ pub trait Observer<S = ()>: Sync {
     /// it is, if a line would have gone that some mailbox reader takes for a separator, and a message of others with it.
     fn message(&self, _said: S, _is_refused: bool) {}
 
-    /// That many more bytes of the source, with that many messages, are done: of an archive, or of an mbox that is
-    /// compressed, bytes as they lie on the disk.
+    /// That many more bytes of the source and messages are done: bytes on the disk, of an archive or a compressed mbox.
     fn advance(&self, _bytes: u64, _messages: u64) {}
 
     /// That many more bytes are to come than were known before.
     fn expects(&self, _bytes: u64) {}
 
-    /// What was done to the mailbox that began last. An error or a stop leaves it out, unless some of it was written (a
-    /// Maildir's messages).
+    /// What was done to the mailbox that began last. An error or stop omits it, unless some was written (in a Maildir).
     fn done(&self, _summary: &Summary) {}
 
     /// A file in a folder holds no mail, but `_what`.

@@ -1,8 +1,7 @@
 //! What holds no mail that embody can read: its names, and what to do about it.
 //!
 //! Stores and caches of ours may lie among mail, and what is in them may look like mail; once changed, it would not be
-//! what its name says. A folder that only resembles a store is walked through, and each mail in it with the name of an
-//! object is hashed.
+//! what its name says. A folder that only resembles a store is walked, each mail with an object's name hashed.
 
 use std::path::Path;
 
@@ -94,8 +93,7 @@ impl NotMail {
     }
 }
 
-/// The first member of a zip archive tells documents of office programs and packages from others. A Takeout of mail and
-/// documents has thousands.
+/// A zip's first member tells office documents and packages from others. A Takeout of mail and documents has thousands.
 pub(crate) fn is_document(start: &[u8]) -> bool {
     let first = start.get(30..).unwrap_or_default();
     let known: [&[u8]; 8] = [

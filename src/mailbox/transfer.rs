@@ -1,5 +1,4 @@
-//! Mail that goes to a mailbox of another form, or to one for each of its labels. Mail that has the wanted form already
-//! is copied without a change.
+//! Mail that goes to a mailbox of another form, or to one for each of its labels. Mail of that form already is copied.
 //!
 //! **A message keeps its octets**, but for what the form of an mbox asks for: `From ` lines in its body are quoted on
 //! the way in (mboxrd) and unquoted on the way out; a last line gets an end, and a Content-Length becomes true. Into an

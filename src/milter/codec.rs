@@ -6,8 +6,7 @@
 
 use std::io::{self, BufRead, Read as _, Write};
 
-/// Mail systems send bodies in chunks of 65,535 octets, and header fields of about that size at most; libmilter's own
-/// limit is a little more than 1 MiB.
+/// Mail systems send body chunks of 65,535 octets, and fields of about that at most; libmilter's limit is above 1 MiB.
 pub const LARGEST: usize = (1 << 20) + (1 << 10);
 
 /// The most octets that every mail system takes.

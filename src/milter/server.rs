@@ -1,14 +1,12 @@
 //! Sockets and threads: one thread for each connection, up to a limit.
 //!
 //! Above the limit, threads that hold nothing tell each message to come again later; above twice the limit, connections
-//! are closed at once. A connection takes expander and journal at the start of each message, so that both may be
-//! replaced while connections stay.
+//! are closed at once. A connection takes expander and journal at each message's start, so both may be replaced.
 //!
 //! One thread tells the mail systems whose messages take longer. No message gets a thread: a mail of a few KiB is done
 //! before another thread is on a core.
 //!
-//! While the server drains, it accepts no connection; those between two messages are closed, the others when their
-//! message is answered.
+//! A draining server accepts no connection; those between messages are closed, others when theirs is answered.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, BufWriter, Write as _};

@@ -4,8 +4,7 @@
 //! the header, and the body in chunks, without answers where the mail system knows that. If the body is of no use, the
 //! end of the header is answered with ACCEPT, so that none of it is sent. A mail system that waits for an answer to
 //! each chunk is told to SKIP the rest of a body that is too large. ABORT forgets the message, however often it comes;
-//! QUIT_NC besides means that another SMTP connection follows. All else is answered with CONTINUE; no answer ever
-//! refuses mail.
+//! QUIT_NC besides means that another SMTP connection follows. All else gets CONTINUE; nothing refuses mail.
 
 use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
 use super::draft::Draft;

@@ -1,5 +1,4 @@
 //! Messages as Eudora keeps them, for Windows and for the Mac. No document describes them; this is what the programs write.
-//!
 //! * MIME is taken apart: of alternatives one stays, transfer encodings are undone, and the header keeps the Content-Type that
 //!   the message came with. Its boundary stands nowhere any more.
 //! * Text that is more than plain stands between [`<x-html>`, `<x-rich>` or `<x-flowed>`](Wrapper) and the end of that. On the
@@ -276,7 +275,6 @@ fn after<'t>(text: &'t [u8], mark: &[u8]) -> Option<([u8; 4], &'t [u8])> {
     Some((*four, rest))
 }
 
-/// `NAME: M,C,L,H`.
 fn embedded(value: &[u8]) -> Option<EudoraNote> {
     const TAIL: usize = ": MMMMMMMM,CCCCCCCC,LLLLLLLL,HHHHHHHH".len();
     let (name, tail) = value.split_last_chunk::<TAIL>()?;

@@ -77,7 +77,6 @@ enum Said {
     Link {
         url: String,
         label: Option<String>,
-        /// It is the link of a FileLink's name.
         is_name: bool,
     },
     Size,

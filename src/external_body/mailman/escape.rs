@@ -1,6 +1,5 @@
-//! What Mailman's archiver made of HTML and of embedded messages, undone where that can be proved: the same escaping of
-//! the result gives the file again. From 2.1.13 on the escaping is not one to one: an entity stays as it is, and a tab
-//! becomes blanks.
+//! What Mailman's archiver made of HTML and of embedded messages, undone where escaping the result gives the file
+//! again. From 2.1.13 on that is not one to one: an entity stays as it is, and a tab becomes blanks.
 
 use std::borrow::Cow;
 

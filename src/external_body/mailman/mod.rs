@@ -1,6 +1,5 @@
 //! Attachments that Mailman 2 took out of a mail before it was archived, sent as a digest, or delivered
 //! (Mailman/Handlers/Scrubber.py). No document describes the notes it left; this is what it writes.
-//!
 //! * The mail becomes one text: the texts of its parts, and notes, with [separators](separator) between them. A note may be
 //!   all there is: to 2.1.34 Mailman took out any text whose Content-Disposition came without a charset.
 //! * A note ends in a URL: `.../attachments/YYYYMMDD/HHHHHHHH/NAME.EXT`. HHHHHHHH are the first and the last four digits of

@@ -14,8 +14,7 @@ pub struct MediaTypeText {
     pub essence: String,
     /// Name, in lower case, and bare value of each, in order; no name twice.
     pub parameters: Vec<(String, String)>,
-    /// False if the URL has no type that can be read, or parameters only: `;charset=x` is short for
-    /// `text/plain;charset=x`.
+    /// False if no type can be read, or there are parameters only: `;charset=x` is short for `text/plain;charset=x`.
     is_declared: bool,
 }
 

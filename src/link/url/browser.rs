@@ -54,10 +54,8 @@ pub fn relation(base: Option<&str>, reference: &str) -> Relation {
 /// * a `file:` path with drive letters where the standard, its history and the crate differ is
 ///   [`Unresolvable::UncertainDrive`]: a drive elsewhere than first, `c|`, a drive behind a host, a drive in the
 ///   reference, a segment like `c:x`;
-/// * other schemes (`thismessage:/`, `x://h/p`): RFC 3986 on the cleaned texts; `mailto:x` and the like are a base for
-///   fragments only;
-/// * blanks at the end of the base's path or query become visible when the fragment goes; they are percent-encoded
-///   then, the only encoding done here.
+/// * other schemes (`thismessage:/`, `x://h/p`): RFC 3986 on cleaned texts; `mailto:x` is a base for fragments only;
+/// * blanks at the end of the base's path or query show when the fragment goes; only they are percent-encoded.
 pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresolvable> {
     let base = cleaned(base);
     let reference = cleaned(reference);
@@ -193,8 +191,7 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     Ok(with_path(base, &path, &relative))
 }
 
-/// Refuses a segment like `C:x`: to the standard that is no drive, to Windows it is, and the crate sometimes makes `C:/x` of
-/// it.
+/// Refuses a segment like `C:x`: no drive to the standard, one to Windows; the crate sometimes makes `C:/x` of it.
 fn certain(url: String) -> Result<String, Unresolvable> {
     let mut segments = Reference::split(&url).path.split('/');
     match segments.any(is_drive_and_more) {

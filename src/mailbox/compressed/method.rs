@@ -27,8 +27,7 @@ impl Method {
         Self::DovecotLz4,
     ];
 
-    /// A shorter `start` than [`MAGIC`] is all there is: the start of a magic is enough then, or cut data would be
-    /// taken for something else.
+    /// A `start` shorter than [`MAGIC`] is all there is: a magic's start is enough, or cut data would pass for others.
     pub(crate) fn of_start(start: &[u8]) -> Option<Self> {
         let is = |method: &Self| {
             let magic = method.magic();

@@ -52,8 +52,7 @@ pub(super) fn xz<R: Read>() -> io::Result<Member<R>> {
     }))
 }
 
-/// `step` takes input, which is empty at the end, and output; it gives the octets taken and written so far, and whether
-/// the stream ended.
+/// `step` takes input (empty at the end) and output; it gives octets taken and written so far, and whether it ended.
 fn stepwise<R: Read>(
     mut step: impl FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send + 'static,
 ) -> Member<R> {

@@ -1,6 +1,5 @@
 //! Eudora's mailboxes, of Windows (`In.mbx`, CRLF) and of the Mac (`In`, CR only), and what lies beside them. No
 //! document describes them; this is what the programs write.
-//!
 //! * A line `From ???@??? ` with the date of asctime(3) opens each message, whatever stands in front of it. Any other
 //!   line that starts with `From ` is text, and nothing is quoted or counted.
 //! * On the Mac a bare CR ends a line. It is read as LF, so that offsets are those of the file.

@@ -5,9 +5,7 @@
 //!
 //! **Content-Length** is a stranger's word. It is *right* if the end of the file or a separator stands at its end, with
 //! at most two line ends between. A right one is *believed* in two cases:
-//!
-//! * no plausible separator stands inside what it covers: the next separator says the same, and nothing depends on it
-//!   but a count that is kept true;
+//! * no plausible separator stands in what it covers: the next one says the same, and only a true count depends on it;
 //! * the mailbox is mboxcl2 as far as it was read: each message before has a right one, and so has the one that
 //!   follows; the last message needs at least one before it. Then `From ` lines inside are text.
 //!
@@ -59,8 +57,7 @@ impl Counted {
 pub(crate) struct Frame {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// False once the mailbox cannot be mboxcl2: then nobody reads the header before the message is worked on. See
-    /// [`looked_at`](Self::looked_at).
+    /// False once the mailbox cannot be mboxcl2: the header is not read then before [`looked_at`](Self::looked_at).
     pub(crate) is_looked_at: bool,
     /// Where a believed Content-Length ends the body; or the closing line of MMDF.
     pub(crate) content_end: Option<usize>,
@@ -306,7 +303,6 @@ impl Header {
     }
 }
 
-/// The name of a header field, and where its value stands.
 pub(crate) fn field(line: &[u8]) -> Option<(&[u8], Span)> {
     let (name, value) = separator::field(line)?;
     let start = line.len() - value.trim_ascii_start().len();

@@ -1,7 +1,6 @@
 //! MH folders: a message a file, named by its number (mh-profile(5), mh-sequence(5)). `maildir` does the work.
 //!
-//! A file that programs keep beside the messages marks such a folder. Names that are no numbers are no messages: `,12`
-//! and `#12` are removed ones.
+//! A file that programs keep beside messages marks such a folder. Only numbers are messages: `,12`, `#12` are removed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -76,8 +76,7 @@ pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     ]
 };
 
-/// The message alone, unless the result is named as a file of the same form. A file in which nobody knows where the
-/// message stands is passed on whole.
+/// The message alone, unless the result is named as of the same form; all of a file where nobody knows its place.
 pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
     match emlx::message(file) {
         Some(Ok(range)) if !result.is_some_and(emlx::is_named) => file.get(range).unwrap_or(file),

@@ -2,8 +2,7 @@
 //!
 //! A name decides nothing about where a file goes: it is one component, never `.` or `..`, without `/` and NUL, hidden
 //! nowhere. Other systems take it as well: no device of Windows, none of the characters that it refuses, no blank or
-//! dot at the end, nothing that turns the text around. Gmail nests labels with `/`; here that is a dot, as in
-//! Maildir++.
+//! dot at the end, nothing that turns the text around. The `/` of Gmail's nested labels is a dot, as in Maildir++.
 //!
 //! Two labels never have one name: what differs only by case, or not at all to the file system, gets a number.
 

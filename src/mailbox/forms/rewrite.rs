@@ -184,8 +184,7 @@ pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
 }
 
 /// Where the old lines of `>`s or none and `From ` are in the new bytes, sorted. It is an error if one without a `>` is
-/// gone that `divides`: another message may start there. Python divides a mailbox at each of those, Dovecot and mutt at
-/// those with a date.
+/// gone that `divides`: another message may start there (Python: at each; Dovecot, mutt: with a date).
 fn kept_lines(
     content: &[u8],
     new: &[u8],

@@ -2,7 +2,6 @@
 //! and linear: no line is looked at beyond [`LOOK_AHEAD`].
 //!
 //! **A separator** is a line that starts with `From `, at the start of the file or
-//!
 //! * after an empty line, if it holds a time of day (`12:34`, which every dialect of the date has) or is followed by a
 //!   header field or a `>From ` line. Body text like "From here on, walk", which lax writers leave unquoted, stays in
 //!   its message; a home-made separator without a date works;
@@ -79,7 +78,6 @@ pub(crate) fn name_length(bytes: &[u8]) -> usize {
     bytes.iter().take_while(is_of_name).count()
 }
 
-/// The name in front of a colon, and what stands behind it.
 pub(crate) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, behind) = line.split_at(name_length(line));
     let blanks = behind

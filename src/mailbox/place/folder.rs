@@ -1,6 +1,5 @@
 //! A Maildir, or another folder with a message a file: its messages, where they are written first, and what is synced;
-//! and what the names of a Maildir's messages say: flags, and sizes (`,S=` the octets, `,W=` the octets with CRLF line
-//! ends).
+//! and what the names of a Maildir's messages say: flags, and sizes (`,S=` the octets, `,W=` with CRLF line ends).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -7,11 +7,9 @@
 //! 2. Read and transform that much, and write the result beside it. Nobody is kept out.
 //! 3. Lock again. If what was read is not there any more, start again, with what was fetched in the run's cache. If
 //!    mail was appended, do another round over that alone.
-//! 4. After some rounds take over the mail that is still coming as it is, for a later run, and give the new file the
-//!    name, still under the lock.
+//! 4. After some rounds take over mail that still comes as it is, for a later run; name the new file, still locked.
 //!
-//! `latecomers` carries over what deliverers append to the old file meanwhile. docs/mailbox-internals.md, "What can
-//! still be lost", has the rest.
+//! `latecomers` carries over what is appended to the old file. docs/mailbox-internals.md: "What can still be lost".
 
 use std::fs::File;
 use std::path::Path;
@@ -39,8 +37,7 @@ use crate::platform::MetadataExt as _;
 const ATTEMPTS: usize = 3;
 /// Rounds over mail that was appended meanwhile, before the rest is left.
 const ROUNDS: usize = 4;
-/// A file whose change is older cannot have changed again with the same time: file systems count in steps of some
-/// milliseconds, old ones in seconds.
+/// A file whose change is older cannot have changed again with the same time: old file systems count in seconds.
 const SETTLED: Duration = Duration::from_secs(3);
 /// Empty lines in front of the `From ` line of mail that was appended, and its start.
 const BLANKS: usize = 16;

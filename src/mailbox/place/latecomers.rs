@@ -1,10 +1,8 @@
-//! Deliverers with fcntl locks only, who opened an mbox before it was replaced: they get their lock on the old file,
-//! and append their mail there.
+//! Deliverers with fcntl locks only, who opened an mbox before it was replaced: they lock and append to the old file.
 //!
 //! So the old file's lock is kept, but for moments in which those who wait get it, until what they appended has been
 //! carried over. That goes on until nobody has the old file open for writing, as far as /proc tells, and nothing came
-//! for a while, as /proc does not tell everybody everything; without /proc, as on macOS, for longer. The dotlock is
-//! ours all the time.
+//! for a while, as /proc does not tell everybody everything; without /proc (macOS), for longer. The dotlock stays ours.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

@@ -1,5 +1,4 @@
 //! The lock on an mbox: dotlock *and* fcntl, as the deliverers of such files use both.
-//!
 //! * **Dotlock**: `FILE.lock`, made by linking a finished file to that name, so that it is never seen half written. Its first
 //!   line is `pid:host` as Dovecot's is, its second tells that process's system: the machine's boot, the pid namespace, when
 //!   the process started. Its time is renewed while it is held: others take a lock that nobody touched for minutes for a dead
@@ -123,8 +122,7 @@ impl Lock {
         }
     }
 
-    /// [`Error::Changed`] if somebody took our dotlock for a stale one, as after a long sleep of the machine: what we
-    /// know of the file may be old then.
+    /// [`Error::Changed`] if somebody took our dotlock for a stale one, as after a long sleep: what we know may be old.
     pub(crate) fn check(&self, target: &Path) -> Result<(), Error> {
         match self.dotlocks.iter().all(Dotlock::is_held) {
             true => Ok(()),

@@ -1,8 +1,7 @@
 //! A file written beside another, and put in its place whole.
 //!
 //! In place: written to a temporary file in the same folder, given the old one's owner, mode, extended attributes and
-//! modification time, synced, renamed over it, the folder synced. Killed at any instant, the name shows the old file or the
-//! new one.
+//! modification time, synced, renamed over it, the folder synced. A kill leaves the old file or the new one.
 //!
 //! The target of a symbolic link is replaced. A file with several hard links is refused: the other names would keep the
 //! old mail. An owner, access list or `user.` attribute that cannot be given to the new file is an error, as mail must
@@ -130,8 +129,7 @@ impl Beside {
     }
 }
 
-/// Reads through the handle that has the lock; [`Error::Changed`] if `source` is shorter than `length`. Errors call it
-/// `name`.
+/// Reads through the locked handle; [`Error::Changed`] if `source` is shorter than `length`. Errors call it `name`.
 pub(crate) fn start_of(
     source: &File,
     length: u64,

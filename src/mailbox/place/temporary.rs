@@ -110,8 +110,7 @@ fn sweep_as(folder: &Path, is_told_apart: bool) {
             age.is_some_and(|age| age > ABANDONED)
         };
         if abandoned {
-            // Best effort: it is in nobody's way. A folder of another user is none of ours, whatever its name; what
-            // links in a folder lead to stays.
+            // Best effort: it is in nobody's way. Another user's folder is not ours; what links lead to stays.
             let _ = match entry.metadata() {
                 Ok(found) if found.is_dir() && !platform::is_ours(&found) => Ok(()),
                 Ok(found) if found.is_dir() => fs::remove_dir_all(entry.path()),

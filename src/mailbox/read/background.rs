@@ -1,5 +1,4 @@
-//! A stream that its own thread reads: a read that waits is not interrupted by a signal, and decompressing goes on
-//! while others work.
+//! A stream that its own thread reads: no signal interrupts a waiting read, and decompressing goes on meanwhile.
 
 use std::io::{self, Read};
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
-//! Reading: from a source to batches of whole messages (`window`), and from these, worked on in order (`pipeline`), to a
-//! sink.
+//! From a source to batches of whole messages (`window`), and from these, worked on in order (`pipeline`), to a sink.
 
 mod background;
 pub(super) mod cut;

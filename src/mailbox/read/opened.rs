@@ -215,7 +215,6 @@ impl<S: Send> Job<'_, S> {
         if let Some(read) = read {
             read.check(name)?;
         }
-        // Damaged data of which nothing was read have no result.
         if damage.is_none() || summary.messages > 0 {
             sink.appear(original, kind, name, self.observer)?;
         }

@@ -71,8 +71,7 @@ impl<I, D> State<'_, I, D> {
 }
 
 /// `read` gives an item and its weight until there are none, `parts` finds where in it there is work, `work` does a
-/// part, and `take` gets each item and what was done, in the order of the parts. The items in between weigh `budget`,
-/// or there is one.
+/// part, and `take` gets each item and what was done, in order. Items in between weigh `budget`, or there is one.
 pub(crate) fn run<I: Send + Sync, D: Send>(
     (workers, budget): (usize, usize),
     stop: &Stop,
