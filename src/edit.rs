@@ -53,8 +53,7 @@ pub(crate) type Group = Vec<Edit>;
 pub struct Edits {
     /// In the order of the original, as most are added.
     edits: Vec<Edit>,
-    /// Added behind an edit that stands further on, by place and how many were added before: a sorted vector would move for
-    /// each.
+    /// Added behind an edit that stands further on, by place and number: a sorted vector would move for each.
     late: BTreeMap<(Span, usize), Edit>,
 }
 
@@ -260,8 +259,7 @@ impl<'a> Spliced<'a> {
         self.chunks.iter().all(|chunk| chunk.is_empty())
     }
 
-    /// At least a line behind the header section, or everything: of large output the front only. `ends` tells where a
-    /// header section ends that begins these bytes.
+    /// The front of large output, with a line behind the header section at least. `ends` tells where that section ends.
     pub(crate) fn front(&self, ends: impl Fn(&[u8]) -> usize) -> Vec<u8> {
         const FIRST: usize = 64 << 10;
         let mut front: Vec<u8> = Vec::new();

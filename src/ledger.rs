@@ -122,8 +122,7 @@ impl Ledger {
         self.retrieved = self.retrieved.saturating_add(octets as u64);
     }
 
-    /// The message was put together: what it gained may be looked at as often as the message. Content that only was
-    /// decoded may not, or a mail would buy work with what it makes us decode.
+    /// The message was put together: what it gained may be looked at as often as it; what only was decoded, may not.
     pub(crate) fn keep(&mut self) {
         let gained = u64::try_from(self.gained).unwrap_or_default();
         self.kept = self.kept.max(gained);

@@ -1,5 +1,4 @@
-//! Captures in files as an archive (docs/archive.md). No server is asked, but the policy judges URLs and redirects as
-//! if it were: a run over what an earlier one recorded gives the same mail.
+//! Captures in files as an archive (docs/archive.md). No server is asked, but the policy judges as if one were.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

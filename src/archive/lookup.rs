@@ -1,7 +1,6 @@
 //! The captures that one archive has of one URL: the nearest to a date is taken.
 //!
-//! * An answer with Memento-Datetime is what the source said then: its 404 or 429 says nothing of the archive. Without,
-//!   the answer is the archive's own.
+//! * An answer with Memento-Datetime is what the source said then, also a 404 or 429; without, it is the archive's own.
 //! * A redirect to another URL of the archive is followed: the nearest capture is there. Any other that was captured
 //!   leads to a URL of that time, which is turned back into one of the archive, and nobody else is asked.
 //! * The policy judges the mail's URL, those that captured redirects lead to, and each URL of the archive.

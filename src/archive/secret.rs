@@ -1,5 +1,4 @@
-//! The URL of a personal page may be the only key to it, and an archive may capture what it is asked for; the names of
-//! a private network stay in it.
+//! The URL of a personal page may be its only key, and an archive may capture it; names of private networks stay there.
 
 use std::net::IpAddr;
 

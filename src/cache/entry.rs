@@ -1,5 +1,4 @@
-//! One record in a file: a line of JSON, and its SHA-256 in a second line, so that a torn or damaged file is no record.
-//! That of a URL, and of how it was asked for, is an [`Entry`].
+//! One record in a file: a line of JSON, and its SHA-256, so that a torn file is none. That of a URL is an [`Entry`].
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

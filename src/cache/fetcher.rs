@@ -33,8 +33,7 @@ impl CacheFolder {
     }
 }
 
-/// A certificate that one run believes may be a stranger's to another. So this names the system's certificates or
-/// `--ca-file`, by hash, and the proxy without its password.
+/// One run may believe what another does not: the system's certificates or `--ca-file`, by hash, and the proxy.
 pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
     let mut roots = match &policy.ca_file {
         Some(path) => {

@@ -1,7 +1,6 @@
 //! The folder of a cache, and that of one run. Each file is written in `tmp/` and renamed, so that a reader sees the old one or the new one.
 //!
-//! * The folder is ours and nobody else may enter it (0700); files are 0600. A folder that others may write is refused;
-//!   what is not ours, or is a symbolic link, counts as missing.
+//! * The folder is 0700, files 0600. One that others may write is refused; what is not ours, or a link, is missing.
 //! * Nothing is synced: what a crash tears is found by its hash, and is a miss.
 //! * A file that is used is touched: `size` removes the oldest.
 
@@ -193,9 +192,8 @@ impl CacheFolder {
 /// The cache of one run over mailboxes, beside its output, so that the same command goes on after a kill
 /// (docs/cache.md). It is removed once the output is whole.
 ///
-/// Others may write where the output goes. So a folder is used, and removed, only if embody made it: it is no link, it
-/// is ours, nobody else may enter it, and it has our tag, which is the lock of the run, too. What else lies in it
-/// stays, and the folder with it.
+/// Others may write where the output goes: a folder is used, and removed, only if embody made it. It is no link, it is
+/// ours, nobody else may enter it, and it has our tag, the run's lock. What else lies in it stays, and so does it.
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
     pub(crate) path: PathBuf,

@@ -174,8 +174,7 @@ impl Kept {
         Ok(given)
     }
 
-    /// Freshness in an archive's header fields is that of long ago, so it does not count. All answers are kept that say
-    /// which capture there is, and whether there is one.
+    /// Freshness of an archive's answers is of long ago. Kept is what says which capture there is, or that none is.
     fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = now();

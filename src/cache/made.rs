@@ -1,7 +1,7 @@
 //! Which of the many files of an output a run made before it was stopped: the same command goes on with the others.
 //!
-//! A line is written before a file gets its name, so that no kill comes in between. It counts only if source and file
-//! are what they were: a file that a person put there meanwhile is none of ours.
+//! A line is written before a file gets its name, and counts only if source and file are what they were: a file that a
+//! person put there meanwhile is none of ours.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

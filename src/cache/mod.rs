@@ -21,8 +21,7 @@
 //! `Kept` stands between redirects and servers, as a `Disk` of `fetch`: each step of a retrieval is an answer of its
 //! own, which the policy judges as if a server had given it.
 //!
-//! The files were written by this user, but what they say came from strangers: it names nothing but header values and
-//! hashes, and is not believed where it does not fit.
+//! What the files say came from strangers: only header values and hashes, not believed where they do not fit.
 
 mod entry;
 mod fetcher;

@@ -180,8 +180,7 @@ pub(super) fn gone_for(
     Some(lifetime).filter(|lifetime| !lifetime.is_zero())
 }
 
-/// `None` for a fresh answer. For a stale one, the header fields that ask whether it holds; there are none if it
-/// answers another request.
+/// `None`: it is fresh. Else the header fields that ask whether it holds; none if it answers another request.
 pub(super) fn conditions(
     kept: &KeptAnswer,
     asked: &Asked<'_>,
@@ -212,8 +211,7 @@ pub(super) fn refreshed(
     asked: &Asked<'_>,
     not_modified: &[(String, String)],
 ) -> Option<Vec<(String, String)>> {
-    // A server need not repeat Last-Modified (RFC 9110 §15.4.5), and was asked about this answer alone; the crate takes
-    // a 304 without any validator for one about another answer.
+    // A server need not repeat Last-Modified (RFC 9110 §15.4.5); the crate takes such a 304 for another answer's.
     let is_validator = |(name, _): &&(String, String)| name == "etag" || name == "last-modified";
     let mut not_modified = not_modified.to_vec();
     if !not_modified.iter().any(|field| is_validator(&field)) {

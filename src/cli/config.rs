@@ -1,8 +1,7 @@
 //! `--config FILE`: options in TOML, under their long names.
 //!
-//! The file's keys become arguments that stand before the user's own, so that one parser judges both. What the command line
-//! says wins: a key whose option was given, or excludes one that was given, is dropped, lists included. What another command
-//! with `--config` alone knows is passed over, so that commands can share a file.
+//! The file's keys become arguments before the user's own: one parser judges both. The command line wins: a key whose
+//! option was given, or excludes one given, is dropped. What only another command knows is passed over.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

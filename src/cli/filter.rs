@@ -73,8 +73,7 @@ pub(super) struct Job<'j> {
 }
 
 impl<'j> Job<'j> {
-    /// It comes before anything is opened or made. Spooled mail has no name that could stay; a later run sweeps what a
-    /// store was about to take.
+    /// Before anything is opened or made. Spooled mail has no name; a later run sweeps what a store was to take.
     pub(super) fn begin(
         saying: &'j SayingArgs,
         file: Option<&'j Path>,

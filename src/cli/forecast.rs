@@ -12,8 +12,7 @@ use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 const HOSTS: usize = 40;
 
-/// Bytes of a new part besides its base64: fields, boundary lines, what is put around the HTML. Its Content-Location
-/// is counted beside it, where each byte of the URL may take three and is folded.
+/// Bytes of a new part besides base64 and Content-Location: fields, boundary lines, what is put around the HTML.
 const AROUND: u64 = 800;
 const LOCATION: u64 = 4;
 
@@ -82,9 +81,8 @@ impl Forecast {
         self.open += other.open;
     }
 
-    /// For the last line of `inspect --json`, of all sources together. `growth` is what the messages would gain from
-    /// what is in them. `growth_at_most` takes every picture to be as large as `--max-body` allows, and other contents
-    /// to use up `--max-growth`.
+    /// The last line of `inspect --json`, of all sources. `growth` is gained from what is in the messages; for
+    /// `growth_at_most` each picture is as large as `--max-body` allows, and other contents use up `--max-growth`.
     pub(super) fn embed(&self, policy: &Policy) -> Fields {
         let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
         let others = self.open.saturating_mul(policy.limits.growth);

@@ -1,5 +1,4 @@
-//! `embody inspect`: what a mail or mailbox holds, and what the same options would do. It fetches nothing; with
-//! `--probe` it asks whether there would be an answer.
+//! `embody inspect`: what mail holds, and what the same options would do. It fetches nothing; `--probe` only asks.
 
 use std::cell::Cell;
 use std::fs::File;

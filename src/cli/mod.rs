@@ -81,8 +81,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     match parse(&merged, options) {
         Ok(command) => dispatch(command, arguments),
         Err(problem) if !problem.use_stderr() => {
-            // A closed standard output is no failure here: it looks like Python's `subprocess.DEVNULL`, with which programs ask
-            // whether there is an embody, and no mail is lost.
+            // A closed standard output looks like Python's `subprocess.DEVNULL`; here no mail is lost by it.
             let printed = problem.print().and_then(|()| std::io::stdout().flush());
             match printed.map_err(streams::write_error) {
                 Ok(()) => Status::Success,

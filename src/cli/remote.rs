@@ -91,8 +91,7 @@ pub(super) fn check_file(source: &Path) -> Result<(), Error> {
     Err(Error::Usage(what.into()))
 }
 
-/// The terminal shows nothing of the answer. Signals only ask a run to end, and would not end the question: so keys
-/// that send them are read as keys.
+/// The terminal does not show the answer. Keys that send signals are read as keys: a signal would not end the question.
 fn ask(text: &str) -> io::Result<String> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let before = termios::tcgetattr(&terminal)?;

@@ -88,8 +88,7 @@ fn is_torn(mut file: &File) -> bool {
     found.and_then(|_| file.read_exact(&mut last)).is_ok() && last != *b"\n"
 }
 
-/// Lines are appended to a report, so it may neither be mail nor hold anything else. Nothing is opened for writing, or
-/// made. `-` is standard input and standard output.
+/// Lines are appended to a report: it may be no mail, and hold nothing else. Nothing is made or opened for writing.
 pub(super) fn check(
     report: Option<&Path>,
     sources: &[impl AsRef<Path>],

@@ -1,6 +1,5 @@
-//! Mailboxes read whole, as files, for a collection, which must not miss a mail: what is encrypted, compressed twice or
-//! unreadable is trouble, and stops a deletion. A program may move a mail into a folder that was read already, so
-//! folders are listed again until nothing new is there.
+//! Mailboxes read whole for a collection, which must miss no mail: what is encrypted, compressed twice or unreadable
+//! stops a deletion. Programs move mail: folders are listed again until nothing new is there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};

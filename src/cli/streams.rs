@@ -1,5 +1,4 @@
-//! Standard output and standard input, and whether there are any; other streams; and reading one message, without holding a
-//! large one in memory that needs no work.
+//! Standard streams, and whether there are any; and reading one message: a large one that needs no work is not held.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};

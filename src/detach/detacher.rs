@@ -277,8 +277,7 @@ impl Run<'_> {
         Ok(edits)
     }
 
-    /// Nothing leaves a mail that its reader would not bring back: so the output is read as a restorer will, and the
-    /// headers of its parts are compared with the original ones.
+    /// Nothing leaves that would not come back: the output is read as a restorer will, and its headers are compared.
     fn judge(&self, output: &[u8]) -> Result<Edits, Refusal> {
         let limits = &self.detacher.limits;
         let tree = mime::scan(output, limits);

@@ -133,8 +133,7 @@ pub(super) fn edits(
     Ok(group)
 }
 
-/// A mailbox takes an empty line at a message's end for its own, and adds a line end that is missing. So the end of the
-/// message gets no empty line, and a line end only where one was.
+/// A mailbox takes an empty last line for its own, and adds a missing line end: a message's end stays as it was.
 fn finish(body: &mut Vec<u8>, tree: &Tree<'_>, part: PartId, newline: Newline) {
     let part = tree.part(part);
     if part.body.end < tree.root().span.end {

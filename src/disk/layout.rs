@@ -11,9 +11,8 @@
 //!                                            made                  of one run: files of its output
 //! ```
 //!
-//! People have folders of all kinds, and no mail may be passed over for where it lies. So a folder is a store or a
-//! cache only if it holds nothing but what those write, under their names. The first object of a store is hashed
-//! besides, since others name files by hashes of other things.
+//! No mail may be passed over for where it lies: a folder is a store or a cache only if it holds nothing but what those
+//! write. The first object of a store is hashed besides, since others name files by hashes of other things.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;

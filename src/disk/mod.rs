@@ -1,7 +1,6 @@
 //! Folders of ours on a disk: the names and files of stores (docs/store.md) and caches (docs/cache.md).
 //!
-//! Everything is opened in the folder around it, and no symbolic link is followed: one that somebody planted leads
-//! nowhere. A file gets its name in one step, so a reader sees a whole file or none.
+//! All is opened in the folder around it, and no symbolic link is followed. A file gets its name in one step.
 
 #[cfg(unix)]
 mod files;

@@ -88,8 +88,7 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
     let octets = url.decode(policy.limits.body).map_err(not_decoded)?;
     let source_type = media_type.declared_essence().map(str::to_owned);
     let parameters = media_type.parameters.as_slice();
-    // The default `charset=US-ASCII` of a `data:` URL without a type says nothing about content whose type the phantom
-    // header declares.
+    // The default `charset=US-ASCII` of a `data:` URL says nothing about content whose type the phantom declares.
     let is_default = source_type.is_none()
         && body.declared.is_some()
         && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
@@ -116,8 +115,7 @@ pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Rc<Octets>, Refus
         TransferEncoding::Base64 | TransferEncoding::Binary
     );
     match source.encoding.decode(source.body.of(tree.original)) {
-        // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5): its octets must not depend on how
-        // this machine stores mail.
+        // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5), not those of this machine.
         Some(octets) if source.essence.starts_with("text/") && !is_encoded => {
             Ok(Octets::shared(canonical_text(&octets).into_owned()))
         }

@@ -240,8 +240,7 @@ impl Expander {
         expansion.map_or_else(|_| Report::default(), |expansion| expansion.report.would())
     }
 
-    /// False: a message with this header, its empty line included, needs no change, whatever body comes. Most mail that
-    /// is one text is done with here.
+    /// False: a message with this header, its empty line included, needs no change, whatever body comes.
     #[cfg(feature = "milter")]
     pub(crate) fn body_matters(&self, header: &[u8]) -> bool {
         let is_marked = self.marks() && has_field(header, MARK_FIELD, usize::MAX);

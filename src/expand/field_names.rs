@@ -1,5 +1,4 @@
-//! A set of header field names, as small as can be: a mail may be nothing but fields of distinct names, and a map would
-//! take ten times as much.
+//! A small set of field names: a mail may be nothing but distinct ones, and a map would take ten times as much.
 
 use std::cmp::Ordering;
 

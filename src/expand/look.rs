@@ -1,5 +1,4 @@
-//! What the documents of a message refer to, for a survey, whatever `--embed` and `--links` say. Nothing is decided,
-//! retrieved or changed.
+//! What documents refer to, for a survey, whatever `--embed` and `--links` say. Nothing is retrieved or changed.
 
 use super::expander::Expander;
 use crate::ledger::Ledger;

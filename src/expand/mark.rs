@@ -34,8 +34,7 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
         .front(|front| header_of(front).body_start());
     let tree = mime::scan(&output, limits);
     let root = tree.root();
-    // Behind a header that was not read to its end, the field might stand within another; what cannot be added takes
-    // none away, or the next run would do more.
+    // Behind a header that was not read to its end, it might stand in another field; what is not added takes none away.
     if root.content == Content::Opaque(Limit::HeaderTooLarge) {
         return edits;
     }

@@ -63,9 +63,8 @@ pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span 
         Some([b'\n', ..]) => 1,
         _ => 0,
     };
-    // One line break must be left where one was, and none where none was: what stands in front may need it, or a header
-    // have it already. A boundary line behind another part's header has none of its own, and of several parts that go
-    // only the first had one.
+    // A line break must be left where one was, and none where none was: what stands in front may need it. A boundary
+    // line behind another part's header has none of its own, and of several parts that go only the first had one.
     let start = delimiter.start.max(removed_to);
     let own_break = match start == delimiter.start {
         true => free_break(start),

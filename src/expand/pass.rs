@@ -68,8 +68,7 @@ pub(super) struct Pass {
 
 pub(super) enum Stop {
     Left(Refusal),
-    /// A reference leads back to this URL, and nothing in the message would tell a second run so: the reference that led into
-    /// the circle is to be left.
+    /// A reference leads back to this URL, and no second run would see it: the one that led into the circle is left.
     Circle(String),
 }
 

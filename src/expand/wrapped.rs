@@ -94,8 +94,7 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
     let newline = newline.bytes();
     let before: &[u8] = if is_made { newline } else { b"" };
     let behind: &[u8] = if is_made { b"" } else { newline };
-    // A boundary may be as long as a mail: its line is shared. Each part is dropped once it was copied: together they may
-    // be all that the message gains.
+    // A boundary may be as long as a mail: its line is shared. Each part is dropped once it was copied.
     let line = Bytes::from([before, b"--", boundary, newline].concat());
     let edits = parts.flat_map(|(length, write)| {
         let mut part = Vec::with_capacity(length + behind.len());

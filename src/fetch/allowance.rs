@@ -1,5 +1,4 @@
-//! How long one retrieval may still take: the sooner of `--timeout` and the message's deadline. And whether one that failed
-//! found nobody.
+//! How long a retrieval may still take (`--timeout`, the message's deadline), and whether one that failed found nobody.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,7 @@
 //! Files that mail programs keep beside a mailbox. Only these are read without an option.
 //!
-//! A stranger wrote which of the files a mail means. So what the mail says is compared with the names that are there,
-//! and never opened: each step is a name out of a listing, in an open folder. A symbolic link is neither file nor
-//! folder, wherever it leads.
+//! A stranger wrote which files a mail means: what the mail says is compared with the names that are there, and never
+//! opened. Each step is a name out of a listing, in an open folder. A symbolic link is neither file nor folder.
 
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};

@@ -99,8 +99,7 @@ impl Connections {
         })
     }
 
-    /// One address after the other, so that it is known which of them it is. Each has half of the time that is left,
-    /// the last one all.
+    /// One address after the other, to know which it is. Each has half of the time that is left, the last one all.
     #[allow(clippy::type_complexity)]
     fn one_by_one(
         &self,

@@ -20,8 +20,7 @@ use crate::report::{Reason, Refusal};
 
 /// Retrieves what a policy allows, for all messages of a run.
 ///
-/// By itself it has neither memory nor gate. Without the features `http` and `ftp`, their schemes are refused with
-/// [`Reason::UnsupportedScheme`].
+/// It has no memory or gate by itself. Without `http` and `ftp`, they are refused: [`Reason::UnsupportedScheme`].
 pub struct Fetcher {
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
     /// The archive is asked by this date if the mail has none, and else not.
@@ -146,8 +145,7 @@ impl Fetcher {
         self
     }
 
-    /// Remembers up to so many octets of answers, lasting refusals included: the same URL is retrieved once. All are
-    /// forgotten at this age.
+    /// Remembers so many octets of answers and lasting refusals, up to this age: the same URL is retrieved once.
     #[must_use]
     pub fn memory(mut self, octets: usize, age: Option<Duration>) -> Self {
         self.memory = Some(Memory::new(octets, age));

@@ -1,8 +1,7 @@
 //! The packets of the milter protocol, version 6: Sendmail's libmilter/milter.c and include/libmilter/mfdef.h
 //! are its only specification; Postfix's MILTER_README says where it differs.
 //!
-//! A packet is a length of four octets, big-endian, then so many octets, of which the first says what it is. No octets
-//! can cause more than [`Malformed`].
+//! A packet: a length of four octets, big-endian, then octets; the first says what it is. At worst it is [`Malformed`].
 
 use std::io::{self, BufRead, Read as _, Write};
 

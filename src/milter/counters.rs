@@ -1,5 +1,4 @@
-//! Counts of a server, for Prometheus: `GET /metrics`, with as little HTTP/1.1 as that needs. One request is answered
-//! at a time, each is bounded in octets and time, and any other gets a 404.
+//! Counts of a server, for Prometheus: `GET /metrics` in a little HTTP/1.1. One request at a time, each bounded.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

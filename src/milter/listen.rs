@@ -74,8 +74,7 @@ impl Address {
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// The file that this process made goes when this is dropped. Device and number tell it from one that another
-    /// process may have put there meanwhile.
+    /// Dropping it removes the file that this process made, by device and number: no other one.
     file: Option<(PathBuf, (u64, u64))>,
 }
 
@@ -109,8 +108,7 @@ impl Listener {
                 remove_stale(path)?;
                 // While the file has the group of this process, that group is to reach it as little as others.
                 let first = group.map_or(mode, |_| mode & 0o700);
-                // The file has that mode from the start: nobody can connect before, and no mode goes to a file that
-                // somebody else put there meanwhile. The system's type for modes may have 16 bits.
+                // The file has that mode from the start: nobody connects before. The system's modes may have 16 bits.
                 let others = rustix::fs::Mode::from_raw_mode((0o777 & !first) as RawMode);
                 let before = rustix::process::umask(others);
                 let bound = UnixListener::bind(path);

@@ -106,8 +106,8 @@ pub struct Changes {
     body: Option<usize>,
 }
 
-/// Postfix and Sendmail do not show a filter their own Received field, but count it. Sendmail counts further fields
-/// that it may add or not, so there an insertion may stand some fields too early.
+/// Postfix and Sendmail count their own Received field, which a filter does not see. Sendmail counts more that it may
+/// add: there an insertion may stand too early.
 const FIRST_PLACE: u32 = 1;
 
 /// In lower case.

@@ -60,8 +60,7 @@ impl Session {
         self.terms.is_some_and(|terms| terms.options & wanted != 0)
     }
 
-    /// After a [`Malformed`] packet, or one that may not stand here, the connection is closed, and the mail system does
-    /// what it does when a filter is not there.
+    /// After a [`Malformed`] packet, or one out of place, the connection is closed: as if no filter were there.
     pub fn take(&mut self, packet: &[u8], expander: &Expander) -> Result<Step<'static>, Malformed> {
         let out_of_order = || {
             Err(Malformed::OutOfOrder(

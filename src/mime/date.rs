@@ -26,8 +26,7 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// UTC; None: it is no date, or one that no clock shows. The 31st of a shorter month is the first of the next one, as
-/// in Python. The value may be folded.
+/// UTC; None: no clock shows it. The 31st of a shorter month is the first of the next, as in Python. May be folded.
 pub fn seconds(value: &[u8]) -> Option<i64> {
     let value = value.get(..LONGEST).unwrap_or(value);
     usual(value).or_else(|| in_any_form(value))

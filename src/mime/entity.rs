@@ -57,8 +57,7 @@ pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     field
 }
 
-/// No line of `content` begins with the boundary, which meets none of `around`. `=_` stands in no base64 and in no
-/// quoted-printable line (RFC 2045 §6.7).
+/// No line of `content` begins with it, and it meets none of `around`. `=_` stands in no base64 or quoted-printable.
 pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     let hash = sha256(seed);
     let hash = hash.get(..24).unwrap_or_default();

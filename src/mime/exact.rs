@@ -3,8 +3,7 @@
 //! RFC 2045 leaves writers many choices: how long a line is, which line ends, what follows the last line. A body is
 //! decoded together with those choices, and only if writing the octets with them gives the same body, octet for octet.
 //!
-//! A [`Wording`] may come from a stranger's mail: its lengths are bounded, and what it makes is measured before
-//! ([`Wording::length`]).
+//! A [`Wording`] may be a stranger's: its lengths are bounded, and what it makes is measured ([`Wording::length`]).
 
 use memchr::memchr;
 
@@ -61,8 +60,7 @@ impl Wording {
         }
     }
 
-    /// `length` counts each line end as one; None: no lines give that length. Lines of 76 go first, as most programs
-    /// write them, then shorter ones.
+    /// `length` counts a line end as one; None: no lines give it. Lines of 76 go first, as most programs write them.
     pub fn of_base64(octets: usize, length: u64, newline: Newline) -> Option<Self> {
         let symbols = octets.div_ceil(3) * 4;
         let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;

@@ -32,9 +32,8 @@ impl<'a> MappedBody<'a> {
         &self.octets
     }
 
-    /// Spans of the original. Identity bodies change only where the octets do. Of a quoted-printable body only the
-    /// changed octets are written anew, with soft line breaks where a line would become too long. A base64 body is
-    /// written anew from its first changed line on.
+    /// Spans of the original. Identity bodies change only where the octets do; of quoted-printable only changed octets
+    /// are written anew, with soft line breaks in lines that become too long; base64 from its first changed line on.
     pub fn replacements(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         if changes.is_empty() {
             return Vec::new();
@@ -128,8 +127,7 @@ impl<'a> MappedBody<'a> {
         piece(self.octets.get(at..).unwrap_or_default());
     }
 
-    /// Writes the lines between the first change and the last symbol anew; what stands behind that symbol means nothing and
-    /// stays.
+    /// Writes the lines from the first change to the last symbol anew; what is behind that means nothing and stays.
     fn base64(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let symbols_end = bytes

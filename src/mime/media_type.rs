@@ -104,8 +104,7 @@ impl<'a> MediaType<'a> {
         written.found(&parameters)
     }
 
-    /// Decoded and unfolded, with names in lower case, in the order in which they first appear. One pass over the
-    /// field, whatever is in it.
+    /// Decoded, unfolded, names in lower case, in the order of first appearance. One pass, whatever the field holds.
     pub fn decoded_parameters(&self, at_most: usize) -> Vec<(String, String)> {
         let mut names: Vec<(&[u8], Written<'a>)> = Vec::new();
         let mut parameters = self.parameters();
@@ -159,8 +158,7 @@ pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
     written
 }
 
-/// In encoded words where it is not ASCII (RFC 2047); control characters are left out. Line ends are CRLF, the last one
-/// included.
+/// In encoded words where it is not ASCII (RFC 2047), without control characters. All line ends are CRLF.
 pub fn write_text(name: &str, text: &str) -> Vec<u8> {
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     let mut written = format!("{name}: ").into_bytes();

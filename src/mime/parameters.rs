@@ -77,8 +77,7 @@ pub struct Parameters<'a> {
     /// More may have followed: a value at the end is cut off unless a quote closes it.
     pub(super) is_open: bool,
     at: usize,
-    /// A comment begins there that is never closed: what follows is read as if there were none, instead of looking for
-    /// the end of each.
+    /// A comment begins there that is never closed: behind it none is looked for.
     unclosed: Option<usize>,
 }
 
@@ -226,8 +225,7 @@ impl<'a> Parameters<'a> {
                 self.at = hit;
                 break hit;
             }
-            // A comment behind a bare value: `charset=us-ascii (Plain text)`, RFC 2045 §5.1's own example. Other
-            // parentheses may be part of a URL.
+            // A comment behind a bare value (RFC 2045 §5.1: `us-ascii (Plain text)`). Other parentheses may be a URL's.
             let before = hit.checked_sub(1).filter(|_| hit > start);
             if before.is_some_and(|before| self.bytes.get(before).copied().is_some_and(is_blank)) {
                 let behind = self.behind_comments(hit).unwrap_or(hit);

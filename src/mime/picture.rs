@@ -135,8 +135,7 @@ fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     Some(std::iter::once(major).chain(compatible))
 }
 
-/// The oldest header has sides of two octets, the others such of four with a sign: a negative height means that the top
-/// row comes first.
+/// The oldest header has sides of two octets, others of four with a sign: at a negative height the top row comes first.
 fn bitmap(octets: &[u8]) -> Option<FileType> {
     let number = |at: usize| {
         let octets = octets.get(at..)?.first_chunk().copied()?;

@@ -102,8 +102,7 @@ pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
     }
 }
 
-/// Bare CR, blanks before a line end, `From ` and `--` at the start of a line are escaped too: no transport and no
-/// boundary can mistake them.
+/// Bare CR, blanks before a line end, `From ` and `--` at line starts are escaped too: nobody mistakes them.
 pub(super) fn encode(text: &[u8], newline: Newline) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
     for line in Lines::new(text, Span::new(0, text.len())) {
@@ -130,8 +129,7 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
     }
 }
 
-/// As Apple's Mail writes plain text: lines are divided behind blanks, and what does not end with a line end ends with
-/// a soft line break.
+/// As Apple's Mail writes text: lines are divided behind blanks; text without a last line end ends with a soft one.
 pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
     /// Columns of a word with the blank behind it, of the last word of a line, and of what has no blanks.
     const COLUMNS: [usize; 3] = [73, 75, 74];

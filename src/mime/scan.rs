@@ -179,8 +179,7 @@ impl Scanner<'_> {
         (!boundary.is_empty()).then_some(boundary)
     }
 
-    /// Its place in `open`, and whether it closes that multipart; and the line with its terminator and, where free, the
-    /// line break in front.
+    /// Its place in `open`, whether it closes that; the line with its terminator and the line break in front, if free.
     fn next_delimiter(&self) -> Option<(usize, bool, Span)> {
         self.boundaries().next()?;
         let mut from = self.floor;
@@ -208,8 +207,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Innermost first. Of the line, not more is compared than it has octets, for each of at most [`ScanLimits::depth`]
-    /// boundaries.
+    /// Innermost first. The line is compared with at most [`ScanLimits::depth`] boundaries.
     fn matching(&self, line: &[u8]) -> Option<(usize, bool)> {
         let dashes = line.strip_prefix(b"--")?;
         self.boundaries().find_map(|(level, boundary)| {

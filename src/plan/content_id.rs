@@ -36,8 +36,7 @@ impl ContentIds {
         read
     }
 
-    /// `message_id` is that of the message that a `mid:` URL names (RFC 2392). `cites_its_own_id`: `part` may bear the
-    /// id itself, as RFC 1873 has it.
+    /// `message_id`: of a `mid:` URL (RFC 2392). `cites_its_own_id`: `part` may bear the id itself (RFC 1873).
     pub(super) fn target(
         &mut self,
         tree: &Tree<'_>,

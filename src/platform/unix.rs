@@ -184,8 +184,7 @@ pub fn sync_tree(folder: &Path) -> io::Result<()> {
     super::sync_each(folder)
 }
 
-/// Owner, mode and extended attributes are copied; only one that matters is an error. Access lists are copied on Linux
-/// alone, where they are attributes.
+/// Owner, mode, extended attributes and, on Linux, access lists are copied; only one that matters is an error.
 pub fn dress(new: &File, like: &File) -> io::Result<()> {
     let wanted = like.metadata()?;
     let has = new.metadata()?;
@@ -256,9 +255,8 @@ pub fn stream(of: impl AsFd) -> io::Result<File> {
     }
 }
 
-/// The standard library opens the null device for reading *and* writing in place of a closed descriptor.
-/// `1<>/dev/null`, `0<>/dev/null` and Python's `subprocess.DEVNULL` look the same and are refused, too: that delays
-/// mail, where the other mistake would lose it.
+/// The standard library opens the null device for reading *and* writing in place of a closed descriptor. `1<>/dev/null`
+/// and Python's `subprocess.DEVNULL` look the same and are refused, too: that delays mail, the other mistake loses it.
 fn is_stand_in(descriptor: impl AsFd) -> bool {
     let both_ways = rustix::fs::fcntl_getfl(&descriptor)
         .is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);

@@ -1,5 +1,4 @@
-//! Windows: mail is read, and results are new files. Nothing is locked or changed in place, and there are no stores or
-//! caches, which rely on what only Unix has.
+//! Windows: mail is read, results are new files. Nothing is locked or changed in place; stores and caches need Unix.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File, Metadata, OpenOptions};

@@ -4,8 +4,7 @@
 //! open counts as not globally reachable. Stricter than they are: all of 192.0.0.0/24, 192.88.99.0/24, 2001::/23 and
 //! 2002::/16 is refused, exceptions for relays and anycast services included.
 //!
-//! A NAT64 gateway with a prefix of its own (RFC 6052 §2.2) looks like any other global network. Behind one, allow
-//! named hosts only (`--allow-host`).
+//! A NAT64 prefix of one's own (RFC 6052 §2.2) looks like any network: behind one, allow named hosts (`--allow-host`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

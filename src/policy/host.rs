@@ -99,8 +99,7 @@ fn reached(address: IpAddr) -> IpAddr {
 
 /// An exact host, or `*.example.org` (or `.example.org`): every name beneath example.org, itself not included.
 ///
-/// Case and trailing dots are ignored, and an IPv4 address inside an IPv6 address that leads to it is that IPv4
-/// address. Names may be given in Unicode.
+/// Case and trailing dots are ignored; IPv6 that leads to an IPv4 address is that address. Names may be in Unicode.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostPattern {
     host: Host,

@@ -7,10 +7,9 @@ use crate::error::Error;
 
 /// One prefix rewrite.
 ///
-/// FROM is a prefix of the reference's text: scheme and host case-blind, the rest byte for byte, percent-escapes
-/// included. A FROM that ends inside the host (`http://example.org`) does not match `http://example.org.evil/`. A TO
-/// ends behind the host, or where FROM ends: what follows must not become part of a host name (`https://new.example`
-/// and `.evil/x`).
+/// FROM is a prefix of the reference's text: scheme and host case-blind, the rest byte for byte. If it ends inside the
+/// host (`http://example.org`), it does not match `http://example.org.evil/`. A TO ends behind the host, or where FROM
+/// ends: what follows must not become part of a host name (`https://new.example` and `.evil/x`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mapping {
     from: String,
@@ -40,8 +39,7 @@ impl Mapping {
     }
 }
 
-/// How many slashes a prefix has behind its scheme, and whether it ends in the host; none if what follows can be no
-/// part of a host.
+/// The slashes of a prefix behind its scheme, and whether it ends in the host; none: no host can go on behind it.
 fn open_end(prefix: &str) -> Option<(usize, bool)> {
     let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
     let slashes = behind.len() - behind.trim_start_matches('/').len();

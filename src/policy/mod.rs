@@ -9,9 +9,8 @@
 //!    `--allow-host`; 5. the host as an address, whatever its spelling; 6. the port;
 //!    for files instead of 3 to 6: the roots.
 //!
-//! The host that is judged is the host that is asked: `fetch` sends what the `url` crate (the WHATWG parser)
-//! understood, never the text of the mail, and judges the addresses of a name with [`Policy::judge_address`], at
-//! connect time.
+//! The host that is judged is the host that is asked: `fetch` sends what the `url` crate (the WHATWG parser) understood,
+//! never the text of the mail, and judges addresses when it connects ([`Policy::judge_address`]).
 
 mod address;
 mod choice;

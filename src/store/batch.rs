@@ -1,8 +1,7 @@
 //! Objects on their way into a folder.
 //!
-//! The order keeps a crash from leaving a file whose name lies: content synced, read back and hashed, named, the name
-//! synced. Objects go through this together, several side by side, because a file system writes its journal once for
-//! all that wait for it.
+//! No crash leaves a file whose name lies: content is synced, read back and hashed, named, the name synced. Objects go
+//! through this side by side, because a file system writes its journal once for all that wait for it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;

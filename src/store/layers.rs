@@ -1,7 +1,6 @@
 //! A file as it is and as what it encodes, piece by piece: base64, quoted-printable, and what is within them.
 //!
-//! A search that must not miss anything need not understand what it sees: no header is read, so a message that is cut,
-//! quoted or attached is decoded like any other. What is decoded besides is noise.
+//! A search that must not miss anything reads no header: a cut, quoted or attached message is decoded like any other.
 
 use memchr::memchr;
 
@@ -32,8 +31,7 @@ impl Layers {
         }
     }
 
-    /// `visit` is shown windows that overlap by [`LONGEST`] octets, so that every use is whole in one of them; a use
-    /// may be shown twice.
+    /// `visit` is shown windows that overlap by [`LONGEST`] octets: each use is whole in one, and may be shown twice.
     pub(crate) fn push(&mut self, octets: &[u8], visit: &mut dyn FnMut(&[u8])) {
         self.window.extend_from_slice(octets);
         visit(&self.window);

@@ -1,7 +1,6 @@
 //! Stores of objects that are named by their content: what detach moves out of mails (docs/store.md).
 //!
-//! An object lies under the SHA-256 of its octets, so equal octets are one object, nothing is overwritten, and every
-//! reader can tell whether it is the right one. MIME never lives here.
+//! An object lies under the SHA-256 of its octets: equal ones are one, none is overwritten, each reader can check it.
 
 #[cfg(unix)]
 mod batch;

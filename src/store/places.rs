@@ -1,7 +1,6 @@
 //! The folders of a store, each opened in the one around it.
 //!
-//! No symbolic link is followed beneath the store: one that somebody planted leads nowhere, neither to read nor to
-//! write. The store itself may be named by one; it is opened once.
+//! No symbolic link is followed beneath the store. The store itself may be named by one; it is opened once.
 
 use std::collections::HashSet;
 use std::fs::File;

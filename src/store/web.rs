@@ -1,8 +1,7 @@
 //! A store on a server: PUT and GET, with the names that a folder has (docs/store.md).
 //!
-//! * An object that is there is read and hashed before anything is put. `If-None-Match: *` (RFC 9110 §13.1.2) keeps a
-//!   server from replacing what came between.
-//! * An object that was put is read back and hashed. That the server keeps it is the server's promise.
+//! * An object that is there is read and hashed before anything is put; `If-None-Match: *` (RFC 9110 §13.1.2) keeps one
+//!   that came between. What was put is read back and hashed. That the server keeps it is the server's promise.
 //! * WebDAV (RFC 4918): MKCOL makes missing folders. S3: requests are signed in their URLs.
 //! * 408, 429, 5xx and connections that fail are temporary.
 

@@ -311,8 +311,7 @@ fn parsed_sender(value: &[u8]) -> Option<String> {
     Some(address?.rsplit_once('@')?.1.to_owned())
 }
 
-/// Nearly all From fields have one address in angle brackets behind plain or quoted words, without comments and encoded
-/// words. mail-parser reads the others.
+/// Nearly all From fields have one address in angle brackets behind plain or quoted words. mail-parser reads others.
 fn plain_sender(value: &[u8]) -> Option<&str> {
     let value = str::from_utf8(value).ok()?.trim_ascii();
     let (name, address) = value.strip_suffix('>')?.split_once('<')?;

@@ -1,5 +1,4 @@
-//! How mail was looked at, and the commands of the page: each works on the sources that were looked at, and the mail as
-//! it was stays where it is, or as a backup.
+//! How mail was looked at, and the page's commands: each works on these sources; mail as it was stays, or as a backup.
 
 use std::collections::HashSet;
 use std::path::Path;

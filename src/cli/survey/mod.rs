@@ -4,8 +4,7 @@
 //! `text` and `page` say it. `looked` has the commands of the page, `sheet` its elements, `contents` its largest
 //! section.
 //!
-//! A stranger may name hosts, types and schemes without end: the first ten thousand of each are counted apart, and a
-//! million contents are compared. So memory has a bound.
+//! Memory has a bound, whatever a stranger names: ten thousand hosts, types and schemes each; a million contents.
 
 mod contents;
 mod gather;

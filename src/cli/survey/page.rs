@@ -1,7 +1,7 @@
 //! The survey as one page that opens offline: numbers, tables and plots, each with what one would type.
 //!
-//! Nothing comes from elsewhere, and its own policy forbids it. The one script, which copies commands, is allowed by its
-//! hash. It goes in the place of an earlier page, and of nothing else.
+//! Its own policy forbids what comes from elsewhere; the one script, which copies commands, is allowed by its hash.
+//! It takes the place of an earlier page, and of nothing else.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -220,8 +220,7 @@ const OF_MAILBOXES: [&str; 12] = [
     "Lines",
 ];
 
-/// Two messages share one by chance once in fifty million mailboxes. A stranger may make two that do; that changes a
-/// count, and no mail. SHA-256 took a quarter of the time of a survey.
+/// A stranger may make two messages that share one; that changes a count. SHA-256 took a quarter of a survey's time.
 pub type Hash = u64;
 
 #[derive(Debug, Serialize)]

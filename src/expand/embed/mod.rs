@@ -1,9 +1,8 @@
 //! Pictures that HTML shows become parts of the mail, referred to by `cid:`.
 //!
-//! First the mail itself: a URL that names a sibling is that part. Then `data:` URLs, then the network, under the same
-//! policy and the same ledger as every retrieval. The octets say what something is. Equal octets are one part; ids and
-//! boundaries are hashes. Everything happens in the order of the documents: what fits is done, a failed one keeps its
-//! URL and has a row.
+//! First the mail itself: a URL that names a sibling is that part. Then `data:` URLs, then the network, under policy
+//! and ledger. The octets say what something is; equal ones are one part; ids and boundaries are hashes. All happens in
+//! the order of the documents: what fits is done, a failed one keeps its URL and has a row.
 
 mod given_sheets;
 mod names;

@@ -1,5 +1,4 @@
-//! Where the new parts stand. Only insertions, and Content-* fields that move inwards where a message is only HTML: all
-//! other octets stay.
+//! Where new parts stand: insertions, and Content-* fields that move inwards in a message of HTML alone.
 
 use super::super::wrapped;
 use super::Pending;

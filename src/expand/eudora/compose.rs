@@ -187,8 +187,7 @@ impl Flattened<'_> {
         with_newlines(fields, self.newline)
     }
 
-    /// Fields of the body that came give way to others. `text` is what it is if it becomes one part; `is_new` says that
-    /// the type is another one.
+    /// Fields of the body give way to others. `text`: the body, if it is one part; `is_new`: its type is another one.
     fn header(&self, mut new: Vec<u8>, text: &EudoraText, is_new: bool) -> Vec<Edit> {
         if !is_new && !text.span.of(self.message).is_ascii() {
             entity::push_field(&mut new, "Content-Transfer-Encoding", "8bit", self.newline);

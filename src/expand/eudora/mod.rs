@@ -5,9 +5,8 @@
 //! undone: both are replaced where they do not hold. A multipart whose boundary lines are there was not taken apart,
 //! and is left alone.
 //!
-//! Files are attachments, octet for octet in base64. Text with line ends of one kind (on the Mac, a bare CR) goes as
-//! text, with those of the message. What the HTML shows by a Content-ID or Content-Location whose hash the line has
-//! goes into a multipart/related with it.
+//! Files are attachments in base64. Text with line ends of one kind (on the Mac, a bare CR) goes as text, with those of
+//! the message. What the HTML shows by an id or location whose hash the line has joins it in a multipart/related.
 
 mod compose;
 mod flattened;

@@ -78,9 +78,8 @@ impl Pending<'_, '_> {
         Ok((body, pass))
     }
 
-    /// Refuses a URL from which something around the part was retrieved. Content from the network says so in its
-    /// Content-Location, so that a second run sees it. The place of a file is not written into the message: for that
-    /// the circle is left as a whole.
+    /// Refuses a URL from which something around the part was retrieved. A second run sees it in the Content-Location
+    /// of content from the network. The place of a file is not written into mail: that circle is left as a whole.
     fn judge_circle(
         &mut self,
         item: &Item<'_>,

@@ -153,8 +153,7 @@ impl Pending<'_, '_> {
 
     pub(super) fn put_filled(&mut self) {
         let texts = std::mem::take(&mut self.texts);
-        // The last first: what is taken out of the rows stands behind what is looked at later, and a message in a
-        // message ends before that does.
+        // The last first: what is taken out of the rows stands behind what is looked at later.
         let filled = std::mem::take(&mut self.filled).into_iter().rev();
         let (divided, extended): (Vec<_>, Vec<_>) =
             filled.partition(|(part, _)| texts.contains_key(part));

@@ -1,8 +1,7 @@
 //! Files beneath `--file-root`, and no others (RFC 8089).
 //!
-//! cap-std opens files relative to a root, on Linux by openat2 (RESOLVE_BENEATH, no magic links), elsewhere component
-//! by component. Whatever is renamed or linked meanwhile, what is opened was beneath the root. Symbolic links are
-//! followed within it.
+//! cap-std opens files relative to a root, on Linux by openat2 (RESOLVE_BENEATH), elsewhere component by component: what
+//! is opened was beneath the root, whatever is renamed meanwhile. Symbolic links are followed within it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,7 @@
 //! `--resolver`: a program of the user's that gets what needs a sign-in.
 //!
-//! It is started without a shell, and gets what a mail says as one JSON object on one line of standard input: `url`,
-//! `name` and `provider`. What it writes is the file, if it ends with status 0. Its folder is removed afterwards; it
-//! and what it started end with its time.
+//! It is started without a shell, and gets a JSON object on one line: `url`, `name` and `provider` of the mail. What it
+//! writes is the file, if it ends with status 0. Its folder is removed; it and what it started end with its time.
 
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -3,16 +3,14 @@
 //!
 //! * ureq finds the addresses of every connection through [`JudgedAddresses`], which judges them; a pooled connection
 //!   was judged when it was made.
-//! * No cookies, no Referer, no environment proxies, no `.netrc`. `Authorization` only when `--allow-userinfo` let
-//!   credentials through.
+//! * No cookies, Referer, environment proxies, `.netrc`. `Authorization` only where `--allow-userinfo` let it through.
 //! * Whole means: 200, and the end is *marked*, by Content-Length or by the last chunk. A body that ends only because
 //!   the connection does may have been cut anywhere and is refused; so is any Transfer-Encoding but one `chunked` under
 //!   HTTP/1.1, which RFC 9112 §6.1 allows and ureq does not undo.
 //! * gzip is the only content coding, once; `--max-body` counts what comes out of it, while it comes.
 //! * With a proxy, https goes through CONNECT, and http is asked for in absolute form (`fetch::connection`). The proxy
 //!   resolves names, so only addresses in the URL itself are judged.
-//! * A connection that breaks before the answer is tried once more: servers close idle connections at any time, also
-//!   when they are used again.
+//! * A connection that breaks before the answer is tried once more: servers close idle ones at any time.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,5 +1,4 @@
-//! Replacements that stand close together become one, and base64 is written as its octets come, which stand nowhere as a
-//! whole.
+//! Replacements that stand close together become one, and base64 is written as its octets come.
 
 use crate::mime::transfer::encode_base64;
 use crate::span::{Newline, Span};

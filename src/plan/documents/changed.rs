@@ -17,8 +17,8 @@ use crate::mime::transfer::LINE_LIMIT;
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Newline;
 
-/// None: a line would be too long nevertheless. `html` is the document as its tags are read, and its syntax. A line
-/// that was too long before is none of our making, and stays one line.
+/// None: a line would be too long nevertheless. `html`: the text with its tags, and its syntax. A line that was too
+/// long before stays.
 pub(super) fn lines_broken(
     document: &[u8],
     html: Option<(&[u8], Syntax)>,

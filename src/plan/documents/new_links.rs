@@ -115,8 +115,7 @@ impl Documents<'_> {
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
         let mut links = links.iter();
-        // Links are counted and made, until they would make the document twice as large. The others are counted before
-        // one of them is made: they may be too much, and nothing shall be held for that.
+        // Links are made until the document would be twice as large; the others are counted first: nothing is held.
         for (is_counted, is_made) in [(true, true), (true, false), (false, true)] {
             let from = links.clone();
             loop {

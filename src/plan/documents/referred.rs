@@ -100,8 +100,7 @@ pub(crate) fn shown_inline(
     shown
 }
 
-/// No document was found to refer to these yet. A name goes with its parts when it is met: ten thousand links to ten
-/// thousand parts of one name are found once.
+/// No document refers to these yet. A name goes with its parts when it is met: ten thousand of one name are found once.
 #[derive(Default)]
 struct Unreferred {
     /// In lower case.
@@ -229,8 +228,7 @@ impl Documents<'_> {
     }
 }
 
-/// In UTF-16 or UTF-32, whatever the label says: a byte order mark outranks that (the HTML standard, §13.2.3.2), and no
-/// text in another charset holds NULs.
+/// In UTF-16 or UTF-32: a byte order mark outranks the label (HTML §13.2.3.2), and no other text holds NULs.
 fn is_wide(octets: &[u8]) -> bool {
     octets.starts_with(b"\xff\xfe")
         || octets.starts_with(b"\xfe\xff")

@@ -220,8 +220,7 @@ pub(super) fn is_data(url: &str) -> bool {
     scheme.eq_ignore_ascii_case(b"data:")
 }
 
-/// A sheet without a URL of its own, as one in a `data:` URL, may hold no relative one: in the mail it would get the
-/// base of the mail.
+/// A sheet without a URL of its own (in a `data:` URL) may hold no relative one: it would get the mail's base.
 pub(crate) fn absolute_sheet<'s>(
     octets: &'s [u8],
     label: Option<&str>,

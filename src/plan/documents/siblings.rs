@@ -1,8 +1,7 @@
 //! Which part a link means, and how that part is named (RFC 2557 §5 and §8, RFC 2392).
 //!
 //! A sibling is a part of the same multipart/related with a Content-Location. It must hold its content and have a
-//! Content-ID of its own: a reader that is asked for a reference, or for one of two parts with one id, shows nothing or
-//! the wrong thing.
+//! Content-ID of its own: of two parts with one id, a reader may show the wrong one.
 
 use std::rc::Rc;
 
