@@ -468,7 +468,8 @@ fn many_at_once_are_listed_each_once() {
     }
     let entries = fs::read_dir(place.path("store/.users")).unwrap().count();
     assert_eq!(entries, place.users().len());
-    assert!(entries >= 8, "{entries}");
+    // One for each mailbox at least: a run that comes late may find all of it detached, and puts nothing.
+    assert!(entries >= 4, "{entries}");
     assert_eq!(fs::read_dir(place.path("store/.tmp")).unwrap().count(), 0);
     ended(&place.gc(&["mail"]), 0);
 }
