@@ -144,15 +144,16 @@ fn what_a_server_sent_is_in_the_record_octet_by_octet() {
         let cut = found[0].value("WARC-Truncated");
         assert_eq!(cut.is_some(), path == "/cut", "{path}: {cut:?}");
         assert_eq!(found[0].value("WARC-IP-Address"), Some("127.0.0.1"));
-        let request = of(&records, "request", &url);
-        assert_eq!(request.len(), 1, "{path}");
-        assert_eq!(request[0].value("WARC-Concurrent-To"), Some(found[0].id()));
+        // A connection that broke before the answer was asked once more, and that is in the record, too.
+        let requests = of(&records, "request", &url);
+        let answered = |it: &&&Record| it.value("WARC-Concurrent-To") == Some(found[0].id());
+        let request = requests.iter().find(answered).expect(path);
         assert!(
-            request[0]
+            request
                 .text()
                 .starts_with(&format!("GET {path} HTTP/1.1\r\n"))
         );
-        assert!(server.heads().contains(&request[0].text()), "{path}");
+        assert!(server.heads().contains(&request.text()), "{path}");
     }
     // Refused before it was whole: as far as it was read.
     let large = of(&records, "response", &server.url("/large"))[0];
