@@ -33,7 +33,7 @@ impl CacheFolder {
     }
 }
 
-/// One run may believe what another does not: the system's certificates or `--ca-file`, by hash, and the proxy.
+/// One run may believe what another does not: certificates, by hash, and the proxy, without its password.
 pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
     let mut roots = match &policy.ca_file {
         Some(path) => {

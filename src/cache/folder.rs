@@ -1,4 +1,5 @@
-//! The folder of a cache, and that of one run. Each file is written in `tmp/` and renamed, so that a reader sees the old one or the new one.
+//! The folder of a cache, and that of one run. Each file is written in `tmp/` and renamed, so that a reader sees the old
+//! one or the new one.
 //!
 //! * The folder is 0700, files 0600. One that others may write is refused; what is not ours, or a link, is missing.
 //! * Nothing is synced: what a crash tears is found by its hash, and is a miss.

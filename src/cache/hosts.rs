@@ -55,7 +55,8 @@ impl Silences {
     }
 }
 
-/// A host, and a port. Runs with other trust may reach another: by a proxy, or as they do not believe this one.
+/// A host, and a port of it. Runs with other trust may reach another host: by their proxy, or because they do not
+/// believe the one that asked for a pause.
 pub(super) fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
     [format!("{trust} {host}"), format!("{trust} {host} {port}")]
 }

@@ -20,7 +20,8 @@ use crate::report::{Reason, Refusal};
 
 /// Retrieves what a policy allows, for all messages of a run.
 ///
-/// It has no memory or gate by itself. Without `http` and `ftp`, they are refused: [`Reason::UnsupportedScheme`].
+/// By itself it has neither memory nor gate. Without the features `http` and `ftp`, their schemes are refused with
+/// [`Reason::UnsupportedScheme`].
 pub struct Fetcher {
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
     /// The archive is asked by this date if the mail has none, and else not.

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::mails::{command, mail, rows};
 use super::scripted::Scripted;
 
@@ -246,24 +248,32 @@ impl Model {
     }
 }
 
-/// What the server holds after a run, its exit status, what it said, and the reason of the row.
-fn detached(nature: Nature, options: &[&str]) -> (Arc<Mutex<Model>>, i32, String, String) {
-    let model = Arc::new(Mutex::new(Model::new(nature)));
-    let answering = Arc::clone(&model);
-    let server = Scripted::answering(move |command| answering.lock().unwrap().answer(command));
+/// A run over a server that answers so: its exit status, what it said, and its row, which is null if there is none.
+fn answered(
+    options: &[&str],
+    answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+) -> (i32, String, Value) {
+    let server = Scripted::answering(answer);
     let folder = tempfile::tempdir().unwrap();
     let output = command(folder.path(), "detach", &server.url("INBOX"))
         .args(options)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let rows = rows(folder.path());
-    let reason = rows.first().map(|row| match row["reason"].as_str() {
-        Some(reason) => reason.to_owned(),
-        None => row["outcome"].as_str().unwrap().to_owned(),
+    let row = rows(folder.path()).into_iter().next().unwrap_or_default();
+    (output.status.code().unwrap(), said, row)
+}
+
+/// What the server holds after a run, its exit status, what it said, and the reason of the row.
+fn detached(nature: Nature, options: &[&str]) -> (Arc<Mutex<Model>>, i32, String, String) {
+    let model = Arc::new(Mutex::new(Model::new(nature)));
+    let answering = Arc::clone(&model);
+    let (status, said, row) = answered(options, move |command| {
+        answering.lock().unwrap().answer(command)
     });
-    let status = output.status.code().unwrap();
-    (model, status, said, reason.unwrap_or_default())
+    let reason = row["reason"].as_str().or(row["outcome"].as_str());
+    let reason = reason.unwrap_or_default().to_owned();
+    (model, status, said, reason)
 }
 
 #[test]
@@ -392,7 +402,7 @@ fn as_many_connections_are_made_as_there_is_work_for_and_no_more_than_were_asked
 fn flags_of_the_last_moment_are_carried_over() {
     let model = Arc::new(Mutex::new((Model::new(Nature::Honest), false)));
     let answering = Arc::clone(&model);
-    let server = Scripted::answering(move |command| {
+    let (status, _, row) = answered(&[], move |command| {
         let mut model = answering.lock().unwrap();
         if command.starts_with("UID STORE 5 +FLAGS (\\Deleted)") {
             model.0.inbox[0].flags = vec!["\\Seen".into(), "\\Flagged".into()];
@@ -400,16 +410,13 @@ fn flags_of_the_last_moment_are_carried_over() {
         }
         model.0.answer(command)
     });
-    let folder = tempfile::tempdir().unwrap();
-    let url = server.url("INBOX");
-    let output = command(folder.path(), "detach", &url).output().unwrap();
-    assert!(output.status.success());
+    assert_eq!(status, 0);
     let model = model.lock().unwrap();
     assert!(model.1, "no such command");
     assert_eq!(model.0.inbox.len(), 1);
     assert_eq!(model.0.inbox[0].uid, 6);
     assert_eq!(model.0.inbox[0].flags, ["\\Seen", "\\Flagged"]);
-    let detail = rows(folder.path())[0]["detail"].to_string();
+    let detail = row["detail"].to_string();
     assert!(detail.contains("carried over"), "{detail}");
 }
 
@@ -419,7 +426,7 @@ fn flags_of_the_last_moment_are_carried_over() {
 fn a_message_that_is_not_expunged_for_a_moment_is_replaced() {
     let model = Arc::new(Mutex::new((Model::new(Nature::ExpungesNothing), None)));
     let answering = Arc::clone(&model);
-    let server = Scripted::answering(move |command| {
+    let (status, _, row) = answered(&[], move |command| {
         let (model, first) = &mut *answering.lock().unwrap();
         if command.starts_with("UID EXPUNGE 5") {
             let first = first.get_or_insert_with(Instant::now);
@@ -429,11 +436,7 @@ fn a_message_that_is_not_expunged_for_a_moment_is_replaced() {
         }
         model.answer(command)
     });
-    let folder = tempfile::tempdir().unwrap();
-    let url = server.url("INBOX");
-    let output = command(folder.path(), "detach", &url).output().unwrap();
-    assert!(output.status.success());
-    let row = &rows(folder.path())[0];
+    assert_eq!(status, 0);
     assert_eq!(row["outcome"], "detached", "{row}");
     let (model, _) = &*model.lock().unwrap();
     assert_eq!(model.inbox.len(), 1);
@@ -445,7 +448,7 @@ fn a_message_that_is_not_expunged_for_a_moment_is_replaced() {
 fn a_message_that_changed_before_its_mark_is_not_expunged() {
     let model = Arc::new(Mutex::new((Model::new(Nature::Honest), 0)));
     let answering = Arc::clone(&model);
-    let server = Scripted::answering(move |command| {
+    let (status, _, row) = answered(&[], move |command| {
         let (model, expunged) = &mut *answering.lock().unwrap();
         if command.starts_with("UID STORE 5") {
             model.inbox[0].flags.push("\\Deleted".into());
@@ -454,11 +457,7 @@ fn a_message_that_changed_before_its_mark_is_not_expunged() {
         *expunged += usize::from(command.starts_with("UID EXPUNGE 5"));
         model.answer(command)
     });
-    let folder = tempfile::tempdir().unwrap();
-    let url = server.url("INBOX");
-    let output = command(folder.path(), "detach", &url).output().unwrap();
-    assert!(output.status.success());
-    let row = &rows(folder.path())[0];
+    assert_eq!(status, 0);
     assert_eq!(row["reason"], "changed-meanwhile", "{row}");
     let (model, expunged) = &*model.lock().unwrap();
     assert_eq!((model.inbox.len(), expunged), (1, &0));
