@@ -261,6 +261,7 @@ impl Walk<'_> {
             display: Display::new(progress, total),
             volume,
             says_rows: true,
+            needs_rows: None,
             policy: self.policy,
             start,
             made: resume.map(|resume| &resume.made),
@@ -297,7 +298,7 @@ impl Walk<'_> {
             return convert_in_place(source, options, transform, reporter, stop);
         };
         if is_standard(target) && is_folder(source) {
-            let to = streams::output()?;
+            let to = self.standard_output()?;
             return convert_folder_open(source, to, options, transform, reporter, stop);
         }
         let stream = stream(source, options, stop)?;
@@ -305,7 +306,7 @@ impl Walk<'_> {
             return convert_to(source, target, options, transform, reporter, stop);
         }
         let to = if is_standard(target) {
-            Output::Open(streams::output()?)
+            Output::Open(self.standard_output()?)
         } else {
             Output::Path(target)
         };
@@ -317,6 +318,14 @@ impl Walk<'_> {
             }
         };
         convert_open(opened, source, to, options, transform, reporter, stop)
+    }
+
+    /// A dry run writes no mail there.
+    fn standard_output(&self) -> Result<File, Error> {
+        match self.options.effect {
+            Effect::Write => streams::output(),
+            Effect::DryRun => streams::report_output(),
+        }
     }
 
     #[cfg(all(unix, feature = "imap"))]

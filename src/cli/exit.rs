@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::args::Cli;
 use super::say;
+use super::streams::is_reader_gone;
 use crate::error::Error;
 use crate::mailbox::{Stop, field_of_stat};
 
@@ -33,8 +34,20 @@ pub(super) enum Status {
 }
 
 impl Status {
+    /// The reader of a report closed the pipe, as `head` does when it has read enough. Shells show this status, 128 and the
+    /// number of SIGPIPE, for programs that the signal ended. It is not 0, because not everything was written.
+    pub(super) const READER_GONE: Self = Self::Stopped(13);
+
     pub(super) fn of(done: Result<Self, Error>) -> Self {
         done.unwrap_or_else(|error| Self::told(&error))
+    }
+
+    /// The status of a command that only reports: a reader that has read enough is not told that the pipe is closed.
+    pub(super) fn of_report(done: Result<Self, Error>) -> Self {
+        match done {
+            Err(error) if is_reader_gone(&error) => Self::READER_GONE,
+            done => Self::of(done),
+        }
     }
 
     pub(super) fn of_filter(done: Result<(), Error>) -> Self {
@@ -79,11 +92,13 @@ impl Status {
         }
     }
 
-    /// The caller may have waited for mail.
-    pub(super) fn of_lost_output(command: Option<&OsString>) -> Self {
-        match command.and_then(|name| name.to_str()) {
-            Some(name) if name == "filter" || FILTERS.contains(&name) => Self::TryAgain,
-            _ => Self::Trouble,
+    /// The status of a command that was asked for its help or its version. The caller of a filter may have waited for mail.
+    pub(super) fn of_help(printed: Result<(), Error>, command: Option<&OsString>) -> Self {
+        let is_filter = |name: &str| name == "filter" || FILTERS.contains(&name);
+        match Self::of_report(printed.map(|()| Self::Success)) {
+            Self::Success => Self::Success,
+            _ if command.is_some_and(|name| name.to_str().is_some_and(is_filter)) => Self::TryAgain,
+            status => status,
         }
     }
 

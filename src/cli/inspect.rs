@@ -22,7 +22,7 @@ use super::remote;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless_within};
-use super::streams::{self, is_folder, is_standard, print, stream, write_error};
+use super::streams::{is_folder, is_output_lost, is_standard, print, stream, write_error};
 use super::survey::{Looked, NamedSource, SourceKind, Surveying, as_json, lines, page, write_page};
 use super::totals::{Totals, read};
 use super::verb::Expanding;
@@ -40,7 +40,6 @@ use crate::mime::scan;
 use crate::policy::Policy;
 
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
-    drop(streams::output()?);
     if args.messages {
         return messages::run(args);
     }
@@ -116,6 +115,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     for source in sources {
         match inspection.run(source) {
             Ok(of_source) => sum.add(of_source),
+            Err(error) if is_output_lost(&error) => return Err(error),
             Err(error) => {
                 say::tell(&say::error(&error));
                 status = Status::Trouble;
@@ -180,6 +180,7 @@ fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Sta
             Ok(true) => {}
             Ok(false) => status = Status::Trouble,
             Err(Error::Interrupted) => return Ok(signals.status()),
+            Err(error) if is_output_lost(&error) => return Err(error),
             Err(error) => status = Status::told(&error),
         }
     }
@@ -280,6 +281,7 @@ impl Inspection<'_> {
     }
 
     fn mailbox(&self, source: &Path, stream: Option<Source>) -> Result<Totals, Error> {
+        let stop = &Stop::default();
         let reporter = Reporter {
             display: Display::new(ProgressOption::Never, 0),
             volume: match self.args.verbose {
@@ -287,6 +289,7 @@ impl Inspection<'_> {
                 false => Volume::Normal,
             },
             says_rows: false,
+            needs_rows: Some(stop),
             policy: self.policy(),
             start: &self.start,
             made: None,
@@ -294,17 +297,17 @@ impl Inspection<'_> {
             counts: Counts::new((self.says == Says::Rows).then_some(ReportFile::Stdout)),
         };
         let (options, surveying, to) = (&self.options, &self.surveying, Output::Nowhere);
-        let stop = &Stop::default();
-        let summary = match stream {
+        let done = match stream {
             Some(opened) => convert_open(opened, source, to, options, surveying, &reporter, stop),
             None => convert_in_place(source, options, surveying, &reporter, stop),
-        }?;
-        if summary.damaged > 0 {
-            self.trouble.set(true);
-        }
+        };
         let (_, mut totals, failure) = reporter.finish();
         if let Some(failure) = failure {
             return Err(write_error(failure));
+        }
+        let summary = done?;
+        if summary.damaged > 0 {
+            self.trouble.set(true);
         }
         totals.survey.walked(&summary);
         self.is_of_mailbox.set(true);

@@ -26,7 +26,7 @@ pub(super) fn man(folder: Option<&Path>) -> Status {
             .and_then(|page| print(&page)),
         Some(folder) => pages(&program, folder).map_err(Error::cannot_write(folder.display())),
     };
-    Status::of(written.map(|()| Status::Success))
+    Status::of_report(written.map(|()| Status::Success))
 }
 
 pub(super) fn completions(shell: Shell) -> Status {
@@ -99,5 +99,5 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
 }
 
 pub(super) fn printed(bytes: &[u8]) -> Status {
-    Status::of(print(bytes).map(|()| Status::Success))
+    Status::of_report(print(bytes).map(|()| Status::Success))
 }

@@ -81,15 +81,8 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     match parse(&merged, options) {
         Ok(command) => dispatch(command, arguments),
         Err(problem) if !problem.use_stderr() => {
-            // A closed standard output looks like Python's `subprocess.DEVNULL`; here no mail is lost by it.
             let printed = problem.print().and_then(|()| std::io::stdout().flush());
-            match printed.map_err(streams::write_error) {
-                Ok(()) => Status::Success,
-                Err(error) => {
-                    say::tell(&say::error(&error));
-                    Status::of_lost_output(arguments.get(1))
-                }
-            }
+            Status::of_help(printed.map_err(streams::write_error), arguments.get(1))
         }
         Err(problem) => {
             if let Some(file) = file.filter(|_| parse_alone(arguments).is_ok()) {
@@ -179,7 +172,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Embed(args) => embed(args.0),
         Command::Detach(args) => detach::detach(&args.0),
         Command::Restore(args) => detach::restore(&args.0),
-        Command::Inspect(args) => Status::of(inspect::run(&args.0)),
+        Command::Inspect(args) => Status::of_report(inspect::run(&args.0)),
         #[cfg(all(unix, feature = "milter"))]
         Command::Milter(args) => {
             let done = milter::run(&args.0, &|| reread(arguments));
@@ -190,7 +183,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
             let why = "embody milter needs Linux, macOS or another Unix; run it where Postfix or Sendmail runs";
             Status::told(&crate::error::Error::Usage(why.into()))
         }
-        Command::Split(args) => Status::of(split::run(&args.0)),
+        Command::Split(args) => Status::of_report(split::run(&args.0)),
         #[cfg(unix)]
         Command::Store(args) => store::run(&args.0),
         #[cfg(not(unix))]

@@ -15,7 +15,7 @@ use super::verb::Said;
 use super::wording;
 use crate::cache::Made;
 use crate::error::unpoisoned;
-use crate::mailbox::{Observer, Summary};
+use crate::mailbox::{Observer, Stop, Summary};
 use crate::policy::Policy;
 use crate::report::{Detail, Row};
 
@@ -23,6 +23,8 @@ pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
     pub(super) says_rows: bool,
+    /// Stops the run once a row cannot be written, because the rows are all that the run is for.
+    pub(super) needs_rows: Option<&'r Stop>,
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,
     pub(super) made: Option<&'r Made>,
@@ -131,6 +133,9 @@ impl Observer<Said> for Reporter<'_> {
                 ));
             }
             counts.rows = Some(Err(error));
+            if let Some(stop) = self.needs_rows {
+                stop.request();
+            }
         }
     }
 

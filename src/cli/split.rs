@@ -8,7 +8,7 @@ use super::exit::Status;
 use super::origin::{Origin, mtime};
 use super::report_file::{Fields, json};
 use super::say::{self, shown, skipped};
-use super::streams::{self, is_standard, print};
+use super::streams::{is_standard, print};
 use super::wording;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
@@ -17,7 +17,6 @@ use crate::mailbox::{self, Format, Options, Piece, Quoting, Source, Stop};
 const SIZE: u64 = 128 << 20;
 
 pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
-    drop(streams::output()?);
     let size = args.size.unwrap_or(SIZE);
     if size == 0 {
         return Err(Error::Usage("--size 0: a range needs bytes".into()));

@@ -11,9 +11,29 @@ use crate::mailbox::find::{Found, Kind, find, judged};
 use crate::mailbox::{Background, Options, Skipped, Source, Stop, untarred};
 use crate::platform;
 
-/// A file shows every failed write; the standard library takes a closed descriptor for success.
+const STANDARD_OUTPUT: &str = "standard output";
+
+/// Standard output for mail, which is lost if the stream is closed. A file shows every failed write; the standard library
+/// takes a closed descriptor for success.
 pub(super) fn output() -> Result<File, Error> {
     platform::stream(io::stdout()).map_err(write_error)
+}
+
+/// Standard output for a report. A closed stream looks like Python's `subprocess.DEVNULL`, with which callers throw a
+/// report away, and no mail is lost with a report: both are accepted.
+pub(super) fn report_output() -> Result<File, Error> {
+    platform::stream_or_null(io::stdout()).map_err(write_error)
+}
+
+/// Whether standard output takes no more of a report, which ends the run.
+pub(super) fn is_output_lost(error: &Error) -> bool {
+    matches!(error, Error::Write { what, .. } if what == STANDARD_OUTPUT)
+}
+
+/// Whether the reader of standard output closed the pipe, as in `embody inspect ... | head`.
+pub(super) fn is_reader_gone(error: &Error) -> bool {
+    let is_closed = |source: &io::Error| source.kind() == io::ErrorKind::BrokenPipe;
+    is_output_lost(error) && matches!(error, Error::Write { source, .. } if is_closed(source))
 }
 
 /// The standard library takes an input that is closed, or open for writing only, for an empty message.
@@ -21,8 +41,9 @@ pub(super) fn input() -> Result<File, Error> {
     platform::stream(io::stdin()).map_err(read_error)
 }
 
+/// Writes a report, or a piece of one, to standard output.
 pub(super) fn print(text: &[u8]) -> Result<(), Error> {
-    output()?.write_all(text).map_err(write_error)
+    report_output()?.write_all(text).map_err(write_error)
 }
 
 pub(super) fn read_error(source: io::Error) -> Error {
@@ -30,7 +51,7 @@ pub(super) fn read_error(source: io::Error) -> Error {
 }
 
 pub(super) fn write_error(source: io::Error) -> Error {
-    Error::cannot_write("standard output")(source)
+    Error::cannot_write(STANDARD_OUTPUT)(source)
 }
 
 pub(super) fn is_standard(path: &Path) -> bool {

@@ -245,14 +245,20 @@ pub fn is_character_device(found: &Metadata) -> bool {
     found.file_type().is_char_device()
 }
 
+/// A standard stream for mail: an error if the stream may be closed.
 pub fn stream(of: impl AsFd) -> io::Result<File> {
-    let descriptor = of.as_fd().try_clone_to_owned()?;
-    match is_stand_in(&descriptor) {
+    let file = stream_or_null(of)?;
+    match is_stand_in(&file) {
         true => Err(io::Error::other(
             "it is closed, or /dev/null opened for reading and writing, which looks the same: open /dev/null one way",
         )),
-        false => Ok(File::from(descriptor)),
+        false => Ok(file),
     }
+}
+
+/// A standard stream for a report, which may be thrown away: a closed stream is the null device.
+pub fn stream_or_null(of: impl AsFd) -> io::Result<File> {
+    Ok(File::from(of.as_fd().try_clone_to_owned()?))
 }
 
 /// The standard library opens the null device for reading *and* writing in place of a closed descriptor. `1<>/dev/null`

@@ -250,6 +250,10 @@ pub fn is_character_device(found: &Metadata) -> bool {
 }
 
 pub fn stream(of: impl AsHandle) -> io::Result<File> {
+    stream_or_null(of)
+}
+
+pub fn stream_or_null(of: impl AsHandle) -> io::Result<File> {
     Ok(File::from(of.as_handle().try_clone_to_owned()?))
 }
 

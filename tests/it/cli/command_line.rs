@@ -438,31 +438,24 @@ fn shell(script: &str, input: &[u8]) -> Output {
 
 #[cfg(unix)]
 #[test]
-fn a_closed_output_is_no_success_of_other_commands_either() {
+fn a_full_output_is_no_success_of_other_commands_either() {
+    // What is closed is in outputs.rs.
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
     for command in [
         "inspect",
-        "inspect --json",
+        "inspect --json --embed data",
         "schemes",
         "man",
         "completions bash",
     ] {
-        let output = shell(&format!("\"$1\" {command} >&-"), &expanding());
+        let output = shell(&format!("\"$1\" {command} >/dev/full"), &expanding());
         assert_eq!(output.status.code(), Some(1), "{command}");
         assert!(stderr(&output).contains("cannot write"), "{command}");
-        let output = shell(&format!("\"$1\" {command} >/dev/null"), &expanding());
-        assert_eq!(output.status.code(), Some(0), "{command}");
-        // Python's `subprocess.DEVNULL` is opened both ways: what to do is in the message.
-        let output = shell(&format!("\"$1\" {command} 1<>/dev/null"), &expanding());
-        assert_eq!(output.status.code(), Some(1), "{command}");
-        assert!(
-            stderr(&output).contains("open /dev/null one way"),
-            "{command}"
-        );
     }
-    if Path::new("/dev/full").exists() {
-        let output = shell("\"$1\" filter --help >/dev/full", b"");
-        assert_eq!(output.status.code(), TRY_AGAIN);
-    }
+    let output = shell("\"$1\" filter --help >/dev/full", b"");
+    assert_eq!(output.status.code(), TRY_AGAIN);
 }
 
 #[cfg(unix)]

@@ -4,6 +4,7 @@ mod command_line;
 mod config_file;
 mod faults;
 mod milter;
+mod outputs;
 mod preset;
 mod python;
 mod refused;
