@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use super::say;
 use super::streams::is_standard;
+use crate::disk::layout::is_name_of_store;
 use crate::error::Error;
 use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
 use crate::mailbox::{Format, Judged, Method, Options, PackedFile, Stop, unpacked};
-use crate::platform::MetadataExt as _;
+use crate::platform::{MetadataExt as _, OsStrExt as _};
 use crate::store::layers::Layers;
 
 const ROUNDS: usize = 10;
@@ -84,8 +85,11 @@ pub(super) struct Sources {
 
 impl Sources {
     /// `visit` gets each file in overlapping windows, also decoded, with the file's position when the window was full.
+    ///
+    /// What `store` itself wrote is passed over where it lies within a source: only objects that are used may use others.
     pub(super) fn read(
         sources: &[PathBuf],
+        store: &Path,
         stop: &Stop,
         visit: &mut dyn FnMut(&Path, u64, &[u8]),
     ) -> Result<Self, Error> {
@@ -102,7 +106,7 @@ impl Sources {
         for round in 0.. {
             let mut found = Vec::new();
             for source in sources {
-                read.list(source, &mut found);
+                read.list(source, store, &mut found);
             }
             let before = read.seen.len();
             for path in found {
@@ -141,7 +145,8 @@ impl Sources {
         Ok(self.been.contains(&(metadata.dev(), metadata.ino())) || sources.iter().any(is_within))
     }
 
-    fn list(&mut self, source: &Path, found: &mut Vec<PathBuf>) {
+    fn list(&mut self, source: &Path, store: &Path, found: &mut Vec<PathBuf>) {
+        let store = fs::metadata(store).map(|it| (it.dev(), it.ino())).ok();
         let mut folders = vec![source.to_owned()];
         // Links may lead in a circle.
         let mut been = HashSet::new();
@@ -170,7 +175,14 @@ impl Sources {
                     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
                     paths.collect::<io::Result<Vec<_>>>()
                 });
-                match entries {
+                let is_store = store == Some((metadata.dev(), metadata.ino()));
+                let is_of_store = |path: &PathBuf| {
+                    is_store
+                        && path
+                            .file_name()
+                            .is_some_and(|name| is_name_of_store(name.as_bytes()))
+                };
+                match entries.map(|paths| paths.into_iter().filter(|path| !is_of_store(path))) {
                     Ok(paths) => folders.extend(paths),
                     Err(why) => self.failed(&path, why),
                 }

@@ -11,7 +11,8 @@ use super::detach::{is_missing, missing};
 use super::exit::{Signals, Status};
 use super::say::{self, harmless, shown};
 use super::sources::{Sources, holds_mail};
-use super::streams::{self, write_error};
+use super::streams::{self, is_reader_gone, write_error};
+use crate::disk::layout::may_be_store;
 use crate::error::Error;
 use crate::mailbox::Stop;
 use crate::store::layers::Layers;
@@ -29,6 +30,9 @@ pub(super) fn run(args: &StoreArgs) -> Status {
     if is_missing(&args.folder) {
         return Status::told(&missing(args.folder.display()));
     }
+    if let Err(why) = check_arguments(args) {
+        return Status::told(&why);
+    }
     let signals = Signals::watch();
     let done = match args.action {
         StoreAction::Check => check(args, &signals.stop),
@@ -36,25 +40,67 @@ pub(super) fn run(args: &StoreArgs) -> Status {
     };
     done.unwrap_or_else(|error| match error.downcast_ref() {
         Some(Error::Interrupted) => signals.status(),
+        Some(error) if is_reader_gone(error) => Status::READER_GONE,
         _ => Status::told(&*error),
     })
 }
 
 type Failure = Box<dyn std::error::Error>;
 
+/// A wrong directory would be walked to its end, and everything in it named.
+fn check_arguments(args: &StoreArgs) -> Result<(), Error> {
+    let store = &args.folder;
+    let failed = Error::cannot_read(shown(store));
+    if !may_be_store(store).map_err(failed)? {
+        let what = "is not a store: a store contains .lock and .tmp, or objects such as ab/cd/SHA256; name the directory that --store of detach named";
+        return Err(Error::Usage(format!("{} {what}", shown(store)).into()));
+    }
+    let whole = store
+        .canonicalize()
+        .map_err(Error::cannot_read(shown(store)))?;
+    for source in &args.sources {
+        if source
+            .canonicalize()
+            .is_ok_and(|source| source.starts_with(&whole))
+        {
+            let what = "belongs to the store itself; name the mailboxes that refer to the store";
+            return Err(Error::Usage(format!("{} {what}", shown(source)).into()));
+        }
+    }
+    Ok(())
+}
+
+/// The most lines about one kind of trouble.
+const MOST_LINES: usize = 20;
+
+/// Writes the first lines, and how many more there are: a wrong source has thousands of files that hold no mail.
+fn tell_first<T>(lines: impl ExactSizeIterator<Item = T>, line: impl Fn(T) -> String, what: &str) {
+    let count = lines.len();
+    for each in lines.take(MOST_LINES) {
+        say::tell(&line(each));
+    }
+    if count > MOST_LINES {
+        say::tell(&format!("and {} more {what}", count - MOST_LINES));
+    }
+}
+
 fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
     let (objects, strangers) = store.objects()?;
-    for stranger in strangers {
+    let line = |stranger| {
         let path = shown(&store.path().join(stranger));
-        say::tell(&format!("{path}: no object of a store, left"));
-    }
+        format!("{path}: not an object of the store; it is left unchanged")
+    };
+    tell_first(
+        strangers.into_iter(),
+        line,
+        "files that are not objects of the store",
+    );
     Ok(objects)
 }
 
 fn told(sources: &Sources) -> bool {
-    for trouble in &sources.trouble {
-        say::tell(&harmless(trouble));
-    }
+    let line = |trouble: &String| harmless(trouble).into_owned();
+    tell_first(sources.trouble.iter(), line, "that could not be read");
     !sources.trouble.is_empty()
 }
 
@@ -63,14 +109,19 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         let what = "--delete and --all-mail-is-here are for gc; check removes nothing";
         return Err(Error::Usage(what.into()).into());
     }
-    let mut stdout = streams::output()?;
+    let mut stdout = streams::report_output()?;
     let store = Folder::open_to_read(&args.folder)?;
     let mut wanted: BTreeMap<Key, (PathBuf, u64)> = BTreeMap::new();
-    let sources = Sources::read(&args.sources, stop, &mut |path, at, window| {
-        references(window, &mut |key, _| {
-            wanted.entry(key).or_insert_with(|| (path.into(), at));
-        });
-    })?;
+    let sources = Sources::read(
+        &args.sources,
+        store.path(),
+        stop,
+        &mut |path, at, window| {
+            references(window, &mut |key, _| {
+                wanted.entry(key).or_insert_with(|| (path.into(), at));
+            });
+        },
+    )?;
     let objects = listed(&store)?;
     let mut lines = String::new();
     let mut wrong = 0;
@@ -89,17 +140,26 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
             let _ = writeln!(lines, "missing {key} {} near byte {at}", shown(path));
         }
     }
-    stdout.write_all(lines.as_bytes()).map_err(write_error)?;
     let incomplete = told(&sources);
-    let octets: u64 = objects.iter().map(|object| object.size).sum();
-    say::tell(&format!(
-        "{} objects, {octets} bytes, {wrong} damaged; {} files, {} bytes read, which refer to {} objects, {missing} missing",
-        objects.len(),
-        sources.files,
-        sources.octets,
-        wanted.len(),
-    ));
-    Ok(match wrong + missing == 0 && !incomplete {
+    let is_well = wrong + missing == 0 && !incomplete;
+    if !args.quiet || !is_well {
+        let octets: u64 = objects.iter().map(|object| object.size).sum();
+        let _ = write!(
+            lines,
+            "{} objects, {octets} bytes, {wrong} damaged",
+            objects.len()
+        );
+        if !args.sources.is_empty() {
+            let (files, octets, wanted) = (sources.files, sources.octets, wanted.len());
+            let _ = write!(
+                lines,
+                "; {files} files, {octets} bytes read, which refer to {wanted} objects, {missing} missing"
+            );
+        }
+        lines.push('\n');
+    }
+    stdout.write_all(lines.as_bytes()).map_err(write_error)?;
+    Ok(match is_well {
         true => Status::Success,
         false => Status::Trouble,
     })
@@ -150,7 +210,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         return Err(Error::Usage(what.into()).into());
     }
     let begun = SystemTime::now();
-    let mut stdout = streams::output()?;
+    let mut stdout = streams::report_output()?;
     let store = Folder::open_to_read(&args.folder)?;
     let objects = listed(&store)?.into_iter();
     let mut unused: HashMap<Key, Object> = objects.map(|object| (object.key, object)).collect();
@@ -169,7 +229,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
             }
         });
     };
-    let mut sources = Sources::read(&args.sources, stop, &mut |_, _, window| {
+    let mut sources = Sources::read(&args.sources, store.path(), stop, &mut |_, _, window| {
         use_of(window, &mut used);
     })?;
     // An attachment may be a mail from which something was detached.
@@ -229,10 +289,12 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         }
         (false, _) => "unused",
     };
-    say::tell(&format!(
-        "{all} objects, {} files, {} bytes read; {count} objects, {octets} bytes {done}; {young} unused ones are younger than a day",
-        sources.files, sources.octets,
-    ));
+    if !args.quiet {
+        say::tell(&format!(
+            "{all} objects, {} files, {} bytes read; {count} objects, {octets} bytes {done}; {young} unused ones are younger than a day",
+            sources.files, sources.octets,
+        ));
+    }
     Ok(match incomplete || failed {
         true => Status::Trouble,
         false => Status::Success,

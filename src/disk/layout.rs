@@ -112,6 +112,53 @@ pub fn is_store(folder: &Path) -> bool {
             .is_some_and(|path| matches!(is_its_name(path), Ok(true)))
 }
 
+/// Whether a folder may be a store, also one that holds other files, is new and empty, or was copied without what
+/// processes lock and write. It looks at names alone, and at no more of them than a store has folders.
+pub fn may_be_store(folder: &Path) -> io::Result<bool> {
+    if is_empty_file(&folder.join(STORE_LOCK)) && is_folder(&folder.join(STORE_TEMPORARIES)) {
+        return Ok(true);
+    }
+    if !fs::metadata(folder)?.is_dir() {
+        return Ok(false);
+    }
+    let (mut folders, mut has_others) = (Vec::new(), false);
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if is_of_keys(name.as_bytes()) && entry.file_type()?.is_dir() {
+            folders.push(entry.path());
+        } else {
+            has_others |= !is_name_of_store(name.as_bytes());
+        }
+    }
+    for outer in folders {
+        for inner in fs::read_dir(&outer)? {
+            let inner = inner?;
+            if !is_of_keys(inner.file_name().as_bytes()) || !inner.file_type()?.is_dir() {
+                has_others = true;
+                continue;
+            }
+            let folder = inner.path();
+            for object in fs::read_dir(&folder)? {
+                let path = object?.path();
+                if Key::parse(&path.file_name().unwrap_or_default().to_string_lossy())
+                    .is_some_and(|key| path.ends_with(key.path()))
+                {
+                    return Ok(true);
+                }
+                has_others = true;
+            }
+        }
+    }
+    Ok(!has_others)
+}
+
+/// Whether a name at the top of a store is one that the store gives.
+pub fn is_name_of_store(name: &[u8]) -> bool {
+    let names = [STORE_LOCK, STORE_TEMPORARIES, STORE_USERS];
+    is_of_keys(name) || names.iter().any(|known| name == known.as_bytes())
+}
+
 pub fn is_cache(folder: &Path) -> bool {
     let Ok(opened) = open_root(folder) else {
         return false;

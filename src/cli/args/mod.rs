@@ -377,6 +377,9 @@ pub(super) struct StoreArgs {
     /// Mailboxes; for gc: all that may refer to the store
     #[arg(value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
+    /// Write problems only: check writes nothing if all is well, and gc no sum [default: off]
+    #[arg(long)]
+    pub(super) quiet: bool,
     /// With gc: remove what is not used and older than a day [default: off]
     #[arg(long)]
     pub(super) delete: bool,

@@ -98,10 +98,162 @@ fn what_is_whole_and_referred_to_is_well() {
     place.mail("one.eml", &detached(b"abc"));
     let output = place.store(&["check"], &["one.eml", "mail.mbox"]);
     ended(&output, 0);
-    assert_eq!(stdout(&output), "");
-    assert!(stderr(&output).contains("1 objects, 3 bytes, 0 damaged; 2 files"));
-    assert!(stderr(&output).contains("which refer to 1 objects, 0 missing"));
-    ended(&place.store(&["check"], &[]), 0);
+    let said = stdout(&output);
+    assert!(
+        said.starts_with("1 objects, 3 bytes, 0 damaged; 2 files"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("which refer to 1 objects, 0 missing\n"),
+        "{said}"
+    );
+    assert_eq!(stderr(&output), "");
+    let output = place.store(&["check"], &[]);
+    ended(&output, 0);
+    assert_eq!(stdout(&output), "1 objects, 3 bytes, 0 damaged\n");
+}
+
+#[test]
+fn check_with_quiet_writes_nothing_if_all_is_well() {
+    let place = Place::new();
+    let object = place.object(b"abc");
+    place.mail("one.eml", &detached(b"abc"));
+    for sources in [&["one.eml", "mail.mbox"][..], &[]] {
+        let output = place.store(&["check", "--quiet"], sources);
+        ended(&output, 0);
+        assert_eq!((stdout(&output), stderr(&output)), Default::default());
+    }
+    fs::write(object, b"abd").unwrap();
+    let output = place.store(&["check", "--quiet"], &[]);
+    ended(&output, 1);
+    let said = stdout(&output);
+    assert!(
+        said.starts_with("damaged ") && said.ends_with("1 damaged\n"),
+        "{said}"
+    );
+    place.object(b"unused");
+    let output = place.store(&["gc", "--quiet"], &["mail.mbox"]);
+    ended(&output, 0);
+    assert_eq!(stdout(&output), format!("{} 6\n", beneath(b"unused")));
+    assert!(
+        !stderr(&output).contains("bytes read"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_folder_that_is_not_a_store_is_refused_before_anything_is_read() {
+    let place = Place::new();
+    let at = |name: &str| place.path(name);
+    // Folders that others have: a repository, mail, a locale, names of two digits, and a file.
+    for name in [
+        "repository/objects/ab/0123456789",
+        "mail/cur/1:2,S",
+        "locale/de/x.mo",
+        "two/ab/cd/x",
+    ] {
+        place.mail(name, b"x\n");
+    }
+    fs::create_dir(at("locked")).unwrap();
+    fs::write(at("locked/.lock"), "1234").unwrap();
+    fs::create_dir(at("locked/.tmp")).unwrap();
+    fs::write(at("locked/x"), "").unwrap();
+    let others = [
+        "repository/objects",
+        "mail",
+        "locale",
+        "two",
+        "locked",
+        "mail.mbox",
+        ".",
+    ];
+    for (action, other) in ["check", "gc"]
+        .into_iter()
+        .flat_map(|it| others.map(|other| (it, other)))
+    {
+        let mut command = embody();
+        command.args(["store", action]).args([at(other), at(".")]);
+        let output = command.output().unwrap();
+        ended(&output, 2);
+        let said = stderr(&output);
+        assert!(
+            said.contains(" is not a store: ") && said.lines().count() == 1,
+            "{other}: {said}"
+        );
+        assert_eq!(stdout(&output), "");
+    }
+}
+
+#[test]
+fn a_store_is_known_when_it_is_empty_copied_or_holds_other_files() {
+    let accepted = |place: &Place| {
+        for action in ["check", "gc"] {
+            ended(&place.store(&[action], &["mail.mbox"]), 0);
+        }
+    };
+    let place = Place::new();
+    accepted(&place);
+    // As detach makes a store, killed after each step.
+    fs::write(place.path("store/.lock"), "").unwrap();
+    accepted(&place);
+    fs::create_dir(place.path("store/.tmp")).unwrap();
+    accepted(&place);
+    fs::write(place.path("store/index.html"), "x").unwrap();
+    accepted(&place);
+    let object = place.object(b"abc");
+    accepted(&place);
+    // `rsync --exclude=.tmp --exclude=.lock`, with a file of a web server.
+    fs::remove_file(place.path("store/.lock")).unwrap();
+    fs::remove_dir(place.path("store/.tmp")).unwrap();
+    accepted(&place);
+    // All objects collected, without other files.
+    fs::remove_file(place.path("store/index.html")).unwrap();
+    fs::remove_file(object).unwrap();
+    accepted(&place);
+}
+
+#[test]
+fn the_store_is_no_mailbox_and_what_it_wrote_is_not_read_within_one() {
+    let place = Place::new();
+    let (used, unused) = (
+        place.object(&detached(b"inner")),
+        place.object(b"\0\x01unused\xff"),
+    );
+    place.object(&detached(b"\0\x01unused\xff"));
+    place.mail("one.eml", &detached(&detached(b"inner")));
+    let output = place.store(&["gc"], &["store"]);
+    ended(&output, 2);
+    assert!(
+        stderr(&output).contains("belongs to the store itself"),
+        "{}",
+        stderr(&output)
+    );
+    // A mail among the objects is still a mail.
+    let kept = place.object(b"kept");
+    place.mail("store/mail.eml", &detached(b"kept"));
+    let output = place.store(&["gc", "--delete"], &["."]);
+    ended(&output, 0);
+    assert!(
+        used.exists() && kept.exists() && !unused.exists(),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn trouble_of_a_wrong_source_is_said_in_a_few_lines() {
+    let place = Place::new();
+    for number in 0..500 {
+        place.mail(&format!("wrong/{number}"), b"\0\x01\x02binary\xff");
+    }
+    for action in ["check", "gc"] {
+        let output = place.store(&[action], &["wrong"]);
+        ended(&output, 1);
+        let said = stderr(&output);
+        assert!(said.lines().count() < 24, "{said}");
+        assert!(said.contains("more that could not be read"), "{said}");
+    }
 }
 
 #[test]
@@ -118,7 +270,7 @@ fn what_is_damaged_or_missing_is_named() {
     let output = place.store(&["check"], &["one.eml", "two.eml"]);
     ended(&output, 1);
     let lines = stdout(&output);
-    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert_eq!(lines.lines().count(), 3, "{lines}");
     assert!(
         lines.contains(&format!("damaged {}", digits(b"abc"))),
         "{lines}"
