@@ -2,6 +2,8 @@
 //!
 //! * A message is a file in `cur`: `1577872800.V3U20.embody,S=1234:2,FS`: when it came, UIDVALIDITY and UID, its size, and its
 //!   flags as letters, behind `;2,` where the file system refuses colons. So the names say what is there already: nothing else is kept, and nothing can disagree with them.
+//! * A message that is shorter than the server says, and not whole by its own structure either, is `.embody-short,`: it is read
+//!   again in the next run.
 //! * The file's time is INTERNALDATE. Keywords are the letters a to z, which `dovecot-keywords` names, as Dovecot's Maildirs have
 //!   it; a keyword behind the 26th has no letter. `$Forwarded` is P besides, as other programs have it.
 //! * Files are written in `tmp`, synced some at a time, and then get their names: what is in `cur` is whole, whatever was killed.
@@ -14,10 +16,9 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sha2::{Digest as _, Sha256};
-
+use super::directories::{FolderDirectory, KEYWORDS, OWNER, UNFINISHED, owner};
 use super::names::shown;
-use super::session::{Metadata, RemoteFolder};
+use super::session::Metadata;
 use crate::error::Error;
 use crate::platform::{self, BEFORE_FLAGS};
 
@@ -26,11 +27,8 @@ const SYNCED_FILES: usize = 1000;
 const SYNCED_OCTETS: u64 = 64 << 20;
 /// Keywords that have a letter.
 const LETTERS: usize = 26;
-/// Octets of a name of a folder that a file system takes for sure, besides what makes it unique.
-const LONGEST_NAME: usize = 120;
-const KEYWORDS: &str = "dovecot-keywords";
-/// What the name of an unfinished message ends with.
-const UNFINISHED: &str = ".embody-unfinished";
+/// The middle of the name of a message of which the server gave too little.
+const SHORT: &str = ".embody-short";
 
 /// A Maildir at work.
 pub(crate) struct Backup {
@@ -38,10 +36,14 @@ pub(crate) struct Backup {
     uidvalidity: u32,
     /// The messages that are there, by UID: their names in `cur`.
     there: HashMap<u32, String>,
+    /// The same for messages of which the server gave too little: they are read again.
+    short: HashMap<u32, String>,
     keywords: Vec<String>,
     before_flags: char,
+    /// Whether some of the messages may be those of another folder: then a UID alone does not say that a message is there.
+    is_mixed: bool,
     /// Messages in `tmp` that are to get their names in `cur`.
-    unnamed: Vec<(PathBuf, String)>,
+    unnamed: Vec<(PathBuf, u32, String)>,
     unsynced: u64,
     /// Messages with a keyword that has no letter.
     pub(crate) without_letter: u64,
@@ -52,10 +54,17 @@ impl Backup {
     ///
     /// # Errors
     /// [`Error::Write`].
-    pub(crate) fn open(folder: PathBuf, uidvalidity: u32) -> Result<Self, Error> {
+    pub(crate) fn open(
+        output: &Path,
+        directory: &FolderDirectory,
+        uidvalidity: u32,
+    ) -> Result<Self, Error> {
+        let folder = output.join(&directory.path);
         let mut backup = Self {
             uidvalidity,
+            is_mixed: directory.is_mixed,
             there: HashMap::new(),
+            short: HashMap::new(),
             keywords: Vec::new(),
             before_flags: ':',
             unnamed: Vec::new(),
@@ -63,11 +72,12 @@ impl Backup {
             without_letter: 0,
             folder,
         };
-        backup.prepare().map_err(cannot_write(&backup.folder))?;
+        let prepared = backup.prepare(directory);
+        prepared.map_err(cannot_write(&backup.folder))?;
         Ok(backup)
     }
 
-    fn prepare(&mut self) -> io::Result<()> {
+    fn prepare(&mut self, directory: &FolderDirectory) -> io::Result<()> {
         for part in ["cur", "new", "tmp"] {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o700);
@@ -79,6 +89,15 @@ impl Backup {
                 fs::remove_file(entry.path())?;
             }
         }
+        match owner(&self.folder)? {
+            Some(owner) if owner.name == directory.name => {}
+            Some(owner) => {
+                let name = shown(&owner.name);
+                let why = format!("it holds the mail of the folder {name}, by the file {OWNER}");
+                return Err(io::Error::other(why));
+            }
+            None => self.replace_file(OWNER, &directory.owner())?,
+        }
         self.before_flags = platform::before_flags(&self.folder.join("tmp"))?;
         for entry in fs::read_dir(self.folder.join("cur"))? {
             // Names that are no text are none of ours.
@@ -88,7 +107,10 @@ impl Backup {
             if let Some((uidvalidity, uid)) = numbers(&name)
                 && uidvalidity == self.uidvalidity
             {
-                self.there.insert(uid, name);
+                match name.contains(SHORT) {
+                    true => self.short.insert(uid, name),
+                    false => self.there.insert(uid, name),
+                };
             }
         }
         match fs::read_to_string(self.folder.join(KEYWORDS)) {
@@ -99,6 +121,16 @@ impl Backup {
         Ok(())
     }
 
+    /// Whether a message with this UID is there.
+    pub(crate) fn has_uid(&self, uid: u32) -> bool {
+        !self.is_mixed && self.there.contains_key(&uid)
+    }
+
+    /// The size of a message that is there.
+    pub(crate) fn size_of(&self, uid: u32) -> Option<u64> {
+        size_in(self.there.get(&uid)?)
+    }
+
     /// Whether a message is there. Its flags become the ones that it has now.
     ///
     /// # Errors
@@ -107,6 +139,11 @@ impl Backup {
         let Some(name) = self.there.get(&message.uid).cloned() else {
             return Ok(false);
         };
+        let is_of_date =
+            name.starts_with(&format!("{:010}.", message.internal_date.seconds.max(0)));
+        if self.is_mixed && !is_of_date {
+            return Ok(false);
+        }
         let (base, before) = name
             .rsplit_once(|symbol| BEFORE_FLAGS.map(char::from).contains(&symbol))
             .and_then(|(base, flags)| Some((base, flags.strip_prefix("2,")?)))
@@ -128,16 +165,30 @@ impl Backup {
         Ok(true)
     }
 
-    /// Writes a message. It may get its name later: [`finish`](Self::finish).
+    /// Writes a message. It may get its name later: [`finish`](Self::finish). A message without INTERNALDATE has the date of
+    /// `original`: of its newest Received field, or else of its Date.
     ///
     /// # Errors
     /// [`Error::Write`].
-    pub(crate) fn put(&mut self, message: &Metadata, content: &[u8]) -> Result<(), Error> {
+    pub(crate) fn put(
+        &mut self,
+        message: &Metadata,
+        original: &[u8],
+        content: &[u8],
+    ) -> Result<(), Error> {
+        let before = self.short.get(&message.uid).and_then(|name| size_in(name));
+        if before.is_some_and(|before| before >= content.len() as u64) {
+            // An earlier run got as much of the message.
+            return Ok(());
+        }
         let letters = self.letters(message)?;
-        let seconds = message.internal_date.seconds;
+        let seconds = match message.internal_date.is_date() {
+            true => Some(message.internal_date.seconds),
+            false => date_of(original),
+        };
         let name = format!(
             "{:010}.V{}U{}.embody,S={}{}2,{letters}",
-            seconds.max(0),
+            seconds.unwrap_or(0).max(0),
             self.uidvalidity,
             message.uid,
             content.len(),
@@ -153,11 +204,16 @@ impl Backup {
                 .mode(0o600)
                 .open(&path)?;
             file.write_all(content)?;
-            let date = time(seconds);
-            file.set_times(FileTimes::new().set_modified(date).set_accessed(date))
+            match seconds.map(time) {
+                Some(date) => {
+                    file.set_times(FileTimes::new().set_modified(date).set_accessed(date))
+                }
+                // The time of the backup is wrong, and a better one is not known.
+                None => Ok(()),
+            }
         };
         write().map_err(cannot_write(&path))?;
-        self.unnamed.push((path, name.clone()));
+        self.unnamed.push((path, message.uid, name.clone()));
         self.there.insert(message.uid, name);
         self.unsynced += content.len() as u64;
         match self.unnamed.len() >= SYNCED_FILES || self.unsynced >= SYNCED_OCTETS {
@@ -174,6 +230,26 @@ impl Backup {
         self.name_all()
     }
 
+    /// Marks a message that is there as one of which the server gave too little, so that the next run reads it again.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn mark_short(&mut self, uid: u32) -> Result<(), Error> {
+        self.name_all()?;
+        let Some(name) = self.there.remove(&uid) else {
+            return Ok(());
+        };
+        let new = name.replacen(".embody,", &format!("{SHORT},"), 1);
+        let cur = self.folder.join("cur");
+        match fs::rename(cur.join(&name), cur.join(&new)) {
+            // Another program gave it other flags or took it away.
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                Err(cannot_write(&cur.join(&new))(why))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn name_all(&mut self) -> Result<(), Error> {
         if self.unnamed.is_empty() {
             return Ok(());
@@ -182,8 +258,15 @@ impl Backup {
         let failed = cannot_write(&cur);
         // What has no name yet, and nothing else, is there.
         platform::sync_tree(&self.folder.join("tmp")).map_err(&failed)?;
-        for (path, name) in self.unnamed.drain(..) {
+        for (path, uid, name) in self.unnamed.drain(..) {
             fs::rename(&path, cur.join(&name)).map_err(&failed)?;
+            // What an earlier run saved of the message is replaced by more.
+            if let Some(old) = self.short.remove(&uid) {
+                match fs::remove_file(cur.join(old)) {
+                    Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(why)),
+                    _ => {}
+                }
+            }
         }
         self.unsynced = 0;
         platform::sync_folder(&cur).map_err(failed)
@@ -241,17 +324,19 @@ impl Backup {
             .zip(&self.keywords)
             .map(|(at, keyword): (usize, _)| format!("{at} {keyword}\n"))
             .collect();
-        let save = || {
-            let mut file = tempfile::Builder::new()
-                .suffix(UNFINISHED)
-                .tempfile_in(self.folder.join("tmp"))?;
-            file.write_all(text.as_bytes())?;
-            platform::sync(file.as_file())?;
-            file.persist(&path)?;
-            Ok(())
-        };
-        let saved: io::Result<()> = save();
+        let saved = self.replace_file(KEYWORDS, text.as_bytes());
         saved.map_err(cannot_write(&path))
+    }
+
+    /// Writes a file of the Maildir, whole or not at all.
+    fn replace_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::Builder::new()
+            .suffix(UNFINISHED)
+            .tempfile_in(self.folder.join("tmp"))?;
+        file.write_all(content)?;
+        platform::sync(file.as_file())?;
+        file.persist(self.folder.join(name))?;
+        Ok(())
     }
 }
 
@@ -272,6 +357,19 @@ fn numbers(name: &str) -> Option<(u32, u32)> {
     }
     let (uidvalidity, uid) = numbers.strip_prefix('V')?.split_once('U')?;
     Some((uidvalidity.parse().ok()?, uid.parse().ok()?))
+}
+
+/// The size in the name of a message of ours.
+fn size_in(name: &str) -> Option<u64> {
+    let (_, size) = name.split_once(",S=")?;
+    let end = size.find(|symbol: char| !symbol.is_ascii_digit());
+    size[..end.unwrap_or(size.len())].parse().ok()
+}
+
+/// When a message came, by its own header.
+fn date_of(message: &[u8]) -> Option<i64> {
+    let date = crate::expand::date::of(message, SystemTime::now())?;
+    i64::try_from(date.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
 }
 
 /// The keywords of a file of Dovecot's, in the order of their letters.
@@ -302,108 +400,9 @@ fn time(seconds: i64) -> SystemTime {
     time.unwrap_or(UNIX_EPOCH)
 }
 
-/// The path of a folder's Maildir in the output: a folder for each level of its name. A name that no path can have, or that
-/// would mean another one, gets a piece of its SHA-256 behind it; a server could otherwise write anywhere.
-pub(crate) fn place(folder: &RemoteFolder) -> PathBuf {
-    let name = shown(&folder.name);
-    let levels: Vec<&str> = match folder.delimiter {
-        Some(delimiter) => name.split(delimiter).collect(),
-        None => vec![name.as_str()],
-    };
-    let mut is_exact = levels.len() <= 30;
-    let mut path = PathBuf::new();
-    for level in levels.iter().take(30) {
-        let mut safe: String = level
-            .chars()
-            .map(|symbol| match symbol {
-                '/' | '\\' | ':' => '_',
-                symbol if symbol.is_control() => '_',
-                symbol => symbol,
-            })
-            .collect();
-        let is_taken = matches!(
-            safe.to_ascii_lowercase().as_str(),
-            "" | "." | ".." | "cur" | "new" | "tmp" | KEYWORDS
-        );
-        if is_taken || safe.starts_with('.') || safe.ends_with(UNFINISHED) {
-            safe.insert(0, '_');
-        }
-        while safe.len() > LONGEST_NAME {
-            safe.pop();
-        }
-        is_exact &= safe == *level;
-        path.push(safe);
-    }
-    if !is_exact {
-        path.as_mut_os_string()
-            .push(format!("-{}", short(&folder.name)));
-    }
-    path
-}
-
-/// The same for a folder whose path another one has, but for the case of its letters.
-pub(crate) fn place_beside(folder: &RemoteFolder) -> PathBuf {
-    let mut path = place(folder);
-    path.as_mut_os_string()
-        .push(format!("-{}", short(&folder.name)));
-    path
-}
-
-fn short(name: &str) -> String {
-    let hash = Sha256::digest(name.as_bytes());
-    hash.iter()
-        .take(4)
-        .map(|octet| format!("{octet:02x}"))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn folder(name: &str, delimiter: char) -> RemoteFolder {
-        RemoteFolder {
-            name: name.to_owned(),
-            delimiter: Some(delimiter),
-            attributes: Vec::new(),
-            is_shared: false,
-        }
-    }
-
-    #[test]
-    fn no_name_of_a_folder_leads_out_or_into_a_maildir() {
-        for (name, delimiter, exactly) in [
-            ("INBOX", '/', Some("INBOX")),
-            ("Archive/2020", '/', Some("Archive/2020")),
-            ("Archive.2020", '.', Some("Archive/2020")),
-            ("Entw&APw-rfe", '/', Some("Entwürfe")),
-            ("../../etc/passwd", '/', None),
-            ("/etc", '/', None),
-            ("a/cur", '/', None),
-            ("a/CUR", '/', None),
-            ("a/b", '.', None),
-            (".hidden", '/', None),
-            ("", '/', None),
-            ("a//b", '/', None),
-            ("a\u{1}b", '/', None),
-        ] {
-            let path = place(&folder(name, delimiter));
-            assert!(
-                path.components()
-                    .all(|part| matches!(part, std::path::Component::Normal(_))),
-                "{path:?}"
-            );
-            let ends = |end: &str| path.iter().any(|part| part.eq_ignore_ascii_case(end));
-            assert!(!ends("cur") && !ends("new") && !ends("tmp"), "{path:?}");
-            match exactly {
-                Some(exactly) => assert_eq!(path, Path::new(exactly)),
-                None => assert!(path.to_string_lossy().contains('-'), "{path:?}"),
-            }
-        }
-        let long = place(&folder(&"ü".repeat(3000), '/'));
-        assert!(long.as_os_str().len() < 200);
-        assert_ne!(place(&folder("a/cur", '/')), place(&folder("a/_cur", '/')));
-    }
 
     #[test]
     fn names_of_messages_say_what_is_there() {
@@ -426,17 +425,24 @@ mod tests {
             uid,
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
             internal_date: crate::imap::fetch::InternalDate {
-                text: String::new(),
+                text: " 1-Jan-1970 00:00:01 +0000".to_owned(),
                 seconds: 1,
             },
             size: 4,
             modseq: None,
             structure: None,
         };
-        let open = || Backup::open(folder.path().to_owned(), 3).unwrap();
+        let directory = FolderDirectory {
+            path: PathBuf::new(),
+            name: "INBOX".to_owned(),
+            is_mixed: false,
+        };
+        let open = || Backup::open(folder.path(), &directory, 3).unwrap();
         let cur = folder.path().join("cur");
         let mut backup = open();
-        backup.put(&message(1, &["\\Seen"]), b"mail").unwrap();
+        backup
+            .put(&message(1, &["\\Seen"]), b"mail", b"mail")
+            .unwrap();
         backup.finish().unwrap();
         let there = cur.join("0000000001.V3U1.embody,S=4:2,S");
         fs::rename(&there, cur.join("0000000001.V3U1.embody,S=4;2,S")).unwrap();
@@ -449,5 +455,55 @@ mod tests {
         assert!(open().has(&message(1, &["\\Answered"])).unwrap());
         assert_eq!(names(), ["0000000001.V3U1.embody,S=4:2,R"]);
         assert!(!open().has(&message(2, &[])).unwrap());
+    }
+
+    #[test]
+    fn a_message_that_was_too_short_is_read_again_and_replaced_by_a_longer_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = FolderDirectory {
+            path: PathBuf::new(),
+            name: "INBOX".to_owned(),
+            is_mixed: false,
+        };
+        let message = Metadata {
+            internal_date: crate::imap::fetch::InternalDate::of(""),
+            ..Metadata::unknown(7)
+        };
+        let open = || Backup::open(folder.path(), &directory, 3).unwrap();
+        let names = || -> Vec<_> {
+            let entries = fs::read_dir(folder.path().join("cur")).unwrap().flatten();
+            let mut names: Vec<_> = entries
+                .map(|it| it.file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        let text = b"Received: by b; Fri, 02 May 2003 10:11:12 +0000\r\nDate: Thu, 1 May 2003 10:11:12 +0000\r\n\r\nmore";
+        for (content, kept) in [
+            (&text[..20], 20),
+            (&text[..10], 20),
+            (&text[..], text.len()),
+        ] {
+            let mut backup = open();
+            assert!(!backup.has(&message).unwrap());
+            backup.put(&message, content, content).unwrap();
+            backup.finish().unwrap();
+            if content.len() < text.len() {
+                backup.mark_short(7).unwrap();
+            }
+            assert!(
+                names()
+                    .iter()
+                    .any(|name| size_in(name) == Some(kept as u64)),
+                "{:?}",
+                names()
+            );
+        }
+        let last = names();
+        assert!(
+            last[last.len() - 1].starts_with("1051870272.V3U7.embody,S="),
+            "{last:?}"
+        );
+        assert!(open().has(&message).unwrap());
     }
 }

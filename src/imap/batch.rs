@@ -185,22 +185,20 @@ impl<S: Send> AccountRun<'_, S> {
     /// UIDs and sizes of what the verb might change.
     fn candidates(&mut self) -> Result<Vec<(u32, u64)>, ImapFailure> {
         let job = self.job;
-        let criteria = job.candidates.criteria(&job.account.choice);
-        self.again(|run| {
+        let (chosen, missing) = self.again(|run| {
+            run.session()?;
+            let selected = run.selected.clone();
             let session = run.session()?;
-            let found = match session.search(&criteria) {
-                // Not every server searches every field: then structure alone tells.
-                Err(ImapFailure::Refused { .. }) => {
-                    session.search(&Candidates::All.criteria(&job.account.choice))?
-                }
-                found => found?,
-            };
+            let listing = job
+                .candidates
+                .find(session, &selected, &job.account.choice)?;
+            let found = &listing.uids;
             let structure = match job.candidates {
                 Candidates::All => Structure::NotWanted,
                 _ => Structure::Wanted,
             };
             let mut chosen = Vec::new();
-            session.fetch_metadata(&found, structure, &mut |metadata| {
+            session.fetch_metadata(found, structure, &mut |metadata| {
                 if job.candidates.include(metadata.structure.as_ref()) {
                     chosen.push((metadata.uid, metadata.size));
                 }
@@ -208,8 +206,14 @@ impl<S: Send> AccountRun<'_, S> {
             })?;
             chosen.sort_unstable();
             chosen.dedup_by_key(|(uid, _)| *uid);
-            Ok(chosen)
-        })
+            Ok((chosen, listing.about_missing()))
+        })?;
+        if let Some(why) = missing {
+            let url = self.url_of(&self.selected.folder);
+            job.observer.damaged(&url, &why.into());
+            self.summary.damaged += 1;
+        }
+        Ok(chosen)
     }
 
     /// Works on the messages over as many connections as the account allows.
@@ -401,11 +405,14 @@ impl<S: Send> AccountRun<'_, S> {
         let fate = if edits.is_empty() || *new == *content {
             None
         } else if content.len() as u64 != metadata.size {
-            let why = format!(
-                "the server says that it has {} bytes, and it has others",
-                metadata.size
-            );
+            let why = match metadata.size {
+                0 => "the server does not tell its size".to_owned(),
+                size => format!("the server says that it has {size} bytes, and it has others"),
+            };
             Some(Fate::Left(Reason::WrongSize, why))
+        } else if metadata.internal_date.text.trim().is_empty() {
+            let why = "the server does not tell when it came (INTERNALDATE), and the new message would have another date";
+            Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
         } else if self.job.effect == Effect::DryRun {
             self.summary.changed += 1;
             None

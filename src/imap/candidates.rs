@@ -1,11 +1,15 @@
 //! Which messages a verb might change, told by the server: by searches, and by the structure of what they find. The others are
 //! not downloaded.
 //!
-//! Each choice is a superset of what the verb changes in the same mails: where a server cannot tell, a message is read. Two
-//! things are taken from the server on trust: that SEARCH finds what RFC 3501 says, and that BODYSTRUCTURE has the parts that
-//! a message has. A message whose structure cannot be read is a candidate.
+//! Each choice is a superset of what the verb changes in the same mails: where a server cannot tell, a message is read. It is
+//! taken from the server on trust that BODYSTRUCTURE has the parts that a message has. A message whose structure cannot be read
+//! is a candidate. Searches are checked: [`listing`](super::listing) compares their number with EXISTS, and the structure of some
+//! messages that a search for header fields did not find shows whether the server searches these fields at all.
 
 use super::account::Choice;
+use super::failure::ImapFailure;
+use super::listing::{Criteria, Listing};
+use super::session::{ImapSession, Selected, Structure};
 use super::structure::BodyPart;
 use crate::policy::TypePattern;
 
@@ -30,31 +34,55 @@ pub(crate) enum Candidates {
 
 impl Candidates {
     /// The criteria of SEARCH; no message that is `\Deleted` is among them.
-    pub(super) fn criteria(&self, choice: &Choice) -> String {
-        let mut criteria = String::from("UNDELETED");
-        if let Some(uid) = choice.uid {
-            criteria.push_str(&format!(" UID {uid}"));
-        }
-        for (word, day) in [("SINCE", &choice.since), ("BEFORE", &choice.before)] {
-            if let Some(day) = day {
-                criteria.push_str(&format!(" {word} {day}"));
-            }
-        }
+    fn criteria(&self, choice: &Choice) -> Criteria {
+        let criteria = Criteria::of(choice).undeleted();
         match self {
-            Self::All => {}
+            Self::All => criteria,
             // LARGER means more than that.
             Self::Attachments { least, .. } => {
-                let size = u32::try_from(least.saturating_sub(1)).unwrap_or(u32::MAX);
-                criteria.push_str(&format!(" LARGER {size}"));
+                criteria.larger(u32::try_from(least.saturating_sub(1)).unwrap_or(u32::MAX))
             }
             // No server searches fields of parts, but that a message has parts its own header says.
-            Self::References => criteria.push_str(&any(&MAY_REFER)),
+            Self::References => criteria.with_headers(any(&MAY_REFER)),
             Self::Documents => {
                 let all: Vec<&str> = MAY_REFER.into_iter().chain(DOCUMENTS).collect();
-                criteria.push_str(&any(&all));
+                criteria.with_headers(any(&all))
             }
         }
-        criteria
+    }
+
+    /// The messages of the selected folder that have to be looked at.
+    pub(super) fn find(
+        &self,
+        session: &mut ImapSession,
+        selected: &Selected,
+        choice: &Choice,
+    ) -> Result<Listing, ImapFailure> {
+        let criteria = self.criteria(choice);
+        let mut listing = session.list_messages(selected, &criteria)?;
+        let wider = criteria.without_headers();
+        if wider == criteria {
+            return Ok(listing);
+        }
+        let has_days = choice.since.is_some() || choice.before.is_some();
+        let mut others = match (choice.uid, has_days) {
+            (Some(uid), _) => vec![uid],
+            (None, false) => listing.all.clone(),
+            (None, true) => session.list_messages(selected, &wider)?.uids,
+        };
+        others.retain(|uid| listing.uids.binary_search(uid).is_err());
+        let mut is_overlooked = false;
+        session.fetch_metadata(&sample(&others), Structure::Wanted, &mut |metadata| {
+            let is_deleted = |flag: &String| flag.eq_ignore_ascii_case("\\Deleted");
+            is_overlooked |= self.should_be_found(metadata.structure.as_ref())
+                && !metadata.flags.iter().any(is_deleted);
+            Ok(())
+        })?;
+        if is_overlooked {
+            listing.uids.extend(others);
+            listing.uids.sort_unstable();
+        }
+        Ok(listing)
     }
 
     /// Whether a message of this structure might be changed.
@@ -80,6 +108,31 @@ impl Candidates {
         }
     }
 }
+
+impl Candidates {
+    /// Whether a search for header fields has to find a message of this structure, and the verb might change it.
+    fn should_be_found(&self, structure: Option<&BodyPart>) -> bool {
+        let Some(whole) = structure else {
+            return false;
+        };
+        let is_of_type = is_composite(whole)
+            || !whole.media_type.starts_with("text/")
+            || matches!(self, Self::Documents) && is_document(whole);
+        is_of_type && self.include(structure)
+    }
+}
+
+/// Messages that a search for header fields did not find, and whose structure shows whether it should have. Indexes of servers
+/// lack new mail for a while, or never have these fields: half of the sample are the newest messages, the others are spread over
+/// the folder.
+fn sample(uids: &[u32]) -> Vec<u32> {
+    let (older, newest) = uids.split_at(uids.len().saturating_sub(SAMPLE / 2));
+    let step = older.len().div_ceil(SAMPLE / 2).max(1);
+    older.iter().step_by(step).chain(newest).copied().collect()
+}
+
+/// Messages of a sample. Asking for their structure takes about as many bytes as 100 mails have.
+const SAMPLE: usize = 1000;
 
 /// One of these is true of each message in which a part may refer to something: a message with parts in it, one that is no
 /// text, and what was detached from a message without parts.
@@ -315,11 +368,25 @@ mod tests {
             types: Vec::new(),
         };
         assert_eq!(
-            attachments.criteria(&choice),
+            attachments.criteria(&choice).search(),
             "UNDELETED UID 7 SINCE 3-Jan-2020 LARGER 999"
         );
-        assert_eq!(Candidates::All.criteria(&Choice::default()), "UNDELETED");
-        let search = Candidates::Documents.criteria(&Choice::default());
-        assert_eq!(search.matches(" OR").count(), 6);
+        assert_eq!(
+            Candidates::All.criteria(&Choice::default()).search(),
+            "UNDELETED"
+        );
+        let search = Candidates::Documents.criteria(&Choice::default()).search();
+        assert_eq!(search.matches("OR ").count(), 6);
+    }
+
+    #[test]
+    fn a_sample_has_the_newest_messages_and_some_of_all_others() {
+        for count in [0, 1, SAMPLE / 2, SAMPLE, SAMPLE + 1, 123_456] {
+            let uids: Vec<u32> = (1..).take(count).collect();
+            let sample = sample(&uids);
+            assert!(sample.len() <= SAMPLE && sample.is_sorted(), "{count}");
+            assert_eq!(sample.len() == count, count <= SAMPLE, "{count}");
+            assert!(sample.ends_with(&uids[count.saturating_sub(SAMPLE / 2)..]));
+        }
     }
 }

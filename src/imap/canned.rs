@@ -101,10 +101,10 @@ fn talk(mut exchange: Exchange, told: &mut Told) -> Result<(), ImapFailure> {
     exchange.greeting()?;
     exchange.ask_capabilities()?;
     let mut session = ImapSession::of(exchange, Arc::default());
-    let folders = session.list("*")?;
+    let folders = session.list("*")?.folders;
     told.folders = folders.len();
     for folder in &folders {
-        let place = super::backup::place(folder);
+        let place = super::directories::place(folder);
         let is_within = |part| matches!(part, std::path::Component::Normal(_));
         assert!(place.components().all(is_within), "{place:?}");
     }

@@ -57,7 +57,7 @@ impl ImapSession {
             return Err(ImapFailure::Protocol("an INTERNALDATE that is none"));
         }
         let command = command
-            .string(folder)
+            .folder(folder)
             .text(&format!(" {} \"{}\" ", flag_list(flags)?, date.text))
             .literal(content);
         let mut new = None;
@@ -129,7 +129,7 @@ impl ImapSession {
 
     /// UID MOVE (RFC 6851).
     pub(crate) fn uid_move(&mut self, uid: u32, folder: &str) -> Result<(), ImapFailure> {
-        let command = ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).string(folder);
+        let command = ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).folder(folder);
         self.exchange.run(command, &mut |_| Ok(false)).map(|_| ())
     }
 
@@ -186,7 +186,7 @@ impl ImapSession {
         let fetch = self.exchange.hold("FETCH", &look);
         let leave = match trash {
             None => ImapCommand::new("UID EXPUNGE", &format!("UID EXPUNGE {uid}")),
-            Some(trash) => ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).string(trash),
+            Some(trash) => ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).folder(trash),
         };
         let leave = self.exchange.send(leave)?;
         // Flags that it does not give are those that STORE gave.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::names::to_wire;
+
 /// A command without its tag.
 #[derive(Debug)]
 pub(crate) struct ImapCommand<'c> {
@@ -51,6 +53,16 @@ impl<'c> ImapCommand<'c> {
             return self.text(&format!("\"{text}\""));
         }
         self.literal(text.as_bytes().to_vec())
+    }
+
+    /// The name of a folder, as LIST gave it.
+    #[must_use]
+    pub(crate) fn folder(self, name: &str) -> Self {
+        let bytes = to_wire(name);
+        match bytes.as_slice() == name.as_bytes() {
+            true => self.string(name),
+            false => self.literal(bytes),
+        }
     }
 
     #[must_use]

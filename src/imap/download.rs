@@ -1,19 +1,23 @@
 //! All that an account's URL means, into Maildirs: a folder for each of the server's. What is there already is not read again.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::account::{Account, Choice};
-use super::backup::{Backup, place, place_beside};
-use super::command::sequence_set;
+use super::backup::Backup;
+use super::directories::{FolderDirectory, directories};
 use super::failure::ImapFailure;
+use super::listing::Criteria;
 use super::names::shown;
 use super::reading::{Fetched, Sessions};
 use super::session::{Metadata, RemoteFolder, Selected, Structure};
 use crate::detail::Detail;
 use crate::error::Error;
 use crate::mailbox::{Effect, Handed, Observer, Options, Stop, Summary, Transform, convert_handed};
+use crate::mime;
+use crate::policy::Limits;
 
 /// Messages whose metadata is held at a time.
 const AT_A_TIME: usize = 5000;
@@ -36,23 +40,30 @@ impl<S: Send> Download<'_, S> {
     /// What ends the run: no server, no login, a full disk. What was written stays, and the next run goes on behind it.
     pub(crate) fn run(&self) -> Result<Summary, ImapFailure> {
         let sessions = Sessions::new(self.account, self.stop);
-        let folders = sessions.again(|session| session.folders(&self.account.choice))?;
+        let chosen = sessions.again(|session| session.folders(&self.account.choice))?;
         let _lock = match self.options.effect {
             Effect::Write => Some(locked(self.output)?),
             Effect::DryRun => None,
         };
         let mut summary = Summary::default();
-        let mut taken = HashSet::new();
-        for folder in &folders {
-            self.stop.check()?;
-            let mut target = place(folder);
-            // Some file systems take capitals and small letters for the same.
-            if !taken.insert(target.to_string_lossy().to_lowercase()) {
-                target = place_beside(folder);
+        let account = PathBuf::from(self.account.url(""));
+        for why in &chosen.unreadable {
+            self.observer.damaged(&account, &why.as_str().into());
+            summary.damaged += 1;
+        }
+        let directories = match self.options.effect {
+            Effect::Write => {
+                let found = directories(self.output, &chosen.all);
+                found.map_err(Error::cannot_read(self.output.display()))?
             }
+            Effect::DryRun => HashMap::new(),
+        };
+        for folder in &chosen.folders {
+            self.stop.check()?;
+            let directory = directories.get(&folder.name);
             let url = PathBuf::from(self.account.url(&folder.name));
             self.observer.begin(&url);
-            match self.folder(&sessions, folder, &url, &self.output.join(target)) {
+            match self.folder(&sessions, folder, &url, directory) {
                 Ok(done) => {
                     self.observer.done(&done);
                     summary.add(&done);
@@ -73,43 +84,56 @@ impl<S: Send> Download<'_, S> {
         sessions: &Sessions<'_>,
         folder: &RemoteFolder,
         url: &Path,
-        target: &Path,
+        directory: Option<&FolderDirectory>,
     ) -> Result<Summary, ImapFailure> {
         let choice = &self.account.choice;
-        let (selected, uids) = sessions.again(|session| {
+        let (selected, listing) = sessions.again(|session| {
             let selected = session.examine(&folder.name)?;
             check_uidvalidity(choice, &selected)?;
-            let uids = match selected.exists {
-                0 => Vec::new(),
-                _ => session.search(&criteria(choice))?,
-            };
-            Ok((selected, uids))
+            let listing = session.list_messages(&selected, &Criteria::of(choice))?;
+            Ok((selected, listing))
         })?;
+        let uids = &listing.uids;
         let mut summary = Summary::of(|sum| sum.mailboxes = 1);
-        let mut backup = match self.options.effect {
-            Effect::Write => Some(Backup::open(target.to_owned(), selected.uidvalidity)?),
-            Effect::DryRun => None,
+        // A dry run has none.
+        let mut backup = match directory {
+            Some(directory) => Some(Backup::open(self.output, directory, selected.uidvalidity)?),
+            None => None,
         };
         let mut missing = Vec::new();
+        let mut doubts = Doubts::default();
         for uids in uids.chunks(AT_A_TIME) {
             self.stop.check()?;
-            let metadata = metadata(sessions, &selected, uids)?;
-            missing.extend(uids.iter().filter(|uid| !metadata.contains_key(uid)));
+            let mut metadata = metadata(sessions, &selected, uids)?;
             let Some(backup) = &mut backup else {
                 for message in metadata.values() {
                     summary.messages += 1;
                     summary.bytes_in += message.size;
                     summary.bytes_out += message.size;
                 }
+                missing.extend(uids.iter().filter(|uid| !metadata.contains_key(uid)));
                 continue;
             };
             let mut wanted = Vec::new();
             for uid in uids {
-                if let Some(message) = metadata.get(uid) {
-                    match backup.has(message)? {
-                        true => summary.made += 1,
-                        false => wanted.push((message.uid, message.size)),
+                let message = match metadata.entry(*uid) {
+                    Entry::Occupied(told) => told.into_mut(),
+                    // The message may be given nevertheless. Flags that an earlier run saved stay as they are.
+                    Entry::Vacant(_) if backup.has_uid(*uid) => {
+                        summary.made += 1;
+                        continue;
                     }
+                    Entry::Vacant(untold) => {
+                        doubts.untold.insert(*uid);
+                        untold.insert(Metadata::unknown(*uid))
+                    }
+                };
+                match backup.has(message)? {
+                    true => {
+                        doubts.remember(message, backup.size_of(*uid));
+                        summary.made += 1;
+                    }
+                    false => wanted.push((message.uid, message.size)),
                 }
             }
             self.observer
@@ -118,7 +142,11 @@ impl<S: Send> Download<'_, S> {
                 selected: &selected,
                 url,
             };
-            let done = self.messages(sessions, &place, wanted, &metadata, backup, &mut missing);
+            let found = Found {
+                missing: &mut missing,
+                doubts: &mut doubts,
+            };
+            let done = self.messages(sessions, &place, wanted, &metadata, backup, found);
             // What came before it stays.
             backup.finish()?;
             summary.add(&done?);
@@ -133,32 +161,80 @@ impl<S: Send> Download<'_, S> {
             self.observer.damaged(url, &why.into());
             summary.damaged += 1;
         }
-        summary.damaged += self.still_there(sessions, &selected, &missing, url)?;
+        let place = ReadFolder {
+            selected: &selected,
+            url,
+        };
+        if let Some(backup) = &mut backup {
+            summary.damaged += self.told_doubts(&doubts, &place, backup)?;
+        }
+        let listing = match missing.is_empty() && listing.missing == 0 {
+            true => listing,
+            // Messages may have been deleted meanwhile.
+            false => sessions.again(|session| {
+                let selected = session.examine(&selected.folder)?;
+                session.list_messages(&selected, &Criteria::default())
+            })?,
+        };
+        for uid in &missing {
+            if listing.uids.binary_search(uid).is_ok() {
+                let path = message_url(url, &selected, *uid);
+                let why = "the server lists it, and does not give it; it was left out";
+                self.observer.damaged(&path, &Detail::from(why));
+                summary.damaged += 1;
+            }
+        }
+        if let Some(why) = listing.about_missing() {
+            self.observer.damaged(url, &why.into());
+            summary.damaged += 1;
+        }
         Ok(summary)
     }
 
-    /// Messages that the server did not give, and that are there nevertheless: their number.
-    fn still_there(
+    /// Reports what is wrong with messages that were saved, and returns their number.
+    fn told_doubts(
         &self,
-        sessions: &Sessions<'_>,
-        selected: &Selected,
-        missing: &[u32],
-        url: &Path,
+        doubts: &Doubts,
+        place: &ReadFolder<'_>,
+        backup: &mut Backup,
     ) -> Result<u64, ImapFailure> {
         let mut count = 0;
-        for some in missing.chunks(300) {
-            let there = sessions.again(|session| {
-                session.examine(&selected.folder)?;
-                let mut sorted = some.to_vec();
-                sorted.sort_unstable();
-                session.search(&format!("UID {}", sequence_set(&sorted)))
-            })?;
-            for uid in there.iter().filter(|uid| some.contains(uid)) {
-                let path = message_url(url, selected, *uid);
-                let why = "the server lists it, and does not give it; it was left out";
-                self.observer.damaged(&path, &Detail::from(why));
-                count += 1;
+        for uid in &doubts.untold_given {
+            let path = message_url(place.url, place.selected, *uid);
+            let why = "the server tells neither its flags nor its date; it was saved without flags";
+            self.observer.damaged(&path, &Detail::from(why));
+            count += 1;
+        }
+        if doubts.sizes_are_wrong() {
+            if !doubts.short.is_empty() {
+                let short = doubts.short.len();
+                let why = format!(
+                    "the comparison with the sizes that the server tells, because most of them are wrong; {short} messages were shorter, and were saved as they were given"
+                );
+                self.observer.passed_over(place.url, &why);
             }
+            return Ok(count);
+        }
+        for short in &doubts.short {
+            let ShortMessage {
+                uid,
+                size,
+                given,
+                is_closed,
+            } = short;
+            let path = message_url(place.url, place.selected, *uid);
+            let then = match is_closed {
+                true => "its last part has an end, and it was saved",
+                false => "these were saved, and the next run tries again",
+            };
+            let why = format!(
+                "the server says that it has {size} bytes, and gives {given}, also when it is asked again; {then}"
+            );
+            self.observer.damaged(&path, &why.into());
+            if !is_closed {
+                backup.mark_short(*uid)?;
+            }
+            count += 1;
         }
         Ok(count)
     }
@@ -170,8 +246,9 @@ impl<S: Send> Download<'_, S> {
         wanted: Vec<(u32, u64)>,
         metadata: &HashMap<u32, Metadata>,
         backup: &mut Backup,
-        missing: &mut Vec<u32>,
+        found: Found<'_>,
     ) -> Result<Summary, ImapFailure> {
+        let Found { missing, doubts } = found;
         if wanted.is_empty() {
             return Ok(Summary::default());
         }
@@ -201,6 +278,7 @@ impl<S: Send> Download<'_, S> {
                     let Some(about) = metadata.get(&uid) else {
                         continue;
                     };
+                    doubts.judge(about, &content);
                     return Ok(Some(Handed {
                         about,
                         number: u64::from(uid),
@@ -215,7 +293,10 @@ impl<S: Send> Download<'_, S> {
                 self.observer,
                 self.stop,
                 next,
-                |handed, new| backup.put(handed.about, new.unwrap_or(&handed.content)),
+                |handed, new| {
+                    let content = &handed.content;
+                    backup.put(handed.about, content, new.unwrap_or(content))
+                },
             )
         })?;
         Ok(Summary {
@@ -223,6 +304,87 @@ impl<S: Send> Download<'_, S> {
             ..summary
         })
     }
+}
+
+/// What is found out while messages are read.
+struct Found<'f> {
+    missing: &'f mut Vec<u32>,
+    doubts: &'f mut Doubts,
+}
+
+/// Messages that were given, and may not be all that the server has.
+#[derive(Default)]
+struct Doubts {
+    /// Messages of which the server told nothing, and those of them that it gave.
+    untold: HashSet<u32>,
+    untold_given: Vec<u32>,
+    short: Vec<ShortMessage>,
+    /// Messages that have the size that the server tells, and messages that are whole and have another one.
+    exact: u64,
+    wrong: u64,
+}
+
+/// A message that is shorter than the server says.
+struct ShortMessage {
+    uid: u32,
+    /// RFC822.SIZE.
+    size: u64,
+    /// Bytes that were given.
+    given: u64,
+    /// Whether its structure shows that it is whole.
+    is_closed: bool,
+}
+
+/// Messages that are whole and have a wrong size, before sizes are taken to be wrong in general.
+const FEW_WRONG: u64 = 3;
+
+impl Doubts {
+    fn judge(&mut self, about: &Metadata, content: &[u8]) {
+        if self.untold.contains(&about.uid) {
+            self.untold_given.push(about.uid);
+        }
+        let given = content.len() as u64;
+        // 0: the server does not tell it.
+        if about.size == 0 || about.size == given {
+            self.exact += u64::from(about.size > 0);
+            return;
+        }
+        let is_longer = given > about.size;
+        let is_closed = is_longer || is_closed(content);
+        self.wrong += u64::from(is_closed);
+        if !is_longer {
+            self.short.push(ShortMessage {
+                uid: about.uid,
+                size: about.size,
+                given,
+                is_closed,
+            });
+        }
+    }
+
+    /// Takes the size of a message that an earlier run saved.
+    fn remember(&mut self, about: &Metadata, saved: Option<u64>) {
+        match saved {
+            Some(saved) if about.size > 0 && saved != about.size => self.wrong += 1,
+            Some(_) => self.exact += 1,
+            None => {}
+        }
+    }
+
+    /// Whether sizes say nothing here: Exchange computes them from another form of the message.
+    fn sizes_are_wrong(&self) -> bool {
+        self.wrong >= FEW_WRONG && self.wrong > self.exact
+    }
+}
+
+/// Whether a message is a multipart with its last boundary line: what follows that line is not shown by any program.
+fn is_closed(message: &[u8]) -> bool {
+    let tree = mime::scan(message, &Limits::default().scan());
+    let root = tree.ids().next().map(|id| tree.part(id));
+    root.is_some_and(|root| match &root.content {
+        mime::Content::Multipart(multipart) => multipart.close.is_some(),
+        _ => false,
+    })
 }
 
 /// A folder, and what rows call it.
@@ -260,20 +422,6 @@ fn metadata(
         })?;
         Ok(found)
     })
-}
-
-/// The criteria of SEARCH for what is to be read.
-pub(super) fn criteria(choice: &Choice) -> String {
-    let mut criteria = match choice.uid {
-        Some(uid) => format!("UID {uid}"),
-        None => "ALL".to_owned(),
-    };
-    for (word, day) in [("SINCE", &choice.since), ("BEFORE", &choice.before)] {
-        if let Some(day) = day {
-            criteria.push_str(&format!(" {word} {day}"));
-        }
-    }
-    criteria
 }
 
 /// What a URL says of UIDVALIDITY has to be so.

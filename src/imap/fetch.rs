@@ -17,7 +17,8 @@ pub(super) const AHEAD: usize = 3;
 /// When a message came, as the server says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InternalDate {
-    /// The server's own text without quotation marks, which APPEND takes back: ` 1-Jan-2020 10:00:00 +0100`.
+    /// The server's own text without quotation marks, which APPEND takes back: ` 1-Jan-2020 10:00:00 +0100`. Empty if the server
+    /// does not tell it.
     pub(crate) text: String,
     /// Seconds since 1970 began; 0 if the text is no date.
     pub(crate) seconds: i64,
@@ -30,11 +31,25 @@ pub(crate) struct Metadata {
     /// As the server spells them, in its order; `\Recent` is not among them.
     pub(crate) flags: Vec<String>,
     pub(crate) internal_date: InternalDate,
-    /// RFC822.SIZE: no promise.
+    /// RFC822.SIZE: no promise. 0 if the server does not tell it.
     pub(crate) size: u64,
     pub(crate) modseq: Option<u64>,
     /// None if it was not asked for, or cannot be read: such a message may have anything in it.
     pub(crate) structure: Option<BodyPart>,
+}
+
+impl Metadata {
+    /// A message of which the server tells nothing.
+    pub(crate) fn unknown(uid: u32) -> Self {
+        Self {
+            uid,
+            flags: Vec::new(),
+            internal_date: InternalDate::of(""),
+            size: 0,
+            modseq: None,
+            structure: None,
+        }
+    }
 }
 
 /// Whether BODYSTRUCTURE is asked for, too.
@@ -83,7 +98,7 @@ pub(super) fn items<'r>(read: &Response<'r>) -> Result<Option<Vec<[Value<'r>; 2]
     Ok(Some(pairs))
 }
 
-fn item<'i, 'r>(items: &'i [[Value<'r>; 2]], name: &str) -> Option<&'i Value<'r>> {
+pub(super) fn item<'i, 'r>(items: &'i [[Value<'r>; 2]], name: &str) -> Option<&'i Value<'r>> {
     let is_meant = |[key, _]: &&[Value<'_>; 2]| matches!(key, Value::Atom(key) if key.eq_ignore_ascii_case(name.as_bytes()));
     items.iter().find(is_meant).map(|[_, value]| value)
 }
@@ -190,8 +205,8 @@ impl Heard {
         Some(Metadata {
             uid,
             flags: self.flags?,
-            internal_date: self.date?,
-            size: self.size?,
+            internal_date: self.date.unwrap_or_else(|| InternalDate::of("")),
+            size: self.size.unwrap_or(0),
             modseq: self.modseq,
             structure: self.structure.flatten(),
         })
@@ -325,6 +340,11 @@ impl InternalDate {
             text: text.to_owned(),
             seconds: seconds(text).unwrap_or(0),
         }
+    }
+
+    /// Whether the text is a date.
+    pub(crate) fn is_date(&self) -> bool {
+        seconds(&self.text).is_some()
     }
 }
 

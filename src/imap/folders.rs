@@ -1,4 +1,8 @@
 //! Which folders there are, and which of them are meant (RFC 3501 §6.3.8, RFC 2342, RFC 6154).
+//!
+//! LIST is read by a parser of its own. Servers send names that the grammar of RFC 3501 does not allow: unquoted with a blank or a
+//! TAB, quoted with a quotation mark inside, in Latin-1. The name is the last thing on its line, so such a name can still be
+//! read. A name that cannot be read is kept for the report: its folder would otherwise be missing silently.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +10,38 @@ use super::account::Choice;
 use super::command::ImapCommand;
 use super::failure::ImapFailure;
 use super::names;
-use super::response::{Response, Value, values};
+use super::response::{Response, Value, announced, values};
 use super::session::{ImapSession, RemoteFolder};
 use crate::error::Error;
 
 /// Folders that a server may have; hostile ones could name folders without end.
 const MOST_FOLDERS: usize = 100_000;
+/// Bytes of a name of a folder.
+const LONGEST_NAME: usize = 4096;
+/// Unreadable names that are reported one by one.
+const MOST_UNREADABLE: usize = 100;
+/// Characters of an unreadable response that a report quotes.
+const MOST_QUOTED: usize = 120;
+
+/// What LIST told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FolderList {
+    /// In the order of their names, each once.
+    pub(crate) folders: Vec<RemoteFolder>,
+    /// Responses in which no usable name could be read, as text for people.
+    pub(crate) unreadable: Vec<String>,
+}
+
+/// The folders that a run reads, and what it has to know about the others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChosenFolders {
+    /// In the order of their names.
+    pub(crate) folders: Vec<RemoteFolder>,
+    /// All folders of the account that can be selected, in the order of their names.
+    pub(crate) all: Vec<RemoteFolder>,
+    /// What has to be reported: folders that may have been meant, and that cannot be read.
+    pub(crate) unreadable: Vec<String>,
+}
 
 impl ImapSession {
     /// All folders that a choice means, in the order of their names: those that can be selected, that of all mail and shared
@@ -19,44 +49,46 @@ impl ImapSession {
     ///
     /// # Errors
     /// [`Error::Usage`] within [`ImapFailure::Run`] if there is none.
-    pub(crate) fn folders(&mut self, choice: &Choice) -> Result<Vec<RemoteFolder>, ImapFailure> {
+    pub(crate) fn folders(&mut self, choice: &Choice) -> Result<ChosenFolders, ImapFailure> {
         let is_named = |pattern: &String, folder: &RemoteFolder| {
             names::means(pattern, &folder.name, folder.delimiter)
         };
-        let mut all = self.list("*")?;
+        let mut list = self.list("*")?;
         if let Some(name) = &choice.folder
-            && !all.iter().any(|folder| is_named(name, folder))
+            && !list.folders.iter().any(|folder| is_named(name, folder))
         {
             // Shared folders are often not listed before they are named.
-            all.extend(self.list(&names::encoded(name))?);
+            let named = self.list(&names::encoded(name))?;
+            list.folders.extend(named.folders);
+            list.unreadable.extend(named.unreadable);
         }
-        let can_be_selected = |folder: &RemoteFolder| {
-            let not = ["\\noselect", "\\nonexistent"];
-            !folder
-                .attributes
-                .iter()
-                .any(|attribute| not.contains(&attribute.as_str()))
-        };
-        all.retain(can_be_selected);
+        let mut all = list.folders;
+        all.retain(RemoteFolder::can_be_selected);
         let is_all = |folder: &RemoteFolder| folder.attributes.iter().any(|it| it == "\\all");
         let has_others = all.iter().any(|folder| !is_all(folder));
-        all.retain(|folder| {
+        let is_exact = choice
+            .folder
+            .as_deref()
+            .is_some_and(|name| !name.contains(['*', '%']));
+        let is_chosen = |folder: &RemoteFolder| {
             let named = choice.folder.iter().any(|name| is_named(name, folder));
             let chosen = choice.folders.iter().any(|name| is_named(name, folder));
             // A pattern in a URL means what LIST gives for it; a name means that one.
-            let exactly = named
-                && choice
-                    .folder
-                    .as_deref()
-                    .is_some_and(|name| !name.contains(['*', '%']))
-                || chosen;
+            let exactly = named && is_exact || chosen;
             (choice.folder.is_none() || named)
                 && (choice.folders.is_empty() || chosen)
                 && !choice.not_folders.iter().any(|name| is_named(name, folder))
                 && (exactly || !folder.is_shared)
                 && (exactly || !has_others || !is_all(folder))
-        });
-        if all.is_empty() {
+        };
+        let folders: Vec<RemoteFolder> = all.iter().filter(|it| is_chosen(it)).cloned().collect();
+        // The folder that was named is there, so it is not among those that cannot be read.
+        let is_found = is_exact && !folders.is_empty();
+        let unreadable = match is_found {
+            true => Vec::new(),
+            false => list.unreadable,
+        };
+        if folders.is_empty() && unreadable.is_empty() {
             let what = match &choice.folder {
                 Some(name) => format!("the server has no folder {name} that can be read"),
                 None => "no folder is left to read; embody inspect names those that there are"
@@ -64,17 +96,37 @@ impl ImapSession {
             };
             return Err(Error::Usage(what.into()).into());
         }
-        Ok(all)
+        Ok(ChosenFolders {
+            folders,
+            all,
+            unreadable,
+        })
     }
 
-    /// All folders that LIST gives for a pattern, which is in modified UTF-7; in the order of their names, each once.
-    pub(crate) fn list(&mut self, pattern: &str) -> Result<Vec<RemoteFolder>, ImapFailure> {
+    /// All folders that LIST gives for a pattern, which is in modified UTF-7.
+    pub(crate) fn list(&mut self, pattern: &str) -> Result<FolderList, ImapFailure> {
         let shared = self.shared_namespaces()?;
-        let mut command = ImapCommand::new("LIST", "LIST \"\" ").string(pattern);
-        if self.has("SPECIAL-USE") && self.has("LIST-EXTENDED") {
-            command = command.text(" RETURN (SPECIAL-USE)");
+        let plain = || ImapCommand::new("LIST", "LIST \"\" ").string(pattern);
+        let first = match self.has("SPECIAL-USE") && self.has("LIST-EXTENDED") {
+            true => plain().text(" RETURN (SPECIAL-USE)"),
+            false => plain(),
+        };
+        match self.listed(first, &shared) {
+            // Some servers announce options of LIST and refuse them. Without LIST the account cannot be read at all, so a
+            // plain one is also sent again.
+            Err(ImapFailure::Refused { .. }) => self.listed(plain(), &shared),
+            other => other,
         }
+    }
+
+    fn listed(
+        &mut self,
+        command: ImapCommand<'_>,
+        shared: &[String],
+    ) -> Result<FolderList, ImapFailure> {
         let mut found: BTreeMap<String, RemoteFolder> = BTreeMap::new();
+        let mut unreadable = Vec::new();
+        let mut more = 0_u64;
         self.exchange.run(command, &mut |read| {
             let Response::Data(word, rest) = read else {
                 return Ok(false);
@@ -82,37 +134,49 @@ impl ImapSession {
             if word != "LIST" {
                 return Ok(false);
             }
-            let values = values(rest).map_err(ImapFailure::Protocol)?;
-            let [attributes, delimiter, name, ..] = values.as_slice() else {
-                return Err(ImapFailure::Protocol("LIST without a name"));
-            };
-            let name = name.text().unwrap_or_default().into_owned();
-            let is_usable =
-                !name.is_empty() && name.len() <= 4096 && !name.contains(char::is_control);
-            if is_usable && found.len() < MOST_FOLDERS {
-                let attributes = attributes.list().unwrap_or_default().iter();
-                let folder = RemoteFolder {
-                    delimiter: delimiter.text().and_then(|text| text.chars().next()),
-                    attributes: attributes
-                        .filter_map(|it| Some(it.text()?.to_ascii_lowercase()))
-                        .collect(),
-                    is_shared: shared.iter().any(|prefix| name.starts_with(prefix)),
-                    name: name.clone(),
-                };
-                found.insert(name, folder);
+            match listed_folder(rest) {
+                Some(mut folder) => {
+                    let is_plain = !folder.name.is_empty()
+                        && folder.name.len() <= LONGEST_NAME
+                        && !folder.name.contains(['\0', '\r', '\n']);
+                    if is_plain && found.len() < MOST_FOLDERS {
+                        folder.is_shared =
+                            shared.iter().any(|prefix| folder.name.starts_with(prefix));
+                        found.insert(folder.name.clone(), folder);
+                        return Ok(true);
+                    }
+                    if !folder.can_be_selected() {
+                        return Ok(true);
+                    }
+                }
+                None => {}
+            }
+            match unreadable.len() < MOST_UNREADABLE {
+                true => unreadable.push(quoted_response(rest)),
+                false => more += 1,
             }
             Ok(true)
         })?;
-        Ok(found.into_values().collect())
+        if more > 0 {
+            unreadable.push(format!(
+                "the server lists {more} more folders that cannot be read; their mail was left out"
+            ));
+        }
+        Ok(FolderList {
+            folders: found.into_values().collect(),
+            unreadable,
+        })
     }
 
-    /// What the names of folders of other users, and of shared ones, start with.
+    /// What the names of folders of other users, and of shared ones, start with. A server that refuses to tell it has none as
+    /// far as this run is concerned: more folders are read then, not fewer.
     fn shared_namespaces(&mut self) -> Result<Vec<String>, ImapFailure> {
         let mut prefixes = Vec::new();
         if !self.has("NAMESPACE") {
             return Ok(prefixes);
         }
-        self.exchange
+        let done = self
+            .exchange
             .run(ImapCommand::new("NAMESPACE", "NAMESPACE"), &mut |read| {
                 let Response::Data(word, rest) = read else {
                     return Ok(false);
@@ -120,13 +184,218 @@ impl ImapSession {
                 if word != "NAMESPACE" {
                     return Ok(false);
                 }
-                let values = values(rest).map_err(ImapFailure::Protocol)?;
+                let values = values(rest).unwrap_or_default();
                 for namespace in values.iter().skip(1).filter_map(Value::list).flatten() {
                     let prefix = namespace.list().and_then(|it| it.first()?.text());
                     prefixes.extend(prefix.filter(|it| !it.is_empty()).map(|it| it.into_owned()));
                 }
                 Ok(true)
-            })?;
-        Ok(prefixes)
+            });
+        match done {
+            Ok(_) | Err(ImapFailure::Refused { .. }) => Ok(prefixes),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+impl RemoteFolder {
+    fn can_be_selected(&self) -> bool {
+        let not = ["\\noselect", "\\nonexistent"];
+        !self.attributes.iter().any(|it| not.contains(&it.as_str()))
+    }
+}
+
+/// Reads what follows `* LIST`: attributes, delimiter, name. Returns `None` if there are no attributes in parentheses, or the name
+/// is a literal or a quoted string without its end.
+fn listed_folder(line: &[u8]) -> Option<RemoteFolder> {
+    let rest = line.trim_ascii_start().strip_prefix(b"(")?;
+    let end = memchr::memchr2(b')', b'\r', rest).filter(|at| rest[*at] == b')')?;
+    let (attributes, rest) = (&rest[..end], rest[end + 1..].trim_ascii_start());
+    let (delimiter, rest) = listed_delimiter(rest)?;
+    let name = listed_name(rest.strip_prefix(b" ").unwrap_or(rest))?;
+    let attributes = String::from_utf8_lossy(attributes).to_ascii_lowercase();
+    Some(RemoteFolder {
+        name: names::from_wire(&name),
+        delimiter,
+        attributes: attributes
+            .split_ascii_whitespace()
+            .map(str::to_owned)
+            .collect(),
+        is_shared: false,
+    })
+}
+
+/// The delimiter between the levels of a name, and what stands after it. `"\"`, a backslash that is not escaped, is one, too.
+fn listed_delimiter(line: &[u8]) -> Option<(Option<char>, &[u8])> {
+    if let Some(rest) = line.strip_prefix(b"\"") {
+        for (spelt, delimiter) in [(&b"\\\\\" "[..], '\\'), (b"\\\"\" ", '"'), (b"\\\" ", '\\')] {
+            if rest.starts_with(spelt) {
+                return Some((Some(delimiter), &rest[spelt.len() - 1..]));
+            }
+        }
+        let end = memchr::memchr(b'"', rest)?;
+        let inner = std::str::from_utf8(&rest[..end]).ok()?;
+        return Some((inner.chars().next(), &rest[end + 1..]));
+    }
+    if let Some((text, length)) = literal(line) {
+        let inner = std::str::from_utf8(text).ok()?;
+        return Some((inner.chars().next(), &line[length..]));
+    }
+    let end = memchr::memchr(b' ', line)?;
+    let word = std::str::from_utf8(&line[..end]).ok()?;
+    let delimiter = match word.eq_ignore_ascii_case("NIL") {
+        true => None,
+        false => word.chars().next(),
+    };
+    Some((delimiter, &line[end..]))
+}
+
+/// The bytes of a name, which is the last thing on its line, apart from the parentheses of RFC 5258.
+fn listed_name(line: &[u8]) -> Option<Vec<u8>> {
+    if let Some((text, _)) = literal(line) {
+        return Some(text.to_vec());
+    }
+    // A literal that is cut short.
+    if line.starts_with(b"{") && line.contains(&b'\n') {
+        return None;
+    }
+    let line = line.trim_ascii_end();
+    // ("CHILDINFO" ("SUBSCRIBED")) after the name.
+    let extended = memchr::memmem::find(line, b" (\"").filter(|_| line.ends_with(b")"));
+    let Some(quoted) = line.strip_prefix(b"\"") else {
+        let atom = &line[..extended.unwrap_or(line.len())];
+        return Some(atom.trim_ascii_end().to_vec());
+    };
+    let mut name = Vec::with_capacity(quoted.len());
+    let mut at = 0;
+    while let Some(&byte) = quoted.get(at) {
+        match (byte, quoted.get(at + 1)) {
+            (b'\\', Some(next @ (b'"' | b'\\'))) => {
+                name.push(*next);
+                at += 2;
+            }
+            (b'"', rest) => {
+                let is_end = rest.is_none() || quoted[at + 1..].starts_with(b" (\"");
+                if is_end {
+                    return Some(name);
+                }
+                break;
+            }
+            _ => {
+                name.push(byte);
+                at += 1;
+            }
+        }
+    }
+    // A quotation mark, or a backslash, that should have been escaped: all up to the last mark is the name.
+    let last = memchr::memrchr(b'"', quoted)?;
+    Some(quoted[..last].to_vec())
+}
+
+/// A literal at the start, and its length with what announces it.
+fn literal(line: &[u8]) -> Option<(&[u8], usize)> {
+    let end = memchr::memchr(b'\n', line)?;
+    let length = announced(line[..end].trim_ascii_end()).filter(|_| line.starts_with(b"{"))?;
+    let text = line.get(end + 1..)?.get(..usize::try_from(length).ok()?)?;
+    Some((text, end + 1 + text.len()))
+}
+
+/// What a response said, cut, as text for people.
+fn quoted_response(rest: &[u8]) -> String {
+    let text = String::from_utf8_lossy(rest);
+    let text = text.trim();
+    let cut: String = text.chars().take(MOST_QUOTED).collect();
+    let dots = if cut.len() < text.len() { "..." } else { "" };
+    format!(
+        "the server lists a folder that cannot be read; its mail was left out: LIST {}{dots}",
+        cut.escape_debug()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_list_are_read_although_servers_spell_them_wrongly() {
+        for (line, delimiter, name) in [
+            (&br#"() "/" INBOX"#[..], Some('/'), "INBOX"),
+            (br#"(\HasNoChildren \Sent) "." "Sent""#, Some('.'), "Sent"),
+            (br#"() NIL INBOX"#, None, "INBOX"),
+            (br#"() "" INBOX"#, None, "INBOX"),
+            (br#"() "\\" "a\\b""#, Some('\\'), "a\\b"),
+            (br#"() "\" "INBOX""#, Some('\\'), "INBOX"),
+            (br#"() "\" INBOX"#, Some('\\'), "INBOX"),
+            (br#"() "\"" x"#, Some('"'), "x"),
+            (br#"() "/" NIL"#, Some('/'), "NIL"),
+            (br#"() "/" "NIL""#, Some('/'), "NIL"),
+            (
+                b"() \"/\" INBOX/Da\tOggetto\tRicevuto",
+                Some('/'),
+                "INBOX/Da\tOggetto\tRicevuto",
+            ),
+            (b"() \"/\" \"a\tb\"", Some('/'), "a\tb"),
+            (
+                br#"() "\" Folder Subfolder 1"#,
+                Some('\\'),
+                "Folder Subfolder 1",
+            ),
+            (br#"() "/" "ab"cd""#, Some('/'), "ab\"cd"),
+            (br#"() "/" "ab\"cd""#, Some('/'), "ab\"cd"),
+            (br#"() "/" "a\b""#, Some('/'), "a\\b"),
+            (br#"() "/" "a\""#, Some('/'), "a\\"),
+            (br#"() "/" " Archive ""#, Some('/'), " Archive "),
+            (b"() \"/\" {3}\r\na\tb", Some('/'), "a\tb"),
+            (b"() \"/\" {0}\r\n", Some('/'), ""),
+            (br#"() "/" """#, Some('/'), ""),
+            (br#"() "/" a ("CHILDINFO" ("SUBSCRIBED"))"#, Some('/'), "a"),
+            (
+                br#"() "/" "a b" ("CHILDINFO" ("SUBSCRIBED"))"#,
+                Some('/'),
+                "a b",
+            ),
+            (b"() \"/\" \"Entw\xfcrfe\"", Some('/'), "Entw\u{f7fc}rfe"),
+            (
+                "() \"/\" \"Entw\u{fc}rfe\"".as_bytes(),
+                Some('/'),
+                "Entw\u{fc}rfe",
+            ),
+        ] {
+            let read = listed_folder(line).unwrap_or_else(|| panic!("{}", line.escape_ascii()));
+            assert_eq!(
+                (read.delimiter, &*read.name),
+                (delimiter, name),
+                "{}",
+                line.escape_ascii()
+            );
+        }
+        for line in [
+            &b""[..],
+            b"INBOX",
+            b"(",
+            b"() ",
+            b"() \"/\"",
+            b"() \"/",
+            b"() \"/\" \"abc",
+            b"() \"/\" {9}\r\nabc",
+            b"(\\x \"/\" INBOX",
+        ] {
+            let read = listed_folder(line);
+            assert!(
+                read.is_none() || read.unwrap().name.is_empty(),
+                "{}",
+                line.escape_ascii()
+            );
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_of_list_are_read_without_a_panic(line in proptest::collection::vec(proptest::prop_oneof![
+            proptest::prelude::any::<u8>(), proptest::prelude::Just(b'"'), proptest::prelude::Just(b' '),
+            proptest::prelude::Just(b'('), proptest::prelude::Just(b')'), proptest::prelude::Just(b'\\')], 0..40)) {
+            let _ = listed_folder(&line);
+            let _ = listed_folder(&[b"() \"/\" ", line.as_slice()].concat());
+        }
     }
 }

@@ -259,14 +259,19 @@ impl<'r, S: Send> AccountRun<'r, S> {
         let choice = &account.choice;
         let session = self.session()?;
         if session.has(GMAIL) && choice.folder.is_none() && choice.folders.is_empty() {
-            let all = session.list("*")?;
+            let all = session.list("*")?.folders;
             let all = all.into_iter().filter(|it| has(&it.attributes, "\\all"));
             let all: Vec<RemoteFolder> = all.collect();
             if !all.is_empty() {
                 return Ok(all);
             }
         }
-        let mut folders = session.folders(choice)?;
+        let chosen = session.folders(choice)?;
+        for why in &chosen.unreadable {
+            let account = PathBuf::from(account_url(account));
+            self.job.observer.passed_over(&account, why);
+        }
+        let mut folders = chosen.folders;
         // What was replaced before lies there.
         folders.retain(|folder| Some(&folder.name) != self.trash.as_ref());
         Ok(folders)
@@ -279,7 +284,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         if typed.is_none() && !session.has(GMAIL) {
             return Ok(None);
         }
-        let all = session.list("*")?;
+        let all = session.list("*")?.folders;
         let found = all.into_iter().find(|folder| match typed {
             Some(typed) => means(typed, &folder.name, folder.delimiter),
             None => has(&folder.attributes, "\\trash"),

@@ -7,10 +7,11 @@
 //! * `wire` reads and writes octets, in clear or by TLS, within limits; `response` reads what a server says into values.
 //! * `command` is what is sent, `exchange` commands and their answers, several of which may be under way; `login` is how a
 //!   connection gets to know us.
-//! * `fetch` reads metadata, `structure` BODYSTRUCTURE, and `bodies` whole messages, in pieces; all pipelined.
+//! * `search` reads what SEARCH finds, `fetch` metadata, `structure` BODYSTRUCTURE, and `bodies` whole messages, in pieces; all pipelined.
 //! * `session` is a connection that is logged in, with the commands as methods, those of
-//!   `folders` and `changes` among them; `reading` reads with several of them.
-//! * `download` brings what an account has into Maildirs, which `backup` writes; `overview` tells what it has.
+//!   `folders`, `listing` and `changes` among them; `reading` reads with several of them.
+//! * `download` brings what an account has into Maildirs, which `backup` writes, and `directories` says where; `overview` tells
+//!   what it has.
 //! * `in_place` is a verb over an account that changes it, `batch` its work in one folder. `candidates` says which messages are
 //!   read, `replace` how one takes the place of another, `journal` keeps how far that came, and `resume` goes on with it;
 //!   `singular` has what few servers have.
@@ -25,6 +26,7 @@ pub(crate) mod candidates;
 pub mod canned;
 mod changes;
 mod command;
+mod directories;
 pub(crate) mod download;
 mod exchange;
 pub(crate) mod failure;
@@ -32,6 +34,7 @@ mod fetch;
 mod folders;
 pub(crate) mod in_place;
 mod journal;
+mod listing;
 mod login;
 mod names;
 pub(crate) mod overview;
@@ -40,6 +43,7 @@ mod reading;
 pub(crate) mod replace;
 mod response;
 mod resume;
+mod search;
 pub(crate) mod secret;
 pub(crate) mod session;
 mod singular;

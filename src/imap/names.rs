@@ -60,9 +60,69 @@ pub(crate) fn decoded(name: &str) -> Option<String> {
     Some(plain)
 }
 
-/// A server's name as people read it, or as it stands.
+/// A server's name as people read it, or as it stands. Bytes that are not UTF-8 are read as windows-1252, which is what servers
+/// with such names mean by them.
 pub(crate) fn shown(name: &str) -> String {
-    decoded(name).unwrap_or_else(|| name.to_owned())
+    let name = decoded(name).unwrap_or_else(|| name.to_owned());
+    if !name.contains(is_raw) {
+        return name;
+    }
+    let byte = |symbol: char| u8::try_from(u32::from(symbol) - RAW).unwrap_or(b'?');
+    let mut plain = String::with_capacity(name.len());
+    for symbol in name.chars() {
+        match is_raw(symbol) {
+            true => plain.push_str(
+                &encoding_rs::WINDOWS_1252
+                    .decode_without_bom_handling(&[byte(symbol)])
+                    .0,
+            ),
+            false => plain.push(symbol),
+        }
+    }
+    plain
+}
+
+/// Added to a byte that is not UTF-8, this gives the symbol in the private use area that stands for the byte in a name.
+const RAW: u32 = 0xf700;
+
+fn is_raw(symbol: char) -> bool {
+    matches!(symbol, '\u{f780}'..='\u{f7ff}')
+}
+
+/// A name of a folder as text, from the bytes that the server sent. Bytes that are not UTF-8 become symbols of the private use
+/// area, so that [`to_wire`] returns the same bytes: a server finds a folder by its exact name only.
+pub(crate) fn from_wire(bytes: &[u8]) -> String {
+    let mut name = String::with_capacity(bytes.len());
+    let push_raw = |name: &mut String, bytes: &[u8]| {
+        name.extend(
+            bytes
+                .iter()
+                .filter_map(|byte| char::from_u32(RAW + u32::from(*byte))),
+        );
+    };
+    for chunk in bytes.utf8_chunks() {
+        for symbol in chunk.valid().chars() {
+            match is_raw(symbol) {
+                // Such a symbol would come back as one byte.
+                true => push_raw(&mut name, symbol.encode_utf8(&mut [0; 4]).as_bytes()),
+                false => name.push(symbol),
+            }
+        }
+        push_raw(&mut name, chunk.invalid());
+    }
+    name
+}
+
+/// The bytes of a name that [`from_wire`] read, or of any other text.
+pub(crate) fn to_wire(name: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(name.len());
+    for symbol in name.chars() {
+        match u8::try_from(u32::from(symbol).wrapping_sub(RAW)) {
+            Ok(byte) if is_raw(symbol) => bytes.push(byte),
+            _ => bytes.extend_from_slice(symbol.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    bytes
 }
 
 /// Whether a name fits a pattern of LIST: `*` stands for anything, `%` for anything without a delimiter. `INBOX` is the same in
@@ -176,6 +236,15 @@ mod tests {
             let coded = encoded(&name);
             prop_assert!(coded.is_ascii());
             prop_assert_eq!(decoded(&coded), Some(name));
+        }
+
+        #[test]
+        fn bytes_of_a_name_come_back_from_its_text(
+            bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0xef), Just(0x9e), Just(0x80)], 0..20),
+        ) {
+            let name = from_wire(&bytes);
+            prop_assert_eq!(to_wire(&name), bytes);
+            let _ = shown(&name);
         }
 
         #[test]

@@ -4,6 +4,7 @@
 //! enough. What is signed or encrypted is not counted, nor text that the mail shows; what HTML refers to is, which `detach` leaves
 //! unless it is asked, because only the content tells.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -11,8 +12,9 @@ use std::sync::mpsc::channel;
 use serde::Serialize;
 
 use super::account::Account;
-use super::download::{check_uidvalidity, criteria};
+use super::download::check_uidvalidity;
 use super::failure::ImapFailure;
+use super::listing::Criteria;
 use super::names::shown;
 use super::reading::Sessions;
 use super::session::{ImapSession, Structure};
@@ -50,7 +52,7 @@ pub(crate) struct AccountOverview {
     pub(crate) sum: FolderOverview,
     /// Used and allowed bytes.
     pub(crate) quota: Option<(u64, u64)>,
-    /// Folders that could not be read, and why.
+    /// Folders that could not be read, or not all of them, and why.
     pub(crate) failed: Vec<(PathBuf, String)>,
 }
 
@@ -64,8 +66,13 @@ impl Overview<'_> {
         each: &mut dyn FnMut(&FolderOverview) -> Result<(), ImapFailure>,
     ) -> Result<AccountOverview, ImapFailure> {
         let sessions = Sessions::new(self.account, self.stop);
-        let folders = sessions.again(|session| session.folders(&self.account.choice))?;
+        let chosen = sessions.again(|session| session.folders(&self.account.choice))?;
+        let folders = chosen.folders;
         let mut whole = AccountOverview::default();
+        for why in chosen.unreadable {
+            let url = PathBuf::from(self.account.url(""));
+            whole.failed.push((url, why));
+        }
         let next = AtomicUsize::new(0);
         let mut waiting: Vec<_> = folders.iter().map(|_| None).collect();
         std::thread::scope(|scope| {
@@ -95,9 +102,12 @@ impl Overview<'_> {
                 waiting[at] = Some(found);
                 while let Some(found) = waiting.get_mut(told).and_then(Option::take) {
                     match found {
-                        Ok(found) => {
+                        Ok((found, remarks)) => {
                             each(&found)?;
                             whole.sum.add(&found);
+                            let url = PathBuf::from(self.account.url(&folders[told].name));
+                            let remarks = remarks.into_iter().map(|why| (url.clone(), why));
+                            whole.failed.extend(remarks);
                         }
                         Err(
                             why @ (ImapFailure::Refused { .. } | ImapFailure::Renumbered { .. }),
@@ -119,7 +129,12 @@ impl Overview<'_> {
         Ok(whole)
     }
 
-    fn folder(&self, session: &mut ImapSession, name: &str) -> Result<FolderOverview, ImapFailure> {
+    /// What a folder holds, and what has to be reported of it.
+    fn folder(
+        &self,
+        session: &mut ImapSession,
+        name: &str,
+    ) -> Result<(FolderOverview, Vec<String>), ImapFailure> {
         let selected = session.examine(name)?;
         let choice = &self.account.choice;
         check_uidvalidity(choice, &selected)?;
@@ -128,26 +143,40 @@ impl Overview<'_> {
             uidvalidity: selected.uidvalidity,
             ..FolderOverview::default()
         };
-        if selected.exists == 0 {
-            return Ok(found);
-        }
-        let uids = session.search(&criteria(choice))?;
-        let sizes = session.fetch_sizes(&uids)?;
-        let mut large = Vec::new();
-        for (uid, size) in &sizes {
-            found.messages += 1;
-            found.bytes += size;
-            // What is in a message is smaller than it.
-            if *size > self.larger_than {
-                large.push(*uid);
+        let listing = session.list_messages(&selected, &Criteria::of(choice))?;
+        let sizes = session.fetch_sizes(&listing.uids)?;
+        let sizes: BTreeMap<u32, u64> = sizes.into_iter().collect();
+        let mut looked_at = Vec::new();
+        // Messages of which nothing was told yet.
+        let mut untold: BTreeSet<u32> = BTreeSet::new();
+        for uid in &listing.uids {
+            let size = sizes.get(uid).copied().unwrap_or(0);
+            // What is in a message is smaller than it. A size of 0 is none.
+            if size == 0 || size > self.larger_than {
+                looked_at.push(*uid);
+                untold.insert(*uid);
+            } else {
+                found.messages += 1;
+                found.bytes = found.bytes.saturating_add(size);
             }
         }
         let least = self.larger_than;
-        session.fetch_metadata(&large, Structure::Wanted, &mut |message| {
+        session.fetch_metadata(&looked_at, Structure::Wanted, &mut |message| {
+            untold.remove(&message.uid);
+            found.messages += 1;
+            let size = sizes.get(&message.uid).copied().unwrap_or(message.size);
+            found.bytes = found.bytes.saturating_add(size);
             let Some(structure) = &message.structure else {
                 found.unknown += 1;
                 return Ok(());
             };
+            if size == 0 {
+                // The parts are most of it.
+                let parts = structure.all().into_iter();
+                let leaves = parts.filter(|part| part.children.is_empty());
+                let size = leaves.fold(0_u64, |sum, part| sum.saturating_add(part.size));
+                found.bytes = found.bytes.saturating_add(size);
+            }
             let is_deleted = |flag: &String| flag.eq_ignore_ascii_case("\\Deleted");
             if message.flags.iter().any(is_deleted) {
                 return Ok(());
@@ -162,7 +191,31 @@ impl Overview<'_> {
             found.detachable_bytes += octets;
             Ok(())
         })?;
-        Ok(found)
+        let mut remarks = Vec::new();
+        let listing = match untold.is_empty() && listing.missing == 0 {
+            true => listing,
+            // Messages may have been deleted meanwhile.
+            false => {
+                let selected = session.examine(name)?;
+                session.list_messages(&selected, &Criteria::default())?
+            }
+        };
+        for uid in untold {
+            let is_there = listing.uids.binary_search(&uid).is_ok();
+            let size = sizes.get(&uid);
+            if is_there || size.is_some() {
+                found.messages += 1;
+                found.bytes += size.copied().unwrap_or(0);
+                found.unknown += 1;
+            }
+            if is_there && size.is_none() {
+                remarks.push(format!(
+                    "UID {uid}: the server lists the message, and tells nothing of it; its size is not in the sums"
+                ));
+            }
+        }
+        remarks.extend(listing.about_missing());
+        Ok((found, remarks))
     }
 }
 

@@ -16,6 +16,7 @@ use super::fetch;
 pub(crate) use super::fetch::{GmailMetadata, InternalDate, Metadata, Structure};
 use super::login;
 use super::response::{Condition, Response, Value, number, values};
+use super::search::found_uids;
 use super::wire::Traffic;
 use crate::mailbox::Stop;
 
@@ -123,7 +124,7 @@ impl ImapSession {
         if self.has("ACL") {
             selected.rights = Some(self.rights(folder)?);
         }
-        let mut command = ImapCommand::new(verb, &format!("{verb} ")).string(folder);
+        let mut command = ImapCommand::new(verb, &format!("{verb} ")).folder(folder);
         if self.has("CONDSTORE") || self.has("QRESYNC") {
             command = command.text(" (CONDSTORE)");
         }
@@ -175,7 +176,7 @@ impl ImapSession {
 
     fn rights(&mut self, folder: &str) -> Result<String, ImapFailure> {
         let mut rights = String::new();
-        let command = ImapCommand::new("MYRIGHTS", "MYRIGHTS ").string(folder);
+        let command = ImapCommand::new("MYRIGHTS", "MYRIGHTS ").folder(folder);
         let done = self.exchange.run(command, &mut |read| {
             let Response::Data(word, rest) = read else {
                 return Ok(false);
@@ -219,28 +220,7 @@ impl ImapSession {
     fn search_for(&mut self, command: ImapCommand<'_>) -> Result<Vec<u32>, ImapFailure> {
         let mut found = Vec::new();
         self.exchange.run(command, &mut |read| {
-            let Response::Data(word, rest) = read else {
-                return Ok(false);
-            };
-            if word != "SEARCH" {
-                return Ok(false);
-            }
-            for digits in rest
-                .split(|octet| *octet == b' ')
-                .filter(|it| !it.is_empty())
-            {
-                // (MODSEQ 917162500) stands behind the last one.
-                if digits.starts_with(b"(") {
-                    break;
-                }
-                let uid = number(digits).and_then(|uid| u32::try_from(uid).ok());
-                let uid = uid.filter(|uid| *uid > 0);
-                found.push(uid.ok_or(ImapFailure::Protocol("SEARCH that finds no numbers"))?);
-            }
-            match found.len() > super::wire::LONGEST {
-                true => Err(ImapFailure::Protocol("SEARCH that finds too much")),
-                false => Ok(true),
-            }
+            found_uids(read, &mut found).map_err(ImapFailure::Protocol)
         })?;
         found.sort_unstable();
         found.dedup();
@@ -317,7 +297,7 @@ impl ImapSession {
             return Ok(None);
         }
         let mut found = None;
-        let command = ImapCommand::new("GETQUOTAROOT", "GETQUOTAROOT ").string(folder);
+        let command = ImapCommand::new("GETQUOTAROOT", "GETQUOTAROOT ").folder(folder);
         let done = self.exchange.run(command, &mut |read| {
             let Response::Data(word, rest) = read else {
                 return Ok(false);

@@ -153,7 +153,9 @@ fn a_dry_run_downloads_no_small_mail_of_plain_text() {
         let text = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "{verb}: {text}");
         let (there, back) = proxy.traffic();
-        assert!(there + back < 10_000, "{verb}: {there} and {back} octets");
+        // Whether a search for header fields finds what it should is seen by the structure of some messages.
+        let most = if verb == "detach" { 10_000 } else { 60_000 };
+        assert!(there + back < most, "{verb}: {there} and {back} octets");
     }
 }
 

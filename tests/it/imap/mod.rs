@@ -1,8 +1,10 @@
 //! Mail on servers that speak IMAP (docs/imap.md).
 
 mod client;
+mod each_response;
 mod foreseen;
 mod hostile;
+mod listing;
 mod mails;
 mod meanwhile;
 mod mutt;

@@ -141,6 +141,13 @@ pub(super) fn plain(command: &str) -> String {
             )
         }
         "UID" if command.contains("FETCH") => metadata(&asked(command)),
+        // By number.
+        "FETCH" => {
+            let numbers = asked(&format!("UID {command}")).into_iter();
+            numbers
+                .map(|number| format!("* {number} FETCH (UID {number})\r\n"))
+                .collect()
+        }
         _ => String::new(),
     };
     format!("{untagged}TAG OK done\r\n")

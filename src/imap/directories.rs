@@ -1,0 +1,433 @@
+//! Which directory of the output holds the mail of which folder.
+//!
+//! Two folders never share a directory: a message of the second would look as if it were there already. Names of folders differ in
+//! more ways than names of directories may: in the case of their letters, in composed and decomposed characters (NFC, NFD), in
+//! what no path can have. So each Maildir has a file, `embody-folder`, with the name of its folder as the server spells it, and
+//! a later run finds the same directory again, whatever other folders there are by then. A file system that takes two names for
+//! the same shows the file of the other folder.
+//!
+//! Backups of version 0.3.0 have no such file. Their directories are given to the folders for which that version chose them.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use icu_normalizer::ComposingNormalizer;
+use sha2::{Digest as _, Sha256};
+
+use super::names::{from_wire, shown, to_wire};
+use super::session::RemoteFolder;
+
+/// The file that says to which folder a Maildir belongs: the name in its first line, and perhaps [`MIXED`] in its second.
+pub(super) const OWNER: &str = "embody-folder";
+/// The file of a Maildir that names its keywords.
+pub(super) const KEYWORDS: &str = "dovecot-keywords";
+/// What the name of an unfinished message ends with.
+pub(super) const UNFINISHED: &str = ".embody-unfinished";
+/// The second line for a directory that version 0.3.0 may have filled from several folders.
+const MIXED: &str = "mixed";
+/// Bytes of the file that are read: more than the longest name of a folder.
+const LONGEST_OWNER: u64 = 8192;
+/// Bytes of a level of a name that a file system takes for sure, besides what makes it unique.
+const LONGEST_NAME: usize = 120;
+/// Levels of a name that become directories of their own.
+const MOST_LEVELS: usize = 30;
+/// Directories in which the file of a folder is looked for before a new directory is chosen for any folder.
+const MARKED: usize = 3;
+
+/// The directory of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FolderDirectory {
+    /// Within the output.
+    pub(super) path: PathBuf,
+    /// The folder, as the server spells it.
+    pub(super) name: String,
+    /// Whether it may hold messages of another folder, too, with the same UIDVALIDITY.
+    pub(super) is_mixed: bool,
+}
+
+impl FolderDirectory {
+    /// The content of its [`OWNER`].
+    pub(super) fn owner(&self) -> Vec<u8> {
+        let mut owner = to_wire(&self.name);
+        owner.push(b'\n');
+        if self.is_mixed {
+            owner.extend_from_slice(MIXED.as_bytes());
+            owner.push(b'\n');
+        }
+        owner
+    }
+}
+
+/// The directories of all folders of an account, by the folders' names; `output` is looked at, and not changed.
+///
+/// # Errors
+/// Those of reading the files that name the folders.
+pub(super) fn directories(
+    output: &Path,
+    folders: &[RemoteFolder],
+) -> io::Result<HashMap<String, FolderDirectory>> {
+    let mut chosen = Assignment {
+        output,
+        before: before(folders),
+        found: HashMap::new(),
+        exact: HashSet::new(),
+        folded: HashSet::new(),
+    };
+    for folder in folders {
+        for path in paths(folder).take(MARKED) {
+            if let Some(owner) = chosen.owner(&path)?
+                && owner.name == folder.name
+            {
+                chosen.take(folder, path, owner.is_mixed);
+                break;
+            }
+        }
+    }
+    for folder in folders {
+        if !chosen.found.contains_key(&folder.name) {
+            chosen.choose(folder)?;
+        }
+    }
+    Ok(chosen.found)
+}
+
+/// Directories on their way to folders.
+struct Assignment<'o> {
+    output: &'o Path,
+    /// The folders for which version 0.3.0 chose a directory.
+    before: HashMap<PathBuf, Vec<String>>,
+    found: HashMap<String, FolderDirectory>,
+    /// Paths that are taken, as they are, and as a file system may compare them.
+    exact: HashSet<PathBuf>,
+    folded: HashSet<String>,
+}
+
+impl Assignment<'_> {
+    fn take(&mut self, folder: &RemoteFolder, path: PathBuf, is_mixed: bool) {
+        self.folded.insert(folded(&path));
+        self.exact.insert(path.clone());
+        let directory = FolderDirectory {
+            path,
+            name: folder.name.clone(),
+            is_mixed,
+        };
+        self.found.insert(folder.name.clone(), directory);
+    }
+
+    /// The owner of a directory, if a file names it.
+    fn owner(&self, path: &Path) -> io::Result<Option<FolderDirectory>> {
+        owner(&self.output.join(path))
+    }
+
+    /// Takes the first path that belongs to no other folder. There is one: each folder can occupy only so many.
+    fn choose(&mut self, folder: &RemoteFolder) -> io::Result<()> {
+        for path in paths(folder) {
+            if self.exact.contains(&path) {
+                continue;
+            }
+            if self.output.join(&path).join("cur").is_dir() {
+                let owner = self.owner(&path)?;
+                if let Some(owner) = owner {
+                    if owner.name != folder.name {
+                        continue;
+                    }
+                    self.take(folder, path, owner.is_mixed);
+                    return Ok(());
+                }
+                let before = self
+                    .before
+                    .get(&path)
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
+                let is_own = match before.first() {
+                    Some(name) => *name == folder.name,
+                    None => path == place(folder),
+                };
+                if is_own && is_spelt(self.output, &path)? {
+                    let is_mixed = before.len() > 1;
+                    self.take(folder, path, is_mixed);
+                    return Ok(());
+                }
+            } else if !self.folded.contains(&folded(&path)) {
+                self.take(folder, path, false);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The owner of a Maildir, if a file names it.
+pub(super) fn owner(maildir: &Path) -> io::Result<Option<FolderDirectory>> {
+    let file = match File::open(maildir.join(OWNER)) {
+        Ok(file) => file,
+        Err(why)
+            if matches!(
+                why.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(why) => return Err(why),
+    };
+    let mut content = Vec::new();
+    file.take(LONGEST_OWNER).read_to_end(&mut content)?;
+    let mut lines = content.split(|byte| *byte == b'\n');
+    let name = lines.next().unwrap_or_default();
+    Ok(Some(FolderDirectory {
+        path: maildir.to_owned(),
+        name: from_wire(name),
+        is_mixed: lines.next() == Some(MIXED.as_bytes()),
+    }))
+}
+
+/// Paths for a folder, the preferred one first.
+fn paths(folder: &RemoteFolder) -> impl Iterator<Item = PathBuf> {
+    let name = folder.name.as_str();
+    let preferred = place(folder);
+    let ends = [String::new(), format!("-{}", short(name))];
+    let more = (2_u64..).map(move |number| format!("-{}", short(&format!("{name}\n{number}"))));
+    ends.into_iter().chain(more).map(move |end| {
+        let mut path = preferred.clone();
+        path.as_mut_os_string().push(end);
+        path
+    })
+}
+
+/// A path as file systems may compare it: without case, and composed.
+fn folded(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let text = text.to_uppercase().to_lowercase();
+    composed(&text)
+}
+
+fn composed(text: &str) -> String {
+    ComposingNormalizer::new_nfc().normalize(text).into_owned()
+}
+
+/// Whether a path has these letters on the disk, and not only some that the file system takes for the same. Composed and
+/// decomposed characters are the same here: macOS changes one into the other.
+fn is_spelt(output: &Path, path: &Path) -> io::Result<bool> {
+    let mut parent = output.to_owned();
+    for part in path.iter() {
+        let wanted = composed(&part.to_string_lossy());
+        let mut is_found = false;
+        for entry in fs::read_dir(&parent)? {
+            is_found |= composed(&entry?.file_name().to_string_lossy()) == wanted;
+        }
+        if !is_found {
+            return Ok(false);
+        }
+        parent.push(part);
+    }
+    Ok(true)
+}
+
+/// The folders for which version 0.3.0 chose a directory, if it read all of these. It gave a second path to a folder whose first
+/// one was taken but for case, and did not look whether that was taken, too.
+fn before(folders: &[RemoteFolder]) -> HashMap<PathBuf, Vec<String>> {
+    let mut taken = HashSet::new();
+    let mut before: HashMap<PathBuf, Vec<String>> = HashMap::new();
+    for folder in folders {
+        let mut paths = paths(folder);
+        let first = paths.next().unwrap_or_default();
+        let path = match taken.insert(first.to_string_lossy().to_lowercase()) {
+            true => first,
+            false => paths.next().unwrap_or_default(),
+        };
+        before.entry(path).or_default().push(folder.name.clone());
+    }
+    before
+}
+
+/// The preferred path of a folder's Maildir in the output: a directory for each level of its name. A name that no path can have, or
+/// that would mean another one, gets a piece of its SHA-256 after it; a server could otherwise write anywhere.
+pub(super) fn place(folder: &RemoteFolder) -> PathBuf {
+    let name = shown(&folder.name);
+    let levels: Vec<&str> = match folder.delimiter {
+        Some(delimiter) => name.split(delimiter).collect(),
+        None => vec![name.as_str()],
+    };
+    let mut is_exact = levels.len() <= MOST_LEVELS;
+    let mut path = PathBuf::new();
+    for level in levels.iter().take(MOST_LEVELS) {
+        let mut safe: String = level
+            .chars()
+            .map(|symbol| match symbol {
+                '/' | '\\' | ':' => '_',
+                symbol if symbol.is_control() => '_',
+                symbol => symbol,
+            })
+            .collect();
+        let is_taken = matches!(
+            safe.to_ascii_lowercase().as_str(),
+            "" | "." | ".." | "cur" | "new" | "tmp" | KEYWORDS | OWNER
+        );
+        if is_taken || safe.starts_with('.') || safe.ends_with(UNFINISHED) {
+            safe.insert(0, '_');
+        }
+        while safe.len() > LONGEST_NAME {
+            safe.pop();
+        }
+        is_exact &= safe == *level;
+        path.push(safe);
+    }
+    if !is_exact {
+        path.as_mut_os_string()
+            .push(format!("-{}", short(&folder.name)));
+    }
+    path
+}
+
+fn short(name: &str) -> String {
+    let hash = Sha256::digest(name.as_bytes());
+    hash.iter()
+        .take(4)
+        .map(|octet| format!("{octet:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str, delimiter: char) -> RemoteFolder {
+        RemoteFolder {
+            name: name.to_owned(),
+            delimiter: Some(delimiter),
+            attributes: Vec::new(),
+            is_shared: false,
+        }
+    }
+
+    #[test]
+    fn no_name_of_a_folder_leads_out_or_into_a_maildir() {
+        for (name, delimiter, exactly) in [
+            ("INBOX", '/', Some("INBOX")),
+            ("Archive/2020", '/', Some("Archive/2020")),
+            ("Archive.2020", '.', Some("Archive/2020")),
+            ("Entw&APw-rfe", '/', Some("Entwürfe")),
+            ("../../etc/passwd", '/', None),
+            ("/etc", '/', None),
+            ("a/cur", '/', None),
+            ("a/CUR", '/', None),
+            ("a/b", '.', None),
+            (".hidden", '/', None),
+            ("", '/', None),
+            ("a//b", '/', None),
+            ("a\u{1}b", '/', None),
+        ] {
+            let path = place(&folder(name, delimiter));
+            assert!(
+                path.components()
+                    .all(|part| matches!(part, std::path::Component::Normal(_))),
+                "{path:?}"
+            );
+            let ends = |end: &str| path.iter().any(|part| part.eq_ignore_ascii_case(end));
+            assert!(!ends("cur") && !ends("new") && !ends("tmp"), "{path:?}");
+            match exactly {
+                Some(exactly) => assert_eq!(path, Path::new(exactly)),
+                None => assert!(path.to_string_lossy().contains('-'), "{path:?}"),
+            }
+        }
+        let long = place(&folder(&"ü".repeat(3000), '/'));
+        assert!(long.as_os_str().len() < 200);
+        assert_ne!(place(&folder("a/cur", '/')), place(&folder("a/_cur", '/')));
+    }
+
+    fn maildir(output: &Path, path: &Path, owner: Option<&FolderDirectory>) {
+        fs::create_dir_all(output.join(path).join("cur")).unwrap();
+        if let Some(owner) = owner {
+            fs::write(output.join(path).join(OWNER), owner.owner()).unwrap();
+        }
+    }
+
+    /// The directories of folders of these names, which are listed in this order.
+    fn of(output: &Path, names: &[&str]) -> HashMap<String, FolderDirectory> {
+        let folders: Vec<RemoteFolder> = names.iter().map(|name| folder(name, '/')).collect();
+        directories(output, &folders).unwrap()
+    }
+
+    fn twins() -> Vec<String> {
+        let mut names: Vec<String> = [
+            "A",
+            "a",
+            "\u{e9}",
+            "e\u{301}",
+            "\u{c9}",
+            "INBOX",
+            "a/b",
+            "A/B",
+            "Entw&APw-rfe",
+            "Entw\u{fc}rfe",
+            "Entw\u{f7fc}rfe",
+            "SS",
+            "\u{df}",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        names.push(format!("a-{}", short("a")));
+        names.push(format!("a-{}", short("a\n2")));
+        names.push(format!(
+            "a-{}-{}",
+            short("a"),
+            short(&format!("a-{}", short("a")))
+        ));
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn folders_get_directories_that_no_file_system_takes_for_the_same() {
+        let output = tempfile::tempdir().unwrap();
+        let names = twins();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let first = of(output.path(), &names);
+        assert_eq!(first.len(), names.len());
+        let different: HashSet<String> = first.values().map(|it| folded(&it.path)).collect();
+        assert_eq!(different.len(), names.len(), "{first:?}");
+        assert_eq!(first["A"].path, Path::new("A"));
+        for directory in first.values() {
+            maildir(output.path(), &directory.path, Some(directory));
+        }
+        // A later run finds the same ones, also if it sees only some of the folders.
+        assert_eq!(of(output.path(), &names), first);
+        for name in &names {
+            assert_eq!(of(output.path(), &[*name])[*name], first[*name]);
+        }
+        // A new folder takes none of them.
+        let with_new = of(output.path(), &["\u{c5}", "a", "a\u{30a}", "\u{e5}"]);
+        assert_eq!(with_new["a"], first["a"]);
+        let new = ["\u{c5}", "a\u{30a}", "\u{e5}"].map(|name| with_new[name].path.clone());
+        assert!(
+            new.iter()
+                .all(|new| first.values().all(|it| it.path != *new))
+        );
+    }
+
+    #[test]
+    fn directories_of_an_older_version_are_found_again() {
+        let output = tempfile::tempdir().unwrap();
+        let third = format!("a-{}", short("a"));
+        for path in ["A", &third, "INBOX", "Entw\u{fc}rfe"] {
+            maildir(output.path(), Path::new(path), None);
+        }
+        let found = of(output.path(), &["A", "Entw&APw-rfe", "INBOX", "a", &third]);
+        assert_eq!(found["A"].path, Path::new("A"));
+        assert_eq!(found["INBOX"].path, Path::new("INBOX"));
+        assert_eq!(found["Entw&APw-rfe"].path, Path::new("Entw\u{fc}rfe"));
+        assert!(!found["INBOX"].is_mixed);
+        // Two folders were written into this one: the first has it, and trusts it no more than it must.
+        assert_eq!(found["a"].path, Path::new(&third));
+        assert!(found["a"].is_mixed);
+        assert_ne!(found[&third].path, Path::new(&third));
+        // Without the other twin, the name is the folder's own.
+        let found = of(output.path(), &["a", &third]);
+        assert_eq!(found[&third].path, Path::new(&third));
+        assert!(!found[&third].is_mixed);
+        assert_eq!(found["a"].path, Path::new("a"));
+    }
+}

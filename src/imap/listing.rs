@@ -1,0 +1,475 @@
+//! Which messages a folder has, by SEARCH (RFC 3501 §6.4.4), compared with what the server counts.
+//!
+//! Some servers leave messages out of what SEARCH finds and say so (MESSAGELIMIT, RFC 9738), or do not say so; some answer
+//! with ESEARCH alone (RFC 4731, RFC 9051), some refuse. EXISTS has the number of messages. Where SEARCH finds fewer, they are
+//! asked for by their numbers, and those that are not found in this way, either, are counted: they would otherwise be missing
+//! silently. A search for some of the messages cannot be compared with EXISTS, so one for all of them shows whether the server
+//! finds what it has.
+//!
+//! Other programs may delete messages at any time. The server tells that by EXPUNGE, which is counted as well. It may not send
+//! EXPUNGE during FETCH by number (RFC 3501 §7.4.1), so numbers keep their meaning until the last one was asked for.
+
+use std::collections::BTreeSet;
+
+use super::account::Choice;
+use super::command::ImapCommand;
+use super::failure::ImapFailure;
+use super::fetch::{item, items, uid};
+use super::response::{Response, Value};
+use super::search::found_uids;
+use super::session::{ImapSession, Selected};
+
+/// Messages that one FETCH by number asks for.
+const RANGE: u32 = 1000;
+/// Commands that ask again for numbers of which the server told nothing.
+const MOST_REPEATS: u32 = 300;
+/// Ranges one after the other of which the server told nothing, before the rest is taken to be missing, too.
+const MOST_SILENT_RANGES: u32 = 5;
+
+/// Which messages are meant. The default is all of them.
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Criteria {
+    uid: Option<u32>,
+    /// Days as SEARCH has them.
+    since: Option<String>,
+    before: Option<String>,
+    /// Messages with `\Deleted` are not meant.
+    is_undeleted: bool,
+    /// Bytes that a message must exceed.
+    larger: Option<u32>,
+    /// Search keys on header fields, which only the server can judge.
+    headers: String,
+}
+
+impl Criteria {
+    /// What a URL and options say.
+    pub(crate) fn of(choice: &Choice) -> Self {
+        Self {
+            uid: choice.uid,
+            since: choice.since.clone(),
+            before: choice.before.clone(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn undeleted(self) -> Self {
+        Self {
+            is_undeleted: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn larger(self, bytes: u32) -> Self {
+        Self {
+            larger: Some(bytes),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_headers(self, keys: String) -> Self {
+        Self {
+            headers: keys,
+            ..self
+        }
+    }
+
+    pub(crate) fn without_headers(&self) -> Self {
+        Self {
+            headers: String::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The search keys.
+    pub(crate) fn search(&self) -> String {
+        let mut keys = Vec::new();
+        if self.is_undeleted {
+            keys.push("UNDELETED".to_owned());
+        }
+        keys.extend(self.uid.map(|uid| format!("UID {uid}")));
+        keys.extend(self.since.iter().map(|day| format!("SINCE {day}")));
+        keys.extend(self.before.iter().map(|day| format!("BEFORE {day}")));
+        keys.extend(self.larger.map(|bytes| format!("LARGER {bytes}")));
+        if !self.headers.is_empty() {
+            keys.push(self.headers.trim().to_owned());
+        }
+        match keys.is_empty() {
+            true => "ALL".to_owned(),
+            false => keys.join(" "),
+        }
+    }
+
+    /// Whether a message is meant, apart from header fields. One of which the server does not tell enough is.
+    fn fits(&self, message: &Numbered) -> bool {
+        let is_at = |wanted: &Option<String>, is_meant: fn(u32, u32) -> bool| {
+            let wanted = wanted.as_deref().and_then(day);
+            wanted
+                .zip(message.day)
+                .is_none_or(|(wanted, found)| is_meant(found, wanted))
+        };
+        self.uid.is_none_or(|uid| uid == message.uid)
+            && is_at(&self.since, |found, wanted| found >= wanted)
+            && is_at(&self.before, |found, wanted| found < wanted)
+            && !(self.is_undeleted && message.is_deleted)
+            && self
+                .larger
+                .zip(message.size)
+                .is_none_or(|(wanted, size)| size > u64::from(wanted))
+    }
+}
+
+/// A day in the calendar as a number that grows with it; `None` if the text begins with none.
+fn day(text: &str) -> Option<u32> {
+    let mut parts = text.split_ascii_whitespace().next()?.split('-');
+    let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
+    let months = "janfebmaraprmayjunjulaugsepoctnovdec";
+    let month = month.to_ascii_lowercase();
+    let at = months
+        .find(&month)
+        .filter(|at| at % 3 == 0 && month.len() == 3)?;
+    let (day, year): (u32, u32) = (day.parse().ok()?, year.parse().ok()?);
+    ((1..=31).contains(&day) && (1..=9999).contains(&year))
+        .then(|| year * 10_000 + u32::try_from(at).unwrap_or(0) / 3 * 100 + day)
+}
+
+/// What a listing of a folder found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listing {
+    /// UIDs of the messages that are meant, in ascending order.
+    pub(crate) uids: Vec<u32>,
+    /// UIDs of all messages, in ascending order; empty if the listing did not need them.
+    pub(crate) all: Vec<u32>,
+    /// Number of messages that the server counts, and of which it tells no UID. They may be meant.
+    pub(crate) missing: u32,
+}
+
+impl Listing {
+    /// What a report says of [`missing`](Self::missing) messages.
+    pub(crate) fn about_missing(&self) -> Option<String> {
+        let what = match self.missing {
+            0 => return None,
+            1 => "1 message".to_owned(),
+            count => format!("{count} messages"),
+        };
+        let found = self.uids.len().max(self.all.len());
+        Some(format!(
+            "the server counts {what} more than the {found} that it lists, and does not give them by number, either; left out"
+        ))
+    }
+}
+
+/// What one SEARCH found.
+#[derive(Default)]
+struct SearchResult {
+    uids: Vec<u32>,
+    /// Whether the server refused the search, says that it ended early, or gave an answer that cannot be read.
+    is_cut: bool,
+    is_refused: bool,
+}
+
+/// A message as FETCH by number tells of it.
+struct Numbered {
+    uid: u32,
+    is_deleted: bool,
+    size: Option<u64>,
+    day: Option<u32>,
+}
+
+/// Messages by number, as far as the server told of them.
+#[derive(Default)]
+struct NumberedMessages {
+    /// As the server counts them now.
+    count: u32,
+    /// The message with number 1 is the first.
+    told: Vec<Option<Numbered>>,
+    /// Numbers above this one were not asked for.
+    asked: u32,
+}
+
+impl NumberedMessages {
+    /// Takes what a response says of the folder's messages; whether it answers a FETCH.
+    fn hear(&mut self, read: &Response<'_>) -> bool {
+        let Response::Numbered(number, word, _) = read else {
+            return false;
+        };
+        let at = usize::try_from(*number)
+            .unwrap_or(usize::MAX)
+            .wrapping_sub(1);
+        match word.as_str() {
+            "EXISTS" => self.count = *number,
+            "EXPUNGE" => {
+                self.count = self.count.saturating_sub(1);
+                if at < self.told.len() {
+                    self.told.remove(at);
+                    self.asked = self.asked.saturating_sub(1);
+                }
+            }
+            "FETCH" if (1..=self.asked).contains(number) => {
+                let Some(found) = items(read).ok().flatten().and_then(|it| numbered(&it)) else {
+                    return true;
+                };
+                if self.told.len() <= at {
+                    self.told.resize_with(at + 1, || None);
+                }
+                self.told[at] = Some(found);
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn is_told(&self, number: u32) -> bool {
+        let at = usize::try_from(number)
+            .unwrap_or(usize::MAX)
+            .wrapping_sub(1);
+        self.told.get(at).is_some_and(Option::is_some)
+    }
+
+    /// Ranges of numbers, first and last, of which nothing was told.
+    fn untold(&self, first: u32, last: u32) -> Vec<(u32, u32)> {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for number in (first..=last).filter(|number| !self.is_told(*number)) {
+            match ranges.last_mut() {
+                Some((_, end)) if *end + 1 == number => *end = number,
+                _ => ranges.push((number, number)),
+            }
+        }
+        ranges
+    }
+}
+
+fn numbered(items: &[[Value<'_>; 2]]) -> Option<Numbered> {
+    let flags = item(items, "FLAGS")
+        .and_then(Value::list)
+        .unwrap_or_default();
+    let date = item(items, "INTERNALDATE").and_then(Value::text);
+    Some(Numbered {
+        uid: uid(items)?,
+        is_deleted: flags
+            .iter()
+            .filter_map(Value::octets)
+            .any(|flag| flag.eq_ignore_ascii_case(b"\\Deleted")),
+        size: item(items, "RFC822.SIZE").and_then(Value::number),
+        day: date.and_then(|date| day(&date)),
+    })
+}
+
+impl ImapSession {
+    /// The messages of the selected folder that are meant. Nothing but the search is sent if the server finds as many messages
+    /// as it counts.
+    pub(crate) fn list_messages(
+        &mut self,
+        selected: &Selected,
+        criteria: &Criteria,
+    ) -> Result<Listing, ImapFailure> {
+        let mut listing = Listing::default();
+        let mut messages = NumberedMessages {
+            count: selected.exists,
+            ..NumberedMessages::default()
+        };
+        if messages.count == 0 {
+            return Ok(listing);
+        }
+        let mut found = self.counted_search(&criteria.search(), &mut messages)?;
+        if found.is_refused && !criteria.headers.is_empty() {
+            // Not every server searches every field. What is found then is a superset.
+            found = self.counted_search(&criteria.without_headers().search(), &mut messages)?;
+        }
+        let is_all = *criteria == Criteria::default();
+        let all = match is_all {
+            true => None,
+            false => {
+                let has_ranges = self.has("ESEARCH") || self.has("IMAP4REV2");
+                let search = if has_ranges {
+                    "RETURN (ALL) ALL"
+                } else {
+                    "ALL"
+                };
+                Some(self.counted_search(search, &mut messages)?)
+            }
+        };
+        let is_short = |it: &SearchResult, count: u32| {
+            it.is_cut || u32::try_from(it.uids.len()).unwrap_or(u32::MAX) < count
+        };
+        let is_short = match &all {
+            Some(all) => found.is_cut || is_short(all, messages.count),
+            None => is_short(&found, messages.count),
+        };
+        listing.uids = found.uids;
+        listing.all = all.map(|all| all.uids).unwrap_or_default();
+        if !is_short {
+            return Ok(listing);
+        }
+        self.number(&mut messages, is_all)?;
+        let mut meant: BTreeSet<u32> = listing.uids.iter().copied().collect();
+        let mut every: BTreeSet<u32> = meant.iter().chain(&listing.all).copied().collect();
+        for message in messages.told.iter().flatten() {
+            every.insert(message.uid);
+            if criteria.fits(message) {
+                meant.insert(message.uid);
+            }
+        }
+        let known = u32::try_from(every.len()).unwrap_or(u32::MAX);
+        listing.missing = messages.count.saturating_sub(known);
+        listing.uids = meant.into_iter().collect();
+        listing.all = every.into_iter().collect();
+        Ok(listing)
+    }
+
+    /// Asks for messages by number. `is_all`: only their UIDs are needed.
+    fn number(&mut self, messages: &mut NumberedMessages, is_all: bool) -> Result<(), ImapFailure> {
+        let wanted = match is_all {
+            true => "(UID)",
+            false => "(UID FLAGS INTERNALDATE RFC822.SIZE)",
+        };
+        let (mut repeats, mut silent) = (0, 0);
+        let mut first = 1;
+        while first <= messages.count && silent < MOST_SILENT_RANGES {
+            let last = first.saturating_add(RANGE - 1).min(messages.count);
+            messages.asked = last;
+            let mut open = vec![(first, last)];
+            let mut is_any = false;
+            while let Some((from, to)) = open.pop() {
+                let before = messages.told.iter().flatten().count();
+                let text = format!("FETCH {from}:{to} {wanted}");
+                let done = self
+                    .exchange
+                    .run(ImapCommand::new("FETCH", &text), &mut |read| {
+                        Ok(messages.hear(read))
+                    });
+                match done {
+                    Ok(_) => {}
+                    Err(why) if why.leaves_session() && !why.is_passing() => {}
+                    Err(why) => return Err(why),
+                }
+                let rest = messages.untold(from, to.min(messages.count));
+                let is_new = messages.told.iter().flatten().count() > before;
+                is_any |= is_new;
+                if rest.is_empty() || repeats >= MOST_REPEATS {
+                    continue;
+                }
+                repeats += 1;
+                match is_new {
+                    // A server that gives some messages at a time.
+                    true => open.extend(rest),
+                    false if from < to => {
+                        let middle = from + (to - from) / 2;
+                        open.extend([(middle + 1, to), (from, middle)]);
+                    }
+                    false => {}
+                }
+            }
+            silent = if is_any { 0 } else { silent + 1 };
+            first = last + 1;
+        }
+        // The server tells now what was deleted.
+        let told = messages.told.iter().flatten().count();
+        if u32::try_from(told).unwrap_or(u32::MAX) < messages.count {
+            let noop = ImapCommand::new("NOOP", "NOOP");
+            let done = self.exchange.run(noop, &mut |read| {
+                messages.hear(read);
+                Ok(false)
+            });
+            match done {
+                Ok(_) | Err(ImapFailure::Refused { .. }) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    /// UID SEARCH, with what the server says of the number of messages meanwhile.
+    fn counted_search(
+        &mut self,
+        criteria: &str,
+        messages: &mut NumberedMessages,
+    ) -> Result<SearchResult, ImapFailure> {
+        let mut found = SearchResult::default();
+        let command = ImapCommand::new("SEARCH", &format!("UID SEARCH {criteria}"));
+        let done = self.exchange.run(command, &mut |read| {
+            messages.hear(read);
+            match found_uids(read, &mut found.uids) {
+                Ok(is_answer) => Ok(is_answer),
+                Err(_) => {
+                    found.is_cut = true;
+                    Ok(true)
+                }
+            }
+        });
+        match done {
+            Ok(done) => found.is_cut |= done.code == "MESSAGELIMIT",
+            Err(ref why @ ImapFailure::Refused { .. }) if !why.is_passing() => {
+                found.is_cut = true;
+                found.is_refused = true;
+            }
+            Err(why) => return Err(why),
+        }
+        found.uids.sort_unstable();
+        found.uids.dedup();
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::imap::response::response;
+
+    #[test]
+    fn criteria_mean_to_a_listing_what_they_mean_to_a_search() {
+        let choice = Choice {
+            since: Some("3-Jan-2020".into()),
+            before: Some("1-Feb-2020".into()),
+            ..Choice::default()
+        };
+        let criteria = Criteria::of(&choice).undeleted().larger(1000);
+        assert_eq!(
+            criteria.search(),
+            "UNDELETED SINCE 3-Jan-2020 BEFORE 1-Feb-2020 LARGER 1000"
+        );
+        assert_eq!(Criteria::default().search(), "ALL");
+        let message = |date: &str, size, is_deleted| Numbered {
+            uid: 7,
+            is_deleted,
+            size,
+            day: day(date),
+        };
+        for (date, size, is_deleted, is_meant) in [
+            (" 3-Jan-2020 00:00:00 +1300", Some(1001), false, true),
+            ("03-Jan-2020", Some(1001), false, true),
+            ("02-Jan-2020 23:59:59 -1100", Some(1001), false, false),
+            ("31-Jan-2020 23:59:59 +0000", Some(1001), false, true),
+            ("01-Feb-2020 00:00:00 +0000", Some(1001), false, false),
+            ("05-Jan-2020 00:00:00 +0000", Some(1000), false, false),
+            ("05-Jan-2020 00:00:00 +0000", Some(1001), true, false),
+            ("05-Jan-2020 00:00:00 +0000", None, false, true),
+            ("NIL", Some(1001), false, true),
+        ] {
+            let message = message(date, size, is_deleted);
+            assert_eq!(criteria.fits(&message), is_meant, "{date} {size:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_messages_follow_what_is_expunged() {
+        let mut messages = NumberedMessages {
+            count: 4,
+            asked: 4,
+            ..NumberedMessages::default()
+        };
+        for line in [
+            &b"* 1 FETCH (UID 11)\r\n"[..],
+            b"* 3 FETCH (UID 13)\r\n",
+            b"* 9 FETCH (UID 19)\r\n",
+            b"* 2 EXPUNGE\r\n",
+        ] {
+            messages.hear(&response(line).unwrap());
+        }
+        // Number 2 was not told, and went; number 3 is number 2 now.
+        assert_eq!(messages.count, 3);
+        assert_eq!(messages.untold(1, 3), [(3, 3)]);
+        messages.hear(&response(b"* 5 EXISTS\r\n").unwrap());
+        assert_eq!(messages.untold(1, messages.count), [(3, 5)]);
+    }
+}

@@ -1,0 +1,93 @@
+//! What SEARCH finds, also where a server answers it with ESEARCH (RFC 4731, RFC 9051).
+
+use super::fetch::uids_of;
+use super::response::{Response, Value, number, values};
+use super::wire::LONGEST;
+
+/// Adds what SEARCH or ESEARCH found; whether the response is one of these.
+///
+/// # Errors
+/// What is wrong with it. What could be read before is added.
+pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bool, &'static str> {
+    const TOO_MUCH: &str = "SEARCH that finds too much";
+    let Response::Data(word, rest) = read else {
+        return Ok(false);
+    };
+    match word.as_str() {
+        "SEARCH" => {
+            for digits in rest.split(|byte| *byte == b' ').filter(|it| !it.is_empty()) {
+                // (MODSEQ 917162500) stands after the last one.
+                if digits.starts_with(b"(") {
+                    break;
+                }
+                let uid = number(digits).and_then(|uid| u32::try_from(uid).ok());
+                let uid = uid.filter(|uid| *uid > 0);
+                found.push(uid.ok_or("SEARCH that finds no numbers")?);
+            }
+        }
+        "ESEARCH" => {
+            let values = values(rest)?;
+            let mut values = values.iter();
+            let mut count = None;
+            let before = found.len();
+            while let Some(value) = values.next() {
+                match value {
+                    Value::Atom(name) if name.eq_ignore_ascii_case(b"ALL") => {
+                        let set = values.next().and_then(Value::text).unwrap_or_default();
+                        let most = LONGEST.saturating_sub(found.len());
+                        found.extend(uids_of(&set, most).ok_or("ESEARCH that finds no numbers")?);
+                    }
+                    Value::Atom(name) if name.eq_ignore_ascii_case(b"COUNT") => {
+                        count = values.next().and_then(Value::number);
+                    }
+                    _ => {}
+                }
+            }
+            let got = (found.len() - before) as u64;
+            if count.is_some_and(|count| count != got) {
+                return Err("ESEARCH that counts more than it finds");
+            }
+        }
+        _ => return Ok(false),
+    }
+    match found.len() > LONGEST {
+        true => Err(TOO_MUCH),
+        false => Ok(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::imap::response::response;
+
+    #[test]
+    fn search_and_esearch_find_the_same_messages() {
+        for (line, uids) in [
+            (&b"* SEARCH 2 3 5\r\n"[..], Ok(vec![2, 3, 5])),
+            (b"* SEARCH 2 3 5 (MODSEQ 917162500)\r\n", Ok(vec![2, 3, 5])),
+            (b"* SEARCH\r\n", Ok(vec![])),
+            (
+                b"* ESEARCH (TAG \"e5\") UID ALL 2:3,5\r\n",
+                Ok(vec![2, 3, 5]),
+            ),
+            (
+                b"* ESEARCH (TAG \"e5\") UID COUNT 3 ALL 5,2:3\r\n",
+                Ok(vec![5, 2, 3]),
+            ),
+            (b"* ESEARCH (TAG \"e5\") UID\r\n", Ok(vec![])),
+            (b"* ESEARCH UID MIN 2 ALL 2\r\n", Ok(vec![2])),
+            (b"* SEARCH 2 x\r\n", Err(())),
+            (b"* SEARCH 0\r\n", Err(())),
+            (b"* ESEARCH (TAG \"e5\") UID ALL\r\n", Err(())),
+            (b"* ESEARCH (TAG \"e5\") UID ALL 1:4294967295\r\n", Err(())),
+            (b"* ESEARCH (TAG \"e5\") UID COUNT 9 ALL 2:3\r\n", Err(())),
+            (b"* ESEARCH (TAG \"e5\" UID ALL 2\r\n", Err(())),
+        ] {
+            let mut found = Vec::new();
+            let read = found_uids(&response(line).unwrap(), &mut found);
+            let read = read.map(|_| found).map_err(|_| ());
+            assert_eq!(read, uids, "{}", line.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! Each single response of a session refused, left out or garbled, once: what a backup and an inspection miss then is named, and
+//! everything else is there.
+//!
+//! The session is generated: a first run counts the commands and the responses, and each of the others changes one of them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tempfile::TempDir;
+
+use super::scripted::Scripted;
+use crate::common::bounded::finished;
+use crate::common::programs::{embody, stderr};
+
+/// Folders, and the UIDs of their messages.
+const FOLDERS: [(&str, &[u32]); 2] = [("Archive", &[4, 9]), ("INBOX", &[1, 2, 5])];
+
+fn mail(folder: &str, uid: u32) -> String {
+    format!(
+        "From: a@example.org\r\nSubject: {uid} in {folder}\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+         --b\r\n\r\nhello\r\n--b\r\nContent-Type: application/pdf\r\n\r\n{}\r\n--b--\r\n",
+        "x".repeat(200)
+    )
+}
+
+/// What is done to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Nothing,
+    /// A command, counted from 0 (the greeting), is answered with this condition alone.
+    Refuse(usize, &'static str),
+    /// A response, counted from 0, is changed.
+    Garble(usize, Garbling),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Garbling {
+    /// It does not come.
+    Dropped,
+    /// A parenthesis too many.
+    Opened,
+    /// A quotation mark too many.
+    Quoted,
+    /// Only its beginning comes, up to the end of the line.
+    Cut,
+    /// Other words come in its place.
+    Nonsense,
+}
+
+const GARBLINGS: [Garbling; 5] = [
+    Garbling::Dropped,
+    Garbling::Opened,
+    Garbling::Quoted,
+    Garbling::Cut,
+    Garbling::Nonsense,
+];
+
+impl Garbling {
+    /// Line ends stay, and so do literals with their length: the server loses no octet.
+    fn of(self, response: &str) -> String {
+        let (line, end) = match response.split_once('{') {
+            Some((before, literal)) => (before.to_owned(), format!("{{{literal}")),
+            None => (response.trim_end().to_owned(), "\r\n".to_owned()),
+        };
+        match self {
+            Self::Dropped => String::new(),
+            Self::Opened => format!("{line} ({end}"),
+            Self::Quoted => format!("{line} \"{end}"),
+            Self::Cut if end.starts_with('{') => format!("{}{end}", &line[..line.len() / 2]),
+            Self::Cut => format!("{}\r\n", &line[..line.len() / 2]),
+            Self::Nonsense if end.starts_with('{') => format!("* WHAT {end}"),
+            Self::Nonsense => "* WHAT (is) \"this\"\r\n".to_owned(),
+        }
+    }
+}
+
+/// The responses to a command, the last of which is tagged.
+fn responses(command: &str, selected: &Mutex<String>) -> Vec<String> {
+    let words: Vec<&str> = command.split(' ').collect();
+    let folder = selected.lock().unwrap().clone();
+    let uids = FOLDERS.iter().find(|(name, _)| *name == folder);
+    let uids = uids.map(|(_, uids)| *uids).unwrap_or_default();
+    let is_in = |number: u32, set: &str| {
+        set.split(',').any(|range| {
+            let (first, last) = range.split_once(':').unwrap_or((range, range));
+            (first.parse().unwrap_or(0)..=last.parse().unwrap_or(0)).contains(&number)
+        })
+    };
+    let mut all: Vec<String> = match words.as_slice() {
+        ["greeting"] => {
+            return vec!["* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR NAMESPACE] hi\r\n".into()];
+        }
+        ["CAPABILITY"] => vec!["* CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR NAMESPACE\r\n".into()],
+        ["NAMESPACE"] => vec!["* NAMESPACE ((\"\" \"/\")) NIL NIL\r\n".into()],
+        ["LIST", ..] => FOLDERS
+            .iter()
+            .map(|(name, _)| format!("* LIST (\\HasNoChildren) \"/\" \"{name}\"\r\n"))
+            .collect(),
+        ["EXAMINE", ..] => {
+            let name = command.trim_start_matches("EXAMINE ").trim_matches('"');
+            *selected.lock().unwrap() = name.to_owned();
+            let Some((_, uids)) = FOLDERS.iter().find(|(it, _)| *it == name) else {
+                return vec!["TAG NO no such folder\r\n".to_owned()];
+            };
+            vec![
+                format!("* {} EXISTS\r\n", uids.len()),
+                "* OK [UIDVALIDITY 7] valid\r\n".into(),
+                "* OK [UIDNEXT 10] next\r\n".into(),
+            ]
+        }
+        ["UID", "SEARCH", ..] => {
+            let found: String = uids.iter().map(|uid| format!(" {uid}")).collect();
+            vec![format!("* SEARCH{found}\r\n")]
+        }
+        ["FETCH", set, ..] => (1..)
+            .zip(uids)
+            .filter(|(number, _)| is_in(*number, set))
+            .map(|(number, uid)| format!("* {number} FETCH (UID {uid})\r\n"))
+            .collect(),
+        ["UID", "FETCH", set, ..] => (1..)
+            .zip(uids)
+            .filter(|(_, uid)| is_in(**uid, set))
+            .map(|(number, uid): (u32, &u32)| fetched(command, &folder, number, *uid))
+            .collect(),
+        ["LOGOUT"] => vec!["* BYE\r\n".into()],
+        _ => Vec::new(),
+    };
+    all.push("TAG OK done\r\n".to_owned());
+    all
+}
+
+fn fetched(command: &str, folder: &str, number: u32, uid: u32) -> String {
+    let text = mail(folder, uid);
+    let Some((_, range)) = command.split_once("BODY.PEEK[]<") else {
+        let structure = match command.contains("BODYSTRUCTURE") {
+            true => {
+                " BODYSTRUCTURE ((\"text\" \"plain\" NIL NIL NIL \"7bit\" 7 1)(\"application\" \"pdf\" NIL NIL NIL \"7bit\" 200) \"mixed\")"
+            }
+            false => "",
+        };
+        return format!(
+            "* {number} FETCH (UID {uid} FLAGS (\\Seen) INTERNALDATE \" 3-Jan-2020 10:00:00 +0100\" RFC822.SIZE {}{structure})\r\n",
+            text.len()
+        );
+    };
+    let from: usize = range.split_once('.').unwrap().0.parse().unwrap();
+    let piece = text.get(from..).unwrap_or_default();
+    format!(
+        "* {number} FETCH (UID {uid} BODY[]<{from}> {{{}}}\r\n{piece})\r\n",
+        piece.len()
+    )
+}
+
+/// A server, with the number of commands and responses that it gave so far.
+struct Changed {
+    server: Scripted,
+    commands: Arc<AtomicUsize>,
+    responses: Arc<AtomicUsize>,
+    /// What was changed.
+    was: Arc<Mutex<String>>,
+}
+
+fn changed(change: Change) -> Changed {
+    let commands: Arc<AtomicUsize> = Arc::default();
+    let count: Arc<AtomicUsize> = Arc::default();
+    let was: Arc<Mutex<String>> = Arc::default();
+    let (heard, said, changes) = (Arc::clone(&commands), Arc::clone(&count), Arc::clone(&was));
+    let selected = Mutex::new(String::new());
+    let server = Scripted::answering(move |command| {
+        let number = heard.fetch_add(1, Ordering::SeqCst);
+        let all = responses(command, &selected);
+        if let Change::Refuse(wanted, condition) = change
+            && wanted == number
+        {
+            *changes.lock().unwrap() = command.to_owned();
+            let tag = if command == "greeting" { "*" } else { "TAG" };
+            return Some(format!("{tag} {condition} not now\r\n"));
+        }
+        let mut text = String::new();
+        for response in all {
+            let number = said.fetch_add(1, Ordering::SeqCst);
+            match change {
+                // A command that never ends is another test's.
+                Change::Garble(wanted, garbling)
+                    if wanted == number && response.starts_with("* ") =>
+                {
+                    *changes.lock().unwrap() = format!("{command}: {response}");
+                    text.push_str(&garbling.of(&response));
+                }
+                _ => text.push_str(&response),
+            }
+        }
+        Some(text)
+    });
+    Changed {
+        server,
+        commands,
+        responses: count,
+        was,
+    }
+}
+
+struct Run {
+    status: Option<i32>,
+    said: String,
+    /// For a backup: by folder, the messages. For an inspection: by folder, their number.
+    found: BTreeMap<String, Vec<String>>,
+}
+
+fn backup(server: &Scripted) -> Run {
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().join("out");
+    let child = embody()
+        .args(["convert", &server.url(""), "--allow-plaintext"])
+        .args(["--timeout", "2s", "--connections", "1"])
+        .args(["--password-command", "echo secret", "--output"])
+        .arg(&out)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = finished(child);
+    Run {
+        status: output.status.code(),
+        said: stderr(&output),
+        found: maildirs(&out),
+    }
+}
+
+fn maildirs(out: &Path) -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(out).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let mails = std::fs::read_dir(path.join("cur")).into_iter().flatten();
+        let mails = mails.map(|mail| std::fs::read_to_string(mail.unwrap().path()).unwrap());
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        found.insert(name, mails.collect());
+    }
+    found
+}
+
+fn inspection(server: &Scripted) -> Run {
+    let child = embody()
+        .args(["inspect", &server.url(""), "--allow-plaintext", "--json"])
+        .args([
+            "--timeout",
+            "2s",
+            "--connections",
+            "1",
+            "--larger-than",
+            "10",
+        ])
+        .args(["--password-command", "echo secret"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = finished(child);
+    let rows = String::from_utf8(output.stdout.clone()).unwrap();
+    let rows = rows.lines().map(|row| {
+        let row: serde_json::Value = serde_json::from_str(row).unwrap();
+        let folder = row["folder"].as_str().unwrap().to_owned();
+        let count = row["messages"].as_u64().unwrap();
+        (folder, vec![String::new(); count as usize])
+    });
+    Run {
+        status: output.status.code(),
+        said: stderr(&output),
+        found: rows.collect(),
+    }
+}
+
+/// Whether nothing shows that something is missing: a folder that LIST does not name, or names as something else.
+fn is_hidden(change: Change, was: &str) -> bool {
+    let hides = matches!(
+        change,
+        Change::Garble(_, Garbling::Dropped | Garbling::Nonsense)
+    );
+    hides && was.starts_with("LIST")
+}
+
+/// Whether a run says that a folder cannot be read, or is not there by the name that LIST gave.
+fn is_list_named(said: &str) -> bool {
+    said.contains("cannot be read") || said.contains("the server refused EXAMINE")
+}
+
+/// Whether a change concerns the whole account: without it no folder is found.
+fn is_of_account(was: &str) -> bool {
+    ["greeting", "AUTHENTICATE", "CAPABILITY"]
+        .iter()
+        .any(|it| was.starts_with(it))
+}
+
+/// What was missing, and is named: the lines say of which message or folder.
+fn check(
+    run: &Run,
+    what: &str,
+    was: &str,
+    is_named: impl Fn(&str, u32) -> bool,
+    has: impl Fn(&str, u32) -> bool,
+) {
+    let mut missing = Vec::new();
+    for (folder, uids) in FOLDERS {
+        for uid in uids {
+            if !has(folder, *uid) {
+                missing.push((folder, *uid));
+            }
+        }
+    }
+    let about = format!(
+        "{what}, {was:?}: status {:?}, {}, {missing:?}",
+        run.status, run.said
+    );
+    if missing.is_empty() {
+        assert!(matches!(run.status, Some(0 | 1)), "{about}");
+        return;
+    }
+    assert_eq!(run.status, Some(1), "{about}");
+    if is_of_account(was) {
+        assert!(!run.said.is_empty(), "{about}");
+        return;
+    }
+    for (folder, uid) in &missing {
+        assert!(is_named(folder, *uid), "{about}");
+    }
+    // One bad response costs one thing: a message, or a folder if it is of a folder.
+    let folders: std::collections::BTreeSet<_> = missing.iter().map(|(folder, _)| folder).collect();
+    assert_eq!(folders.len(), 1, "{about}");
+    if was.contains("FETCH") && was.contains("* ") {
+        assert_eq!(missing.len(), 1, "{about}");
+    }
+}
+
+fn each_change(run: impl Fn(Change)) {
+    let counts = changed(Change::Nothing);
+    backup(&counts.server);
+    let commands = counts.commands.load(Ordering::SeqCst);
+    let responses = counts.responses.load(Ordering::SeqCst);
+    assert!(commands > 8 && responses > 30, "{commands} {responses}");
+    for command in 1..commands {
+        for condition in ["NO", "BAD"] {
+            run(Change::Refuse(command, condition));
+        }
+    }
+    for response in 1..responses {
+        for garbling in GARBLINGS {
+            run(Change::Garble(response, garbling));
+        }
+    }
+}
+
+#[test]
+fn backup_with_one_bad_response_saves_the_rest_and_names_what_is_missing() {
+    each_change(|change| {
+        let changed = changed(change);
+        let run = backup(&changed.server);
+        let was = changed.was.lock().unwrap().clone();
+        if is_hidden(change, &was) {
+            return;
+        }
+        let what = format!("{change:?}");
+        for (folder, mails) in &run.found {
+            let (_, uids) = FOLDERS.iter().find(|(name, _)| name == folder).unwrap();
+            for text in mails {
+                let is_one = uids.iter().any(|uid| mail(folder, *uid) == *text);
+                assert!(is_one, "{what}, {was:?}: {text:?}");
+            }
+            let different: std::collections::BTreeSet<_> = mails.iter().collect();
+            assert_eq!(
+                different.len(),
+                mails.len(),
+                "{what}, {was:?}: a message is there twice"
+            );
+        }
+        let has = |folder: &str, uid: u32| {
+            let mails = run.found.get(folder);
+            mails.is_some_and(|mails| mails.contains(&mail(folder, uid)))
+        };
+        let is_named = |folder: &str, uid: u32| {
+            let message = format!("/{folder};UIDVALIDITY=7/;UID={uid}: ");
+            [&message, &format!("/{folder}: ")]
+                .iter()
+                .any(|name| run.said.contains(*name))
+                || was.starts_with("LIST") && is_list_named(&run.said)
+        };
+        check(&run, &what, &was, is_named, has);
+    });
+}
+
+#[test]
+fn inspection_with_one_bad_response_counts_the_rest_and_names_what_is_missing() {
+    each_change(|change| {
+        let changed = changed(change);
+        let run = inspection(&changed.server);
+        let was = changed.was.lock().unwrap().clone();
+        if is_hidden(change, &was) {
+            return;
+        }
+        let what = format!("{change:?}");
+        let has = |folder: &str, uid: u32| {
+            let (_, uids) = FOLDERS.iter().find(|(name, _)| *name == folder).unwrap();
+            let at = uids.iter().position(|it| *it == uid).unwrap();
+            run.found.get(folder).is_some_and(|mails| at < mails.len())
+        };
+        let is_named = |folder: &str, _| {
+            run.said.contains(&format!("/{folder}: "))
+                || was.starts_with("LIST") && is_list_named(&run.said)
+        };
+        check(&run, &what, &was, is_named, has);
+    });
+}
