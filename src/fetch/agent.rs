@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ureq::Agent;
 use ureq::http::Request;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{DefaultResolver, Resolver};
 use ureq::unversioned::transport::DefaultConnector;
+use ureq::{Agent, AsSendBody};
 
 use super::connection::{Connections, NoConnection};
 use crate::error::Error;
@@ -16,6 +16,9 @@ use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
 pub(crate) const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
+
+/// Longest time that a connection stays open without a request: many servers close idle connections after 15 seconds.
+const MOST_IDLE: Duration = Duration::from_secs(15);
 
 /// The server may be silent so long; without that, requests have their own limits.
 pub(super) fn agent(
@@ -43,6 +46,7 @@ pub(super) fn agent(
             .timeout_per_write(silence)
             .max_redirects(0)
             .max_redirects_will_error(false)
+            .max_idle_age(MOST_IDLE)
             .max_idle_connections_per_host(policy.limits.in_flight)
             .max_idle_connections(policy.limits.in_flight.saturating_mul(2))
             .build()
@@ -93,6 +97,18 @@ pub(super) fn is_of_tls(why: &io::Error) -> bool {
         .is_some_and(|inner| inner.is::<rustls::Error>())
 }
 
+/// Returns how long a connection may have been idle to be used for this try (1 is the first) of a request.
+///
+/// A second try needs a new connection. If a load balancer dropped one idle connection, it has probably dropped the
+/// others, too, and they look open until something is sent on them. ureq drops the connections to this server that are
+/// too old, so no later request takes one of them either.
+pub(super) fn idle_age(tries: u32) -> Duration {
+    match tries {
+        1 => MOST_IDLE,
+        _ => Duration::ZERO,
+    }
+}
+
 pub(super) fn broke(why: &io::Error) -> bool {
     matches!(
         why.kind(),
@@ -137,16 +153,27 @@ impl Direct {
                 request = request.header(*name, value);
             }
             let answer = match body {
-                Some(body) => request.body(body).map(|request| self.0.run(request)),
-                None => request.body(()).map(|request| self.0.run(request)),
+                Some(body) => request.body(body).map(|request| self.run(request, tries)),
+                None => request.body(()).map(|request| self.run(request, tries)),
             };
             match answer.unwrap_or_else(|why| Err(why.into())) {
                 Ok(answer) => return whole(answer, at_most),
-                // The server closed a kept connection. To ask for the same twice does no harm here.
+                // The server closed an idle connection. Sending the same request twice does no harm here.
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
                 Err(why) => return Err(failed(&why)),
             }
         }
+    }
+}
+
+impl Direct {
+    fn run(
+        &self,
+        request: Request<impl AsSendBody>,
+        tries: u32,
+    ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+        let request = self.0.configure_request(request);
+        self.0.run(request.max_idle_age(idle_age(tries)).build())
     }
 }
 

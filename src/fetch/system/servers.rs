@@ -10,7 +10,8 @@
 //! * gzip is the only content coding, once; `--max-body` counts what comes out of it, while it comes.
 //! * With a proxy, https goes through CONNECT, and http is asked for in absolute form (`fetch::connection`). The proxy
 //!   resolves names, so only addresses in the URL itself are judged.
-//! * A connection that breaks before the answer is tried once more: servers close idle ones at any time.
+//! * If a connection breaks before the response, the request is sent once more, on a new connection: servers close idle
+//!   connections at any time.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,7 +28,7 @@ use ureq::{Agent, Body};
 
 use super::http_body::{read_to_end, whole_body};
 use crate::error::{Error, unpoisoned};
-use crate::fetch::agent::{agent, broke, certificates, is_of_tls, system_roots};
+use crate::fetch::agent::{agent, broke, certificates, idle_age, is_of_tls, system_roots};
 use crate::fetch::allowance::{Allowance, Failed, Nobody, is_long};
 use crate::fetch::connection::{NoConnection, basic};
 use crate::fetch::exchange::{Answer, Asked, Disk, How, Source, Whose};
@@ -167,6 +168,7 @@ impl Servers {
                 .timeout_global(Some(allowance.remaining()?))
                 .build()
                 .header(header::ACCEPT, asked.accept)
+                .max_idle_age(idle_age(tries))
                 .header(header::ACCEPT_ENCODING, "gzip");
             for (name, value) in asked.more {
                 request = request.header(name, value);

@@ -20,6 +20,7 @@ mod fetch_http;
 mod fetch_proxy;
 mod names_and_limits;
 mod provenance;
+mod idle_connections;
 mod proxies;
 mod resolver;
 mod resume;
