@@ -16,6 +16,8 @@ mod beside;
 #[path = "nothing_beside.rs"]
 mod beside;
 #[cfg(feature = "http")]
+mod coding;
+#[cfg(feature = "http")]
 mod connection;
 #[cfg(feature = "file")]
 #[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
@@ -55,6 +57,7 @@ pub use several::fetch_all;
 #[cfg(feature = "http")]
 pub(crate) use self::{
     agent::{Direct, Reply, USER_AGENT},
+    coding::Coding,
     connection::basic,
     exchange::{
         Answer, Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Source, Whose,

@@ -16,6 +16,8 @@ pub mod message;
 pub(crate) mod packed;
 pub mod parameters;
 pub mod picture;
+#[cfg_attr(not(feature = "http"), allow(dead_code))]
+pub mod picture_end;
 pub mod quoted_printable;
 mod scan;
 pub mod transfer;

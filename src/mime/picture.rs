@@ -116,6 +116,24 @@ fn sides(width: u32, height: u32) -> Option<(u32, u32)> {
 }
 
 /// Brands of ISO base media files (ISO 14496-12 §4.3).
+/// Whether the bytes show what they are: a picture, media, a font, a document or an archive (WHATWG MIME Sniffing, §6).
+/// Text does not.
+#[cfg_attr(not(feature = "http"), allow(dead_code))]
+pub fn is_recognised(octets: &[u8]) -> bool {
+    // Not gzip: its bytes may also be a content coding that the server named besides another word.
+    const OTHERS: [&[u8]; 5] = [
+        b"%PDF-",
+        b"%!PS-Adobe-",
+        b"PK\x03\x04",
+        b"Rar!\x1a\x07",
+        b"7z\xbc\xaf\x27\x1c",
+    ];
+    OTHERS.iter().any(|magic| octets.starts_with(magic))
+        || sniff(octets).is_some()
+        || sniff_font(octets).is_some()
+        || sniff_media(octets).is_some()
+}
+
 fn of_brand(brand: &[u8]) -> Option<FileType> {
     match brand {
         b"avif" | b"avis" => Some(FileType::new("image/avif", "avif")),

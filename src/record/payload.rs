@@ -1,18 +1,19 @@
 //! The content of a capture: what HTTP wraps around it is taken off, and all that is said of it is checked.
 //!
 //! It is whole, or it is refused: a record that is cut, a wrong digest, a length that another one contradicts, chunks without an end, a coding
-//! that is not undone here (only gzip and deflate are). WARC-Payload-Digest may be over the chunks, or over what is in them: writers differ.
+//! that `fetch::coding` does not decode. WARC-Payload-Digest may be over the chunks, or over what is in them: writers differ.
 
 use std::io::{self, Read};
 
 use bytes::Bytes;
-use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
 use super::captures::{Capture, CaptureKind, Captures, keys, seconds};
 use super::header::{RecordHeader, names};
+use crate::fetch::Coding;
+use crate::mime::picture_end;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
@@ -183,12 +184,14 @@ impl Held {
         }
     }
 
-    /// The content. What we wrote ourselves has a marked end, or was not taken when it came.
+    /// The content. A record of our own has what the server sent, whether that was accepted or not: its end must be
+    /// marked, as it must be when it comes from the server.
     fn content(&self, is_ours: bool, policy: &Policy) -> Result<Bytes, Refusal> {
         let payload = self.checked()?;
         if self.start.is_none() {
             return Ok(payload);
         }
+        let mut is_marked = true;
         let body = match self.is_chunked()? {
             true => Bytes::from(unchunked(&payload)?),
             false => {
@@ -197,34 +200,21 @@ impl Held {
                 match said {
                     Some(Ok(said)) if said == payload.len() as u64 => {}
                     Some(_) => return Err(refused("its Content-Length is another one")),
-                    None if is_ours || payload.is_empty() => {
-                        return Err(refused("nothing says where its content ends"));
-                    }
-                    None => {}
+                    None => is_marked = !is_ours && !payload.is_empty(),
                 }
                 payload
             }
         };
-        let mut codings = self.head.all("content-encoding");
-        let coding = codings.next().unwrap_or_default().trim_ascii();
-        if codings.next().is_some() {
-            return Err(refused("it has more than one Content-Encoding"));
+        let coding = Coding::of(self.head.all("content-encoding")).map_err(|why| refused(&why))?;
+        let content = match coding.is_compressed() {
+            true => inflated(coding.decoder(&*body), policy)?,
+            false => body,
+        };
+        coding.check(&content).map_err(|why| refused(&why))?;
+        if !is_marked && !picture_end::ends_itself(&content) {
+            return Err(refused("nothing says where its content ends"));
         }
-        let coding = String::from_utf8_lossy(coding).to_ascii_lowercase();
-        match coding.as_str() {
-            "" | "identity" => Ok(body),
-            "gzip" | "x-gzip" => inflated(MultiGzDecoder::new(&*body), policy),
-            // RFC 9110 §8.4.1.2 means zlib; many servers leave its header out.
-            "deflate" => match inflated(ZlibDecoder::new(&*body), policy) {
-                Err(refusal) if refusal.reason == Reason::NotArchived => {
-                    inflated(DeflateDecoder::new(&*body), policy)
-                }
-                answer => answer,
-            },
-            other => Err(refused(&format!(
-                "its content coding {other} is not undone"
-            ))),
-        }
+        Ok(content)
     }
 
     fn is_chunked(&self) -> Result<bool, Refusal> {

@@ -6,7 +6,7 @@
 
 use ureq::http::header;
 
-use super::http_body::is_gzip;
+use super::http_body::coding;
 use super::servers::Servers;
 use crate::fetch::allowance::{Allowance, Failed};
 use crate::fetch::exchange::{Answer, Asked, How, Source, Whose, is_redirect, is_temporary, text};
@@ -35,9 +35,9 @@ impl Servers {
             _ => method,
         };
         let headers = &answer.headers;
-        let gzip = is_gzip(headers)?;
+        let is_compressed = coding(headers)?.is_compressed();
         let length = text(headers, &header::CONTENT_LENGTH)
-            .filter(|_| !gzip)
+            .filter(|_| !is_compressed)
             .and_then(|length| length.parse().ok());
         self.policy.judge_size(length.unwrap_or(0))?;
         Ok(Probed {

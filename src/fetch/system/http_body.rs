@@ -1,12 +1,14 @@
-//! Reading the content of an answer to its marked end (RFC 9112 §6.3).
+//! Reads the content of a response to its end (RFC 9112 §6.3), which the server marks, or the content itself.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 
 use ureq::Body;
 use ureq::http::{HeaderMap, Response, Version, header};
 
 use super::whole::read_whole;
 use crate::fetch::allowance::Allowance;
+use crate::fetch::coding::Coding;
+use crate::mime::picture_end;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
@@ -16,29 +18,57 @@ pub(super) fn whole_body(
     allowance: Allowance,
 ) -> Result<Vec<u8>, Refusal> {
     let chunked = is_chunked(&response)?;
-    let gzip = is_gzip(response.headers())?;
+    let coding = coding(response.headers())?;
     // ureq itself does not tell the length of an empty body.
     let measured = response.headers().contains_key(header::CONTENT_LENGTH);
-    if !chunked && !measured {
-        return Err(Refusal::lasting(
-            Reason::IncompleteBody,
-            "the server does not say where the content ends",
-        ));
-    }
-    let length = response.body().content_length();
+    let length = response.body().content_length().unwrap_or(0);
     let wire = response.into_body().into_with_config().reader();
     let judge = |octets| {
         policy.judge_size(octets)?;
         allowance.remaining().map(|_| ())
     };
     let failed = |why| cut(why, allowance);
-    if gzip {
-        let content = flate2::read::MultiGzDecoder::new(wire);
-        return read_whole(content, 0, judge, failed);
+    let content = if chunked || measured {
+        let expected = if coding.is_compressed() { 0 } else { length };
+        policy.judge_size(expected)?;
+        read_whole(coding.decoder(wire), expected, judge, failed)?
+    } else {
+        let mut content = coding.decoder(UntilClosed(wire));
+        let mut first = Vec::new();
+        let most = picture_end::FIRST_BYTES as u64;
+        let read = content.by_ref().take(most).read_to_end(&mut first);
+        read.map_err(failed)?;
+        // Without reading the rest: it may be long.
+        if !picture_end::may_end_itself(&first) {
+            return Err(unmarked());
+        }
+        let content = read_whole(first.chain(content), 0, judge, failed)?;
+        if !picture_end::ends_itself(&content) {
+            return Err(unmarked());
+        }
+        content
+    };
+    let unproven = |why| Refusal::lasting(Reason::BadResponse, why);
+    coding.check(&content).map_err(unproven)?;
+    Ok(content)
+}
+
+fn unmarked() -> Refusal {
+    let detail = "the server does not say where the content ends, and the content does not show it";
+    Refusal::lasting(Reason::IncompleteBody, detail)
+}
+
+/// Content that ends with its connection. TLS reports an error if the server closes the connection without saying so,
+/// which many do; the content itself must show that it is whole.
+struct UntilClosed<R>(R);
+
+impl<R: Read> Read for UntilClosed<R> {
+    fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(output) {
+            Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+            read => read,
+        }
     }
-    let length = length.unwrap_or(0);
-    policy.judge_size(length)?;
-    read_whole(wire, length, judge, failed)
 }
 
 pub(super) fn read_to_end(response: Response<Body>, longest: u64, allowance: Allowance) {
@@ -66,21 +96,10 @@ fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-pub(super) fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
-    let mut fields = headers.get_all(header::CONTENT_ENCODING).iter();
-    let value = fields.next().map_or(&b""[..], |value| value.as_bytes());
-    let refused = |why| Err(Refusal::lasting(Reason::BadResponse, why));
-    if fields.next().is_some() {
-        return refused("more than one Content-Encoding".to_owned());
-    }
-    match value.trim_ascii().to_ascii_lowercase().as_slice() {
-        b"" | b"identity" => Ok(false),
-        b"gzip" | b"x-gzip" => Ok(true),
-        other => {
-            let other = String::from_utf8_lossy(other);
-            refused(format!("content coding {other}, which was not asked for"))
-        }
-    }
+pub(super) fn coding(headers: &HeaderMap) -> Result<Coding, Refusal> {
+    let values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let coding = Coding::of(values.map(|value| value.as_bytes()));
+    coding.map_err(|why| Refusal::lasting(Reason::BadResponse, why))
 }
 
 fn cut(why: io::Error, allowance: Allowance) -> Refusal {

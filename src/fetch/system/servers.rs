@@ -5,9 +5,11 @@
 //!   was judged when it was made.
 //! * No cookies, Referer, environment proxies, `.netrc`. `Authorization` only where `--allow-userinfo` let it through.
 //! * Whole means: 200, and the end is *marked*, by Content-Length or by the last chunk. A body that ends only because
-//!   the connection does may have been cut anywhere and is refused; so is any Transfer-Encoding but one `chunked` under
-//!   HTTP/1.1, which RFC 9112 §6.1 allows and ureq does not undo.
-//! * gzip is the only content coding, once; `--max-body` counts what comes out of it, while it comes.
+//!   the connection does may have been cut anywhere: it is refused, unless it is a picture that marks its own end
+//!   (`mime::picture_end`). Any Transfer-Encoding but one `chunked` under HTTP/1.1 is refused, which RFC 9112 §6.1
+//!   allows and ureq does not undo.
+//! * gzip is the only content coding that is requested; `fetch::coding` says what becomes of others. `--max-body` counts
+//!   what comes out of them, while it comes.
 //! * With a proxy, https goes through CONNECT, and http is asked for in absolute form (`fetch::connection`). The proxy
 //!   resolves names, so only addresses in the URL itself are judged.
 //! * If a connection breaks before the response, the request is sent once more, on a new connection: servers close idle
@@ -166,9 +168,9 @@ impl Servers {
             let mut request = request
                 .config()
                 .timeout_global(Some(allowance.remaining()?))
+                .max_idle_age(idle_age(tries))
                 .build()
                 .header(header::ACCEPT, asked.accept)
-                .max_idle_age(idle_age(tries))
                 .header(header::ACCEPT_ENCODING, "gzip");
             for (name, value) in asked.more {
                 request = request.header(name, value);

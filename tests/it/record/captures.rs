@@ -231,7 +231,7 @@ fn useless() -> Vec<(Vec<u8>, &'static str)> {
         ),
         (
             with("Content-Encoding: br\r\n", b"of May"),
-            "content coding br is not undone",
+            "content coding br, which was not requested",
         ),
         (
             with("Content-Encoding: gzip\r\n", b"of May"),

@@ -1,0 +1,131 @@
+//! Whether a picture shows by its own structure that nothing is missing at its end: PNG, GIF, JPEG and RIFF (WebP).
+//!
+//! Such a picture may be taken from a connection that ends without saying where the content ends (RFC 9112 §6.3, item 8).
+//! "No" proves nothing: pictures that browsers show, but whose structure is damaged, get it, too.
+//!
+//! Total, and linear in time.
+
+use memchr::memchr;
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// Bytes that [`may_end_itself`] needs.
+pub const FIRST_BYTES: usize = 12;
+
+/// Whether content with these first bytes has a format that marks its end. Fewer than [`FIRST_BYTES`] are all there is.
+pub fn may_end_itself(first: &[u8]) -> bool {
+    first.starts_with(PNG)
+        || first.starts_with(b"GIF87a")
+        || first.starts_with(b"GIF89a")
+        || first.starts_with(b"\xff\xd8\xff")
+        || (first.starts_with(b"RIFF") && first.get(8..12) == Some(b"WEBP"))
+}
+
+/// Whether the picture is whole. Line ends and blanks may follow it: scripts print them.
+pub fn ends_itself(octets: &[u8]) -> bool {
+    let rest = if let Some(chunks) = octets.strip_prefix(PNG) {
+        after_png(chunks)
+    } else if octets.starts_with(b"GIF8") {
+        after_gif(octets)
+    } else if octets.starts_with(b"RIFF") {
+        after_riff(octets)
+    } else {
+        octets.strip_prefix(b"\xff\xd8").and_then(after_jpeg)
+    };
+    may_end_itself(octets) && rest.is_some_and(|rest| rest.trim_ascii().is_empty())
+}
+
+/// PNG §5.3: length, type, data and CRC, until IEND.
+fn after_png(mut chunks: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (length, rest) = chunks.split_first_chunk()?;
+        let (kind, rest) = rest.split_at_checked(4)?;
+        let length = u32::from_be_bytes(*length) as usize;
+        chunks = rest.get(length..)?.get(4..)?;
+        if kind == b"IEND" {
+            return Some(chunks);
+        }
+    }
+}
+
+/// GIF89a §17 to §27: a screen, then blocks until the trailer.
+fn after_gif(octets: &[u8]) -> Option<&[u8]> {
+    const SCREEN: usize = 13;
+    let mut rest = after_colours(octets.get(SCREEN..)?, *octets.get(10)?)?;
+    loop {
+        let (&introducer, block) = rest.split_first()?;
+        rest = match introducer {
+            b';' => return Some(block),
+            // The label, and its data.
+            b'!' => after_sub_blocks(block.get(1..)?)?,
+            // Place and size, the local colours, the least code size, and its data.
+            b',' => after_sub_blocks(after_colours(block.get(9..)?, *block.get(8)?)?.get(1..)?)?,
+            _ => return None,
+        };
+    }
+}
+
+fn after_colours(octets: &[u8], flags: u8) -> Option<&[u8]> {
+    match flags & 0x80 {
+        0 => Some(octets),
+        _ => octets.get(3 << ((flags & 7) + 1)..),
+    }
+}
+
+fn after_sub_blocks(mut octets: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (&length, rest) = octets.split_first()?;
+        octets = rest.get(usize::from(length)..)?;
+        if length == 0 {
+            return Some(octets);
+        }
+    }
+}
+
+/// A length that is odd is followed by a byte of padding.
+fn after_riff(octets: &[u8]) -> Option<&[u8]> {
+    let length = octets.get(4..)?.first_chunk().copied();
+    let length = u32::from_le_bytes(length?) as usize;
+    octets.get(8..)?.get(length..)?.get(length % 2..)
+}
+
+/// ITU T.81 §B.1: segments with a length, and scans, in which 0xff has a zero after it, until EOI.
+fn after_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
+    let mut has_scan = false;
+    loop {
+        // 0xff may stand more than once before a marker (§B.1.1.2).
+        let filled = rest.strip_prefix(b"\xff")?;
+        let fill = filled.iter().position(|byte| *byte != 0xff)?;
+        let (&marker, behind) = filled.get(fill..)?.split_first()?;
+        match marker {
+            0xd9 => return has_scan.then_some(behind),
+            0x01 | 0xd0..=0xd7 => rest = behind,
+            0x00 | 0xd8 => return None,
+            _ => {
+                let length = behind.first_chunk().copied().map(u16::from_be_bytes)?;
+                let (segment, after) = behind.split_at_checked(usize::from(length))?;
+                // A Multi-Picture file has more pictures after its first EOI: it is not known where it ends.
+                if marker == 0xe2 && segment.get(2..6) == Some(b"MPF\0") {
+                    return None;
+                }
+                has_scan |= marker == 0xda;
+                rest = match marker {
+                    0xda => after_scan(after)?,
+                    _ => after,
+                };
+            }
+        }
+    }
+}
+
+/// Returns the bytes from the next marker on that is not a restart.
+fn after_scan(mut rest: &[u8]) -> Option<&[u8]> {
+    loop {
+        rest = rest.get(memchr(0xff, rest)?..)?;
+        match rest.get(1)? {
+            0x00 | 0xd0..=0xd7 => rest = rest.get(2..)?,
+            0xff => rest = rest.get(1..)?,
+            _ => return Some(rest),
+        }
+    }
+}
