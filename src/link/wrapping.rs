@@ -25,6 +25,26 @@ impl LinkValue {
         }
     }
 
+    /// As [`decoded`](Self::decoded), but a character that is named by a reference or an escape is itself. `raw` is what
+    /// the span holds, as text: the bytes are in the charset of the document.
+    pub fn characters(&self, raw: &str) -> String {
+        let raw = raw.as_bytes();
+        let text = match self.markup {
+            Markup::Attribute { .. } => entity::shown(raw, Within::Attribute),
+            Markup::StyleText => entity::shown(raw, Within::Text),
+            Markup::StyleSheet | Markup::StyleElement | Markup::StyleSection => Cow::Borrowed(raw),
+        };
+        let text = match self.is_css() {
+            true => Cow::Owned(unescape_with(&text, push_utf_8).into_owned()),
+            false => text,
+        };
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    pub fn is_css(&self) -> bool {
+        matches!(self.grammar, Grammar::CssUrl | Grammar::CssString(_))
+    }
+
     /// A parser reads `url` back, if that holds no white space and NUL, but where the grammar has no escape and
     /// percent-encoding stands in for it. An empty `url` cannot be a list member or candidate and writes nothing.
     pub fn encoded(&self, url: impl AsRef<[u8]>) -> Vec<u8> {
@@ -84,6 +104,14 @@ fn percent_encoded(url: &[u8], must: impl Fn(usize, u8) -> bool) -> Cow<'_, [u8]
 
 /// An escape of a character outside ASCII, or of NUL, reads percent-encoded: [`entity`] says why.
 pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
+    unescape_with(css, push_character)
+}
+
+fn push_utf_8(character: char, out: &mut Vec<u8>) {
+    out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+fn unescape_with(css: &[u8], write: fn(char, &mut Vec<u8>)) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'\\', 0, css).is_none() {
         return Cow::Borrowed(css);
     }
@@ -93,23 +121,23 @@ pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
         at += 1;
         let rest = css.get(at..).unwrap_or_default();
         match byte {
-            0 => push_character('\u{FFFD}', &mut out),
-            b'\\' => at += unescape_one(rest, &mut out),
+            0 => write('\u{FFFD}', &mut out),
+            b'\\' => at += unescape_one(rest, &mut out, write),
             _ => out.push(byte),
         }
     }
     Cow::Owned(out)
 }
 
-fn unescape_one(rest: &[u8], out: &mut Vec<u8>) -> usize {
+fn unescape_one(rest: &[u8], out: &mut Vec<u8>, write: fn(char, &mut Vec<u8>)) -> usize {
     if let Some((code_point, length)) = escaped_code_point(rest) {
-        push_character(character(code_point), out);
+        write(character(code_point), out);
         return length;
     }
     let continuation = line_end(rest, |byte| matches!(byte, b'\n' | b'\r' | 0x0C));
     match rest.first() {
         Some(_) if continuation > 0 => return continuation,
-        None | Some(0) => push_character('\u{FFFD}', out),
+        None | Some(0) => write('\u{FFFD}', out),
         Some(&next) => out.push(next),
     }
     1

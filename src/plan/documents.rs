@@ -13,6 +13,7 @@ mod referred;
 mod shown;
 mod siblings;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub(crate) use self::candidates::Fallbacks;
@@ -100,6 +101,7 @@ impl<'p> Documents<'p> {
         let base = self.base_of(part);
         let related = self.around(part, ledger)?;
         let is_hopeless = !always && base.is_none() && related.is_empty();
+        let label = self.label(part);
         let charset = match self.charset(part) {
             Err(_) if is_hopeless => return Ok(None),
             charset => charset?,
@@ -124,7 +126,8 @@ impl<'p> Documents<'p> {
             let detail = format!("its {} is damaged", encoding.as_str());
             return Err(Refusal::lasting(Reason::UndecodableBody, detail));
         };
-        let mut document = Document::read(part, language, mapped.octets(), charset);
+        let mut document =
+            Document::read(part, language, mapped.octets(), (charset, label.as_deref()));
         document.related = related;
         document.base = document.base_within(base);
         let (changes, decided) = decide(self, ledger, &mapped, &mut document)?;
@@ -172,10 +175,14 @@ impl<'p> Documents<'p> {
     }
 
     /// None also for US-ASCII, which programs write that know no charset.
+    fn label(&self, part: PartId) -> Option<Cow<'p, [u8]>> {
+        let value = self.tree.value(part, "Content-Type")?;
+        let label = MediaType::parse(value).parameter("charset")?;
+        (!is_ascii(&label)).then_some(label)
+    }
+
     fn charset(&self, part: PartId) -> Result<Option<Charset>, Refusal> {
-        let value = self.tree.value(part, "Content-Type");
-        let label = value.and_then(|value| MediaType::parse(value).parameter("charset"));
-        let Some(label) = label.filter(|label| !is_ascii(label)) else {
+        let Some(label) = self.label(part) else {
             return Ok(None);
         };
         match Charset::of_label(&label) {

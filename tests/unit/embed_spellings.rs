@@ -349,7 +349,7 @@ fn rows(report: &Report) -> Vec<(Kind, Outcome, Option<Reason>)> {
 #[test]
 fn a_link_of_which_a_byte_may_be_half_a_character_is_left_with_a_row() {
     let left = |kind, reason| (kind, Outcome::Left, Some(reason));
-    for charset in ["; charset=shift_jis", "; charset=gbk", ""] {
+    for charset in ["; charset=x-nobody-knows-it", "; charset=us-ascii", ""] {
         let mail = octets(charset, b"<img src=\"caf\x95\\.png\">");
         let (output, report) = run(policy(), &Canned::new(), &mail);
         assert_bytes(&output, &mail, charset);

@@ -12,6 +12,7 @@ mod detach_shown;
 mod draft1997;
 mod embed;
 mod embed_branches;
+mod embed_charsets;
 mod embed_digests;
 mod embed_shapes;
 mod embed_spellings;

@@ -257,7 +257,7 @@ impl Places {
             // A document's own URLs are in the mail once; a `data:` URL in a `data:` URL is held at each level.
             let nested = self.nested.saturating_add(shown.absolute.len());
             let content = match role {
-                _ if shown.holds_octets() => Err(unclear()),
+                _ if shown.holds_octets() => Err(data_of_octets()),
                 _ if steps > 1 && nested > self.most_nested => {
                     let detail =
                         "the data: URLs in style sheets would be more than the message has bytes";
@@ -301,7 +301,7 @@ impl Places {
     /// `//host` is https, then http, of those that are allowed.
     fn retrieval(&mut self, shown: &Shown<'_>, policy: &Policy) -> Meaning {
         if shown.holds_octets() {
-            return unclear().into();
+            return not_text(shown.charset).into();
         }
         let mut refusal = None;
         let mut allowed = Vec::new();
@@ -415,8 +415,17 @@ fn fragment(url: &str) -> &str {
     fragment.strip_prefix('#').unwrap_or_default()
 }
 
-fn unclear() -> Refusal {
-    let detail = "it is not UTF-8, and its charset is not known";
+/// `charset` is the one that is declared.
+fn not_text(charset: Option<&str>) -> Refusal {
+    let detail = match charset {
+        Some(charset) => format!("it has bytes that are not valid in the charset {charset}"),
+        None => "it is not UTF-8, and no charset is declared".to_owned(),
+    };
+    Refusal::lasting(Reason::BadUrl, detail)
+}
+
+fn data_of_octets() -> Refusal {
+    let detail = "its data has bytes that are not ASCII, in a document that is not UTF-8";
     Refusal::lasting(Reason::BadUrl, detail)
 }
 

@@ -6,6 +6,7 @@
 
 mod browser;
 mod clean;
+mod in_charset;
 mod split;
 
 pub(crate) use browser::{NETWORK_SCHEMES, scheme_and_rest};
@@ -14,6 +15,7 @@ pub use browser::{Relation, absolute_as_browser, behind_slashes, relation, resol
 pub use clean::holds_token;
 pub(crate) use clean::{all_but, with_blanks_escaped, with_octets_escaped};
 pub use clean::{from_parameter, masked, unwrapped, without_fragment, without_secrets};
+pub(crate) use in_charset::with_query_in;
 #[cfg(any(test, feature = "internals"))]
 pub use split::Unresolvable;
 pub(crate) use split::cut;

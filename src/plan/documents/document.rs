@@ -1,12 +1,15 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::link_text::{carried, readable};
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252, X_USER_DEFINED};
+
+use super::link_text::{carried, cleaned, holds_carried, is_data, readable, uncarried};
 use crate::link::base::Base;
 use crate::link::css;
 use crate::link::html::{self, Syntax};
 use crate::link::label;
-use crate::link::value::{LinkValue, Links};
+use crate::link::url::with_query_in;
+use crate::link::value::{LinkValue, Links, Markup};
 use crate::mime::charset::{self, Charset};
 use crate::mime::{PartId, TransferEncoding};
 use crate::report::{Reason, Refusal};
@@ -50,6 +53,8 @@ pub(super) struct Document<'d> {
     /// As long as `octets`; all that looks like ASCII in it is ASCII.
     pub(super) text: Cow<'d, [u8]>,
     pub(super) charset: Option<Charset>,
+    /// None if neither the mail nor the document declares one that browsers know.
+    pub(super) encoding: Option<&'static Encoding>,
     pub(super) links: Links,
     pub(super) base_href: Option<LinkValue>,
     pub(super) base: Option<Rc<Base>>,
@@ -64,7 +69,7 @@ impl<'d> Document<'d> {
         part: PartId,
         language: Language,
         octets: &'d [u8],
-        named: Option<Charset>,
+        (named, label): (Option<Charset>, Option<&[u8]>),
     ) -> Self {
         let mut document = Self {
             part,
@@ -72,6 +77,7 @@ impl<'d> Document<'d> {
             octets,
             text: Cow::Borrowed(octets),
             charset: named,
+            encoding: declared(octets, label),
             links: Links::default(),
             base_href: None,
             base: None,
@@ -82,9 +88,11 @@ impl<'d> Document<'d> {
         if let Some(named) = named {
             document.text = named.without_trail_bytes(octets);
             document.locate();
+            document.encoding = document.encoding.or_else(|| document.own_encoding());
             return document;
         }
         document.locate();
+        document.encoding = document.encoding.or_else(|| document.own_encoding());
         document.charset = document.own_charset();
         document.text = match document.charset {
             Some(charset) => charset.without_trail_bytes(octets),
@@ -126,6 +134,15 @@ impl<'d> Document<'d> {
         named.or_else(|| shifts().then_some(Charset::Other))
     }
 
+    /// The HTML standard, §13.2.3.2: what the document says in UTF-16 could not have been read.
+    fn own_encoding(&self) -> Option<&'static Encoding> {
+        let encoding = Encoding::for_label(self.label.as_deref()?)?;
+        Some(match encoding {
+            _ if encoding == X_USER_DEFINED => WINDOWS_1252,
+            _ => encoding.output_encoding(),
+        })
+    }
+
     pub(super) fn base_within(&self, around: Option<Rc<Base>>) -> Option<Rc<Base>> {
         let Some(href) = &self.base_href else {
             return around;
@@ -140,6 +157,39 @@ impl<'d> Document<'d> {
         let value = is_whole.then(|| link.decoded(&self.text))?;
         let may_have_trail_bytes = self.charset.is_some_and(Charset::has_trail_bytes);
         (!may_have_trail_bytes || value.is_ascii()).then_some(value)
+    }
+
+    /// The reference as browsers read it, where that differs from the [value](Self::value) because the document is not in
+    /// UTF-8: bytes are the characters of its charset, and those of a query are escaped in that charset again (URL
+    /// Standard §4.4). Chromium takes UTF-8 for the query in a style attribute.
+    ///
+    /// Returns `None` if nothing differs, if no charset is declared, and if bytes are not valid in it.
+    pub(super) fn characters(&self, link: &LinkValue) -> Option<String> {
+        let encoding = self.encoding.filter(|encoding| *encoding != UTF_8)?;
+        let raw = link.span.of(self.octets);
+        if raw.is_ascii() && memchr::memchr2(b'&', b'\\', raw).is_none() {
+            return None;
+        }
+        let text = encoding.decode_without_bom_handling_and_without_replacement(raw)?;
+        let url = cleaned(link.characters(&text).trim_ascii().as_bytes()).into_owned();
+        if url.is_ascii() || is_data(&url) {
+            return None;
+        }
+        let is_style_attribute = link.is_css() && matches!(link.markup, Markup::Attribute { .. });
+        let written = match is_style_attribute {
+            true => url.clone(),
+            false => with_query_in(url.clone(), encoding),
+        };
+        // A character that is only named in a path is the same in every charset.
+        (!raw.is_ascii() || written != url).then_some(written)
+    }
+
+    /// An absolute URL with the characters of a `<base href>`, whose bytes are carried through.
+    pub(super) fn of_base(&self, absolute: String) -> String {
+        let is_carried = holds_carried(&absolute);
+        let encoding = self.encoding.filter(|_| is_carried);
+        let written = encoding.and_then(|encoding| uncarried(&absolute, encoding));
+        written.unwrap_or(absolute)
     }
 
     /// A byte may be half a character: all that is no ASCII is carried through.
@@ -165,6 +215,12 @@ impl<'d> Document<'d> {
         let is_clear = self.value(base_href).is_some();
         (!is_clear).then(|| Refusal::lasting(Reason::CharsetNotSupported, why))
     }
+}
+
+/// The encoding that comes before all that the document says of itself: of its BOM, or of the mail.
+fn declared(octets: &[u8], label: Option<&[u8]>) -> Option<&'static Encoding> {
+    let of_bom = Encoding::for_bom(octets).map(|(encoding, _)| encoding);
+    of_bom.or_else(|| Encoding::for_label(label?))
 }
 
 pub(super) fn unsupported(label: &[u8]) -> Refusal {

@@ -1,5 +1,8 @@
 //! Link values as text that can be resolved, and back: the octets of any ASCII-compatible charset are carried through.
 
+use std::borrow::Cow;
+
+use encoding_rs::Encoding;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::link::base::{Base, THIS_MESSAGE};
@@ -78,6 +81,41 @@ pub(super) fn ascii(url: &str) -> String {
 /// Without a base it is within the message.
 pub(super) fn base_url(base: Option<&Base>) -> String {
     ascii(base.map_or(THIS_MESSAGE, |base| &base.url))
+}
+
+/// Bytes that are carried through, as the characters that they are in the document's charset.
+pub(super) fn uncarried(text: &str, encoding: &'static Encoding) -> Option<String> {
+    let mut written = String::with_capacity(text.len());
+    let mut bytes = Vec::new();
+    for symbol in text.chars().map(Some).chain([None]) {
+        if let Some(byte) = symbol.and_then(carried_by) {
+            bytes.push(byte);
+            continue;
+        }
+        let characters = encoding.decode_without_bom_handling_and_without_replacement(&bytes)?;
+        written.push_str(&characters);
+        bytes.clear();
+        written.extend(symbol);
+    }
+    Some(written)
+}
+
+/// Browsers take line ends out. A `data:` URL keeps them: it may be long, and its decoder takes them out.
+pub(super) fn cleaned(value: &[u8]) -> Cow<'_, str> {
+    let text = match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(readable(value)),
+    };
+    let is_removed = |symbol| matches!(symbol, '\t' | '\n' | '\r');
+    if !is_data(&text) && text.contains(is_removed) {
+        return Cow::Owned(text.replace(is_removed, ""));
+    }
+    text
+}
+
+pub(super) fn is_data(url: &str) -> bool {
+    let scheme = url.as_bytes().get(..b"data:".len()).unwrap_or_default();
+    scheme.eq_ignore_ascii_case(b"data:")
 }
 
 /// With its colon: it decides whether a reference is relative.

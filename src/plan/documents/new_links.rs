@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::document::Document;
-use super::link_text::{base_url, cid_escaped, raw, readable, scheme};
+use super::link_text::{ascii, base_url, cid_escaped, raw, readable, scheme};
 use super::{Documents, LONGEST};
 use crate::edit::Group;
 use crate::ledger::Ledger;
@@ -137,11 +137,20 @@ impl Documents<'_> {
                 if value.len() > LONGEST {
                     continue;
                 }
+                // Bytes stay as they are: they mean the same in the new link. A character that is named in a query
+                // would be written in UTF-8, which is not what browsers send if the document has another charset.
+                let is_ascii = link.span.of(document.octets).is_ascii();
+                let named = is_ascii.then(|| document.characters(&link)).flatten();
+                let base = (&*base_url, is_within_message);
                 let new;
-                let resolved = match memory.get(&value, (link.markup, link.grammar)) {
-                    Some(known) => known,
-                    None => {
-                        let base = (&*base_url, is_within_message);
+                let resolved = match (&named, memory.get(&value, (link.markup, link.grammar))) {
+                    (Some(named), _) => {
+                        let value = ascii(named);
+                        new = self.reference(ledger, document, &link, value.as_bytes(), base)?;
+                        &new
+                    }
+                    (None, Some(known)) => known,
+                    (None, None) => {
                         new = self.reference(ledger, document, &link, &value, base)?;
                         memory.keep(&value, &new);
                         &new

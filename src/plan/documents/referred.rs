@@ -10,8 +10,7 @@ use std::collections::{HashMap, HashSet};
 use percent_encoding::percent_decode_str;
 
 use super::document::Document;
-use super::link_text::{base_url, scheme};
-use super::shown::{cleaned, is_data};
+use super::link_text::{base_url, cleaned, is_data, scheme};
 use super::{Documents, LONGEST};
 use crate::external_body::identifier;
 use crate::ledger::Ledger;
@@ -192,7 +191,7 @@ impl Documents<'_> {
         if is_wide(&octets) {
             return None;
         }
-        let document = Document::read(part, language, &octets, charset);
+        let document = Document::read(part, language, &octets, (charset, None));
         let base = document.base_within(self.base_of(part));
         let base_url = base_url(base.as_deref());
         let scheme = scheme(&base_url);

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use encoding_rs::Encoding;
+
 use super::candidates::{self, Fallbacks};
 use super::document::{Document, Language, unsupported};
-use super::link_text::{ascii, base_url, holds_carried, raw, readable, scheme};
+use super::link_text::{ascii, base_url, cleaned, holds_carried, is_data, raw, readable, scheme};
 use super::{Documents, Identity, LONGEST};
 use crate::edit::Group;
 use crate::ledger::Ledger;
@@ -33,10 +35,12 @@ pub(crate) struct Shown<'d> {
     pub(crate) sibling: Option<(PartId, Identity)>,
     /// None: it names a scheme; else whether a base is declared.
     pub(crate) relative: Option<bool>,
+    /// The charset of the document, if it is declared.
+    pub(crate) charset: Option<&'static str>,
 }
 
 impl Shown<'_> {
-    /// Bytes that are no UTF-8. Browsers ask for the characters that they are in the document's charset.
+    /// Bytes that are no text, because the charset of the document is not declared, or is another one.
     pub(crate) fn holds_octets(&self) -> bool {
         holds_carried(&self.absolute)
     }
@@ -76,9 +80,11 @@ impl Documents<'_> {
             let mut meant = 0_usize;
             for (ordinal, link) in document.links.iter().enumerate() {
                 let value = document.value(&link);
-                let reference = match &value {
-                    Some(value) => cleaned(value.trim_ascii()),
-                    None => Cow::Owned(document.unclear(&link)),
+                let written = document.characters(&link);
+                let reference = match (&written, &value) {
+                    (Some(written), _) => Cow::Borrowed(written.as_str()),
+                    (None, Some(value)) => cleaned(value.trim_ascii()),
+                    (None, None) => Cow::Owned(document.unclear(&link)),
                 };
                 let relation = relation(scheme, &reference);
                 let host = behind_slashes(&reference).map(Cow::into_owned);
@@ -87,7 +93,7 @@ impl Documents<'_> {
                     Relation::Relative => {
                         ledger.work(base_url.len())?;
                         match resolve_as_browser(&base_url, &reference) {
-                            Ok(absolute) => Cow::Owned(absolute),
+                            Ok(absolute) => Cow::Owned(document.of_base(absolute)),
                             Err(_) => continue,
                         }
                     }
@@ -97,14 +103,22 @@ impl Documents<'_> {
                 let sibling = match is_data(&absolute) {
                     // It holds its content, and may be long.
                     true => None,
-                    false if value.is_none() => None,
-                    false => documents.meant(document.part, &document.related, &absolute),
+                    false if value.is_none() && written.is_none() => None,
+                    false => documents
+                        .meant(document.part, &document.related, &absolute)
+                        .or_else(|| {
+                            // A Content-Location may have the bytes of the document.
+                            let value = written.as_ref().and(value.as_deref())?;
+                            let located = resolve_as_browser(&base_url, &readable(value)).ok()?;
+                            documents.meant(document.part, &document.related, &located)
+                        }),
                 };
                 let relative = (relation != Relation::Absolute).then_some(has_base);
                 let shown = documents.shown_as(ledger, (ordinal, link), absolute, sibling)?;
                 show(Shown {
                     host,
                     relative,
+                    charset: document.encoding.map(Encoding::name),
                     ..shown
                 });
             }
@@ -144,6 +158,7 @@ impl Documents<'_> {
             host: None,
             sibling: fit.map(|part| (part, self.identity(part).clone())),
             relative: None,
+            charset: None,
         })
     }
 
@@ -162,7 +177,9 @@ impl Documents<'_> {
             let Some(value) = document.value(&link) else {
                 continue;
             };
-            let absolute = absolute_as_browser(cleaned(value.trim_ascii()));
+            let written = document.characters(&link).map(Cow::Owned);
+            let absolute =
+                absolute_as_browser(written.unwrap_or_else(|| cleaned(value.trim_ascii())));
             let is_data = is_data(&absolute);
             if !is_data && absolute.len() > LONGEST
                 || relation(None, &absolute) != Relation::Absolute
@@ -200,24 +217,6 @@ impl Documents<'_> {
         };
         Ok(edits)
     }
-}
-
-/// Browsers take line ends out. A `data:` URL keeps them: it may be long, and its decoder takes them out.
-pub(super) fn cleaned(value: &[u8]) -> Cow<'_, str> {
-    let text = match std::str::from_utf8(value) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(readable(value)),
-    };
-    let is_removed = |symbol| matches!(symbol, '\t' | '\n' | '\r');
-    if !is_data(&text) && text.contains(is_removed) {
-        return Cow::Owned(text.replace(is_removed, ""));
-    }
-    text
-}
-
-pub(super) fn is_data(url: &str) -> bool {
-    let scheme = url.as_bytes().get(..b"data:".len()).unwrap_or_default();
-    scheme.eq_ignore_ascii_case(b"data:")
 }
 
 /// A sheet without a URL of its own (in a `data:` URL) may hold no relative one: it would get the mail's base.
@@ -296,7 +295,12 @@ fn read_sheet<'s>(octets: &'s [u8], label: Option<&str>) -> Result<Document<'s>,
     if let (Some(Charset::Other), Some(label)) = (named, label) {
         return Err(unsupported(label.as_bytes()));
     }
-    let document = Document::read(PartId::ROOT, Language::Css, octets, named);
+    let document = Document::read(
+        PartId::ROOT,
+        Language::Css,
+        octets,
+        (named, label.map(str::as_bytes)),
+    );
     match document.refusal(TransferEncoding::Binary) {
         Some(refusal) => Err(refusal),
         None => Ok(document),

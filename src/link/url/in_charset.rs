@@ -1,0 +1,54 @@
+//! The query of a URL in a document that is not UTF-8 (URL Standard §4.4).
+
+use encoding_rs::Encoding;
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+
+use super::browser::scheme_and_rest;
+use super::clean::without_fragment;
+
+/// Escapes the query in the charset of the document that holds the URL, as the URL Standard does for http, https and ftp
+/// (§4.4, "query state"). A character that the charset lacks becomes a decimal reference (§1.3, "percent-encode after
+/// encoding"). ASCII stays as it is. `encoding` must have no shift states.
+pub(crate) fn with_query_in(url: String, encoding: &'static Encoding) -> String {
+    let end = without_fragment(&url).len();
+    let (Some(start), true) = (
+        url.get(..end).and_then(|url| url.find('?')),
+        is_special(&url),
+    ) else {
+        return url;
+    };
+    let (front, rest) = url.split_at(start);
+    let (query, fragment) = rest.split_at(end - start);
+    if query.is_ascii() {
+        return url;
+    }
+    const BARE: AsciiSet = CONTROLS
+        .add(b' ')
+        .add(b'"')
+        .add(b'#')
+        .add(b'<')
+        .add(b'>')
+        .add(b'\'');
+    let mut text = front.to_owned();
+    for symbol in query.chars() {
+        if symbol.is_ascii() {
+            text.push(symbol);
+            continue;
+        }
+        let mut symbol_bytes = [0; 4];
+        let (octets, _, is_missing) = encoding.encode(symbol.encode_utf8(&mut symbol_bytes));
+        match is_missing {
+            true => text.push_str(&format!("%26%23{}%3B", u32::from(symbol))),
+            false => text.extend(percent_encode(&octets, &BARE)),
+        }
+    }
+    text + fragment
+}
+
+/// The reference is relative, or its scheme is one whose query has the charset of the document.
+fn is_special(url: &str) -> bool {
+    scheme_and_rest(url).is_none_or(|(scheme, _)| {
+        let is = |name: &&str| scheme.eq_ignore_ascii_case(name);
+        ["http", "https", "ftp"].iter().any(is)
+    })
+}
