@@ -5,41 +5,60 @@
 //! pictures with hyperlinks or linked profiles get it, too.
 //!
 //! Links within the document (`#gradient`) and `data:` pictures that are not SVG again do not refer to the outside, nor
-//! does an external document type of the W3C's: nobody loads it. Linear in time; no recursion.
+//! does an external document type of the W3C's: nobody loads it. Entities that the document type declares itself are
+//! expanded, as Illustrator writes them for its namespaces: what comes out is judged like everything else. Entities from
+//! elsewhere, parameter entities and default attributes are refused. UTF-16 with a byte order mark is read as UTF-8.
+//!
+//! Linear in time: entities within entities may produce [`GROWTH`] times the bytes of the document. The depth of the
+//! recursion, which only entities need, is at most [`NESTED`].
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
 
 use memchr::{memchr, memchr2, memmem};
 
 use super::css;
-use super::entity;
+use super::entity::{self, Within};
 use super::label;
 use super::value::Markup;
+use crate::mime::charset::Charset;
+use crate::mime::picture::in_utf_8;
 
 /// Must stand nowhere; in lower case.
-const WORDS: [&[u8]; 8] = [
+const WORDS: [&[u8]; 6] = [
     b"<script",
-    b"<foreignobject",
     b"<iframe",
-    b"<!entity",
     b"<?xml-stylesheet",
     b"javascript:",
     b"vbscript:",
     b"@import",
 ];
 
+/// Bytes that entities may produce for each byte of the document, and in any case.
+const GROWTH: usize = 4;
+const LEAST_GROWTH: usize = 64 << 10;
+
+/// Entities within entities.
+const NESTED: usize = 16;
+
 const PICTURES: [&[u8]; 7] = [b"png", b"gif", b"jpeg", b"jpg", b"webp", b"bmp", b"avif"];
 
 const DOCUMENT_TYPES: [&[u8]; 2] = [b"http://www.w3.org/", b"https://www.w3.org/"];
 
 pub fn is_harmless_svg(octets: &[u8]) -> bool {
-    let document = Document {
-        rest: octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets),
-        depth: 0,
-        has_root: false,
-        style: None,
+    let Some(octets) = in_utf_8(octets) else {
+        return false;
     };
-    !has_dangerous_words(octets) && document.read().is_some()
+    let is_wide = matches!(octets, Cow::Owned(_));
+    let room = Cell::new(octets.len().saturating_mul(GROWTH).max(LEAST_GROWTH));
+    let mut document = Document::new(
+        octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&octets),
+        &room,
+    );
+    !has_dangerous_words(&octets)
+        && document.declaration(is_wide).is_some()
+        && document.read().is_some()
 }
 
 fn has_dangerous_words(octets: &[u8]) -> bool {
@@ -70,17 +89,41 @@ fn letters_in_front(text: &[u8]) -> usize {
         .count()
 }
 
+/// Replacement texts of entities (XML 1.0 §4.5): references to characters in them are expanded, others are not.
+type Entities = HashMap<Vec<u8>, Vec<u8>>;
+
 /// `None` is doubt.
 struct Document<'a> {
     rest: &'a [u8],
     depth: usize,
     has_root: bool,
     style: Option<Vec<u8>>,
+    entities: Cow<'a, Entities>,
+    /// Bytes that entities may still produce.
+    room: &'a Cell<usize>,
+    nested: usize,
+    /// Depth of the elements within a `<foreignObject>`.
+    foreign: Option<usize>,
+    /// The start tag has a `requiredExtensions`.
+    requires_extensions: bool,
 }
 
 impl<'a> Document<'a> {
+    fn new(rest: &'a [u8], room: &'a Cell<usize>) -> Self {
+        Self {
+            rest,
+            depth: 0,
+            has_root: false,
+            style: None,
+            entities: Cow::default(),
+            room,
+            nested: 0,
+            foreign: None,
+            requires_extensions: false,
+        }
+    }
+
     fn read(mut self) -> Option<()> {
-        self.declaration()?;
         loop {
             let text = self.up_to(memchr(b'<', self.rest).unwrap_or(self.rest.len()));
             self.text(text)?;
@@ -107,6 +150,8 @@ impl<'a> Document<'a> {
                 self.style.as_mut()?.extend_from_slice(text);
             } else if self.take(b"<!DOCTYPE").is_some() {
                 self.document_type()?;
+            } else if self.take(b"<?").is_some() {
+                self.instruction()?;
             } else if self.take(b"</").is_some() {
                 self.end_tag()?;
             } else {
@@ -116,7 +161,17 @@ impl<'a> Document<'a> {
         }
     }
 
-    fn declaration(&mut self) -> Option<()> {
+    /// Programs leave marks of their own. HTML would end it at the first `>`.
+    fn instruction(&mut self) -> Option<()> {
+        let instruction = self.behind(b"?>")?;
+        let name = instruction.split(u8::is_ascii_whitespace).next()?;
+        let lower = name.to_ascii_lowercase();
+        let runs = lower.starts_with(b"xml") || lower.starts_with(b"php");
+        let is_plain = memchr2(b'<', b'>', instruction).is_none();
+        (is_name(name) && is_plain && !runs && self.style.is_none()).then_some(())
+    }
+
+    fn declaration(&mut self, is_wide: bool) -> Option<()> {
         if !self.rest.starts_with(b"<?xml") {
             return Some(());
         }
@@ -124,20 +179,35 @@ impl<'a> Document<'a> {
         let declaration = self.behind(b"?>")?;
         let names_one = memmem::find(&declaration.to_ascii_lowercase(), b"encoding").is_some();
         let label = label::in_xml_declaration(whole).unwrap_or_default();
-        match label.to_ascii_lowercase().as_slice() {
-            // In these encodings ASCII octets are ASCII characters, always.
-            b"utf-8" | b"us-ascii" | b"ascii" => Some(()),
-            b"iso-8859-1" | b"iso-8859-15" | b"windows-1252" => Some(()),
-            _ => (!names_one).then_some(()),
+        if !names_one {
+            return Some(());
+        }
+        if is_wide {
+            return label
+                .to_ascii_lowercase()
+                .starts_with(b"utf-16")
+                .then_some(());
+        }
+        // Bytes of markup are markup in all of these. Chromium takes every SVG picture for UTF-8.
+        match Charset::of_label(label)? {
+            Charset::Superset | Charset::ShiftJis | Charset::DoubleByte => Some(()),
+            Charset::Other => None,
         }
     }
 
-    /// It must have no declarations of its own.
     fn document_type(&mut self) -> Option<()> {
-        let declaration = self.behind(b">")?;
-        if self.has_root || memchr2(b'[', b'&', declaration).is_some() {
+        let declaration = self.up_to(memchr2(b'[', b'>', self.rest)?);
+        let quotes = declaration
+            .iter()
+            .filter(|byte| matches!(byte, b'"' | b'\''));
+        if self.has_root || memchr(b'&', declaration).is_some() || quotes.count() % 2 == 1 {
             return None;
         }
+        if self.take(b"[").is_some() {
+            self.internal_subset()?;
+            self.rest = self.rest.trim_ascii_start();
+        }
+        self.take(b">")?;
         let is_known = |url: &[u8]| DOCUMENT_TYPES.iter().any(|known| url.starts_with(known));
         let mut pieces = declaration.split(|byte| matches!(byte, b'"' | b'\''));
         let are_known = pieces.all(|piece| memmem::find(piece, b":/").is_none() || is_known(piece));
@@ -146,11 +216,119 @@ impl<'a> Document<'a> {
         (are_known && is_public).then_some(())
     }
 
+    /// XML 1.0 §2.8: declarations of entities and elements, and comments. Default attributes could be anything.
+    fn internal_subset(&mut self) -> Option<()> {
+        loop {
+            self.rest = self.rest.trim_ascii_start();
+            if self.take(b"]").is_some() {
+                // HTML would take elements for elements, also in an entity that is not used.
+                let mut values = self.entities.values();
+                let is_read = |value: &Vec<u8>| {
+                    self.pay(value.len())?;
+                    self.elements(value, 1)
+                };
+                let is_harmless =
+                    |value: &Vec<u8>| !value.contains(&b'<') || is_read(value).is_some();
+                return values.all(is_harmless).then_some(());
+            }
+            if self.take(b"<!--").is_some() {
+                self.behind(b"--")?;
+                self.take(b">")?;
+            } else if self.take(b"<!ENTITY").is_some() {
+                self.entity()?;
+            } else {
+                self.take(b"<!ELEMENT")?;
+                let declaration = self.behind(b">")?;
+                let is_plain = |byte: &u8| !matches!(byte, b'<' | b'"' | b'\'' | b'%');
+                declaration.iter().all(is_plain).then_some(())?;
+            }
+        }
+    }
+
+    /// `<!ENTITY name "text">`; one from elsewhere has a word in place of the quote, a parameter entity a `%`.
+    fn entity(&mut self) -> Option<()> {
+        self.rest.first()?.is_ascii_whitespace().then_some(())?;
+        self.rest = self.rest.trim_ascii_start();
+        let length = self.rest.iter().position(u8::is_ascii_whitespace)?;
+        let name = self.up_to(length);
+        is_name(name).then_some(())?;
+        self.rest = self.rest.trim_ascii_start();
+        let (&quote, rest) = self.rest.split_first()?;
+        matches!(quote, b'"' | b'\'').then_some(())?;
+        self.rest = rest;
+        let value = self.behind(&[quote])?;
+        if memchr(b'%', value).is_some() {
+            return None;
+        }
+        self.rest = self.rest.trim_ascii_start();
+        self.take(b">")?;
+        self.pay(value.len())?;
+        let value = with_characters(value)?;
+        // The first declaration counts (§4.2); those of XML itself mean what they mean (§4.6).
+        if !is_predefined(name) && !self.entities.contains_key(name) {
+            self.entities.to_mut().insert(name.to_vec(), value);
+        }
+        Some(())
+    }
+
+    fn pay(&self, bytes: usize) -> Option<()> {
+        self.room.set(self.room.get().checked_sub(bytes + 1)?);
+        Some(())
+    }
+
+    /// Expands references. Elements that are in an entity are read as if they were a document.
+    fn decoded<'t>(&self, text: &'t [u8], within: Within, nested: usize) -> Option<Cow<'t, [u8]>> {
+        let mut written: Option<Vec<u8>> = None;
+        let mut copied = 0;
+        let mut from = 0;
+        while let Some(at) = memchr(b'&', text.get(from..)?).map(|at| from + at) {
+            let rest = text.get(at + 1..)?;
+            let name = rest.get(..memchr(b';', rest)?)?;
+            from = at + name.len() + 2;
+            if is_predefined(name) || is_character(name) {
+                continue;
+            }
+            let value = self.entities.get(name).filter(|_| nested < NESTED)?;
+            self.pay(value.len())?;
+            let written = written.get_or_insert_default();
+            let piece = text.get(copied..at)?;
+            written.extend_from_slice(&entity::text(piece, Within::Text));
+            copied = from;
+            if memchr(b'<', value).is_none() {
+                written.extend_from_slice(&self.decoded(value, within, nested + 1)?);
+            } else {
+                // An attribute must not have it, and a style element no elements.
+                (within == Within::Text && self.style.is_none()).then_some(())?;
+                self.elements(value, nested + 1)?;
+            }
+        }
+        let rest = entity::text(text.get(copied..)?, Within::Text);
+        Some(match written {
+            None => rest,
+            Some(mut written) => {
+                written.extend_from_slice(&rest);
+                written.into()
+            }
+        })
+    }
+
+    /// Reads the elements that are in an entity.
+    fn elements(&self, value: &[u8], nested: usize) -> Option<()> {
+        let element = [b"<svg>", value, b"</svg>"].concat();
+        let document = Document {
+            entities: Cow::Borrowed(&*self.entities),
+            nested,
+            foreign: self.foreign.map(|_| 0),
+            ..Document::new(&element, self.room)
+        };
+        document.read()
+    }
+
     fn text(&mut self, text: &[u8]) -> Option<()> {
         if self.depth == 0 {
             return text.trim_ascii().is_empty().then_some(());
         }
-        let text = decoded(text)?;
+        let text = self.decoded(text, Within::Text, self.nested)?;
         if let Some(style) = &mut self.style {
             style.extend_from_slice(&text);
         }
@@ -161,6 +339,7 @@ impl<'a> Document<'a> {
         let name = self.behind(b">")?.trim_ascii_end();
         is_name(name).then_some(())?;
         self.depth = self.depth.checked_sub(1)?;
+        self.foreign = self.foreign.filter(|&depth| self.depth >= depth);
         if let Some(style) = self.style.take() {
             is_quiet(&style)?;
             return (local(name) == b"style").then_some(());
@@ -170,14 +349,24 @@ impl<'a> Document<'a> {
 
     fn start_tag(&mut self) -> Option<()> {
         let name = self.name()?;
+        let is_prefixed = memchr(b':', name).is_some();
+        let is_root = || name.rsplit(|&byte| byte == b':').next() == Some(b"svg");
         let may_stand = match self.depth {
-            0 => !self.has_root && name == b"svg",
-            _ => self.style.is_none(),
+            0 => !self.has_root && is_root(),
+            // HTML would know elements without a prefix there.
+            _ => self.style.is_none() && (self.foreign.is_none() || is_prefixed),
         };
         may_stand.then_some(())?;
         self.has_root = true;
+        self.requires_extensions = false;
         let closes_itself = self.attributes()?;
         match local(name).as_slice() {
+            // Illustrator writes it for itself: what needs an extension is shown by no browser.
+            b"foreignobject" if self.requires_extensions => {
+                if !closes_itself && self.foreign.is_none() {
+                    self.foreign = Some(self.depth + 1);
+                }
+            }
             // These run, load or hold something that is not SVG.
             b"animation" | b"applet" | b"audio" | b"base" | b"embed" | b"foreignobject"
             | b"frame" | b"handler" | b"iframe" | b"import" | b"include" | b"link"
@@ -213,7 +402,9 @@ impl<'a> Document<'a> {
             if memchr(b'<', value).is_some() {
                 return None;
             }
-            is_harmless_attribute(name, &decoded(value)?)?;
+            let value = self.decoded(value, Within::Attribute, self.nested)?;
+            self.requires_extensions |= name == b"requiredExtensions" && !value.is_empty();
+            is_harmless_attribute(name, &value)?;
         }
     }
 
@@ -259,25 +450,40 @@ fn local(name: &[u8]) -> Vec<u8> {
         .to_ascii_lowercase()
 }
 
-/// Only XML's own references.
-fn decoded(text: &[u8]) -> Option<Cow<'_, [u8]>> {
-    for at in memchr::memchr_iter(b'&', text) {
-        let rest = text.get(at + 1..)?;
-        // The longest is `&#x10FFFF;`; leading zeros would be doubtful.
-        let name = rest.get(..memchr(b';', rest.get(..10).unwrap_or(rest))?)?;
-        let is_known = match name {
-            b"amp" | b"lt" | b"gt" | b"quot" | b"apos" => true,
+/// XML's own names.
+fn is_predefined(name: &[u8]) -> bool {
+    matches!(name, b"amp" | b"lt" | b"gt" | b"quot" | b"apos")
+}
+
+/// The longest is `#x10FFFF`; leading zeros would be doubtful.
+fn is_character(name: &[u8]) -> bool {
+    name.len() <= 8
+        && match name {
             [b'#', b'x', digits @ ..] => {
                 !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)
             }
             [b'#', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
             _ => false,
-        };
-        if !is_known {
-            return None;
         }
+}
+
+/// The literal value of an entity: only references to characters are expanded when it is declared (XML 1.0 §4.5).
+fn with_characters(value: &[u8]) -> Option<Vec<u8>> {
+    let mut written = Vec::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(at) = memchr(b'&', rest) {
+        let (front, behind) = rest.split_at(at);
+        written.extend_from_slice(front);
+        let name = behind.get(1..memchr(b';', behind)?)?;
+        let (reference, after) = behind.split_at(name.len() + 2);
+        match is_character(name) {
+            true => written.extend_from_slice(&entity::shown(reference, Within::Text)),
+            false => written.extend_from_slice(reference),
+        }
+        rest = after;
     }
-    Some(entity::text(text, entity::Within::Text))
+    written.extend_from_slice(rest);
+    Some(written)
 }
 
 fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
@@ -323,9 +529,22 @@ fn is_quiet(style: &[u8]) -> Option<()> {
     }
     let mut is_quiet = true;
     css::scan(style, Markup::StyleSheet, |link| {
-        is_quiet &= is_inside(&link.span.of(style).to_ascii_lowercase());
+        let url = link.span.of(style).to_ascii_lowercase();
+        is_quiet &= is_inside(&url) || is_font(&url);
     });
     is_quiet.then_some(())
+}
+
+/// A `data:` URL of a font, in style alone.
+fn is_font(url: &[u8]) -> bool {
+    let fonts: [&[u8]; 4] = [
+        b"font/",
+        b"application/font-",
+        b"application/x-font-",
+        b"application/vnd.ms-fontobject",
+    ];
+    let data = url.trim_ascii().strip_prefix(b"data:");
+    data.is_some_and(|data| fonts.iter().any(|font| data.starts_with(font)))
 }
 
 fn is_inside(url: &[u8]) -> bool {

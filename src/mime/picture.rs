@@ -5,6 +5,9 @@
 //!
 //! Total, constant in time and memory except that boxes and segments are walked once.
 
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8};
 use imagesize::ImageType;
 use memchr::{memchr, memmem};
 
@@ -42,7 +45,10 @@ pub fn sniff(octets: &[u8]) -> Option<FileType> {
         Ok(ImageType::Tiff) => FileType::new("image/tiff", "tif"),
         Ok(ImageType::Heif(_)) => brands(octets)?.find_map(of_brand)?,
         Ok(ImageType::Bmp) => return bitmap(octets),
-        Ok(ImageType::Ico) if is_icon(octets) => FileType::new("image/vnd.microsoft.icon", "ico"),
+        Ok(ImageType::Ico) if is_icon(octets, 1) => {
+            FileType::new("image/vnd.microsoft.icon", "ico")
+        }
+        _ if is_icon(octets, 2) => return Some(cursor(octets)),
         _ => return svg(octets),
     };
     let size = imagesize::blob_size(octets).ok();
@@ -110,12 +116,6 @@ pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     }
 }
 
-/// Nothing shows a picture without a width: the field means something else then (a GIF may leave it to its frames).
-fn sides(width: u32, height: u32) -> Option<(u32, u32)> {
-    (width > 0 && height > 0).then_some((width, height))
-}
-
-/// Brands of ISO base media files (ISO 14496-12 §4.3).
 /// Whether the bytes show what they are: a picture, media, a font, a document or an archive (WHATWG MIME Sniffing, §6).
 /// Text does not.
 #[cfg_attr(not(feature = "http"), allow(dead_code))]
@@ -134,6 +134,12 @@ pub fn is_recognised(octets: &[u8]) -> bool {
         || sniff_media(octets).is_some()
 }
 
+/// Nothing shows a picture without a width: the field means something else then (a GIF may leave it to its frames).
+fn sides(width: u32, height: u32) -> Option<(u32, u32)> {
+    (width > 0 && height > 0).then_some((width, height))
+}
+
+/// Brands of ISO base media files (ISO 14496-12 §4.3).
 fn of_brand(brand: &[u8]) -> Option<FileType> {
     match brand {
         b"avif" | b"avis" => Some(FileType::new("image/avif", "avif")),
@@ -161,7 +167,8 @@ fn bitmap(octets: &[u8]) -> Option<FileType> {
     };
     let size = match number(14)? {
         12 => number(18).and_then(|both| sides(both & 0xffff, both >> 16)),
-        40 | 52 | 56 | 64 | 108 | 124 => number(18)
+        // Those of OS/2 2.x may end after any of their fields.
+        16..=64 | 108 | 124 => number(18)
             .zip(number(22))
             .and_then(|(width, height)| sides(width, height.cast_signed().unsigned_abs())),
         _ => return None,
@@ -172,14 +179,44 @@ fn bitmap(octets: &[u8]) -> Option<FileType> {
     })
 }
 
-/// An icon has a picture, and the fourth octet of its entry is zero.
-fn is_icon(octets: &[u8]) -> bool {
-    matches!(octets, [0, 0, 1, 0, count, more, _, _, _, 0, ..] if *count > 0 || *more > 0)
+/// Icons (1) and cursors (2) have one list: the first picture has bytes, and they are after the list.
+fn is_icon(octets: &[u8], kind: u8) -> bool {
+    let [0, 0, found, 0, count, more, ..] = octets else {
+        return false;
+    };
+    let number = |at: usize| {
+        let octets = octets.get(at..)?.first_chunk().copied()?;
+        Some(u32::from_le_bytes(octets))
+    };
+    let list = 6 + 16 * u32::from(u16::from_le_bytes([*count, *more]));
+    *found == kind
+        && list > 6
+        && number(14).is_some_and(|length| length > 0)
+        && number(18).is_some_and(|start| start >= list)
+}
+
+/// The size of its first picture, which is 256 if the byte is 0.
+fn cursor(octets: &[u8]) -> FileType {
+    let side = |at: usize| match octets.get(at).copied().unwrap_or(0) {
+        0 => 256,
+        side => u32::from(side),
+    };
+    FileType {
+        size: sides(side(6), side(7)),
+        ..FileType::new("image/x-icon", "cur")
+    }
 }
 
 /// Only a byte order mark, blanks, an XML declaration, comments, other processing instructions and a document type may
-/// stand in front of `<svg`. Not UTF-16, not compressed.
+/// stand in front of `<svg` or `<prefix:svg`. Not compressed.
 fn svg(octets: &[u8]) -> Option<FileType> {
+    // Nearly everything that is not an SVG is told by its first bytes, without decoding the rest.
+    let wide = match octets {
+        [0xff, 0xfe, b'<' | b'\t' | b'\n' | b'\r' | b' ', 0, ..]
+        | [0xfe, 0xff, 0, b'<' | b'\t' | b'\n' | b'\r' | b' ', ..] => in_utf_8(octets)?,
+        _ => Cow::Borrowed(octets),
+    };
+    let octets = &*wide;
     let mut rest = octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets);
     let attributes = loop {
         rest = rest.trim_ascii_start();
@@ -190,12 +227,9 @@ fn svg(octets: &[u8]) -> Option<FileType> {
         } else if let Some(declaration) = rest.strip_prefix(b"<!DOCTYPE") {
             behind_document_type(declaration)?
         } else {
-            break rest.strip_prefix(b"<svg")?;
+            break root(rest)?;
         };
     };
-    if !b" \t\r\n/>".contains(attributes.first()?) {
-        return None;
-    }
     let side = |name| plain_number(attribute(attributes, name)?);
     let size = side(b"width")
         .zip(side(b"height"))
@@ -204,6 +238,32 @@ fn svg(octets: &[u8]) -> Option<FileType> {
         size,
         ..FileType::new("image/svg+xml", "svg")
     })
+}
+
+/// What follows the name of the root element. A prefix must be bound to a namespace.
+fn root(text: &[u8]) -> Option<&[u8]> {
+    let tag = text.strip_prefix(b"<")?;
+    let ends = |byte: &u8| b" \t\r\n/>".contains(byte);
+    let (name, attributes) = tag.split_at(tag.iter().position(ends)?);
+    if name == b"svg" {
+        return Some(attributes);
+    }
+    let prefix = name.strip_suffix(b":svg")?;
+    let is_prefix = !prefix.is_empty() && !prefix.contains(&b':');
+    attribute(attributes, &[b"xmlns:", prefix].concat()).filter(|_| is_prefix)?;
+    Some(attributes)
+}
+
+/// Decodes UTF-16 that begins with a byte order mark; everything else stays as it is. Returns `None` if it is malformed.
+pub fn in_utf_8(octets: &[u8]) -> Option<Cow<'_, [u8]>> {
+    match Encoding::for_bom(octets) {
+        Some((encoding, length)) if encoding != UTF_8 => {
+            let text = octets.get(length..)?;
+            let text = encoding.decode_without_bom_handling_and_without_replacement(text)?;
+            Some(text.into_owned().into_bytes().into())
+        }
+        _ => Some(Cow::Borrowed(octets)),
+    }
 }
 
 fn behind<'a>(text: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
@@ -216,8 +276,12 @@ fn behind_document_type(text: &[u8]) -> Option<&[u8]> {
     match memchr(b'[', text.get(..end)?) {
         None => text.get(end + 1..),
         Some(bracket) => {
-            let subset = behind(text.get(bracket..)?, b"]")?;
-            subset.trim_ascii_start().strip_prefix(b">")
+            // The bracket that ends it has a `>` after it; values of entities and comments may hold others.
+            let subset = text.get(bracket..)?;
+            memchr::memchr_iter(b']', subset).find_map(|at| {
+                let after = subset.get(at + 1..)?;
+                after.trim_ascii_start().strip_prefix(b">")
+            })
         }
     }
 }

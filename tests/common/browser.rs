@@ -126,6 +126,56 @@ pub fn page(chromium: &Path, extension: &str, name: &str, page: &[u8], hosts: &s
     picture
 }
 
+/// The natural width of each picture, or 0 if Chromium does not show it.
+pub fn natural_widths(chromium: &Path, urls: &[String]) -> Vec<u32> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.html");
+    let images: String = urls
+        .iter()
+        .map(|url| format!("<img src=\"{url}\">"))
+        .collect();
+    let script = "<p id=w></p><script>onload = () => { document.getElementById('w').textContent = \
+        [...document.images].map(image => image.naturalWidth).join(' ') + '.' }</script>";
+    fs::write(&file, format!("<!DOCTYPE html><body>{images}{script}")).unwrap();
+    let mut child = Command::new(chromium)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--dump-dom",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.path().join("profile").display()
+        ))
+        .arg(format!("file://{}", file.display()))
+        .env("HOME", folder.path())
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(folder.path().join("dom")).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > PATIENCE {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("chromium took more than {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let dom = fs::read_to_string(folder.path().join("dom")).unwrap();
+    let (_, widths) = dom.rsplit_once("<p id=\"w\">").unwrap();
+    let (widths, _) = widths.split_once('.').expect("the page was not loaded");
+    widths
+        .split(' ')
+        .map(|width| width.parse().unwrap())
+        .collect()
+}
+
 pub fn chromium(test: &str) -> Option<PathBuf> {
     let found = program("chromium").or_else(|| program("chromium-browser"));
     if found.is_none() {

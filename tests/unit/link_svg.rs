@@ -119,7 +119,6 @@ fn whatever_runs_or_calls_home_is_not_harmless() {
         format!("{whole}x"),
         format!("{whole}{whole}"),
         format!("<html>{whole}</html>"),
-        format!("<!DOCTYPE svg [<!ENTITY x 'y'>]>{whole}"),
         format!("<!DOCTYPE svg [<!ATTLIST svg x CDATA 'y'>]>{whole}"),
         format!("<!DOCTYPE svg SYSTEM 'x.dtd'>{whole}"),
         format!("<!DOCTYPE svg PUBLIC 'x' 'http://example.org/x.dtd'>{whole}"),
@@ -132,6 +131,193 @@ fn whatever_runs_or_calls_home_is_not_harmless() {
     }
     let wide: Vec<u8> = whole.encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert!(!is_harmless_svg(&wide));
+}
+
+fn with_entities(subset: &str, content: &str) -> String {
+    format!("<!DOCTYPE svg [{subset}]>{}", svg(content))
+}
+
+#[test]
+fn svg_with_entities_of_its_own_is_harmless() {
+    let illustrator = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<!-- Generator: Adobe Illustrator -->\n\
+        <!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd\" [\n\
+        \t<!ENTITY ns_svg \"http://www.w3.org/2000/svg\">\n\t<!ENTITY ns_ai \"http://ns.adobe.com/AdobeIllustrator/10.0/\">\n]>\n\
+        <svg xmlns=\"&ns_svg;\" xmlns:i=\"&ns_ai;\"><switch><foreignObject requiredExtensions=\"&ns_ai;\" x=\"0\" y=\"0\" \
+        width=\"1\" height=\"1\"><i:pgfRef xlink:href=\"#pgf\"></i:pgfRef></foreignObject><g i:extraneous=\"self\"/></switch></svg>";
+    for document in [
+        illustrator.to_owned(),
+        with_entities("<!ENTITY x 'y'>", ""),
+        with_entities("<!ENTITY r \"red\"><!ENTITY s '&r;'>", "<g fill='&s;'/>"),
+        with_entities("<!ENTITY r '<rect/><g>&#38;lt;</g>'>", "<g>&r;&r;</g>"),
+        with_entities("<!ENTITY q '\"'><!ENTITY p \"'\">", "<g x='&p;&q;'/>"),
+        with_entities(
+            "<!ENTITY x ']>'><!-- ]> -->\n<!ELEMENT svg ANY>",
+            "<text>&x;</text>",
+        ),
+        with_entities(
+            "<!ENTITY lt '&#38;#60;'><!ENTITY x 'a'><!ENTITY x '<video/>'>",
+            "&x;&lt;",
+        ),
+        with_entities("<!ENTITY a 'red'>", "<style>.b{fill:&a;}</style>"),
+    ] {
+        assert!(is_harmless_svg(document.as_bytes()), "{document}");
+    }
+}
+
+#[test]
+fn svg_whose_entities_run_something_or_refer_elsewhere_is_not_harmless() {
+    for (subset, content) in [
+        ("<!ENTITY x '<script>1</script>'>", "&x;"),
+        ("<!ENTITY x '&#60;script>1&#60;/script>'>", "&x;"),
+        (
+            "<!ENTITY x '&#60;script>1&#60;/script>'><!ENTITY y '&x;'>",
+            "&y;",
+        ),
+        ("<!ENTITY x '<image href=\"http://example.org/\"/>'>", ""),
+        ("<!ENTITY x '<g onload=\"y()\"/>'>", ""),
+        ("<!ENTITY x '<g &#111;nload=\"y()\"/>'>", "&x;"),
+        ("<!ENTITY x '<image href=\"http://example.org/\"/>'>", "&x;"),
+        ("<!ENTITY x 'http://example.org/'>", "<image href='&x;'/>"),
+        (
+            "<!ENTITY x 'http:'><!ENTITY y '&x;//example.org/'>",
+            "<image href='&y;'/>",
+        ),
+        ("<!ENTITY x 'rl(http://example.org/)'>", "<g fill='u&x;'/>"),
+        (
+            "<!ENTITY x 'rl(http://example.org/)'>",
+            "<style>a{b:u&x;}</style>",
+        ),
+        ("<!ENTITY x 'vascript:1'>", "<a href='ja&x;'/>"),
+        ("<!ENTITY x 'href'>", "<set attributeName='&x;' to='#'/>"),
+        (
+            "<!ENTITY x 'xhtml'>",
+            "<h:b xmlns:h='http://www.w3.org/1999/&x;'/>",
+        ),
+        ("<!ENTITY x '<b/>'>", "<style>&x;</style>"),
+        ("<!ENTITY x '<b/>'>", "<g y='&x;'/>"),
+        ("<!ENTITY x '<b>'>", "&x;</b>"),
+        ("<!ENTITY x '</svg><svg>'>", "&x;"),
+        ("<!ENTITY x SYSTEM 'http://example.org/'>", ""),
+        ("<!ENTITY x PUBLIC 'a' 'http://example.org/'>", ""),
+        ("<!ENTITY % x '<!ENTITY y \"z\">'> %x;", "&y;"),
+        ("<!ENTITY x '%y;'>", ""),
+        ("<!ATTLIST svg onload CDATA 'x()'>", ""),
+        ("<!NOTATION x SYSTEM 'y'>", ""),
+        ("<!ENTITY x '&x;'>", "&x;"),
+        ("<!ENTITY x '&y;'><!ENTITY y '&x;'>", "<g z='&x;'/>"),
+        ("<!ENTITY x '<g>&x;</g>'>", "&x;"),
+        ("<!ENTITY x 'y'>", "&z;"),
+        ("<!ENTITY x 'y", ""),
+        ("<!ENTITY x", ""),
+    ] {
+        let document = with_entities(subset, content);
+        assert!(!is_harmless_svg(document.as_bytes()), "{document}");
+    }
+    for content in [
+        "<foreignObject requiredExtensions=''/>",
+        "<foreignObject requiredExtensions='x'><b/></foreignObject>",
+        "<foreignObject requiredExtensions='x'><i:b><img/></i:b></foreignObject>",
+        "<foreignObject requiredExtensions='x'><i:script/></foreignObject>",
+        "<foreignObject><i:b/></foreignObject>",
+    ] {
+        let document = svg(content);
+        assert!(!is_harmless_svg(document.as_bytes()), "{document}");
+    }
+}
+
+/// A billion laughs: each entity is ten of the one before.
+#[test]
+fn svg_with_entities_in_entities_is_bounded() {
+    for (unit, last) in [("", "ha"), ("", "<g/>"), ("<g/>", "<g/>")] {
+        let mut subset = format!("<!ENTITY e0 '{last}'>");
+        for number in 1..12 {
+            let inner = format!("{unit}&e{};", number - 1).repeat(10);
+            subset.push_str(&format!("<!ENTITY e{number} '{inner}'>"));
+        }
+        let begun = Instant::now();
+        for content in ["<text>&e11;</text>", "<g x='&e11;'/>"] {
+            assert!(!is_harmless_svg(with_entities(&subset, content).as_bytes()));
+        }
+        assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    }
+    // Quadratic growth: a long one, many times.
+    let subset = format!("<!ENTITY x '{}'>", "y".repeat(100_000));
+    let document = with_entities(&subset, &"&x;".repeat(100_000));
+    assert!(!is_harmless_svg(document.as_bytes()));
+}
+
+#[test]
+fn svg_with_a_prefix_in_utf_16_or_another_charset_is_read() {
+    let prefixed = "<s:svg xmlns:s=\"http://www.w3.org/2000/svg\"><s:style>.a{fill:red}</s:style><s:g class=\"a\"/></s:svg>";
+    assert!(is_harmless_svg(prefixed.as_bytes()));
+    assert!(!is_harmless_svg(
+        prefixed.replace("<s:g", "<s:script").as_bytes()
+    ));
+    assert!(!is_harmless_svg(
+        prefixed.replace("s:svg", "s:g").as_bytes()
+    ));
+    let wide = |text: &str, big: bool| {
+        let unit = |unit: u16| {
+            if big {
+                unit.to_be_bytes()
+            } else {
+                unit.to_le_bytes()
+            }
+        };
+        "\u{feff}"
+            .encode_utf16()
+            .chain(text.encode_utf16())
+            .flat_map(unit)
+            .collect::<Vec<u8>>()
+    };
+    let declared = format!("<?xml version='1.0' encoding='UTF-16'?>{}", svg("<g/>"));
+    for big in [false, true] {
+        for document in [&svg("<g/>"), &declared] {
+            assert!(is_harmless_svg(&wide(document, big)), "{document}");
+        }
+        assert!(!is_harmless_svg(&wide(&svg("<script/>"), big)));
+        assert!(!is_harmless_svg(&wide(
+            &svg("<image href='http://x/'/>"),
+            big
+        )));
+        let mut odd = wide(&svg(""), big);
+        odd.pop();
+        assert!(!is_harmless_svg(&odd));
+    }
+    for (label, is_read) in [
+        ("windows-1251", true),
+        ("Shift_JIS", true),
+        ("GB2312", true),
+        ("koi8-r", true),
+        ("UTF-7", false),
+        ("ISO-2022-JP", false),
+        ("UTF-16", false),
+        ("x-nobody-knows-it", false),
+    ] {
+        let document = format!("<?xml version='1.0' encoding='{label}'?>{}", svg(""));
+        assert_eq!(is_harmless_svg(document.as_bytes()), is_read, "{label}");
+    }
+}
+
+#[test]
+fn svg_with_marks_of_programs_and_fonts_of_its_own_is_harmless() {
+    for document in [
+        format!("<?xml version='1.0'?><?foo bar?>{}", svg("")),
+        svg("<metadata><?xpacket begin='x' id='y'?><?xpacket end='w'?></metadata>"),
+        svg("<style>@font-face{font-family:x;src:url(data:font/woff2;base64,d09GMg==)}</style>"),
+        svg("<style>@font-face{src:url(data:application/font-woff;base64,AA==)}</style>"),
+    ] {
+        assert!(is_harmless_svg(document.as_bytes()), "{document}");
+    }
+    for document in [
+        svg("<?xml-stylesheet href='x'?>"),
+        svg("<?a > ?>"),
+        svg("<style><?a b?></style>"),
+        svg("<style>@font-face{src:url(data:image/svg+xml,x)}</style>"),
+        svg("<image href='data:font/woff,x'/>"),
+    ] {
+        assert!(!is_harmless_svg(document.as_bytes()), "{document}");
+    }
 }
 
 /// Quadratic work would take minutes.

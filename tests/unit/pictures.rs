@@ -153,6 +153,60 @@ fn an_svg_document_is_one_behind_its_prologue() {
 }
 
 #[test]
+fn svg_in_utf_16_with_a_prefix_or_with_entities_is_known() {
+    let wide = |text: &str| {
+        let text = format!("\u{feff}{text}");
+        [
+            text.encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<u8>>(),
+            text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+        ]
+    };
+    let plain = "<!-- x --><svg width='10' height='20'/>";
+    let [little, big] = wide(plain);
+    let prefixed = b"<p:svg xmlns:p='http://www.w3.org/2000/svg' width='10' height='20'/>".to_vec();
+    let entities =
+        b"<!DOCTYPE svg [<!ENTITY a ']'><!ENTITY b ']x>'>\n] >\n<svg width='10' height='20'/>";
+    for document in [little, big, prefixed, entities.to_vec()] {
+        let found = sniff(&document);
+        assert_eq!(found, kind("image/svg+xml", "svg", Some((10, 20))));
+    }
+    for document in [
+        "<p:svg width='1'/>",
+        "<:svg xmlns:=''/>",
+        "<p:svgx xmlns:p=''/>",
+        "<a:b:svg xmlns:a:b=''/>",
+    ] {
+        assert_eq!(sniff(document.as_bytes()), None, "{document}");
+    }
+    let [little, _] = wide("<html><svg/></html>");
+    assert_eq!(sniff(&little), None);
+}
+
+#[test]
+fn icon_and_cursor_need_a_picture_after_their_list() {
+    let list = |kind: u8, reserved: u8, start: u8| {
+        let entry = [16, 32, 0, reserved, 1, 0, 32, 0, 4, 0, 0, 0, start, 0, 0, 0];
+        [&[0, 0, kind, 0, 1, 0][..], &entry, b"...."].concat()
+    };
+    for reserved in [0, 23, 255] {
+        let icon = sniff(&list(1, reserved, 22)).map(|kind| kind.essence);
+        assert_eq!(icon, Some("image/vnd.microsoft.icon"));
+        let cursor = sniff(&list(2, reserved, 22));
+        assert_eq!(cursor, kind("image/x-icon", "cur", Some((16, 32))));
+    }
+    for octets in [
+        list(1, 0, 21),
+        list(2, 0, 0),
+        list(3, 0, 22),
+        list(0, 0, 22),
+    ] {
+        assert_eq!(sniff(&octets), None, "{}", octets.escape_ascii());
+    }
+}
+
+#[test]
 fn what_only_is_called_a_picture_is_none() {
     let wide: Vec<u8> = "<svg/>".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let texts: [&[u8]; 16] = [

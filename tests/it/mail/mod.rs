@@ -14,6 +14,7 @@ mod faults_memory;
 mod follow;
 mod hosted;
 mod mailman;
+mod picture_formats;
 mod rfc1864;
 mod rfc1873;
 mod rfc2017;
