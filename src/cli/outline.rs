@@ -30,7 +30,8 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
         };
         let size = match &part.content {
             Content::Leaf | Content::Opaque(_) => {
-                format!("{}, {} bytes", part.encoding.as_str(), part.body.len())
+                let encoding = tree.encoding_word(id);
+                format!("{}, {} bytes", harmless(&encoding), part.body.len())
             }
             Content::Message => "a message".to_owned(),
             Content::Multipart(_) => format!("{} parts", part.children.len()),

@@ -83,7 +83,10 @@ impl Wording {
         match self.manner {
             Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
             Manner::QuotedPrintable => encoding == TransferEncoding::QuotedPrintable,
-            Manner::Identity { .. } => !encoding.is_encoded(),
+            // Text under a word that names no encoding is kept as it is.
+            Manner::Identity { .. } => {
+                !encoding.is_encoded() || encoding == TransferEncoding::Unknown
+            }
         }
     }
 

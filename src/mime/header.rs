@@ -134,6 +134,21 @@ fn is_field(original: &[u8], line: Line) -> bool {
     name.is_some_and(|name| is_word(name.trim_ascii_end()))
 }
 
+/// Returns whether the first line is a header field, or an envelope line with a field after it.
+pub(super) fn begins_with_field(
+    original: &[u8],
+    within: Span,
+    is_boundary: impl Fn(&[u8]) -> bool,
+) -> bool {
+    let mut lines = Lines::new(original, within);
+    let is_envelope_line = |line: &Line| is_envelope(line.content.of(original));
+    let first = match lines.next() {
+        Some(line) if is_envelope_line(&line) => lines.next(),
+        line => line,
+    };
+    first.is_some_and(|line| is_field(original, line) && !is_boundary(line.content.of(original)))
+}
+
 /// RFC 5322 §2.2.3; outer blanks are cut off.
 pub fn unfold(value: &[u8]) -> Vec<u8> {
     let trimmed = value.trim_ascii();

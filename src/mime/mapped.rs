@@ -8,7 +8,7 @@ use std::borrow::Cow;
 pub use self::changes::Changes;
 use self::written::{Base64Lines, push_joined};
 use super::quoted_printable::{ENCODED_COLUMNS, escape, is_plain, places, push_soft_break};
-use super::transfer::{TransferEncoding, in_alphabet};
+use super::transfer::{TransferEncoding, decode_base64, in_alphabet};
 use crate::span::{Lines, Newline, Span};
 
 pub struct MappedBody<'a> {
@@ -16,15 +16,25 @@ pub struct MappedBody<'a> {
     body: Span,
     octets: Cow<'a, [u8]>,
     encoding: TransferEncoding,
+    /// Length of what was decoded: a footer after base64 is not.
+    decoded: usize,
 }
 
 impl<'a> MappedBody<'a> {
     pub fn decode(original: &'a [u8], body: Span, encoding: TransferEncoding) -> Option<Self> {
+        let (octets, decoded) = match encoding {
+            TransferEncoding::Base64 => {
+                let (octets, end) = decode_base64(body.of(original))?;
+                (Cow::Owned(octets), end)
+            }
+            _ => (encoding.decode(body.of(original))?, body.len()),
+        };
         Some(Self {
             original,
             body,
-            octets: encoding.decode(body.of(original))?,
+            octets,
             encoding,
+            decoded,
         })
     }
 
@@ -98,7 +108,7 @@ impl<'a> MappedBody<'a> {
     /// Bytes that go with the first change: line ends of base64, and what means nothing in it.
     pub fn spare(&self) -> usize {
         match self.encoding {
-            TransferEncoding::Base64 => self.body.len().saturating_sub(self.octets.len() * 4 / 3),
+            TransferEncoding::Base64 => self.decoded.saturating_sub(self.octets.len() * 4 / 3),
             _ => 0,
         }
     }
@@ -127,13 +137,11 @@ impl<'a> MappedBody<'a> {
         piece(self.octets.get(at..).unwrap_or_default());
     }
 
-    /// Writes the lines from the first change to the last symbol anew; what is behind that means nothing and stays.
+    /// Writes the lines from the first change to the last symbol again. What follows means nothing, or is a footer in
+    /// plain text, and stays.
     fn base64(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
-        let symbols_end = bytes
-            .iter()
-            .rposition(|&byte| in_alphabet(byte))
-            .map_or(0, |last| last + 1);
+        let symbols_end = self.decoded;
         let symbols = bytes.get(..symbols_end).unwrap_or_default();
         let first_changed = changes.first().unwrap_or(0);
         let (kept_octets, kept_bytes) = intact_lines(symbols, first_changed);
@@ -154,7 +162,8 @@ impl<'a> MappedBody<'a> {
 }
 
 /// Whole lines, in octets and in bytes, that lie before `octet` and hold a multiple of four symbols each, with nothing
-/// else in them. The last line, which nothing ends, is not counted.
+/// else in them. Padding ends them: many readers stop there, and would not see what follows. The last line, which nothing
+/// ends, is not counted.
 fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     let (mut octets, mut at) = (0, 0);
     for line in Lines::new(bytes, Span::new(0, bytes.len())) {

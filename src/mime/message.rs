@@ -1,6 +1,7 @@
 //! The MIME structure of a message as spans (RFC 2046 §5.1), which tile the input.
 
 use super::fields::{Field, Fields};
+use super::header::unfold;
 use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
 
@@ -129,6 +130,21 @@ impl<'a> Tree<'a> {
 
     pub fn has_disposition(&self, id: PartId, word: &str) -> bool {
         self.disposition(id).eq_ignore_ascii_case(word.as_bytes())
+    }
+
+    /// Returns the transfer encoding for people: of an unknown one the word that the mail has.
+    pub fn encoding_word(&self, id: PartId) -> String {
+        const LONGEST: usize = 40;
+        let encoding = self.part(id).encoding;
+        if encoding != TransferEncoding::Unknown {
+            return encoding.as_str().to_owned();
+        }
+        let value = self.value(id, "Content-Transfer-Encoding");
+        let value = unfold(value.unwrap_or_default());
+        String::from_utf8_lossy(&value)
+            .chars()
+            .take(LONGEST)
+            .collect()
     }
 
     /// More of the field may have followed.

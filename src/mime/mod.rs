@@ -1,5 +1,5 @@
 //! What a message is: header fields, media types, charsets, transfer encodings and the tree of parts. Pure and total:
-//! any bytes give a tree, and no body is copied or decoded while scanning.
+//! any bytes give a tree, and no body is copied or decoded while scanning, except one whose transfer encoding is misspelt.
 
 pub mod charset;
 pub mod date;

@@ -206,6 +206,17 @@ pub(super) fn escape(octet: u8) -> [u8; 3] {
     [b'=', digit(octet >> 4), digit(octet & 15)]
 }
 
+/// Returns whether the body is ASCII, has an escape or a soft line break, and each of its `=` begins one.
+pub(super) fn is_throughout(body: &[u8]) -> bool {
+    let mut signs = memchr::memchr_iter(b'=', body).peekable();
+    signs.peek().is_some()
+        && body.is_ascii()
+        && signs.all(|at| {
+            let (sign, _) = Sign::read(body.get(at + 1..).unwrap_or_default());
+            !matches!(sign, Sign::Bare)
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,11 +7,13 @@
 //! * A boundary of an enclosing multipart ends every inner one; behind its own close delimiter a boundary means nothing any
 //!   more.
 //! * `multipart/digest` makes its parts `message/rfc822` unless they say otherwise.
-//! * `message/rfc822` and `message/global` are entered unless they are encoded; `message/partial` and everything else is a
+//! * `message/rfc822` and `message/global` are entered unless they are really encoded; `message/partial` and everything else is a
 //!   leaf.
 //!
-//! Deviations: a multipart without a usable boundary parameter, or with a transfer encoding of base64 or
-//! quoted-printable (RFC 2045 §6.4 forbids those), is a leaf.
+//! Deviations: a multipart without a usable boundary parameter is a leaf. A transfer encoding other than 7bit, 8bit and
+//! binary is forbidden for multiparts and messages (RFC 2045 §6.4), and often false. It is ignored on a multipart in
+//! whose body one of its boundary lines occurs, and on a message whose body begins with a header field; such a part counts
+//! as 7bit. Otherwise the part is a leaf. Dovecot and Python read such mail in the same way.
 
 use std::sync::LazyLock;
 
@@ -119,7 +121,8 @@ impl Scanner<'_> {
             || default.to_owned(),
             |value| MediaType::parse(value).essence.into_owned(),
         );
-        let encoding = TransferEncoding::of(value("Content-Transfer-Encoding"));
+        let encoding = value("Content-Transfer-Encoding");
+        let encoding = TransferEncoding::of_part(encoding, &essence);
         let body = header.body_start();
         let mut part = Part {
             parent: parent.map(|parent| PartId(parent as u32)),
@@ -137,6 +140,9 @@ impl Scanner<'_> {
             fields: header.fields,
         };
         part.content = self.content_of(&part, header.end);
+        if part.content == Content::Message && part.encoding.is_encoded() {
+            part.encoding = TransferEncoding::SevenBit;
+        }
         part
     }
 
@@ -145,12 +151,21 @@ impl Scanner<'_> {
             return Content::Opaque(Limit::HeaderTooLarge);
         }
         let container = match part.essence.as_str() {
-            _ if part.encoding.is_encoded() => return Content::Leaf,
-            "message/rfc822" | "message/global" => Content::Message,
+            "message/rfc822" | "message/global" => {
+                if part.encoding.is_encoded() && !self.begins_with_field(part.body.start) {
+                    return Content::Leaf;
+                }
+                Content::Message
+            }
             essence if essence.starts_with("multipart/") => {
                 let Some(boundary) = self.boundary_of(part) else {
                     return Content::Leaf;
                 };
+                // A line of the multipart around would look like one of its own.
+                let is_taken = || self.boundaries().any(|(_, around)| around == boundary);
+                if part.encoding.is_encoded() && is_taken() {
+                    return Content::Leaf;
+                }
                 Content::Multipart(Multipart {
                     boundary,
                     preamble: Span::new(part.body.start, usize::MAX),
@@ -169,6 +184,13 @@ impl Scanner<'_> {
             return Content::Opaque(Limit::TooManyParts);
         }
         container
+    }
+
+    /// An envelope line may precede the field.
+    fn begins_with_field(&self, body: usize) -> bool {
+        let within = Span::new(body, self.original.len());
+        let is_boundary = |line: &[u8]| line.starts_with(b"--") && self.matching(line).is_some();
+        header::begins_with_field(self.original, within, is_boundary)
     }
 
     /// Trailing blanks can't be part of a boundary (RFC 2046 §5.1.1).
@@ -243,6 +265,26 @@ impl Scanner<'_> {
             // An empty body may end where a boundary took the line break of the part above it.
             part.span.end = end.max(part.body.start);
             part.body.end = part.span.end;
+            // Without a boundary line nothing contradicts the transfer encoding.
+            let is_false = match &part.content {
+                Content::Multipart(multipart) => {
+                    multipart.close.is_some() || multipart.preamble.end < usize::MAX
+                }
+                _ => true,
+            };
+            if part.encoding.is_encoded() && matches!(part.content, Content::Multipart(_)) {
+                match is_false {
+                    true => part.encoding = TransferEncoding::SevenBit,
+                    false => part.content = Content::Leaf,
+                }
+            }
+            if part.encoding.is_encoded() && part.content == Content::Leaf {
+                let value = part
+                    .fields
+                    .value(self.original, "Content-Transfer-Encoding");
+                let body = part.body.of(self.original);
+                part.encoding = part.encoding.of_leaf(value, &part.essence, body);
+            }
             if let Content::Multipart(multipart) = &mut part.content {
                 multipart.preamble.end = multipart.preamble.end.min(part.body.end);
                 if multipart.close.is_some() || multipart.overflow.is_some() {

@@ -20,25 +20,109 @@ pub enum TransferEncoding {
     Binary,
     QuotedPrintable,
     Base64,
-    /// RFC 2045 §6.4 says to treat the body as octets of no known meaning.
+    /// The body means nothing that embody could read: an encoding of another kind (`x-uuencode`), or a word that no
+    /// document names, on a part that is not text (RFC 2045 §6.4).
     Unknown,
 }
 
+/// Encodings that RFC 2045 does not have, in letters and digits only: a body that is in one of them is not text.
+const FOREIGN: [&[u8]; 12] = [
+    b"uuencode",
+    b"xuuencode",
+    b"uue",
+    b"xuue",
+    b"xuu",
+    b"yenc",
+    b"xyenc",
+    b"binhex",
+    b"binhex40",
+    b"macbinhex40",
+    b"xbinhex",
+    b"xgzip64",
+];
+
 impl TransferEncoding {
-    /// Comments and case do not matter.
+    /// Returns the encoding that the value of a Content-Transfer-Encoding field names, whatever the part is.
+    ///
+    /// Case, comments, quotation marks, and what follows a semicolon or the first word do not matter, nor do hyphens,
+    /// blanks and underscores: `"base64"`, `8-bit`, `8bits` and `quoted_printable` can mean only one thing. An empty
+    /// value says as little as no field, but the body may have bytes above 127.
     pub fn of(value: Option<&[u8]>) -> Self {
         let Some(value) = value else {
             return Self::SevenBit;
         };
+        if let Some(spelled) = Self::spelled(value) {
+            return spelled;
+        }
+        let value = bare(value);
+        if value.is_empty() {
+            return Self::EightBit;
+        }
+        let ends = |&byte: &u8| byte.is_ascii_whitespace() || byte == b',';
+        let word = value.split(ends).next().unwrap_or_default();
+        let known = |text: &[u8]| match letters(text).as_slice() {
+            // Programs that cannot spell the label cannot be trusted about the seventh bit.
+            b"7bit" | b"7bits" | b"8bit" | b"8bits" | b"x8bit" => Some(Self::EightBit),
+            b"binary" => Some(Self::Binary),
+            b"quotedprintable" | b"quotedprintible" | b"xquotedprintable" => {
+                Some(Self::QuotedPrintable)
+            }
+            b"base64" | b"xbase64" => Some(Self::Base64),
+            _ => None,
+        };
+        known(value)
+            .or_else(|| known(word))
+            .unwrap_or(Self::Unknown)
+    }
+
+    /// Returns the encoding that the first word of the value names in its right spelling.
+    fn spelled(value: &[u8]) -> Option<Self> {
         let ends = |&byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';');
-        let word = without_comments(value).split(ends).next();
-        match word.unwrap_or_default().to_ascii_lowercase().as_slice() {
-            b"7bit" => Self::SevenBit,
-            b"8bit" => Self::EightBit,
-            b"binary" => Self::Binary,
-            b"quoted-printable" => Self::QuotedPrintable,
-            b"base64" => Self::Base64,
-            _ => Self::Unknown,
+        let word = without_comments(value).split(ends).next()?;
+        match word.to_ascii_lowercase().as_slice() {
+            b"7bit" => Some(Self::SevenBit),
+            b"8bit" => Some(Self::EightBit),
+            b"binary" => Some(Self::Binary),
+            b"quoted-printable" => Some(Self::QuotedPrintable),
+            b"base64" => Some(Self::Base64),
+            _ => None,
+        }
+    }
+
+    /// Returns whether every reader takes the field for this encoding. Python does not ignore a semicolon.
+    pub fn is_plainly(self, value: &[u8]) -> bool {
+        let value = value.trim_ascii();
+        value.eq_ignore_ascii_case(self.as_str().as_bytes())
+    }
+
+    /// Returns what a leaf is encoded in. A wrong spelling of base64 or quoted-printable counts only if the body is in
+    /// that encoding throughout: some programs put such words on bodies that they did not encode.
+    pub(super) fn of_leaf(self, value: Option<&[u8]>, essence: &str, body: &[u8]) -> Self {
+        let is_spelled = || value.is_some_and(|value| Self::spelled(value).is_some());
+        let is_proved = match self {
+            Self::Base64 => is_spelled() || is_base64(body),
+            Self::QuotedPrintable => is_spelled() || quoted_printable::is_throughout(body),
+            _ => true,
+        };
+        match is_proved {
+            true => self,
+            false if essence.starts_with("text/") => Self::EightBit,
+            false => Self::Unknown,
+        }
+    }
+
+    /// Like [`of`](Self::of), for a part of a given type. Text under a word that nobody knows (`utf-8`, `none`) is what
+    /// mail clients show: its bytes as they are.
+    pub fn of_part(value: Option<&[u8]>, essence: &str) -> Self {
+        match Self::of(value) {
+            Self::Unknown if essence.starts_with("text/") => {
+                let word = letters(bare(value.unwrap_or_default()));
+                match FOREIGN.contains(&word.as_slice()) {
+                    true => Self::Unknown,
+                    false => Self::EightBit,
+                }
+            }
+            known => known,
         }
     }
 
@@ -49,7 +133,7 @@ impl TransferEncoding {
             Self::Binary => "binary",
             Self::QuotedPrintable => "quoted-printable",
             Self::Base64 => "base64",
-            Self::Unknown => "x-unknown",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -57,38 +141,173 @@ impl TransferEncoding {
         matches!(self, Self::QuotedPrintable | Self::Base64 | Self::Unknown)
     }
 
-    /// base64 skips what is not in its alphabet (RFC 2045 §6.8) and takes missing padding; quoted-printable keeps what
-    /// is no escape (§6.7). None: an unknown encoding, or base64 with an impossible length.
+    /// Returns the octets that the body stands for. Quoted-printable keeps what is no escape (RFC 2045 §6.7). `None` for an
+    /// unknown encoding, and for base64 that is damaged (see [`decode_base64`]).
     pub fn decode(self, body: &[u8]) -> Option<Cow<'_, [u8]>> {
         match self {
             Self::SevenBit | Self::EightBit | Self::Binary => Some(Cow::Borrowed(body)),
-            Self::Base64 => decode_base64(body).map(Cow::Owned),
+            Self::Base64 => decode_base64(body).map(|(octets, _)| Cow::Owned(octets)),
             Self::QuotedPrintable => Some(Cow::Owned(quoted_printable::decode(body))),
             Self::Unknown => None,
         }
     }
 }
 
-fn decode_base64(body: &[u8]) -> Option<Vec<u8>> {
-    let mut stripped = Vec::with_capacity(body.len());
-    append_letters(body, &mut stripped);
-    let octets = base64_simd::forgiving_decode_inplace(&mut stripped).ok()?;
-    let length = octets.len();
-    stripped.truncate(length);
-    Some(stripped)
+/// The value without comments, quotation marks around it, and parameters.
+fn bare(value: &[u8]) -> &[u8] {
+    let value = without_comments(value);
+    let front = value.split(|&byte| byte == b';').next();
+    let is_mark =
+        |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>');
+    let mut bare = front.unwrap_or_default();
+    while let [first, rest @ ..] = bare
+        && is_mark(first)
+    {
+        bare = rest;
+    }
+    while let [rest @ .., last] = bare
+        && (is_mark(last) || matches!(last, b'.' | b',' | b':'))
+    {
+        bare = rest;
+    }
+    bare
 }
 
-pub fn append_letters(body: &[u8], letters: &mut Vec<u8>) {
+/// Letters and digits of a word, in lower case. No encoding has a long name.
+fn letters(word: &[u8]) -> Vec<u8> {
+    const LONGEST: usize = 64;
+    let word = word.get(..LONGEST).unwrap_or(word);
+    let kept = word.iter().filter(|byte| byte.is_ascii_alphanumeric());
+    kept.map(u8::to_ascii_lowercase).collect()
+}
+
+/// Returns the octets, and the end of the last symbol that stands for some of them.
+///
+/// Bytes outside the alphabet are skipped (RFC 2045 §6.8), and missing padding at the end is supplied. Padding ends a
+/// piece, and another piece may follow: mailing lists append their footer so. Lines of plain text after the last
+/// complete piece are a footer that was not encoded, and are not decoded. `None` if a group of one symbol remains.
+pub(super) fn decode_base64(body: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let mut stripped = Vec::with_capacity(body.len());
+    if append_letters(body, &mut stripped)
+        && let Ok(octets) = base64_simd::forgiving_decode_inplace(&mut stripped)
+    {
+        let length = octets.len();
+        stripped.truncate(length);
+        return Some((stripped, last_symbol(body)));
+    }
+    stripped.clear();
+    decode_pieces(body, stripped)
+}
+
+/// Lines of symbols and nothing else, at least one.
+fn is_base64(body: &[u8]) -> bool {
+    let mut lines = Lines::new(body, Span::new(0, body.len()));
+    let is_plain = lines.all(|line| {
+        let line = line.content.of(body).trim_ascii();
+        line.iter().all(|&byte| in_alphabet(byte))
+    });
+    is_plain && last_symbol(body) > 0 && decode_base64(body).is_some()
+}
+
+fn last_symbol(body: &[u8]) -> usize {
+    let last = body.iter().rposition(|&byte| in_alphabet(byte));
+    last.map_or(0, |last| last + 1)
+}
+
+/// What follows the last line that ends a group of four symbols.
+#[derive(Default)]
+struct Rest {
+    has_symbols: bool,
+    /// A byte that is not base64.
+    has_others: bool,
+    /// A line of words, or one without any symbol: `_______`.
+    has_text: bool,
+}
+
+fn decode_pieces(body: &[u8], mut octets: Vec<u8>) -> Option<(Vec<u8>, usize)> {
+    let (mut group, mut symbols, mut is_broken) = (0_u32, 0, false);
+    let mut complete: Option<(usize, usize)> = None;
+    let mut rest = Rest::default();
+    let flush = |octets: &mut Vec<u8>, group: u32, symbols: u32| {
+        let bits = group << (6 * (4 - symbols));
+        let [_, bytes @ ..] = bits.to_be_bytes();
+        octets.extend(bytes.into_iter().take(symbols as usize - 1));
+    };
+    for line in Lines::new(body, Span::new(0, body.len())) {
+        let content = line.content.of(body).trim_ascii();
+        let mut here = Rest::default();
+        for &byte in content {
+            here.has_others |= !in_alphabet(byte);
+            here.has_text |= matches!(byte, b' ' | b'\t');
+            here.has_symbols |= in_alphabet(byte);
+            match (value_of(byte), symbols) {
+                (Some(value), _) => {
+                    group = group << 6 | value;
+                    symbols += 1;
+                    if symbols == 4 {
+                        flush(&mut octets, group, symbols);
+                        (group, symbols) = (0, 0);
+                    }
+                }
+                (None, 2 | 3) if byte == b'=' => {
+                    flush(&mut octets, group, symbols);
+                    (group, symbols) = (0, 0);
+                }
+                (None, 1) if byte == b'=' => is_broken = true,
+                _ => {}
+            }
+        }
+        if here.has_symbols && !here.has_others && symbols == 0 && !is_broken {
+            complete = Some((octets.len(), line.content.end));
+            rest = Rest::default();
+            continue;
+        }
+        rest.has_symbols |= here.has_symbols;
+        rest.has_others |= here.has_others;
+        rest.has_text |= here.has_text || (!here.has_symbols && here.has_others);
+    }
+    let is_incomplete = symbols > 0 || is_broken;
+    let is_footer = rest.has_symbols && (rest.has_text || (rest.has_others && is_incomplete));
+    if let Some((length, end)) = complete.filter(|_| is_footer) {
+        octets.truncate(length);
+        return Some((octets, last_symbol(body.get(..end)?)));
+    }
+    if symbols == 1 || is_broken {
+        return None;
+    }
+    if symbols > 1 {
+        flush(&mut octets, group, symbols);
+    }
+    Some((octets, last_symbol(body)))
+}
+
+fn value_of(symbol: u8) -> Option<u32> {
+    Some(u32::from(match symbol {
+        b'A'..=b'Z' => symbol - b'A',
+        b'a'..=b'z' => symbol - b'a' + 26,
+        b'0'..=b'9' => symbol - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    }))
+}
+
+/// Returns whether the lines hold nothing but symbols, and blanks around them.
+fn append_letters(body: &[u8], letters: &mut Vec<u8>) -> bool {
+    let mut is_plain = true;
     for line in Lines::new(body, Span::new(0, body.len())) {
         let line = line.content.of(body);
-        // Looked at to its end, which the processor does for many bytes at once.
+        // Scans the whole line: the vectorised loop is faster than one that stops early.
         let are_all = line.iter().fold(true, |all, &byte| all & in_alphabet(byte));
         if are_all {
             letters.extend_from_slice(line);
         } else {
+            let line = line.trim_ascii();
+            is_plain &= line.iter().all(|&byte| in_alphabet(byte));
             letters.extend(line.iter().copied().filter(|&byte| in_alphabet(byte)));
         }
     }
+    is_plain
 }
 
 /// RFC 2045 §6.8

@@ -123,7 +123,13 @@ impl<'p> Documents<'p> {
             if is_hopeless {
                 return Ok(None);
             }
-            let detail = format!("its {} is damaged", encoding.as_str());
+            let word = self.tree.encoding_word(part);
+            let detail = match encoding {
+                TransferEncoding::Unknown => {
+                    format!("its Content-Transfer-Encoding '{word}' is not supported")
+                }
+                _ => format!("its {word} is damaged"),
+            };
             return Err(Refusal::lasting(Reason::UndecodableBody, detail));
         };
         let mut document =
@@ -153,6 +159,7 @@ impl<'p> Documents<'p> {
         drop(document);
         let (digest, edits) = digest.unzip();
         let mut edits: Group = edits.unwrap_or_default();
+        edits.extend(changed::encoding_corrected(self.tree, part));
         let replacements = mapped.replacements(changes, self.tree.newline).into_iter();
         edits.extend(replacements.map(|(span, bytes)| Edit::replace(span, bytes)));
         ledger.grow(edits.iter().map(Edit::growth).sum())?;

@@ -180,19 +180,44 @@ fn parts_of_a_digest_are_messages_unless_they_say_otherwise() {
 #[test]
 fn encoded_and_partial_messages_are_leaves() {
     for field in [
-        "message/rfc822\nContent-Transfer-Encoding: base64",
-        "message/global\nContent-Transfer-Encoding: quoted-printable",
         "message/partial; id=a; number=1",
         "message/external-body; access-type=x",
-        "multipart/mixed; boundary=b\nContent-Transfer-Encoding: base64",
         "multipart/mixed",
         "multipart/mixed; boundary=\"\"",
     ] {
         let mail = format!("Content-Type: {field}\n\nSubject: x\n\n--b\n\nx\n--b--\n");
         assert_eq!(outline(mail.as_bytes()).len(), 1, "{field}");
     }
-    let mail = b"Content-Type: message/global\nContent-Transfer-Encoding: 8bit\n\nSubject: x\n\ny";
-    assert_eq!(outline(mail), ["1 message/global", "1.1 text/plain"]);
+    for (field, body) in [
+        (
+            "message/rfc822\nContent-Transfer-Encoding: base64",
+            "U3ViamVjdDogeAoKeQo=\n",
+        ),
+        (
+            "message/global\nContent-Transfer-Encoding: quoted-printable",
+            "Subject=3A x=0A=0Ay\n",
+        ),
+        (
+            "multipart/mixed; boundary=b\nContent-Transfer-Encoding: base64",
+            "LS1iCgp4Ci0tYi0tCg==\n",
+        ),
+        (
+            "multipart/mixed; boundary=b\nContent-Transfer-Encoding: quoted-printable",
+            "=2D-b\n\nx\n",
+        ),
+    ] {
+        let mail = format!("Content-Type: {field}\n\n{body}");
+        assert_eq!(outline(mail.as_bytes()).len(), 1, "{field}");
+    }
+    for encoding in ["8bit", "quoted-printable"] {
+        let mail = format!(
+            "Content-Type: message/global\nContent-Transfer-Encoding: {encoding}\n\nSubject: x\n\ny"
+        );
+        assert_eq!(
+            outline(mail.as_bytes()),
+            ["1 message/global", "1.1 text/plain"]
+        );
+    }
 }
 
 #[test]

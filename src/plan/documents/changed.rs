@@ -13,6 +13,7 @@ use md5::{Digest as _, Md5};
 use crate::edit::{Edit, Group};
 use crate::link::html::{self, Syntax};
 use crate::mime::mapped::Changes;
+use crate::mime::parameters::without_comments;
 use crate::mime::transfer::LINE_LIMIT;
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Newline;
@@ -178,6 +179,20 @@ pub(super) fn digest_renewed(
     let mut group = removed(others);
     group.insert(0, Edit::replace(value, md5(is_text, after)));
     Some(("Content-MD5 was computed anew", group))
+}
+
+/// Readers disagree about a misspelt Content-Transfer-Encoding. New content must be readable in all of them, so the
+/// field of a changed body names the encoding as RFC 2045 spells it.
+pub(super) fn encoding_corrected(tree: &Tree<'_>, part: PartId) -> Option<Edit> {
+    let encoding = tree.part(part).encoding;
+    let field = tree
+        .fields(part)
+        .first(tree.original, "Content-Transfer-Encoding")?;
+    let value = field.value.of(tree.original);
+    let is_right = encoding.is_plainly(without_comments(value));
+    let is_written = field.whole.of(tree.original).ends_with(b"\n");
+    (!is_right && is_written)
+        .then(|| Edit::replace(field.value, format!(" {}", encoding.as_str()).into_bytes()))
 }
 
 fn removed(fields: &[Field]) -> Group {
