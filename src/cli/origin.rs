@@ -11,9 +11,9 @@ use super::say::harmless;
 use crate::expand::date;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::place::MessagePlace;
-use crate::mime::Header;
-use crate::mime::encoded_words::decoded_words;
+use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
+use crate::mime::{Header, MediaType};
 use crate::platform::MetadataExt as _;
 use crate::record::Mailed;
 use crate::report::rfc3339;
@@ -40,8 +40,11 @@ pub(super) struct Origin {
 impl Origin {
     pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
         let fields = Header::of_message(message, SEARCHED).fields;
+        // A subject without encoded words mostly is in the charset of the text.
+        let content_type = fields.value(message, "Content-Type");
+        let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
         let value = |name| {
-            let text = decoded_words(&unfold(fields.value(message, name)?));
+            let text = decoded_text(&unfold(fields.value(message, name)?), label.as_deref());
             (!text.is_empty()).then_some(text)
         };
         Self {

@@ -32,7 +32,7 @@ impl<'a> Reader<'a, '_> {
         let target = match entity.content {
             Content::Leaf | Content::Message => Ok(Referent::Beside {
                 folder: tree.number(part),
-                name: name_of(tree.original, fields),
+                name: name_of(tree.original, fields).text(),
             }),
             _ => Err(own_content("the part would hold parts of its own")),
         };

@@ -14,9 +14,12 @@
 use std::borrow::Cow;
 
 use super::note::NOTE_FIELD;
-use super::reference::{Reader, cut_off, deleted, encoded, missing_url, own_content, size_of};
+use super::reference::{
+    Reader, cut_off, deleted, encoded, missing_url, own_content, size_of, undecodable_name,
+};
 use super::url::read_url;
 use super::{ExternalBody, Form, Referent};
+use crate::mime::encoded_words::decoded_name;
 use crate::mime::header::{self, SectionEnd};
 use crate::mime::{Content, Field, Fields, Header, MediaType, TransferEncoding};
 use crate::report::Refusal;
@@ -319,26 +322,29 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn cloud_part(value: &[u8]) -> (Result<Referent<'_>, Refusal>, Option<String>) {
-    match split_cloud_part(value) {
-        Some((url, behind)) => (url_of_field(url), name_behind(behind)),
-        None => (Err(missing_url()), None),
+    let Some((url, behind)) = split_cloud_part(value) else {
+        return (Err(missing_url()), None);
+    };
+    match name_behind(behind) {
+        Ok(name) => (url_of_field(url), name),
+        Err(refusal) => (Err(refusal), None),
     }
 }
 
 /// The last parameter, unquoted. Thunderbird up to version 91 wrote the name nowhere else.
-fn name_behind(behind: &[u8]) -> Option<String> {
+fn name_behind(behind: &[u8]) -> Result<Option<String>, Refusal> {
     const NAME: &[u8] = b"name=";
     let at = memchr::memchr_iter(b';', behind).find_map(|at| {
         let named = behind.get(at + 1..)?.trim_ascii_start();
         let (name, value) = named.split_at_checked(NAME.len())?;
         name.eq_ignore_ascii_case(NAME).then_some(value)
-    })?;
-    let name: String = String::from_utf8_lossy(&header::unfold(at))
-        .chars()
-        .filter(|symbol| !symbol.is_control() && *symbol != '"')
-        .collect();
+    });
+    let Some(at) = at else { return Ok(None) };
+    let name = decoded_name(&header::unfold(at)).ok_or_else(|| undecodable_name(None))?;
+    let is_of_name = |symbol: &char| !symbol.is_control() && *symbol != '"';
+    let name: String = name.chars().filter(is_of_name).collect();
     let name = name.trim();
-    (!name.is_empty()).then(|| name.to_owned())
+    Ok((!name.is_empty()).then(|| name.to_owned()))
 }
 
 #[cfg(test)]

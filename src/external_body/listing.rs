@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use super::note::NOTE_FIELD;
 use super::reference::{ExternalBody, Form, Reading, Referent};
 use crate::edit::Edit;
-use crate::mime::encoded_words::decoded_words;
 use crate::mime::entity::push_field;
-use crate::mime::header::{Fields, unfold};
+use crate::mime::header::Fields;
+use crate::mime::media_type::Named;
 use crate::mime::transfer::encode_text;
 use crate::mime::{Content, MediaType, PartId, Tree};
 use crate::span::Span;
@@ -104,22 +104,45 @@ fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
     Some(Edit::insert(close.start, bytes))
 }
 
-/// Without control characters, and not too long.
+/// Returns the name of a part, without control characters, and not too long. `None` also if it cannot be decoded.
 pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
-    name_of(original, fields).map(|name| name.chars().take(LONGEST_NAME).collect())
+    let name = name_of(original, fields).text()?;
+    Some(name.chars().take(LONGEST_NAME).collect())
 }
 
-pub(super) fn name_of(original: &[u8], fields: &Fields) -> Option<String> {
-    let named = |field, parameter| {
-        let value = fields.value(original, field)?;
-        let value = MediaType::parse(value).parameter(parameter)?;
-        let name: String = decoded_words(&unfold(&value))
-            .chars()
-            .filter(|symbol| !symbol.is_control())
-            .collect();
-        (!name.trim().is_empty()).then_some(name)
+/// Like [`file_name`], for people: a name that cannot be decoded is shown as it is written.
+pub(crate) fn shown_name(original: &[u8], fields: &Fields) -> Option<String> {
+    let name = match name_of(original, fields) {
+        Named::None => return None,
+        Named::Text(name) | Named::Undecodable(name) => name,
     };
-    named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"))
+    Some(name.chars().take(LONGEST_NAME).collect())
+}
+
+/// A name that can be decoded is preferred to one that cannot.
+pub(super) fn name_of(original: &[u8], fields: &Fields) -> Named {
+    let named = |field, parameter| {
+        let Some(value) = fields.value(original, field) else {
+            return Named::None;
+        };
+        let clean = |name: String| {
+            let name: String = name.chars().filter(|symbol| !symbol.is_control()).collect();
+            Some(name).filter(|name| !name.trim().is_empty())
+        };
+        match MediaType::parse(value).name(parameter) {
+            Named::Text(name) => clean(name).map_or(Named::None, Named::Text),
+            Named::Undecodable(name) => clean(name).map_or(Named::None, Named::Undecodable),
+            Named::None => Named::None,
+        }
+    };
+    let names = [
+        named("Content-Disposition", "filename"),
+        named("Content-Type", "name"),
+    ];
+    let is_text = |name: &&Named| matches!(name, Named::Text(_));
+    let is_any = |name: &&Named| **name != Named::None;
+    let best = names.iter().find(is_text).or(names.iter().find(is_any));
+    best.cloned().unwrap_or(Named::None)
 }
 
 fn line(original: &[u8], body: &ExternalBody<'_>) -> String {

@@ -31,7 +31,7 @@ pub use self::exact::{is_of_content, newline_of, restored};
 pub use self::follow::{Follow, Followed};
 pub use self::hosted::{hosted, may_show as may_hold_hosted};
 #[cfg(feature = "cli")]
-pub(crate) use self::listing::file_name;
+pub(crate) use self::listing::shown_name;
 pub use self::listing::{listing, relisted};
 pub use self::mailman::{divided, holds_notes, scrubbed, text_of_part, unescaped};
 pub use self::note::{

@@ -12,6 +12,7 @@ use super::reference::{
 use super::url::read_url;
 use super::{ESSENCE, ExternalBody, Form, Reading, Referent, exact};
 use crate::link::url::all_but;
+use crate::mime::encoded_words::decoded_name;
 use crate::mime::media_type::Lookup;
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
@@ -183,8 +184,20 @@ fn required(media_type: &MediaType<'_>, name: &str) -> Result<Vec<u8>, Refusal> 
     let value = looked_up(media_type, name)?.unwrap_or_default();
     match value.trim_ascii() {
         [] => Err(missing_parameter(name, None)),
+        // No path begins so, and programs put encoded words into every parameter that is not ASCII. Escapes are those of
+        // ISO-2022-JP.
+        value if value.starts_with(b"=?") || value.contains(&0x1b) => match decoded_name(value) {
+            Some(text) => Ok(text.into_bytes()),
+            None => Err(undecodable(name)),
+        },
         value => Ok(value.to_vec()),
     }
+}
+
+fn undecodable(parameter: &str) -> Refusal {
+    bad_value(format!(
+        "the parameter '{parameter}' cannot be decoded from its charset"
+    ))
 }
 
 fn looked_up<'a>(media_type: &MediaType<'a>, name: &str) -> Result<Option<Cow<'a, [u8]>>, Refusal> {
@@ -193,6 +206,7 @@ fn looked_up<'a>(media_type: &MediaType<'a>, name: &str) -> Result<Option<Cow<'a
         Lookup::Whole(value) => Ok(Some(value)),
         Lookup::CutOff(_) => Err(cut_off(name)),
         Lookup::SectionMissing(section) => Err(missing_parameter(name, Some(section))),
+        Lookup::Undecodable(_) => Err(undecodable(name)),
     }
 }
 

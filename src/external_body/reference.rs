@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::follow::{Follow, Followed};
 use super::note::{Claim, Note};
 use crate::link::url::with_octets_escaped;
+use crate::mime::charset;
 use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId, Tree};
 use crate::report::{Detail, HostedFile, Reason, Refusal, Setting};
@@ -268,6 +269,32 @@ pub(super) fn cut_off(name: &str) -> Refusal {
 
 pub(super) fn bad_value(what: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::BadUrl, what)
+}
+
+/// The reference goes when its content comes, and with it the bytes of a name that no part has otherwise.
+pub(super) fn undecodable_name(label: Option<&[u8]>) -> Refusal {
+    let detail = match label {
+        Some(label) => {
+            let label = String::from_utf8_lossy(label.trim_ascii()).to_ascii_lowercase();
+            format!("the name of the file cannot be decoded from the charset {label}")
+        }
+        None => "the name of the file is not UTF-8, and no charset is declared".to_owned(),
+    };
+    Refusal::lasting(Reason::CharsetNotSupported, detail)
+}
+
+/// The charset that a part declares.
+pub(super) fn declared_charset<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
+    let label = MediaType::parse(tree.value(part, "Content-Type")?).parameter("charset")?;
+    (!label.trim_ascii().is_empty()).then_some(label)
+}
+
+/// `None` if the octets are not text in the charset, or in UTF-8 where none is declared.
+pub(super) fn text_in<'t>(label: Option<&[u8]>, octets: &'t [u8]) -> Option<Cow<'t, str>> {
+    match label.filter(|label| !charset::is_utf16_label(label)) {
+        Some(label) => charset::decode(label, octets),
+        None => charset::decode_undeclared(octets),
+    }
 }
 
 pub(super) fn encoded() -> Refusal {

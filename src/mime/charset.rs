@@ -1,10 +1,15 @@
-//! Charsets, as far as the bytes below 0x80 are concerned: whether each of them is the ASCII character it
-//! looks like. Labels are those of the Encoding Standard (encoding_rs), and those that mail has besides.
+//! Charsets. [`decode`] reads text in any of them: names, subjects, notes and markup go through it, wherever they are.
+//! [`Charset`] says of the bytes below 0x80 whether each of them is the ASCII character it looks like.
+//!
+//! Labels are those of the Encoding Standard (encoding_rs), and other spellings that mail has. What encoding_rs does
+//! not decode (UTF-7, ISO-2022-KR, HZ) cannot be read: a guess would put wrong characters into names.
 
 use std::borrow::Cow;
 
-use encoding_rs::{BIG5, EUC_KR, Encoding, GB18030, GBK, ISO_2022_JP, REPLACEMENT, SHIFT_JIS};
-use encoding_rs::{UTF_16BE, UTF_16LE};
+use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GB18030, GBK, ISO_2022_JP, REPLACEMENT};
+use encoding_rs::{SHIFT_JIS, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_874, WINDOWS_1252};
+use memchr::memmem;
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Charset {
@@ -18,12 +23,162 @@ pub enum Charset {
     Other,
 }
 
+/// Returns the text if all octets are characters in the charset that `label` names, and `None` otherwise: also for a
+/// label that is not known, and for charsets that cannot be read. Byte order marks are not part of the text.
+///
+/// US-ASCII with bytes above 127 is UTF-8 if it can be. Programs write this label that know no charset.
+pub fn decode<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
+    if octets.is_empty() {
+        return Some(Cow::Borrowed(""));
+    }
+    if is_ascii_label(label)
+        && let Ok(text) = std::str::from_utf8(octets)
+    {
+        return Some(Cow::Borrowed(text));
+    }
+    let Some(encoding) = encoding_of(label) else {
+        return plain(label, octets);
+    };
+    if encoding == ISO_2022_JP {
+        let octets = without_idle_escapes(octets);
+        let (text, is_damaged) = encoding.decode_without_bom_handling(&octets);
+        return (!is_damaged).then(|| Cow::Owned(text.into_owned()));
+    }
+    // A byte order mark may name the other order; it names no other charset.
+    let (encoding, octets) = match octets {
+        [0xfe, 0xff, rest @ ..] if encoding == UTF_16LE => (UTF_16BE, rest),
+        [0xff, 0xfe, rest @ ..] if encoding == UTF_16BE => (UTF_16LE, rest),
+        octets => (encoding, octets),
+    };
+    let (text, is_damaged) = encoding.decode_with_bom_removal(octets);
+    (!is_damaged).then_some(text)
+}
+
+/// Like [`decode`], for people: octets that are no characters are shown as U+FFFD. `None` if the charset cannot be read.
+pub fn decode_lossily<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
+    decode(label, octets).or_else(|| {
+        let encoding = match is_ascii_label(label) {
+            true => UTF_8,
+            false => encoding_of(label)?,
+        };
+        Some(encoding.decode_with_bom_removal(octets).0)
+    })
+}
+
+/// Returns text without a charset: UTF-8, or ISO-2022-JP, whose escapes tell what it is. `None` for other octets.
+pub fn decode_undeclared(octets: &[u8]) -> Option<Cow<'_, str>> {
+    let text = std::str::from_utf8(octets).ok()?;
+    let shifts = [ESCAPE, b'\x0e', b'\x0f'];
+    match octets.iter().any(|byte| shifts.contains(byte)) {
+        false => Some(Cow::Borrowed(text)),
+        true => decode(b"iso-2022-jp", octets),
+    }
+}
+
+/// Returns the text with octets that are not UTF-8 percent-escaped (RFC 3986 §2.5): another character in their place
+/// would name another resource.
+pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(octets) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(octets.len() + 32);
+    for chunk in octets.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(percent_encode(chunk.invalid(), NON_ALPHANUMERIC));
+    }
+    Cow::Owned(text)
+}
+
+const ESCAPE: u8 = 0x1b;
+
+pub fn is_ascii_label(label: &[u8]) -> bool {
+    let label = label.trim_ascii();
+    let is = |name: &[u8]| label.eq_ignore_ascii_case(name);
+    is(b"us-ascii") || is(b"ascii")
+}
+
+/// Text in which words were found before it was decoded is not in UTF-16, whatever its label says.
+pub fn is_utf16_label(label: &[u8]) -> bool {
+    let encoding = encoding_of(label);
+    encoding.is_some_and(|it| it == UTF_16BE || it == UTF_16LE)
+}
+
+/// encoding_rs knows 228 labels; mail programs write more of them.
+fn encoding_of(label: &[u8]) -> Option<&'static Encoding> {
+    let known = Encoding::for_label(label).or_else(|| {
+        let lower = label.trim_ascii().to_ascii_lowercase();
+        alias(&lower).or_else(|| {
+            // Java and Python write `iso_8859_1`.
+            let hyphens = lower.iter().map(|&byte| match byte {
+                b'_' => b'-',
+                byte => byte,
+            });
+            let label: Vec<u8> = hyphens.collect();
+            Encoding::for_label(&label).or_else(|| alias(&label))
+        })
+    });
+    known.filter(|&encoding| encoding != REPLACEMENT)
+}
+
+fn alias(lower: &[u8]) -> Option<&'static Encoding> {
+    Some(match lower {
+        b"cp932" | b"windows-932" | b"mskanji" | b"sjis-win" | b"x-windows-31j" => SHIFT_JIS,
+        b"cp936" | b"ms936" | b"windows-936" | b"euc-cn" | b"euccn" | b"gb2312-80" => GBK,
+        b"gb18030-2000" | b"gb18030-2005" | b"gb18030-2022" => GB18030,
+        b"cp949" | b"ms949" | b"uhc" | b"ks-c-5601" | b"x-windows-949" | b"euckr" => EUC_KR,
+        b"cp950" | b"ms950" | b"windows-950" | b"big5hkscs" | b"big5-eten" | b"big5-2003" => BIG5,
+        b"eucjp" => EUC_JP,
+        // Their further escapes are refused by the decoder.
+        b"iso-2022-jp-1" | b"iso-2022-jp-2" | b"iso-2022-jp-3" | b"iso-2022-jp-ms" | b"cp50220"
+        | b"cp50221" | b"cp50222" => ISO_2022_JP,
+        b"cp874" => WINDOWS_874,
+        b"cp1252" | b"windows1252" | b"iso-8859-1-windows-3.1-latin-1" => WINDOWS_1252,
+        b"cp65001" | b"utf8mb4" => UTF_8,
+        _ => return None,
+    })
+}
+
+/// In an unknown charset ASCII is ASCII, but for the bytes with which charsets of seven bits shift (UTF-7, HZ), and but
+/// for charsets that are no superset of it.
+fn plain<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
+    const SUPERSETS: [&[u8]; 5] = [b"iso-2022", b"csiso2022", b"hz-gb", b"utf-7", b"utf7"];
+    let lower = label.trim_ascii().to_ascii_lowercase();
+    let is_superset = Charset::of_label(label) != Some(Charset::Other)
+        || SUPERSETS.iter().any(|name| lower.starts_with(name));
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'}') && !matches!(byte, b'+' | b'&');
+    let text = std::str::from_utf8(octets).ok()?;
+    (is_superset && octets.iter().all(is_plain)).then_some(Cow::Borrowed(text))
+}
+
+/// Without the escapes of ISO-2022-JP that another escape follows at once. Each encoded word ends in ASCII, so they
+/// occur between words that belong together; the Encoding Standard takes them for an attack on web pages.
+fn without_idle_escapes(octets: &[u8]) -> Cow<'_, [u8]> {
+    const LENGTH: usize = 3;
+    let is_idle = |at: &usize| octets.get(at + LENGTH) == Some(&ESCAPE);
+    let mut kept: Cow<'_, [u8]> = Cow::Borrowed(b"");
+    let mut from = 0;
+    for at in memmem::find_iter(octets, &[ESCAPE]).filter(is_idle) {
+        kept.to_mut()
+            .extend_from_slice(octets.get(from..at).unwrap_or_default());
+        from = at + LENGTH;
+    }
+    match from {
+        0 => Cow::Borrowed(octets),
+        _ => {
+            kept.to_mut()
+                .extend_from_slice(octets.get(from..).unwrap_or_default());
+            kept
+        }
+    }
+}
+
 /// No ASCII, and in no charset the end of anything.
 const MASK: u8 = 0xff;
 
 impl Charset {
     pub fn of_label(label: &[u8]) -> Option<Self> {
-        if let Some(encoding) = Encoding::for_label(label) {
+        let known = Encoding::for_label(label).or_else(|| encoding_of(label));
+        if let Some(encoding) = known {
             return Some(match encoding {
                 _ if [UTF_16BE, UTF_16LE, ISO_2022_JP, REPLACEMENT].contains(&encoding) => {
                     Self::Other
@@ -59,14 +214,9 @@ impl Charset {
         ];
         // Mail programs write these, and browsers do not know them.
         match label.trim_ascii().to_ascii_lowercase().as_slice() {
-            b"cp932" | b"windows-932" | b"mskanji" | b"sjis-win" | b"shift_jisx0213"
-            | b"shift_jis-2004" | b"x-windows-31j" | b"x-mac-japanese" => Some(Self::ShiftJis),
-            b"cp936" | b"ms936" | b"windows-936" | b"x-mac-chinesesimp" | b"gb18030-2000"
-            | b"gb18030-2005" | b"gb18030-2022" | b"cp949" | b"ms949" | b"uhc" | b"ks_c_5601"
-            | b"x-windows-949" | b"x-mac-korean" | b"cp950" | b"ms950" | b"windows-950"
-            | b"big5hkscs" | b"big5-eten" | b"big5-2003" | b"x-mac-chinesetrad" => {
-                Some(Self::DoubleByte)
-            }
+            // These have characters where encoding_rs's have none or others.
+            b"shift_jisx0213" | b"shift_jis-2004" | b"x-mac-japanese" => Some(Self::ShiftJis),
+            b"x-mac-chinesesimp" | b"x-mac-korean" | b"x-mac-chinesetrad" => Some(Self::DoubleByte),
             lower => {
                 let is_other = OTHER.iter().any(|name| lower.starts_with(name));
                 (is_other || is_ebcdic(lower)).then_some(Self::Other)
@@ -200,6 +350,64 @@ mod tests {
             }
             assert_eq!(trails == 0, charset == Charset::Superset, "{label}");
         }
+    }
+
+    #[test]
+    fn decode_with_a_label_of_mail_reads_the_text() {
+        for (label, octets, text) in [
+            (
+                "iso-2022-jp",
+                &b"\x1b$BF|K\\\x1b(B.txt"[..],
+                "\u{65e5}\u{672c}.txt",
+            ),
+            (
+                "ISO-2022-JP",
+                b"\x1b$BF|\x1b(B\x1b$BK\\\x1b(B",
+                "\u{65e5}\u{672c}",
+            ),
+            ("cp932", b"\x93\xfa\x96{", "\u{65e5}\u{672c}"),
+            ("GB2312", b"\xc4\xea", "\u{5e74}"),
+            ("ks_c_5601-1987", b"\xc7\xd1", "\u{d55c}"),
+            ("windows-874", b"\xa1", "\u{e01}"),
+            ("cp866", b"\x8e", "\u{41e}"),
+            ("iso_8859_1", b"f\xfcr", "f\u{fc}r"),
+            ("us-ascii", b"f\xc3\xbcr", "f\u{fc}r"),
+            ("us-ascii", b"f\xfcr", "f\u{fc}r"),
+            ("utf-16", b"\xfe\xff\0f\0\xfc", "f\u{fc}"),
+            ("utf-16be", b"\0f\0\xfc", "f\u{fc}"),
+            ("utf-8", b"\xef\xbb\xbfa", "a"),
+            ("utf-7", b"report (1).pdf", "report (1).pdf"),
+            ("x-nobody-knows-it", b"report.pdf", "report.pdf"),
+        ] {
+            assert_eq!(
+                decode(label.as_bytes(), octets).as_deref(),
+                Some(text),
+                "{label}"
+            );
+        }
+    }
+
+    #[test]
+    fn decode_with_octets_that_are_no_characters_returns_none() {
+        for (label, octets) in [
+            ("utf-8", &b"f\xfcr"[..]),
+            ("utf-16le", b"f\0x"),
+            ("shift_jis", b"a\x93"),
+            ("gb2312", b"\xc4"),
+            ("iso-2022-jp", b"\x1b$BF"),
+            ("utf-7", b"f+APw-r"),
+            ("iso-2022-kr", b"\x1b$)C\x0eGQ\x0f"),
+            ("hz-gb-2312", b"~{Dj~}"),
+            ("x-nobody-knows-it", b"f\xfcr"),
+            ("ibm037", b"K"),
+            ("shift_jis-2004", b"\x93\xfa"),
+        ] {
+            assert_eq!(decode(label.as_bytes(), octets), None, "{label}");
+        }
+        assert_eq!(decode_undeclared(b"f\xfcr"), None);
+        assert_eq!(decode_undeclared(b"\x1b$)C\x0eGQ\x0f"), None);
+        let japanese = decode_undeclared(b"\x1b$BF|\x1b(B.txt");
+        assert_eq!(japanese.as_deref(), Some("\u{65e5}.txt"));
     }
 
     #[test]

@@ -6,71 +6,140 @@
 //!   in the "Q" encoding;
 //! * a language may stand behind the charset (RFC 2231 §5), and is not used.
 
-use mail_parser::decoders::charsets::map::charset_decoder;
+use std::borrow::Cow;
+
 use memchr::{memchr, memmem};
 
+use super::charset;
 use super::quoted_printable::Sign;
 use super::transfer::TransferEncoding;
 
-/// What cannot be undone stays.
+/// Returns the text for people to read. A word in a charset that cannot be read stays as it is written, and bytes that
+/// are not characters are shown as U+FFFD.
 pub fn decoded_words(text: &[u8]) -> String {
-    let mut decoded = Decoded::default();
+    decoded(text, None).0
+}
+
+/// Like [`decoded_words`]; `label` is the charset that bytes outside of words have if they are not UTF-8.
+pub fn decoded_text(text: &[u8], label: Option<&[u8]>) -> String {
+    decoded(text, label).0
+}
+
+/// Returns the text for a name that is written into mail or looked up. `None` if a word of it is in a charset that
+/// cannot be read, or a byte of it is in none: the name would be another one.
+pub fn decoded_name(text: &[u8]) -> Option<String> {
+    let (name, is_whole) = decoded(text, None);
+    (is_whole && !name.contains(char::REPLACEMENT_CHARACTER)).then_some(name)
+}
+
+fn decoded(text: &[u8], label: Option<&[u8]>) -> (String, bool) {
+    let mut decoded = Decoded {
+        text: String::new(),
+        is_whole: true,
+        label,
+        charset: b"",
+        words: Vec::new(),
+        written: b"",
+        blanks: b"",
+    };
     let mut rest = text;
     while !rest.is_empty() {
         if let Some((charset, octets, behind)) = word(rest) {
-            decoded.take_word(charset, &octets);
+            decoded.take_word(charset, octets, rest);
             rest = behind;
             continue;
         }
         let next = memmem::find(rest.get(1..).unwrap_or_default(), b"=?");
         let (plain, behind) = rest.split_at(next.map_or(rest.len(), |at| at + 1));
-        decoded.take_text(plain);
+        decoded.take_text(plain, rest);
         rest = behind;
     }
-    decoded.end_word();
-    decoded.text + &String::from_utf8_lossy(decoded.blanks)
+    decoded.end_word(b"");
+    decoded.push_text(decoded.blanks);
+    (decoded.text, decoded.is_whole)
 }
 
-#[derive(Default)]
 struct Decoded<'t> {
     text: String,
-    /// The octets are not characters yet.
+    /// Whether everything so far could be decoded.
+    is_whole: bool,
+    label: Option<&'t [u8]>,
+    /// Charset of the words that are not decoded yet; they are one text (a character may be divided between two).
     charset: &'t [u8],
-    octets: Vec<u8>,
+    words: Vec<Vec<u8>>,
+    /// From the first of these words to the end of the field.
+    written: &'t [u8],
     /// They count if no other word follows (§6.2).
     blanks: &'t [u8],
 }
 
 impl<'t> Decoded<'t> {
-    fn take_word(&mut self, charset: &'t [u8], octets: &[u8]) {
+    fn take_word(&mut self, charset: &'t [u8], octets: Vec<u8>, from: &'t [u8]) {
         if !self.charset.eq_ignore_ascii_case(charset) {
-            self.end_word();
+            self.end_word(from);
             self.charset = charset;
+            self.written = from;
         }
-        self.octets.extend_from_slice(octets);
+        self.words.push(octets);
         self.blanks = b"";
     }
 
-    fn take_text(&mut self, text: &'t [u8]) {
+    fn take_text(&mut self, text: &'t [u8], from: &'t [u8]) {
         let is_behind_word = !self.charset.is_empty();
         if is_behind_word && text.iter().all(u8::is_ascii_whitespace) && self.blanks.is_empty() {
             self.blanks = text;
             return;
         }
-        self.end_word();
-        self.text.push_str(&String::from_utf8_lossy(self.blanks));
-        self.text.push_str(&String::from_utf8_lossy(text));
+        let between = self.blanks.len() + from.len();
+        self.end_word_at(between);
+        self.push_text(self.blanks);
+        self.push_text(text);
         self.blanks = b"";
     }
 
-    fn end_word(&mut self) {
-        let octets = std::mem::take(&mut self.octets);
-        let charset = std::mem::take(&mut self.charset).to_ascii_lowercase();
-        match charset_decoder(&charset) {
-            Some(decode) if charset != b"utf-8" && charset != b"us-ascii" => {
-                self.text.push_str(&decode(&octets));
+    /// `rest` begins where the words end; blanks between two words belong to neither.
+    fn end_word(&mut self, rest: &'t [u8]) {
+        self.end_word_at(self.blanks.len() + rest.len());
+    }
+
+    /// `behind` bytes of the field follow the words.
+    fn end_word_at(&mut self, behind: usize) {
+        let words = std::mem::take(&mut self.words);
+        let label = std::mem::take(&mut self.charset);
+        if words.is_empty() {
+            return;
+        }
+        // A word that a program cut within a character is no text alone; words that do not end in ASCII, as they should,
+        // are none together.
+        let all = words.concat();
+        let together = charset::decode(label, &all).map(Cow::into_owned);
+        let apart = || {
+            let each = words.iter().map(|word| charset::decode(label, word));
+            each.collect::<Option<String>>()
+        };
+        match together.or_else(apart) {
+            Some(text) => self.text.push_str(&text),
+            None => {
+                self.is_whole = false;
+                if let Some(shown) = charset::decode_lossily(label, &all) {
+                    self.text.push_str(&shown);
+                    return;
+                }
+                let end = self.written.len().saturating_sub(behind);
+                let written = self.written.get(..end).unwrap_or_default();
+                self.text.push_str(&String::from_utf8_lossy(written));
             }
-            _ => self.text.push_str(&String::from_utf8_lossy(&octets)),
+        }
+    }
+
+    fn push_text(&mut self, text: &[u8]) {
+        let declared = || charset::decode(self.label?, text);
+        match charset::decode_undeclared(text).or_else(declared) {
+            Some(known) => self.text.push_str(&known),
+            None => {
+                self.is_whole = false;
+                self.text.push_str(&String::from_utf8_lossy(text));
+            }
         }
     }
 }
@@ -140,7 +209,17 @@ mod tests {
             ("=?utf-8?Q?a=2?= =?utf-8?Q?=zz?=", "a=2=zz"),
             ("=?utf-8?Q?not closed", "=?utf-8?Q?not closed"),
             ("=?utf-8?X?a?= =??Q?a?= =?", "=?utf-8?X?a?= =??Q?a?= =?"),
-            ("=?x-unknown?Q?a=FF?=", "a\u{fffd}"),
+            ("=?x-unknown?Q?a=FF?= b", "=?x-unknown?Q?a=FF?= b"),
+            ("a =?utf-7?Q?+AOQ-?=\t=?utf-8?Q?b?=", "a =?utf-7?Q?+AOQ-?=b"),
+            ("=?utf-8?Q?a=C3?= =?utf-8?Q?b?= c", "a\u{fffd}b c"),
+            (
+                "\"=?iso-2022-jp?B?GyRCRnwbKEI=?= =?iso-2022-jp?B?GyRCS1wbKEI=?=\"",
+                "\"\u{65e5}\u{672c}\"",
+            ),
+            (
+                "=?iso-2022-jp?B?GyRCRg==?= =?iso-2022-jp?B?fBsoQg==?=",
+                "\u{65e5}",
+            ),
             ("a =? b.url", "a =? b.url"),
             ("Report (1).url", "Report (1).url"),
             ("", ""),

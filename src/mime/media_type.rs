@@ -12,17 +12,19 @@
 //!   fields off that are long (Postfix at 102 400 octets);
 //! * of two parameters with one name the first counts; a continued or encoded form goes before a plain one;
 //! * sections may come in any order, but none may be missing;
-//! * text in RFC 2231's charset becomes UTF-8; an unknown charset's octets stay as they are.
+//! * text in RFC 2231's charset becomes UTF-8; the octets of a charset that cannot be read stay as they are, and
+//!   [`Lookup::Undecodable`] tells.
 
 use std::borrow::Cow;
 
 use mail_builder::headers::{Header as _, content_type::ContentType, text::Text};
 
+use super::encoded_words::decoded_name;
 use super::header;
 pub use super::parameters::{Lookup, Parameters};
 use super::parameters::{Written, skip_blanks_and_comments};
 
-use super::charset::Charset;
+use super::charset::{Charset, with_octets_escaped};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediaType<'a> {
@@ -104,6 +106,38 @@ impl<'a> MediaType<'a> {
         written.found(&parameters)
     }
 
+    /// Returns a name that people gave to something: encoded words in it are decoded also (RFC 2047 §5 forbids them in
+    /// parameters, and most programs write them).
+    pub fn name(&self, parameter: &str) -> Named {
+        let value = match self.look_up(parameter) {
+            Lookup::None | Lookup::SectionMissing(_) => return Named::None,
+            Lookup::Undecodable(octets) => {
+                let shown = with_octets_escaped(&octets).into_owned();
+                return Named::Undecodable(shown);
+            }
+            Lookup::Whole(value) | Lookup::CutOff(value) => header::unfold(&value),
+        };
+        match decoded_name(&value) {
+            Some(name) => Named::Text(name),
+            None => Named::Undecodable(with_octets_escaped(&value).into_owned()),
+        }
+    }
+
+    /// Returns every section of a parameter as it is written, each after `;`.
+    pub fn written(&self, name: &str) -> Vec<u8> {
+        let mut written = Vec::new();
+        let mut parameters = self.parameters();
+        while let Some((start, parameter)) = parameters.next() {
+            let text = self.rest.get(start..parameters.position());
+            if parameter.name.eq_ignore_ascii_case(name.as_bytes()) {
+                written.push(b';');
+                written.extend_from_slice(b"\r\n ");
+                written.extend_from_slice(text.unwrap_or_default().trim_ascii());
+            }
+        }
+        written
+    }
+
     /// Decoded, unfolded, names in lower case, in the order of first appearance. One pass, whatever the field holds.
     pub fn decoded_parameters(&self, at_most: usize) -> Vec<(String, String)> {
         let mut names: Vec<(&[u8], Written<'a>)> = Vec::new();
@@ -119,11 +153,32 @@ impl<'a> MediaType<'a> {
         }
         let decoded = names.into_iter().filter_map(|(name, written)| {
             let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
-            let value = written.found(&parameters).value()?;
-            let value = header::unfold(&value);
-            Some((name, String::from_utf8_lossy(&value).into_owned()))
+            let value = match written.found(&parameters) {
+                // The content has its name elsewhere, or none: these go into mail.
+                Lookup::Undecodable(_) => return None,
+                found => found.value()?,
+            };
+            let value = String::from_utf8(header::unfold(&value)).ok()?;
+            Some((name, value))
         });
         decoded.collect()
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Named {
+    None,
+    Text(String),
+    /// As it is written: the charset is not known, or bytes are not characters in it. A guess is never written into mail.
+    Undecodable(String),
+}
+
+impl Named {
+    pub fn text(self) -> Option<String> {
+        match self {
+            Self::Text(name) => Some(name),
+            Self::None | Self::Undecodable(_) => None,
+        }
     }
 }
 

@@ -4,9 +4,10 @@
 
 use std::borrow::Cow;
 
-use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr};
 use percent_encoding::percent_decode;
+
+use super::charset;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lookup<'a> {
@@ -16,12 +17,14 @@ pub enum Lookup<'a> {
     CutOff(Cow<'a, [u8]>),
     /// The section with this number is missing (RFC 2231 §3).
     SectionMissing(u32),
+    /// The octets, in a charset that cannot be read, or not characters in it.
+    Undecodable(Cow<'a, [u8]>),
 }
 
 impl<'a> Lookup<'a> {
     pub(super) fn value(self) -> Option<Cow<'a, [u8]>> {
         match self {
-            Self::Whole(value) | Self::CutOff(value) => Some(value),
+            Self::Whole(value) | Self::CutOff(value) | Self::Undecodable(value) => Some(value),
             Self::None | Self::SectionMissing(_) => None,
         }
     }
@@ -59,12 +62,18 @@ impl<'a> Parameter<'a> {
         if self.quoting == Quoting::Bare || memchr(b'\\', self.raw).is_none() {
             return Cow::Borrowed(self.raw);
         }
+        // In ISO-2022-JP a backslash may be half of a character, which no program escapes.
+        let has_shifts = memchr(0x1b, self.raw).is_some();
         let mut value = Vec::with_capacity(self.raw.len());
         let mut rest = self.raw;
         while let Some(at) = memchr(b'\\', rest) {
             let (before, behind) = rest.split_at(at);
             value.extend_from_slice(before);
-            value.push(behind.get(1).copied().unwrap_or(b'\\'));
+            let next = behind.get(1).copied().unwrap_or(b'\\');
+            if has_shifts && !matches!(next, b'"' | b'\\') {
+                value.push(b'\\');
+            }
+            value.push(next);
             rest = behind.get(2..).unwrap_or_default();
         }
         value.extend_from_slice(rest);
@@ -130,6 +139,11 @@ impl<'a> Parameters<'a> {
         }
     }
 
+    /// Returns where the parameter that was read last ends.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
     /// Up to the `=` or `;`, without comments at its end; and where that stands.
     fn name(&mut self, start: usize) -> (&'a [u8], usize) {
         let mut at = start;
@@ -158,8 +172,9 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Sections come by number and place; the error is the number of the missing one.
-    fn joined(&self, sections: &[(u32, u32)]) -> Result<Vec<u8>, u32> {
+    /// Sections come by number and place; the error is the number of the missing one. The charset stands in the first
+    /// section and is that of all together: a section may end within a character.
+    fn joined(&self, sections: &[(u32, u32)]) -> Result<Joined, u32> {
         let mut numbers = (0u32..).zip(sections);
         if let Some((missing, _)) = numbers.find(|(expected, (section, _))| section != expected) {
             return Err(missing);
@@ -184,19 +199,21 @@ impl<'a> Parameters<'a> {
             if section == 0 {
                 let mut quotes = memchr_iter(b'\'', text);
                 if let (Some(first), Some(second)) = (quotes.next(), quotes.next()) {
-                    charset = text.get(..first).unwrap_or_default().to_ascii_lowercase();
+                    charset = text.get(..first).unwrap_or_default().to_vec();
                     text = text.get(second + 1..).unwrap_or_default();
                 }
             }
-            let octets: Cow<'_, [u8]> = percent_decode(text).into();
-            match charset_decoder(&charset) {
-                Some(decode) if !matches!(charset.as_slice(), b"utf-8" | b"us-ascii") => {
-                    joined.extend_from_slice(decode(&octets).as_bytes());
-                }
-                _ => joined.extend_from_slice(&octets),
-            }
+            joined.extend(percent_decode(text));
         }
-        Ok(joined)
+        let is_utf8 = || charset.trim_ascii().eq_ignore_ascii_case(b"utf-8");
+        if charset.is_empty() || is_utf8() {
+            // Octets that are not UTF-8 may be the name of a file.
+            return Ok(Joined::Text(joined));
+        }
+        Ok(match charset::decode(&charset, &joined) {
+            Some(text) => Joined::Text(text.into_owned().into_bytes()),
+            None => Joined::Octets(joined),
+        })
     }
 
     /// `at` is a `(`; None: one of the comments has no end.
@@ -278,6 +295,12 @@ impl<'a> Parameters<'a> {
     }
 }
 
+enum Joined {
+    Text(Vec<u8>),
+    /// They could not be decoded.
+    Octets(Vec<u8>),
+}
+
 /// `name*2*` → name, section 2, percent-encoded. An asterisk form that RFC 2231 does not know is part of the name.
 fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
     let stem = written.strip_suffix(b"*").unwrap_or(written);
@@ -335,7 +358,8 @@ impl<'a> Written<'a> {
         self.sections.sort_unstable();
         self.sections.dedup_by_key(|(section, _)| *section);
         match parameters.joined(&self.sections) {
-            Ok(value) => Lookup::of(Cow::Owned(value), self.is_cut_off),
+            Ok(Joined::Text(value)) => Lookup::of(Cow::Owned(value), self.is_cut_off),
+            Ok(Joined::Octets(value)) => Lookup::Undecodable(Cow::Owned(value)),
             // The plain form is there for readers that do not know RFC 2231.
             Err(missing) => plain.unwrap_or(Lookup::SectionMissing(missing)),
         }

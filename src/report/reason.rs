@@ -113,8 +113,8 @@ reasons! {
     Encrypted "encrypted" Protected "the part is encrypted, or inside an encrypted part";
     InsideReport "inside-report" none "the part is inside a multipart/report, which is kept as evidence";
     EncodedReference "encoded-reference" none "the external-body part is itself base64 or quoted-printable encoded";
-    CharsetNotSupported "charset-not-supported" none "the text is in a charset that is not a superset of ASCII";
-    UndecodableBody "undecodable-body" none "the body's transfer encoding is damaged";
+    CharsetNotSupported "charset-not-supported" none "the text is in a charset that is not a superset of ASCII, or a name is in one that cannot be read";
+    UndecodableBody "undecodable-body" none "the body's transfer encoding is damaged or not supported";
     LooksEncoded "looks-encoded" none "the text looks quoted-printable, but is not labelled so";
     LineTooLong "line-too-long" none "the change would make a line of a 7bit or 8bit body longer than 998 bytes";
     RivalExpanded "rival-expanded" none "another source of the same object was put in, and this one was removed";

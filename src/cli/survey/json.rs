@@ -8,7 +8,7 @@ use super::super::report_file::Fields;
 use super::looked::{Group, Looked};
 use super::sum::{SIZES, Survey};
 use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
-use crate::external_body::file_name;
+use crate::external_body::shown_name;
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::Showing;
 use crate::store::Key;
@@ -131,7 +131,7 @@ impl Listed {
             part: tree.number(part),
             kind: "part",
             media_type: entity.essence.clone(),
-            name: file_name(tree.original, tree.fields(part)),
+            name: shown_name(tree.original, tree.fields(part)),
             bytes: octets.map(|octets| octets.len() as u64),
             sha256: key.map(|key| key.to_string()),
             disposition: (!disposition.is_empty()).then(|| disposition.to_ascii_lowercase()),

@@ -2,9 +2,8 @@ use super::super::content::Obtained;
 use super::Substitute;
 use crate::external_body::Form;
 use crate::mime::MediaType;
-use crate::mime::encoded_words::decoded_words;
-use crate::mime::header::{self, Field, Fields};
-use crate::mime::media_type;
+use crate::mime::header::{Field, Fields};
+use crate::mime::media_type::{self, Named};
 use crate::mime::transfer::with_newlines;
 use crate::span::Span;
 
@@ -65,32 +64,47 @@ impl Substitute<'_> {
 
     fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
         let mut parameters = obtained.parameters.to_vec();
-        if let Some(name) = self.own_name("Content-Type", "name")
-            && named(&parameters, "name").is_none()
-        {
-            parameters.push(("name".to_owned(), name));
+        let mut as_written = Vec::new();
+        if named(&parameters, "name").is_none() {
+            match self.own_name("Content-Type", "name") {
+                Named::Text(name) => parameters.push(("name".to_owned(), name)),
+                // Only the sender's bytes tell readers that know the charset what it is called.
+                Named::Undecodable(_) => {
+                    let value = self.tree.value(self.body.part, "Content-Type");
+                    as_written = MediaType::parse(value.unwrap_or_default()).written("name");
+                }
+                Named::None => {}
+            }
         }
-        let field = media_type::write(&obtained.essence, &parameters);
+        let mut field = media_type::write(&obtained.essence, &parameters);
+        if !as_written.is_empty() {
+            let end = field.trim_ascii_end().len();
+            field.splice(end..end, as_written);
+        }
         with_newlines(field, self.newline)
     }
 
-    fn own_name(&self, field: &str, parameter: &str) -> Option<String> {
-        let suffix = self.suffix?;
-        let value = self.tree.value(self.body.part, field)?;
-        let value = MediaType::parse(value).parameter(parameter)?.into_owned();
-        let name = decoded_words(&header::unfold(&value));
+    fn own_name(&self, field: &str, parameter: &str) -> Named {
+        let value = self.tree.value(self.body.part, field);
+        let (Some(suffix), Some(value)) = (self.suffix, value) else {
+            return Named::None;
+        };
+        let name = match MediaType::parse(value).name(parameter) {
+            Named::Text(name) => name,
+            other => return other,
+        };
         let stem = name.len().checked_sub(suffix.len());
-        match stem.and_then(|stem| name.split_at_checked(stem)) {
+        Named::Text(match stem.and_then(|stem| name.split_at_checked(stem)) {
             Some((stem, end)) if !stem.is_empty() && end.eq_ignore_ascii_case(suffix) => {
-                Some(stem.to_owned())
+                stem.to_owned()
             }
-            _ => Some(name),
-        }
+            _ => name,
+        })
     }
 
-    /// The name was that of a shortcut or a page. The other parameters, sizes and dates, described those.
+    /// The name was that of a shortcut or a page. `None` if it cannot be decoded: the field stays as it is. The other parameters, sizes and dates, described those.
     pub(super) fn written_disposition(&self, field: &Field) -> Option<Vec<u8>> {
-        let name = self.own_name("Content-Disposition", "filename")?;
+        let name = self.own_name("Content-Disposition", "filename").text()?;
         let value = field.value.of(self.tree.original);
         let end = memchr::memchr(b';', value)?;
         let written = Span::new(field.whole.start, field.value.start + end).of(self.tree.original);

@@ -8,6 +8,7 @@ mod marks;
 mod provider;
 mod sympa;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -17,9 +18,12 @@ pub use self::marks::may_show;
 use self::marks::{Marked, shown};
 use self::provider::{Located, known, shared};
 use super::mailman::{extension_of, file_name_in};
-use super::reference::limit_notes;
+use super::reference::{declared_charset, limit_notes};
 use super::url::read_url;
 use super::{ExternalBody, Follow, Form, Reading};
+use crate::link::html::{Syntax, locate_in};
+use crate::link::label::in_xml_declaration;
+use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
 use crate::mime::{Content, PartId, Tree};
 use crate::report::{HostedFile, rfc3339};
@@ -50,11 +54,21 @@ pub fn hosted<'a>(
         let Some(document) = entity.encoding.decode(entity.body.of(tree.original)) else {
             continue;
         };
-        if !may_show(&document, reading.forms) {
+        let declared = declared_charset(tree, part).filter(|label| !is_ascii_label(label));
+        let is_shown = may_show(&document, reading.forms);
+        let declared = declared.filter(|label| !is_shown || !is_utf16_label(label));
+        let is_wide = || matches!(*document, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+        let may_hide = || is_wide() || declared.as_deref().is_some_and(is_other);
+        if !is_shown && !may_hide() {
+            continue;
+        }
+        let text = Text::of(declared, &document);
+        if !may_show(&text.octets, reading.forms) {
             continue;
         }
         let message = tree.message_of(part);
-        shown(&document, |shown| {
+        shown(&text.octets, |mut shown| {
+            shown.name = shown.name.filter(|name| text.has_name(name));
             // One more than are read says that there are more.
             let is_told =
                 reading.forms.contains(shown.follow) && bodies.len() <= reading.most_notes;
@@ -95,6 +109,65 @@ pub fn hosted<'a>(
         });
     }
     bodies
+}
+
+/// A document in UTF-8; as it is if its charset cannot be read.
+struct Text<'d> {
+    octets: Cow<'d, [u8]>,
+    unreadable: Option<Vec<u8>>,
+}
+
+impl<'d> Text<'d> {
+    /// The charset is that of the part, otherwise that of a byte order mark or of the document's `<meta>`; without any it is
+    /// UTF-8, ISO-2022-JP, or what browsers read then (windows-1252).
+    fn of(declared: Option<Cow<'_, [u8]>>, document: &'d [u8]) -> Self {
+        let known = |octets| Self {
+            octets,
+            unreadable: None,
+        };
+        let mark: Option<Cow<'_, [u8]>> = match document {
+            [0xef, 0xbb, 0xbf, ..] => Some(Cow::Borrowed(b"utf-8")),
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(Cow::Borrowed(b"utf-16")),
+            _ => None,
+        };
+        let own = || {
+            let syntax = Syntax::Html;
+            let label = locate_in(document, syntax).charset;
+            let label = label.or_else(|| Some(in_xml_declaration(document)?.to_vec()));
+            // A document whose label could be read is not in UTF-16, whatever the label says.
+            let label = label.filter(|label| !is_ascii_label(label) && !is_utf16_label(label));
+            label.map(Cow::Owned)
+        };
+        let undeclared = || match std::str::from_utf8(document) {
+            Ok(_) if document.windows(2).any(|pair| pair == [ESCAPE, b'$']) => {
+                b"iso-2022-jp".as_slice()
+            }
+            Ok(_) => b"utf-8",
+            Err(_) => b"windows-1252",
+        };
+        let label = declared.or(mark).or_else(own);
+        let label = label.unwrap_or_else(|| Cow::Borrowed(undeclared()));
+        match charset::decode_lossily(&label, document) {
+            Some(Cow::Borrowed(text)) => known(Cow::Borrowed(text.as_bytes())),
+            Some(Cow::Owned(text)) => known(Cow::Owned(text.into_bytes())),
+            None => Self {
+                octets: Cow::Borrowed(document),
+                unreadable: Some(label.into_owned()),
+            },
+        }
+    }
+
+    /// Whether the name is what the writer wrote, and no guess.
+    fn has_name(&self, name: &str) -> bool {
+        let is_read = |label: &Vec<u8>| charset::decode(label, name.as_bytes()).is_some();
+        !name.contains(char::REPLACEMENT_CHARACTER) && self.unreadable.as_ref().is_none_or(is_read)
+    }
+}
+
+const ESCAPE: u8 = 0x1b;
+
+fn is_other(label: &[u8]) -> bool {
+    Charset::of_label(label) == Some(Charset::Other)
 }
 
 fn place_of(shown: &Marked) -> Option<(Url, Located)> {

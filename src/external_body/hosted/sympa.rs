@@ -8,15 +8,18 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 use super::super::mailman::{extension_of, file_name_in};
-use super::super::reference::Reader;
+use super::super::reference::{Reader, declared_charset, text_in, undecodable_name};
 use super::super::url::read_url;
 use super::super::{ExternalBody, Follow, Form};
+use crate::mime::charset;
 use crate::mime::entity::uri;
 use crate::mime::{Content, MediaType};
 use crate::report::HostedFile;
 
 /// A sentence and a URL have a few hundred octets.
 const LONGEST: usize = 4 << 10;
+
+const UNKNOWN: &[u8] = b"unknown-8bit";
 
 const PATH: &str = "/attach/";
 
@@ -41,16 +44,26 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         let text = entity.encoding.decode(entity.body.of(tree.original))?;
-        let (name, url) = note(&String::from_utf8_lossy(&text))?;
-        let target = read_url(Cow::Owned(url.clone().into_bytes()));
+        let label = declared_charset(tree, part);
+        let label = label.as_deref();
+        let decoded = text_in(label, &text);
+        let is_decoded = decoded.is_some();
+        let (name, url) = note(&decoded.unwrap_or_else(|| String::from_utf8_lossy(&text)))?;
+        // A sentence in an unknown charset may still name a file in ASCII.
+        let is_known = is_decoded || charset::decode(UNKNOWN, name.as_bytes()).is_some();
+        let target = match is_known && !name.contains(char::REPLACEMENT_CHARACTER) {
+            true => read_url(Cow::Owned(url.clone().into_bytes())),
+            false => Err(undecodable_name(label)),
+        };
+        let name = target.is_ok().then_some(name);
         let mut body = ExternalBody::bare(tree, part, Form::Sympa, target);
         body.hosted = Some(Box::new(HostedFile {
             provider: "sympa",
-            name: Some(name.clone()),
+            name: name.clone(),
             link: uri(&url),
             expires: None,
         }));
-        body.file_name = Some(name);
+        body.file_name = name;
         Some(body)
     }
 }

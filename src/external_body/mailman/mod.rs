@@ -22,9 +22,8 @@ use sha1::{Digest as _, Sha1};
 pub use self::escape::unescaped;
 pub use self::separator::divided;
 use self::shape::Note;
-use super::reference::{deleted, limit_notes};
+use super::reference::{declared_charset, deleted, limit_notes, text_in, undecodable_name};
 use super::{ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed};
-use crate::link::markup::utf8_or_latin1;
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::{Lines, Span};
@@ -56,6 +55,8 @@ pub fn scrubbed<'a>(
             continue;
         };
         let text = &*text;
+        let label = declared_charset(tree, part);
+        let label = label.as_deref();
         let entity = tree.part(part);
         let origin = (!entity.encoding.is_encoded()).then_some(entity.body.start);
         let blocks = match reads_digests {
@@ -80,7 +81,7 @@ pub fn scrubbed<'a>(
         bodies.extend(notes.into_iter().map(|note| {
             let (hash, _) = shape::stored_name(&note.url).unwrap_or_default();
             let is_in_digest = note.scrap != Scrap::Removed && !is_own(hash);
-            described(tree, part, origin.unwrap_or(0), note, is_in_digest)
+            described(tree, (part, label), origin.unwrap_or(0), note, is_in_digest)
         }));
     }
     limit_notes(&mut bodies, reading);
@@ -115,7 +116,7 @@ pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> 
 
 fn described<'a>(
     tree: &Tree<'a>,
-    part: PartId,
+    (part, label): (PartId, Option<&[u8]>),
     origin: usize,
     note: Note<'_>,
     is_in_digest: bool,
@@ -128,22 +129,24 @@ fn described<'a>(
         Scrap::Text => b"text/plain",
     };
     let stored_name = note.url.rsplit('/').next().unwrap_or_default().to_owned();
+    let [name, description] = [note.name, note.description].map(|octets| text_in(label, octets));
     let target = match note.scrap {
         Scrap::Removed => Err(deleted()),
+        _ if name.is_none() || description.is_none() => Err(undecodable_name(label)),
         _ => Ok(Referent::Url(note.url)),
     };
-    let (name, description) = (note.name, note.description);
+    let [name, description] = [name, description].map(Option::unwrap_or_default);
     let mut body = ExternalBody::bare(tree, part, Form::Scrubbed, target);
     body.declared = Some(MediaType::parse(media_type).bare());
     // The size of a message is that of what was escaped.
     body.size = note.size.filter(|_| note.scrap == Scrap::File);
-    body.file_name = file_name(name).filter(|_| name != description);
+    body.file_name = file_name(&name).filter(|_| name != description);
     body.scrubbed = Some(Scrubbed {
         note: note.span.shifted(origin),
         scrap: note.scrap,
         stored_name,
-        description: (name != description && !is_nothing(description))
-            .then(|| utf8_or_latin1(description).into_owned()),
+        description: (name != description && !is_nothing(&description))
+            .then(|| description.into_owned()),
         message_size: note.size.filter(|_| note.scrap == Scrap::Message),
         is_in_digest,
     });
@@ -226,11 +229,10 @@ const LONGEST_BLOCK_HEADER: usize = 16 << 10;
 const BETWEEN_BLOCKS: &[u8] = b"------------------------------";
 
 /// Mailman writes that there is no name in 38 languages. A name has an extension, or is one word of ASCII.
-fn file_name(name: &[u8]) -> Option<String> {
-    let text = utf8_or_latin1(name);
-    let is_word = name.is_ascii() && !name.iter().any(u8::is_ascii_whitespace);
-    let is_name = !is_nothing(name) && (is_word || extension_of(&text).is_some());
-    file_name_in(&text).filter(|_| is_name)
+fn file_name(name: &str) -> Option<String> {
+    let is_word = name.is_ascii() && !name.contains(|symbol: char| symbol.is_ascii_whitespace());
+    let is_name = !is_nothing(name) && (is_word || extension_of(name).is_some());
+    file_name_in(name).filter(|_| is_name)
 }
 
 /// Nothing of it leads into a folder.
@@ -252,8 +254,8 @@ pub(super) fn extension_of(name: &str) -> Option<&str> {
     is_one.then_some(extension)
 }
 
-fn is_nothing(value: &[u8]) -> bool {
-    value.is_empty() || NOTHING.contains(&&*utf8_or_latin1(value))
+fn is_nothing(value: &str) -> bool {
+    value.is_empty() || NOTHING.contains(&value)
 }
 
 /// Mailman writes these where there is no name, or no description.

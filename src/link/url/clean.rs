@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, percent_encode_byte};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode_byte};
 
 /// *All* white space (SPACE, TAB, CR, LF, VT and FF) is removed (RFC 2017 §3.1: a URL is folded into words of at most
 /// 40 characters), and the wrappers of [`unwrapped`] are taken off. Percent-escapes stay as they are.
@@ -49,20 +49,6 @@ pub(crate) const fn all_but(kept: &[u8]) -> AsciiSet {
         at += 1;
     }
     set
-}
-
-/// Octets that are no UTF-8 are percent-escaped as they are (RFC 3986 §2.5): another character in their place would
-/// name another resource.
-pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = std::str::from_utf8(octets) {
-        return Cow::Borrowed(text);
-    }
-    let mut text = String::with_capacity(octets.len() + 32);
-    for chunk in octets.utf8_chunks() {
-        text.push_str(chunk.valid());
-        text.extend(percent_encode(chunk.invalid(), NON_ALPHANUMERIC));
-    }
-    Cow::Owned(text)
 }
 
 /// As browsers ask for it. Blanks in a host are not escaped.
@@ -239,6 +225,7 @@ fn is_odd(word: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mime::charset::with_octets_escaped;
     use proptest::prelude::*;
 
     proptest! {

@@ -13,10 +13,12 @@ pub(crate) use browser::{NETWORK_SCHEMES, scheme_and_rest};
 pub use browser::{Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser};
 #[cfg(feature = "cli")]
 pub use clean::holds_token;
-pub(crate) use clean::{all_but, with_blanks_escaped, with_octets_escaped};
+pub(crate) use clean::{all_but, with_blanks_escaped};
 pub use clean::{from_parameter, masked, unwrapped, without_fragment, without_secrets};
 pub(crate) use in_charset::with_query_in;
 #[cfg(any(test, feature = "internals"))]
 pub use split::Unresolvable;
 pub(crate) use split::cut;
 pub use split::{Reference, equivalence_key, resolve};
+
+pub(crate) use crate::mime::charset::with_octets_escaped;

@@ -6,6 +6,7 @@ pub mod bounded;
 #[path = "../../common/checks/mod.rs"]
 pub mod checks;
 pub mod hostile;
+pub mod labels;
 #[path = "../../common/mail.rs"]
 mod mail_everywhere;
 #[path = "../../common/mail_system.rs"]
