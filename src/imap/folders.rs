@@ -134,22 +134,18 @@ impl ImapSession {
             if word != "LIST" {
                 return Ok(false);
             }
-            match listed_folder(rest) {
-                Some(mut folder) => {
-                    let is_plain = !folder.name.is_empty()
-                        && folder.name.len() <= LONGEST_NAME
-                        && !folder.name.contains(['\0', '\r', '\n']);
-                    if is_plain && found.len() < MOST_FOLDERS {
-                        folder.is_shared =
-                            shared.iter().any(|prefix| folder.name.starts_with(prefix));
-                        found.insert(folder.name.clone(), folder);
-                        return Ok(true);
-                    }
-                    if !folder.can_be_selected() {
-                        return Ok(true);
-                    }
+            if let Some(mut folder) = listed_folder(rest) {
+                let is_plain = !folder.name.is_empty()
+                    && folder.name.len() <= LONGEST_NAME
+                    && !folder.name.contains(['\0', '\r', '\n']);
+                if is_plain && found.len() < MOST_FOLDERS {
+                    folder.is_shared = shared.iter().any(|prefix| folder.name.starts_with(prefix));
+                    found.insert(folder.name.clone(), folder);
+                    return Ok(true);
                 }
-                None => {}
+                if !folder.can_be_selected() {
+                    return Ok(true);
+                }
             }
             match unreadable.len() < MOST_UNREADABLE {
                 true => unreadable.push(quoted_response(rest)),
