@@ -25,6 +25,8 @@ const RANGE: u32 = 1000;
 const MOST_REPEATS: u32 = 300;
 /// Ranges one after the other of which the server told nothing, before the rest is taken to be missing, too.
 const MOST_SILENT_RANGES: u32 = 5;
+/// Deletions by other programs during one listing, after which numbers are not corrected any more.
+const MOST_EXPUNGED: u32 = 10_000;
 
 /// Which messages are meant. The default is all of them.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
@@ -184,6 +186,10 @@ struct NumberedMessages {
     told: Vec<Option<Numbered>>,
     /// Numbers above this one were not asked for.
     asked: u32,
+    /// Messages that were told of.
+    known: u32,
+    /// Messages that were deleted meanwhile.
+    expunged: u32,
 }
 
 impl NumberedMessages {
@@ -199,8 +205,10 @@ impl NumberedMessages {
             "EXISTS" => self.count = *number,
             "EXPUNGE" => {
                 self.count = self.count.saturating_sub(1);
-                if at < self.told.len() {
-                    self.told.remove(at);
+                self.expunged = self.expunged.saturating_add(1);
+                // Moving all others costs too much for a server that does nothing else.
+                if at < self.told.len() && self.expunged <= MOST_EXPUNGED {
+                    self.known -= u32::from(self.told.remove(at).is_some());
                     self.asked = self.asked.saturating_sub(1);
                 }
             }
@@ -211,7 +219,7 @@ impl NumberedMessages {
                 if self.told.len() <= at {
                     self.told.resize_with(at + 1, || None);
                 }
-                self.told[at] = Some(found);
+                self.known += u32::from(self.told[at].replace(found).is_none());
                 return true;
             }
             _ => {}
@@ -331,7 +339,7 @@ impl ImapSession {
             let mut open = vec![(first, last)];
             let mut is_any = false;
             while let Some((from, to)) = open.pop() {
-                let before = messages.told.iter().flatten().count();
+                let before = messages.known;
                 let text = format!("FETCH {from}:{to} {wanted}");
                 let done = self
                     .exchange
@@ -344,7 +352,7 @@ impl ImapSession {
                     Err(why) => return Err(why),
                 }
                 let rest = messages.untold(from, to.min(messages.count));
-                let is_new = messages.told.iter().flatten().count() > before;
+                let is_new = messages.known > before;
                 is_any |= is_new;
                 if rest.is_empty() || repeats >= MOST_REPEATS {
                     continue;
@@ -364,8 +372,7 @@ impl ImapSession {
             first = last + 1;
         }
         // The server tells now what was deleted.
-        let told = messages.told.iter().flatten().count();
-        if u32::try_from(told).unwrap_or(u32::MAX) < messages.count {
+        if messages.known < messages.count {
             let noop = ImapCommand::new("NOOP", "NOOP");
             let done = self.exchange.run(noop, &mut |read| {
                 messages.hear(read);
