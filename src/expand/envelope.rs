@@ -42,6 +42,10 @@ pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
 fn separated(line: &[u8]) -> (String, Option<SystemTime>) {
     let text = String::from_utf8_lossy(line);
     let words: Vec<&str> = text.split_whitespace().collect();
+    if let Some(day) = words.iter().position(|word| iso_day(word).is_some()) {
+        let (sender, date) = words.split_at(day);
+        return (one_word(sender), iso(date).and_then(since_epoch));
+    }
     let time = words.iter().rposition(|word| {
         word.starts_with(|symbol: char| symbol.is_ascii_digit()) && word.contains(':')
     });
@@ -52,10 +56,50 @@ fn separated(line: &[u8]) -> (String, Option<SystemTime>) {
     let day = month.checked_sub(1).and_then(|at| words.get(at));
     let start = month - usize::from(day.is_some_and(|word| starts_as(word, &DAYS)));
     let (sender, date) = words.split_at(start);
-    let date = seconds(date.join(" ").as_bytes())
-        .and_then(|seconds| u64::try_from(seconds).ok())
-        .and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    let date = seconds(date.join(" ").as_bytes()).and_then(since_epoch);
     (one_word(sender), date)
+}
+
+fn since_epoch(seconds: i64) -> Option<SystemTime> {
+    let seconds = u64::try_from(seconds).ok()?;
+    UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+}
+
+/// The day of `2023-10-16` in words, and what follows it in the same word (`T23:18:56Z`).
+fn iso_day(word: &str) -> Option<(String, &str)> {
+    let (day, behind) = word.split_at_checked("0000-00-00".len())?;
+    let [year, month, day]: [&str; 3] = day.split('-').collect::<Vec<_>>().try_into().ok()?;
+    let is_number =
+        |word: &str, length| word.len() == length && word.bytes().all(|byte| byte.is_ascii_digit());
+    if !(is_number(year, 4) && is_number(month, 2) && is_number(day, 2)) {
+        return None;
+    }
+    let month: usize = month.parse().ok()?;
+    let month = MONTHS.get(month.checked_sub(1)?)?;
+    Some((format!("{day} {month} {year}"), behind))
+}
+
+/// Seconds since 1970 of a date of ISO 8601: `2023-10-16 23:18:56`, `2023-10-16T23:18:56.5+02:00`, or a time of a clock
+/// of 12 hours.
+fn iso(words: &[&str]) -> Option<i64> {
+    let (first, others) = words.split_first()?;
+    let (day, time) = iso_day(first)?;
+    let time = time.trim_start_matches(['T', 't']);
+    let time = match (time, others) {
+        ("", others) => others.join(" "),
+        (time, others) => [&[time], others].concat().join(" "),
+    };
+    // A zone may follow the seconds at once, and hold a colon.
+    let clock = time
+        .find(|symbol: char| !symbol.is_ascii_digit() && !matches!(symbol, ':' | '.'))
+        .unwrap_or(time.len());
+    let (clock, behind) = time.split_at_checked(clock)?;
+    let behind = behind.trim();
+    let zone = match behind.strip_prefix(['+', '-']) {
+        Some(_) => behind.replace(':', ""),
+        None => behind.to_owned(),
+    };
+    seconds(format!("{day} {clock} {zone}").as_bytes())
 }
 
 const MONTHS: [&str; 12] = [
@@ -122,6 +166,31 @@ fn labels(value: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn separator_with_any_usual_date_gives_sender_and_time() {
+        let time = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        // 16 October 2023, 23:18:56 UTC.
+        let evening = 1_697_498_336;
+        for (line, sender, date) in [
+            ("a@b Mon Oct 16 23:18:56 2023", "a@b", Some(evening)),
+            ("a@b Mon Oct 16 11:18:56 PM 2023", "a@b", Some(evening)),
+            ("a@b Mon Oct 16 2023 11:18:56 PM", "a@b", Some(evening)),
+            ("a@b 2023-10-16 23:18:56", "a@b", Some(evening)),
+            ("a@b 2023-10-16T23:18:56Z", "a@b", Some(evening)),
+            ("a@b 2023-10-17T01:18:56+02:00", "a@b", Some(evening)),
+            ("- 2023-10-16 16:18:56.25 -0700", "", Some(evening)),
+            ("a@b 2023-10-16 11:18:56 PM", "a@b", Some(evening)),
+            ("a@b 2023-13-16 23:18:56", "", None),
+            ("a@b 2023-10-16", "a@b", None),
+            ("a@b", "a@b", None),
+            ("-", "", None),
+            ("", "", None),
+        ] {
+            let expected = (sender.to_owned(), date.map(time));
+            assert_eq!(separated(line.as_bytes()), expected, "{line}");
+        }
+    }
 
     #[test]
     fn labels_stand_between_commas_that_are_not_in_quotes_each_once() {

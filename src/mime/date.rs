@@ -4,7 +4,7 @@
 //! tests compare with. Where the two differ the RFC counts: comments may stand anywhere, blanks around the colons,
 //! years of two digits are 1950 to 2049, and 1900 is added to those of three.
 //!
-//! The day of the week may be any word. A zone whose name is not known is UTC, as in Python.
+//! A clock of 12 hours (`11:18:56 PM`) is read, which Python takes for a zone. The day of the week may be any word. A zone whose name is not known is UTC, as in Python.
 
 use mail_parser::DateTime;
 
@@ -88,9 +88,47 @@ fn in_any_form(value: &[u8]) -> Option<i64> {
     let time = take(|word| starts_with_digit(word) && word.contains(':'));
     let year = take(starts_with_digit)?;
     let time = time.or_else(|| take(starts_with_digit))?;
+    let digits = time.trim_end_matches(|symbol: char| symbol.is_ascii_alphabetic());
+    let half = time.strip_prefix(digits).and_then(Half::of);
+    let time = if half.is_some() { digits } else { time };
+    let half = half.or_else(|| {
+        let at = rest.iter().position(|word| Half::of(word).is_some())?;
+        Half::of(rest.remove(at))
+    });
     let zone = rest.first().copied().unwrap_or_default();
 
-    moment(year, month, day.trim_end_matches(','), time, zone)
+    let seconds = moment(year, month, day.trim_end_matches(','), time, zone)?;
+    Some(seconds + half.map_or(0, |half| half.offset(time)))
+}
+
+/// The half of the day, with a clock of 12 hours: `11:18:56 PM`.
+#[derive(Clone, Copy)]
+enum Half {
+    Am,
+    Pm,
+}
+
+impl Half {
+    fn of(word: &str) -> Option<Self> {
+        let word = word.trim_end_matches(',').to_ascii_lowercase();
+        match word.as_str() {
+            "am" | "a.m." => Some(Self::Am),
+            "pm" | "p.m." => Some(Self::Pm),
+            _ => None,
+        }
+    }
+
+    /// Seconds between the time as a clock of 24 hours would read it and the time that is meant. Zero if `time` cannot
+    /// be one of a clock of 12 hours.
+    fn offset(self, time: &str) -> i64 {
+        const HALF: i64 = 12 * 3600;
+        let hour = time.split([':', '.']).next().and_then(number::<u8>);
+        match (self, hour) {
+            (Self::Am, Some(12)) => -HALF,
+            (Self::Pm, Some(1..12)) => HALF,
+            _ => 0,
+        }
+    }
 }
 
 /// A fraction of a second is not counted.
@@ -218,6 +256,33 @@ mod tests {
             let read = usual(value.as_bytes());
             prop_assert!(read.is_none() || read == in_any_form(value.as_bytes()), "{value}");
         }
+    }
+
+    #[test]
+    fn clock_of_12_hours_with_each_half_gives_the_hour_that_is_meant() {
+        for (time, hour) in [
+            ("11:18:56 PM", 23),
+            ("11:18:56 pm", 23),
+            ("11:18:56PM", 23),
+            ("11:18:56 p.m.", 23),
+            ("11:18:56 AM", 11),
+            ("12:18:56 AM", 0),
+            ("12:18:56 PM", 12),
+            ("1:18:56 PM", 13),
+            ("13:18:56 PM", 13),
+            ("0:18:56 PM", 0),
+        ] {
+            let wanted = 1_697_414_400 + hour * 3600 + 18 * 60 + 56;
+            for value in [
+                format!("Mon Oct 16 {time} 2023"),
+                format!("Mon, 16 Oct 2023 {time} +0000"),
+                format!("Mon, 16 Oct 2023 {time}"),
+            ] {
+                assert_eq!(seconds(value.as_bytes()), Some(wanted), "{value}");
+            }
+        }
+        let zone = seconds(b"Mon, 16 Oct 2023 11:18:56 PM -0700");
+        assert_eq!(zone, Some(1_697_414_400 + 30 * 3600 + 18 * 60 + 56));
     }
 
     #[test]

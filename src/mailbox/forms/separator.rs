@@ -1,14 +1,20 @@
 //! What separates the messages of an mbox. docs/mailbox-internals.md compares this with what other programs do. Pure,
-//! and linear: no line is looked at beyond [`LOOK_AHEAD`].
+//! and linear: no line is looked at beyond [`LOOK_AHEAD`], and header fields are counted for one `From ` line only,
+//! because no field starts with `From `.
 //!
 //! **A separator** is a line that starts with `From `, at the start of the file or
-//! * after an empty line, if it holds a time of day (`12:34`, which every dialect of the date has) or is followed by a
-//!   header field or a `>From ` line. Body text like "From here on, walk", which lax writers leave unquoted, stays in
-//!   its message; a home-made separator without a date works;
-//! * after any other line, if it holds a date as asctime(3) writes it *and* is followed by a header field or a `>From `
-//!   line: some writers leave the empty line out, and Python, Dovecot and mutt do not ask for it.
+//! * after an empty line, if it holds a whole date as asctime(3) writes it (RFC 4155), in any language: a time of day with
+//!   seconds and a year tell it from text;
+//! * after any line, if it holds a date and is followed by a header field or a `>From ` line. Some writers leave the
+//!   empty line out, and Python, Dovecot and mutt do not ask for it;
+//! * after any line, with or without a date, if *the header of a mail* follows ([`FromLine::follows`]): Thunderbird and others
+//!   write `From ` or `From - ` alone. Body text such as "From the minutes of our last meeting", which lax writers leave
+//!   unquoted, stays in its message, whatever `Name: value` lines follow;
+//! * after an empty line, if it holds one word at most (`From a@b`), or a time of day, and one field of mail follows:
+//!   home-made separators and dates in other languages are divided, because merging two messages is worse than cutting
+//!   one.
 //!
-//! **A plausible separator** is a separator, or any other line that starts with `From ` and holds such a date: Dovecot and
+//! **A plausible separator** is a separator, or any other line that starts with `From ` and holds a date: Dovecot and
 //! mutt divide there, Python at every `From `. [`rewrite`](crate::mailbox::forms::rewrite) takes none of these lines away.
 
 use mail_parser::DateTime;
@@ -16,26 +22,31 @@ use memchr::memchr;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
-/// From `From ` on: more bytes cannot change an answer.
-pub(crate) const LOOK_AHEAD: usize = 512;
+/// From `From ` on: more bytes cannot change an answer. Fields with long values may precede the field that tells.
+pub(crate) const LOOK_AHEAD: usize = 2048;
 
 static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom "));
 
-/// `bytes` start a line behind an empty one. Whoever has fewer than [`LOOK_AHEAD`] bytes and could have more must wait.
+/// Whether a line after an empty line is a separator. A caller that has fewer than [`LOOK_AHEAD`] bytes although more
+/// exist must read more first.
 pub(crate) fn is_separator(bytes: &[u8]) -> bool {
-    line_of(bytes)
-        .is_some_and(|(line, behind)| holds_time(line) || behind.is_some_and(starts_header))
+    FromLine::of(bytes).is_some_and(|from| {
+        let is_short = words(from.line).count() <= 2;
+        holds_whole_date(from.line)
+            || holds_seconds_and_year(from.line)
+            || from.divides_anywhere()
+            || (is_short || holds_time(from.line)) && from.follows().mail_fields > 0
+    })
 }
 
-/// `bytes` start behind a line that is not empty.
+/// Whether a line after a line that is not empty is a separator.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
-    line_of(bytes)
-        .is_some_and(|(line, behind)| behind.is_some_and(starts_header) && holds_date(line))
+    FromLine::of(bytes).is_some_and(|from| from.divides_anywhere())
 }
 
-/// Dovecot or mutt would take the line for a separator.
+/// Dovecot, mutt or another reader that asks for a date would take the line for a separator.
 pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
-    line_of(bytes).is_some_and(|(line, _)| holds_date(line))
+    FromLine::of(bytes).is_some_and(|from| holds_date(from.line))
 }
 
 pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
@@ -43,13 +54,77 @@ pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
     is_one.then(|| memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1))
 }
 
-fn line_of(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
-    if !bytes.starts_with(b"From ") {
-        return None;
+/// A line that starts with `From `, and what of the lines after it is looked at.
+struct FromLine<'a> {
+    line: &'a [u8],
+    behind: &'a [u8],
+    /// Whether more lines may follow that are not looked at.
+    is_cut: bool,
+}
+
+impl<'a> FromLine<'a> {
+    fn of(bytes: &'a [u8]) -> Option<Self> {
+        if !bytes.starts_with(b"From ") {
+            return None;
+        }
+        let looked_at = bytes.get(..LOOK_AHEAD);
+        let (bytes, is_cut) = (looked_at.unwrap_or(bytes), looked_at.is_some());
+        let line = memchr(b'\n', bytes).unwrap_or(bytes.len());
+        Some(Self {
+            line: &bytes[..line],
+            behind: bytes.get(line + 1..).unwrap_or_default(),
+            is_cut,
+        })
     }
-    let bytes = bytes.get(..LOOK_AHEAD).unwrap_or(bytes);
-    let line = memchr(b'\n', bytes).unwrap_or(bytes.len());
-    Some((&bytes[..line], bytes.get(line + 1..)))
+
+    fn divides_anywhere(&self) -> bool {
+        (starts_header(self.behind) && holds_date(self.line)) || self.follows().is_header_of_mail()
+    }
+
+    /// `>From ` lines before and among the fields are passed over, as readers do.
+    fn follows(&self) -> Follows {
+        const TELLING: [&[u8]; 7] = [
+            b"from",
+            b"date",
+            b"received",
+            b"message-id",
+            b"x-mozilla-status",
+            b"return-path",
+            b"delivered-to",
+        ];
+        const OF_MAIL: [&[u8]; 7] = [
+            b"subject",
+            b"to",
+            b"cc",
+            b"sender",
+            b"reply-to",
+            b"mime-version",
+            b"content-type",
+        ];
+        let mut follows = Follows::default();
+        for line in self.behind.split_inclusive(|&byte| byte == b'\n') {
+            let is_folded = matches!(line, [b' ' | b'\t', ..]);
+            if line.starts_with(b">From ") || is_folded && follows.fields > 0 {
+                continue;
+            }
+            let name = &line[..name_length(line)];
+            if !starts_header(line) {
+                // The name of a field that is cut off.
+                follows.is_cut = self.is_cut && name.len() == line.len();
+                return follows;
+            }
+            let is_among = |names: &[&[u8]]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
+            let is_telling = is_among(&TELLING);
+            follows.fields += 1;
+            follows.telling += usize::from(is_telling);
+            follows.mail_fields += usize::from(is_telling || is_among(&OF_MAIL));
+            if follows.is_header_of_mail() {
+                return follows;
+            }
+        }
+        follows.is_cut = self.is_cut;
+        follows
+    }
 }
 
 fn holds_time(line: &[u8]) -> bool {
@@ -58,19 +133,83 @@ fn holds_time(line: &[u8]) -> bool {
     })
 }
 
-/// The name of a month and a time of day: Dovecot and mutt accept no date without them. Dovecot also takes `???` for a month.
+const MONTHS: [[u8; 3]; 13] = [
+    *b"jan", *b"feb", *b"mar", *b"apr", *b"may", *b"jun", *b"jul", *b"aug", *b"sep", *b"oct",
+    *b"nov", *b"dec", *b"???",
+];
+
+/// The name of a month and a time of day: Dovecot and mutt accept no date without them. Dovecot also takes `???` for a
+/// month. Or a date of ISO 8601 with a time of day, which some exporters write.
 fn holds_date(line: &[u8]) -> bool {
-    const MONTHS: [[u8; 3]; 13] = [
-        *b"jan", *b"feb", *b"mar", *b"apr", *b"may", *b"jun", *b"jul", *b"aug", *b"sep", *b"oct",
-        *b"nov", *b"dec", *b"???",
-    ];
     let is_time = |w: &[u8]| w[0].is_ascii_digit() && w[1] == b':' && w[2].is_ascii_digit();
     let is_month = |word: &[u8]| {
         let start = word.first_chunk::<3>();
         start.is_some_and(|start| MONTHS.iter().any(|month| start.eq_ignore_ascii_case(month)))
     };
-    let mut words = line.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
-    line.windows(3).any(is_time) && words.any(is_month)
+    line.windows(3).any(is_time) && words(line).any(|word| is_month(word) || is_iso(word))
+}
+
+/// `2024-01-31`, whatever follows in the word.
+fn is_iso(word: &[u8]) -> bool {
+    let shape = b"0000-00-00";
+    let same = |(byte, shape): (&u8, &u8)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        shape => byte == shape,
+    };
+    word.len() >= shape.len() && word.iter().zip(shape).all(same)
+}
+
+/// `Mo Okt 16 23:18:56 2023`: a date in another language. Text seldom has seconds.
+fn holds_seconds_and_year(line: &[u8]) -> bool {
+    let has_seconds = line.windows(8).any(|it| {
+        let is_colon = |at: usize| it.get(at) == Some(&b':');
+        let digits = it.iter().filter(|byte| byte.is_ascii_digit()).count();
+        is_colon(2) && is_colon(5) && digits == 6
+    });
+    let is_year = |word: &[u8]| word.len() == 4 && word.iter().all(u8::is_ascii_digit);
+    has_seconds && words(line).any(|word| is_year(word) || is_iso(word))
+}
+
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = line.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
+    words.filter(|word| !word.is_empty())
+}
+
+/// The name of a month next to a number, and after it a time of day and a second number (day and year, in either
+/// order): all dates that Dovecot and mutt accept. "From Monday 10:30 on we march" has none.
+fn holds_whole_date(line: &[u8]) -> bool {
+    let all: Vec<&[u8]> = words(line).collect();
+    let is_month = |word: &&[u8]| MONTHS.iter().any(|month| word.eq_ignore_ascii_case(month));
+    let is_number = |word: &&&[u8]| word.len() <= 4 && word.iter().all(u8::is_ascii_digit);
+    let is_time = |word: &[u8]| word.first().is_some_and(u8::is_ascii_digit) && holds_time(word);
+    // The last one: a sender in words may hold the name of a month.
+    let Some(month) = all.iter().rposition(is_month) else {
+        return false;
+    };
+    let before = month.checked_sub(1).and_then(|at| all.get(at));
+    let before = before.filter(is_number);
+    let behind = all.get(month + 1..).unwrap_or_default();
+    let is_adjacent = before.is_some() || behind.first().is_some_and(|word| is_number(&word));
+    let numbers = behind.iter().filter(is_number).count() + usize::from(before.is_some());
+    is_adjacent && numbers > 1 && behind.iter().any(|word| is_time(word))
+}
+
+/// The header fields after a `From ` line.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Follows {
+    fields: usize,
+    /// Number of those that nearly every mail has and other texts seldom have.
+    mail_fields: usize,
+    /// Number of those that programs write which transport or keep mail, and of From and Date.
+    telling: usize,
+    /// Nothing but fields was seen, and more may follow.
+    is_cut: bool,
+}
+
+impl Follows {
+    fn is_header_of_mail(self) -> bool {
+        self.fields > 1 && (self.telling > 0 || self.is_cut)
+    }
 }
 
 pub(crate) fn name_length(bytes: &[u8]) -> usize {

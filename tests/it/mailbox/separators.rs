@@ -349,6 +349,122 @@ print(checked)
     assert!(checked > 1000, "only {checked} messages");
 }
 
+/// Three messages with attachments, as Thunderbird writes them: no empty line between them.
+fn with_separators(separator: &str, between: &str) -> String {
+    let message = |number: usize| {
+        format!(
+            "{separator}\nDelivered-To: sue@example.org\nFrom: tom@example.org\nSubject: m{number}\n\
+             Date: Mon, {number} Jan 2024 10:00:00 +0000\nMIME-Version: 1.0\n\
+             Content-Type: multipart/mixed; boundary=b\n\n--b\n\nText {number}\n--b\n\
+             Content-Type: application/pdf\nContent-Disposition: attachment; filename=a{number}.pdf\n\
+             Content-Transfer-Encoding: base64\n\n{}--b--\n",
+            "AAAA\n".repeat(1000 + number)
+        )
+    };
+    (1..4).map(|number| message(number) + between).collect()
+}
+
+#[test]
+fn separators_without_a_date_between_mails_divide_in_every_command() {
+    for separator in [
+        "From ",
+        "From - ",
+        "From tom@example.org",
+        "From tom@example.org 2024-01-01T10:00:00Z",
+        "From Mo Okt 16 23:18:56 2023",
+    ] {
+        for between in ["", "\n"] {
+            for newline in ["\n", "\r\n"] {
+                let mailbox = with_separators(separator, between).replace('\n', newline);
+                let folder = tempfile::tempdir().unwrap();
+                let at = folder.path();
+                fs::write(at.join("box"), &mailbox).unwrap();
+                let run = |arguments: &[&str]| {
+                    let output = embody().args(arguments).current_dir(at).output().unwrap();
+                    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                    assert!(output.status.success(), "{separator:?}: {said}");
+                    said
+                };
+                run(&[
+                    "convert",
+                    "box",
+                    "--output-format",
+                    "eml",
+                    "--output",
+                    "eml",
+                ]);
+                let mut texts: Vec<String> = fs::read_dir(at.join("eml"))
+                    .unwrap()
+                    .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+                    .collect();
+                texts.sort_by_key(|text| text.find("m1").is_none());
+                assert_eq!(texts.len(), 3, "{separator:?}");
+                let whole: usize = texts.iter().map(String::len).sum();
+                let lines = 3 * (separator.len() + newline.len() + between.len() * newline.len());
+                assert_eq!(whole + lines, mailbox.len(), "{separator:?}");
+                let said = run(&["detach", "--store", "store", "box", "--in-place"]);
+                assert!(said.contains("3 detached"), "{separator:?}: {said}");
+                run(&["restore", "--store", "store", "box", "--in-place"]);
+                assert_eq!(fs::read_to_string(at.join("box")).unwrap(), mailbox);
+            }
+        }
+    }
+}
+
+#[test]
+fn text_that_starts_with_from_stays_in_its_message_with_its_line() {
+    for text in [
+        "From the minutes of our last meeting\nPresent: Anna\nExcused: Dan\n",
+        "From 10:30 on we meet in the hall,\nplease be there.\n",
+        "From 10:30 on we meet in the hall.\nNote: bring tea\n",
+        "From Fri 10:30 the shop is closed.\n",
+        "From 49.5 EUR\nWeb: www.example.org\n",
+        "From a reader:<br>\nQ: how?\n",
+        "From now on you can reach your page at\nhttps://www.example.org/page\n",
+        "From home\nTel: 1234\n",
+        "From Monday, 9:00, Mark decides\nwho comes\n",
+        "From Subject to object:\nSubject: I\nObject: me\n",
+    ] {
+        for before in ["", "\n"] {
+            for newline in ["\n", "\r\n"] {
+                let body = format!("Hello,\n{before}{text}\nBye\n").replace('\n', newline);
+                let second = format!("From c@d {DATE}\nSubject: 2\n\nx\n").replace('\n', newline);
+                let first = format!("From a@b {DATE}\nSubject: 1\nDate: x\n\n");
+                let first = first.replace('\n', newline) + &body;
+                let mailbox = format!("{first}{newline}{second}");
+                assert_eq!(messages_in(mailbox.as_bytes()), 2, "{text:?}");
+                let folder = tempfile::tempdir().unwrap();
+                fs::write(folder.path().join("box"), &mailbox).unwrap();
+                let output = embody()
+                    .args([
+                        "convert",
+                        "box",
+                        "--output-format",
+                        "eml",
+                        "--output",
+                        "eml",
+                    ])
+                    .current_dir(folder.path())
+                    .output()
+                    .unwrap();
+                assert!(output.status.success());
+                let mail = fs::read_to_string(folder.path().join("eml/00000001.eml")).unwrap();
+                assert!(mail.ends_with(&body), "{mail:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn header_that_is_longer_than_what_is_looked_at_divides_nevertheless() {
+    let long = format!("X-Long: {}\n", "x".repeat(100)).repeat(40);
+    for behind in [long.clone(), format!("X-Long: {}\n", "x\n ".repeat(2000))] {
+        let first = format!("From a@b {DATE}\nSubject: 1\n\nbody\n");
+        let mailbox = format!("{first}From \nX-First: 1\n{behind}From: a@b\n\nbody\n");
+        assert_eq!(messages_in(mailbox.as_bytes()), 2);
+    }
+}
+
 /// The rows of docs/mailbox-internals.md: a name, and what follows a first message. Behind `=`, all of it.
 fn odd_boxes() -> Vec<(&'static str, String)> {
     let first = format!("From a@example.org {DATE}\nSubject: 1\n\nbody\n");
@@ -403,6 +519,52 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
         (
             "no empty line, no date, a header field",
             behind("From b\nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "an empty line, a time of day, no date, a header field",
+            behind("\nFrom 10:30 on we meet\nNote: here\n"),
+        ),
+        (
+            "an empty line, words, any header fields",
+            behind("\nFrom the minutes of our meeting\nPresent: Anna\nExcused: Dan\n"),
+        ),
+        (
+            "an empty line, words, two header fields, one of them From",
+            behind("\nFrom the archive\nFrom: b@example.org\nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "no empty line, `From ` alone, two header fields, one of them From",
+            behind("From \nFrom: b@example.org\nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "no empty line, `From - `, two header fields, one of them X-Mozilla-Status",
+            behind("From - \nX-Mozilla-Status: 0001\nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "no empty line, no date, two header fields, one of them Date",
+            behind(
+                "From b@example.org\nSubject: 2\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n\nbody\n",
+            ),
+        ),
+        (
+            "no empty line, no date, From and no second header field",
+            behind("From b@example.org\nFrom: b@example.org\n\nbody\n"),
+        ),
+        (
+            "no empty line, a date of ISO 8601, a header field",
+            behind("From b@example.org 2024-01-01T10:00:00Z\nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "no empty line, a clock of 12 hours, a header field",
+            behind("From b@example.org Mon Jan  1 11:18:56 PM 2024\nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "an empty line, a date in German, no header field behind",
+            behind("\nFrom b@example.org Mo Okt 16 23:18:56 2023\nmore text\n"),
+        ),
+        (
+            "an empty line, a day and a time of day in running text",
+            behind("\nFrom Monday 9:00 Mark will decide\nwho comes\n"),
         ),
         (
             "an empty line, `From here on, walk`",
