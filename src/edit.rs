@@ -243,6 +243,10 @@ pub struct Spliced<'a> {
     chunks: Vec<&'a [u8]>,
 }
 
+/// Bytes after a header section that may decide where it ends, because a line that is no field may be followed by
+/// fields.
+pub(crate) const BEHIND_HEADER: usize = 16 << 10;
+
 impl<'a> Spliced<'a> {
     /// Bytes in order.
     pub fn chunks(&self) -> &[&'a [u8]] {
@@ -259,7 +263,8 @@ impl<'a> Spliced<'a> {
         self.chunks.iter().all(|chunk| chunk.is_empty())
     }
 
-    /// The front of large output, with a line behind the header section at least. `ends` tells where that section ends.
+    /// The front of large output, with [`BEHIND_HEADER`] bytes and a line after the header section at least. `ends` tells
+    /// where that section ends.
     pub(crate) fn front(&self, ends: impl Fn(&[u8]) -> usize) -> Vec<u8> {
         const FIRST: usize = 64 << 10;
         let mut front: Vec<u8> = Vec::new();
@@ -273,7 +278,7 @@ impl<'a> Spliced<'a> {
                 if front.len() == wanted {
                     // Without a whole line behind it, it may seem to end in the name of a field that is cut.
                     let behind = front.get(ends(&front)..).unwrap_or_default();
-                    if memchr::memchr(b'\n', behind).is_some() {
+                    if behind.len() >= BEHIND_HEADER && memchr::memchr(b'\n', behind).is_some() {
                         return front;
                     }
                     wanted *= 2;

@@ -156,6 +156,9 @@ fn obstacle(tree: &Tree<'_>, part: PartId) -> Option<&'static str> {
     let is_default = value.is_some_and(|value| MediaType::parse(value).essence == DEFAULT_TYPE);
     Some(if entity.separator.is_empty() {
         "no empty line ends its header"
+    } else if entity.has_stray_lines() {
+        // Some readers see the end of the header there, so there is no place that suits all of them.
+        "its header has a line that is no field"
     } else if fields().any(|field| field.name.is_empty()) {
         "its header begins with a line that continues no field"
     } else if fields().any(|field| field.is(tree.original, NOTE_FIELD)) {

@@ -33,7 +33,7 @@ impl<'t> PartEdits<'t> {
         for (part, content_id) in named {
             if !self.named.contains(&part) && now_named.insert(part) {
                 let field = [b"Content-ID: <", content_id.as_bytes(), b">", newline].concat();
-                group.push(Edit::insert(self.tree.part(part).header.end, field));
+                group.push(Edit::insert(self.tree.part(part).agreed_end, field));
             }
         }
         self.edits.add(group).map_err(overlapping)?;

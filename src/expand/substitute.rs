@@ -301,7 +301,7 @@ impl<'p> Substitute<'p> {
 
     /// The body, the largest thing there is, is an edit of its own: it is not copied behind a few octets. `fields` come
     /// behind the header's last field, if that stays.
-    fn body_edits(&self, encoded: Encoded, last_stays: bool, fields: &[u8]) -> [Edit; 2] {
+    fn body_edits(&self, encoded: Encoded, last_stays: bool, fields: &[u8]) -> Vec<Edit> {
         let part = self.tree.part(self.body.part);
         let newline = self.newline.bytes();
         let mut front = Vec::with_capacity(fields.len() + 2 * newline.len());
@@ -309,7 +309,13 @@ impl<'p> Substitute<'p> {
         if last_stays && !part.header.of(self.tree.original).ends_with(b"\n") {
             front.extend_from_slice(newline);
         }
-        front.extend_from_slice(fields);
+        let mut edits = Vec::with_capacity(3);
+        if part.has_stray_lines() {
+            // Before the stray line all readers see them.
+            edits.push(Edit::insert(part.agreed_end, fields));
+        } else {
+            front.extend_from_slice(fields);
+        }
         front.extend_from_slice(newline);
         let mut body = encoded.body;
         let is_last = part.span.end >= self.tree.original.len();
@@ -318,10 +324,11 @@ impl<'p> Substitute<'p> {
         if !body.is_empty() && (abuts || (is_last && is_base64)) {
             body.extend_from_slice(newline);
         }
-        [
+        edits.extend([
             Edit::insert(part.header.end, front),
             Edit::replace(Span::new(part.header.end, part.body.end), body),
-        ]
+        ]);
+        edits
     }
 }
 

@@ -75,7 +75,7 @@ fn message<W: FnOnce(&mut Vec<u8>)>(
         group.push(Edit::replace(field.whole, new.take().unwrap_or_default()));
     }
     // A message that says nothing of itself.
-    group.extend(new.map(|new| Edit::insert(entity.header.end, new)));
+    group.extend(new.map(|new| Edit::insert(entity.agreed_end, new)));
     group.extend(of_header);
     inner.extend_from_slice(newline);
     group.push(Edit::insert(entity.body.start, inner));

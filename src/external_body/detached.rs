@@ -186,6 +186,7 @@ impl<'a> Reader<'a, '_> {
         let until = last.map_or(at, |field| field.whole.end);
         Header {
             span: Span::new(start, until),
+            agreed_end: until,
             separator: Span::empty_at(until),
             fields,
             end,

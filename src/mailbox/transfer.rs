@@ -25,6 +25,7 @@ use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_write, unread, unreadable};
 use crate::mailbox::find::{Finds, Kind};
 use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::separator::{self, own_separator};
 use crate::mailbox::forms::{mmdf, rewrite};
 use crate::mailbox::place::delivery::{Delivery, Letter};
 use crate::mailbox::place::folder::{MessageFolder, flags_of};
@@ -132,10 +133,14 @@ impl<S: Send> Job<'_, S> {
             };
             let separator = mmdf::from_line(from_line).trim_ascii();
             let start = summary.bytes_in + frame.start as u64;
+            // `>From ` lines after the separator are older separators, which a program quoted.
+            let older = own_separator(&plain).map_or(0, |(_, length)| length);
+            let plain = plain.get(older..).unwrap_or_default();
             let letter = Letter {
-                content: &plain,
+                content: plain,
                 flags: self.eudora.and_then(|index| index.get(&start).copied()),
-                envelope: self.envelope(separator, &plain),
+                envelope: self.envelope(separator, plain),
+                separator: None,
             };
             delivery.deliver(letter, summary)?;
         }
@@ -156,14 +161,20 @@ impl<S: Send> Job<'_, S> {
         delivery: &mut Delivery,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        let envelope = self.envelope(b"", content);
+        // In an mbox its own separator takes the place of a new one. Elsewhere the line stays, as all bytes do.
+        let own = own_separator(content).filter(|_| delivery.is_mbox());
+        let (line, length) = own.unwrap_or_default();
+        let content = content.get(length..).unwrap_or_default();
+        let envelope = self.envelope(mmdf::from_line(line), content);
+        let date = match separator::is_plausible(line) {
+            true => envelope.date.or(modified),
+            false => modified.or(envelope.date),
+        };
         let letter = Letter {
             content,
             flags,
-            envelope: Envelope {
-                date: modified.or(envelope.date),
-                ..envelope
-            },
+            envelope: Envelope { date, ..envelope },
+            separator: Some(line).filter(|line| separator::is_asctime(line)),
         };
         delivery.deliver(letter, summary)
     }

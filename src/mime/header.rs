@@ -1,18 +1,28 @@
 //! Header sections as spans: RFC 5322 §2.2, and what stands in real mail.
 //!
 //! A field starts at a line `name:`; lines that start with a blank continue it. The section ends at an empty line, at a
-//! line that is neither, at a boundary line of an enclosing multipart, or at the end.
+//! boundary line of an enclosing multipart, at a line that starts the body without an empty line before it, or at the
+//! end.
 //!
 //! Deviations from RFC 5322, because mail has them:
 //! * blanks between the name and the colon are accepted (RFC 822 had them);
 //! * names may hold octets above 127;
 //! * a `From ` or `>From ` line in front of the first field belongs to the section ([`Header::envelope`]);
 //! * a continuation line before any field is a field without a name;
-//! * a line of blanks only continues the field above it, it does not end the section.
+//! * a line of blanks only continues the field above it, it does not end the section;
+//! * **a stray line**, which is neither, is passed over if fields follow. Real mail has `>From ` lines in the middle of
+//!   headers, and others. Dovecot and Thunderbird pass over all of them, mutt over `From ` and `>From ` lines, Python
+//!   over `From ` lines; the others take a stray line for the start of the body. Whether fields follow is decided once
+//!   for each section, from the lines up to the next empty line ([`fields_follow`]), so that the body of a mail without
+//!   an empty line is no header.
+//!
+//! Readers disagree about the fields after a stray line. They are read (types, names, flags), but new fields are put
+//! before it, where all readers see them ([`Header::agreed_end`]).
 
 use memchr::memchr;
 
 pub use super::fields::{Field, Fields};
+use crate::edit::BEHIND_HEADER;
 use crate::span::{Line, Lines, Span};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,13 +42,26 @@ pub struct Header {
     pub span: Span,
     pub separator: Span,
     pub fields: Fields,
+    /// End of the fields about which all readers agree: the start of the first stray line, or the end of the section.
+    pub agreed_end: usize,
     pub end: SectionEnd,
 }
 
+/// What a header section belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Section {
+    /// A message: an envelope line may precede the fields.
+    Message,
+    /// A body part.
+    Part,
+    /// Fields in a text. A stray line ends them.
+    Text,
+}
+
 impl Header {
-    /// For a body part: an envelope and boundary lines are not expected.
+    /// Reads fields in a text: an envelope and boundary lines are not expected, and a stray line ends the section.
     pub fn read(original: &[u8], within: Span, limit: usize) -> Self {
-        Self::read_until(original, within, false, limit, |_| false)
+        Self::read_until(original, within, Section::Text, limit, |_| false)
     }
 
     /// An envelope line may stand in front of the section of a message. `is_boundary` is asked about every line that
@@ -46,7 +69,7 @@ impl Header {
     pub(super) fn read_until(
         original: &[u8],
         within: Span,
-        is_message: bool,
+        section: Section,
         limit: usize,
         mut is_boundary: impl FnMut(&[u8]) -> bool,
     ) -> Self {
@@ -54,6 +77,10 @@ impl Header {
         let start = within.start;
         let limit = limit.min(Fields::LONGEST);
         let mut header = Self::none_at(start);
+        let is_message = section == Section::Message;
+        let mut follow = (section == Section::Text).then_some(false);
+        let mut first_stray = None;
+        let mut is_stray = false;
         if is_message {
             header.fields.reserve(USUAL);
         }
@@ -65,6 +92,8 @@ impl Header {
                     header.separator = line.whole;
                     break;
                 }
+                // It continues the stray line.
+                Some(b' ' | b'\t') if is_stray => {}
                 Some(b' ' | b'\t') if !header.fields.is_empty() => {
                     header.fields.extend_last(line.whole.end);
                 }
@@ -74,13 +103,25 @@ impl Header {
                     break;
                 }
                 Some(_) => match is_field(original, line) {
-                    true => header.fields.push(line.whole),
+                    true => {
+                        header.fields.push(line.whole);
+                        is_stray = false;
+                    }
                     false if at == start && is_message && is_envelope(bytes) => {
                         header.envelope = line.whole;
                     }
                     false => {
-                        header.end = SectionEnd::Unseparated;
-                        break;
+                        let is_among = !header.fields.is_empty() || is_envelope(bytes);
+                        let rest = Span::new(at, within.end.min(start.saturating_add(limit)));
+                        let follow = follow.get_or_insert_with(|| {
+                            is_among && fields_follow(original, rest, &mut is_boundary)
+                        });
+                        if !*follow {
+                            header.end = SectionEnd::Unseparated;
+                            break;
+                        }
+                        first_stray.get_or_insert(at);
+                        is_stray = true;
                     }
                 },
             }
@@ -91,6 +132,7 @@ impl Header {
             }
         }
         header.span = Span::new(start, at);
+        header.agreed_end = first_stray.unwrap_or(at);
         if header.separator.is_empty() {
             header.separator = Span::empty_at(at);
         }
@@ -99,7 +141,7 @@ impl Header {
 
     pub fn of_message(message: &[u8], limit: usize) -> Self {
         let within = Span::new(0, message.len());
-        Self::read_until(message, within, true, limit, |_| false)
+        Self::read_until(message, within, Section::Message, limit, |_| false)
     }
 
     pub fn none_at(start: usize) -> Self {
@@ -108,6 +150,7 @@ impl Header {
             span: Span::empty_at(start),
             separator: Span::empty_at(start),
             fields: Fields::none_at(start),
+            agreed_end: start,
             end: SectionEnd::Regular,
         }
     }
@@ -124,6 +167,52 @@ pub fn has_control_character(field: &[u8]) -> bool {
 
 fn is_envelope(line: &[u8]) -> bool {
     line.starts_with(b"From ") || line.starts_with(b">From ")
+}
+
+/// Whether the lines from a stray one to the next empty line are those of a header: at least as many fields as other
+/// lines, and one of the fields that structure or transport a mail, or no other lines but `From ` and `>From `.
+fn fields_follow(original: &[u8], rest: Span, is_boundary: &mut impl FnMut(&[u8]) -> bool) -> bool {
+    const OF_MAIL: [&str; 16] = [
+        "from",
+        "to",
+        "cc",
+        "subject",
+        "date",
+        "received",
+        "message-id",
+        "return-path",
+        "delivered-to",
+        "reply-to",
+        "sender",
+        "mime-version",
+        "x-mozilla-status",
+        "content-type",
+        "content-transfer-encoding",
+        "content-disposition",
+    ];
+    let within = Span::new(
+        rest.start,
+        rest.end.min(rest.start.saturating_add(BEHIND_HEADER)),
+    );
+    let (mut fields, mut others, mut is_of_mail) = (0_usize, 0_usize, false);
+    for line in Lines::new(original, within) {
+        let bytes = line.content.of(original);
+        match bytes.first() {
+            None => break,
+            Some(b' ' | b'\t') => continue,
+            Some(b'-') if bytes.starts_with(b"--") && is_boundary(bytes) => break,
+            Some(_) if is_envelope(bytes) => continue,
+            Some(_) if !is_field(original, line) => others += 1,
+            Some(_) => {
+                let name = Field::of(original, line.whole).name.of(original);
+                fields += 1;
+                is_of_mail |= OF_MAIL
+                    .iter()
+                    .any(|it| name.eq_ignore_ascii_case(it.as_bytes()));
+            }
+        }
+    }
+    fields > 0 && fields >= others && (is_of_mail || others == 0)
 }
 
 fn is_field(original: &[u8], line: Line) -> bool {
@@ -165,7 +254,9 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Header {
         let within = Span::new(0, bytes.len());
-        Header::read_until(bytes, within, true, 1 << 20, |line| line == b"--b")
+        Header::read_until(bytes, within, Section::Message, 1 << 20, |line| {
+            line == b"--b"
+        })
     }
 
     #[test]
@@ -192,6 +283,54 @@ mod tests {
         let header = read(mail);
         assert_eq!(header.end, SectionEnd::Unseparated);
         assert_eq!(&mail[header.body_start()..], b"no field here\n\nx");
+    }
+
+    #[test]
+    fn stray_line_among_fields_is_passed_over_and_new_fields_are_put_before_it() {
+        for stray in [
+            ">From - Mon Jan 26 17:20:56 2009\n",
+            "From - Mon Jan 26 17:20:56 2009\n",
+            ">From x\n folded: no field\n>From y\n",
+            "no field here\n",
+            "a name with blanks: x\n",
+            "no field here\n\tfolded: no field\nnor here\n",
+        ] {
+            let mail = format!("A: 1\n{stray}Subject: s\n t\nTo: x\n\nbody: no\n");
+            let mail = mail.as_bytes();
+            let header = read(mail);
+            assert_eq!(header.end, SectionEnd::Regular, "{stray}");
+            let fields: Vec<&[u8]> = header
+                .fields
+                .iter(mail)
+                .map(|it| it.whole.of(mail))
+                .collect();
+            assert_eq!(
+                fields,
+                [&b"A: 1\n"[..], b"Subject: s\n t\n", b"To: x\n"],
+                "{stray}"
+            );
+            assert_eq!(header.fields.value(mail, "Subject"), Some(&b" s\n t"[..]));
+            assert_eq!(header.fields.value(mail, "folded"), None);
+            assert_eq!(&mail[header.agreed_end..][..stray.len()], stray.as_bytes());
+            assert_eq!(&mail[header.body_start()..], b"body: no\n");
+        }
+    }
+
+    #[test]
+    fn body_without_an_empty_line_before_it_is_no_header() {
+        for body in [
+            "Hello Bob,\nplease come\nNote: now\n\nx",
+            "<html>\n<style>\na:hover {}\n</style>\n\nx",
+            "text\n--b\nContent-Type: text/html\n\nx",
+            "text\n\nSubject: x\n",
+            "From here on\nwe walk\n\nTo: x\n",
+        ] {
+            let mail = format!("A: 1\n{body}");
+            let header = read(mail.as_bytes());
+            assert_eq!(header.end, SectionEnd::Unseparated, "{body}");
+            assert_eq!(&mail[header.body_start()..], body);
+            assert_eq!(header.agreed_end, header.span.end);
+        }
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub struct Part {
     pub span: Span,
     pub envelope: Span,
     pub header: Span,
+    /// Where a new field is put: at the end of the header, or before its first stray line.
+    pub agreed_end: usize,
     pub separator: Span,
     /// The line break before a boundary line is not part of it.
     pub body: Span,
@@ -88,6 +90,13 @@ pub struct Part {
     pub content: Content,
     pub children: Vec<PartId>,
     pub(super) fields: Fields,
+}
+
+impl Part {
+    /// Whether the header has lines that are no fields. Readers disagree about the fields after such a line.
+    pub fn has_stray_lines(&self) -> bool {
+        self.agreed_end != self.header.end
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::header::{self, Header, SectionEnd};
+use super::header::{self, Header, Section, SectionEnd};
 use super::media_type::{DEFAULT_TYPE, MediaType};
 use super::message::{Content, Limit, Multipart, Part, PartId, ScanLimits, Tree};
 use super::transfer::TransferEncoding;
@@ -115,7 +115,11 @@ impl Scanner<'_> {
         let within = Span::new(start, original.len());
         let limit = self.limits.header;
         let is_boundary = |line: &[u8]| self.matching(line).is_some();
-        let header = Header::read_until(original, within, is_message, limit, is_boundary);
+        let section = match is_message {
+            true => Section::Message,
+            false => Section::Part,
+        };
+        let header = Header::read_until(original, within, section, limit, is_boundary);
         let value = |name| header.fields.value(original, name);
         let essence = value("Content-Type").map_or_else(
             || default.to_owned(),
@@ -131,6 +135,7 @@ impl Scanner<'_> {
             span: Span::new(start, usize::MAX),
             envelope: header.envelope,
             header: header.span,
+            agreed_end: header.agreed_end,
             separator: header.separator,
             body: Span::new(body, usize::MAX),
             essence,

@@ -330,7 +330,7 @@ impl Pending<'_, '_> {
                 group.push(Edit::remove(field.whole));
             }
         }
-        group.extend(new.map(|new| Edit::insert(self.tree.part(part).header.end, new)));
+        group.extend(new.map(|new| Edit::insert(self.tree.part(part).agreed_end, new)));
         group
     }
 }

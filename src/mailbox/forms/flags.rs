@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::mailbox::forms::quoting::replaced;
+use crate::mailbox::forms::separator;
 use crate::span::{Lines, Newline, Span};
 
 /// A message with any flag is not new.
@@ -141,15 +142,21 @@ impl Flags {
         Self::of_bits(flags)
     }
 
-    /// Where the fields do not say so yet, the first Status and X-Status get the value, or are put behind the other
-    /// fields; further ones go, because readers unite them.
+    /// Where the fields do not say so yet, the first Status and X-Status get the value, or are put after the other
+    /// fields; further ones are removed, because readers unite them. After a line that is no field, some readers see no
+    /// fields, so both are put before it.
     pub(crate) fn put_into(self, content: &[u8]) -> Cow<'_, [u8]> {
         if Self::of_fields(content) == self {
             return Cow::Borrowed(content);
         }
         let newline = Newline::of_first_line(content).bytes();
         let field = |name: &[u8], value: &str| [name, b": ", value.as_bytes(), newline].concat();
-        let has = |wanted: Noted| fields(content).any(|(noted, ..)| noted == wanted);
+        let agreed = agreed_end(content);
+        let is_seen = |line: Span| line.start < agreed;
+        let has = |wanted: Noted| {
+            let mut fields = fields(content);
+            fields.any(|(noted, line, _)| noted == wanted && is_seen(line))
+        };
         let mut out = Vec::with_capacity(content.len() + 80);
         if self.0 & PASSED != 0 && !has(Noted::Mozilla) {
             out.extend(field(b"X-Mozilla-Status", &self.mozilla(0)));
@@ -168,6 +175,7 @@ impl Flags {
         let changes = fields(content).map(|(noted, line, value)| {
             let old = hexadecimal(value.of(content)).unwrap_or(0);
             let new = match noted {
+                Noted::Status | Noted::MoreStatus if !is_seen(line) => String::new(),
                 Noted::Status => std::mem::take(&mut status),
                 Noted::MoreStatus => std::mem::take(&mut more_status),
                 Noted::Mozilla => self.mozilla(old),
@@ -184,12 +192,21 @@ impl Flags {
                 false => (value, new),
             }
         });
-        let changed = replaced(header, 0, changes);
-        out.extend_from_slice(changed.as_deref().unwrap_or(header));
+        let (seen, unseen): (Vec<_>, Vec<_>) =
+            changes.partition(|(span, _): &(Span, String)| is_seen(*span));
+        let (front, rest) = header.split_at(agreed);
+        let changed = replaced(front, 0, seen.into_iter());
+        out.extend_from_slice(changed.as_deref().unwrap_or(front));
         if !out.is_empty() && !out.ends_with(b"\n") {
             out.extend_from_slice(newline);
         }
         out.extend(missing);
+        let unseen = unseen.into_iter().map(|(span, new)| {
+            let span = Span::new(span.start - agreed, span.end - agreed);
+            (span, new)
+        });
+        let changed = replaced(rest, 0, unseen);
+        out.extend_from_slice(changed.as_deref().unwrap_or(rest));
         out.extend_from_slice(&content[end..]);
         Cow::Owned(out)
     }
@@ -244,6 +261,20 @@ fn header_end(content: &[u8]) -> usize {
     }
 }
 
+/// The end of the fields that every reader sees: before the first line that is no field, or at the end of the header. A
+/// `From ` line may precede them.
+fn agreed_end(content: &[u8]) -> usize {
+    let end = header_end(content);
+    let mut lines = Lines::new(content, Span::new(0, end));
+    let stray = lines.find(|line| {
+        let text = line.content.of(content);
+        let is_field = || mbox::field(text).is_some_and(|(name, _)| !name.is_empty());
+        let is_first = line.whole.start == 0 && separator::is_from_line(text);
+        !is_first && !is_folded(text) && !is_field()
+    });
+    stray.map_or(end, |line| line.whole.start)
+}
+
 /// What is noted, on which line, and its value.
 fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
     let mut is_in_front = true;
@@ -253,7 +284,8 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
             return None;
         }
         let start = text.get(..2).unwrap_or_default();
-        is_in_front &= start.eq_ignore_ascii_case(b"x-");
+        // Programs that copied a mailbox into another one left such lines in the middle of what Thunderbird wrote.
+        is_in_front &= start.eq_ignore_ascii_case(b"x-") || separator::is_from_line(text);
         let (name, value) = mbox::field(text)?;
         let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
         let counts = is_in_front || matches!(noted, Noted::Status | Noted::MoreStatus);

@@ -270,14 +270,19 @@ impl Header {
 
     pub(crate) fn of_message(bytes: &[u8], start: usize) -> Self {
         let first = start + content_start(&bytes[start..]);
-        let header = Self::of(&bytes[first..]);
+        let header = Self::read(&bytes[first..], true);
         Self {
             body: header.body.map(|body| first + body),
             ..header
         }
     }
 
+    /// Of a message that was divided from others: a `From ` line in its header divides nothing.
     pub(crate) fn of(content: &[u8]) -> Self {
+        Self::read(content, false)
+    }
+
+    fn read(content: &[u8], others_follow: bool) -> Self {
         let mut header = Self::default();
         let mut at = 0;
         while let Some(length) = memchr(b'\n', &content[at..]) {
@@ -288,7 +293,9 @@ impl Header {
                     return header;
                 }
                 // The header was never closed; the next message starts.
-                [b'F', ..] if separator::is_separator_in_text(&content[at..]) => return header,
+                [b'F', ..] if others_follow && separator::is_separator_in_text(&content[at..]) => {
+                    return header;
+                }
                 [b'C' | b'c', ..] if header.content_length.is_none() => {
                     let (name, value) = field(line).unwrap_or_default();
                     if name.eq_ignore_ascii_case(b"content-length") {

@@ -54,6 +54,52 @@ pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
     is_one.then(|| memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1))
 }
 
+/// Whether the line is a separator in some mailbox, or one that a program has quoted.
+pub(crate) fn is_from_line(line: &[u8]) -> bool {
+    line.starts_with(b"From ") || line.starts_with(b">From ")
+}
+
+/// The `From ` and `>From ` lines with which a message begins that a program copied out of an mbox with its separator:
+/// the first line, and the length of all of them. `None` if no header field follows.
+pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
+    let mut length = 0;
+    let lines = content.split_inclusive(|&byte| byte == b'\n');
+    for line in lines.take_while(|line| is_from_line(line)) {
+        length += line.len();
+    }
+    let rest = content.get(length..)?;
+    if length == 0 || !field(rest).is_some_and(|(name, _)| !name.is_empty()) {
+        return None;
+    }
+    let line = content.strip_prefix(b">").unwrap_or(content);
+    let end = memchr(b'\n', line).unwrap_or(line.len());
+    Some((line[..end].trim_ascii_end(), length))
+}
+
+/// Whether the date of the line, which starts with `From `, is that of asctime(3), as all readers understand it
+/// (RFC 4155): sender, day of the week, month, day, time, year.
+pub(crate) fn is_asctime(line: &[u8]) -> bool {
+    let is_number =
+        |word: &[u8], longest: usize| word.len() <= longest && word.iter().all(u8::is_ascii_digit);
+    let is_text = line.len() <= LONGEST + 64 && line.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    let words: Vec<&[u8]> = words(line).collect();
+    let &[_, _, weekday, month, day, time, year] = words.as_slice() else {
+        return false;
+    };
+    is_text
+        && weekday.len() == 3
+        && weekday.iter().all(u8::is_ascii_alphabetic)
+        && month != b"???"
+        && MONTHS.iter().any(|it| month.eq_ignore_ascii_case(it))
+        && is_number(day, 2)
+        && time
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || *byte == b':')
+        && holds_time(time)
+        && year.len() == 4
+        && is_number(year, 4)
+}
+
 /// A line that starts with `From `, and what of the lines after it is looked at.
 struct FromLine<'a> {
     line: &'a [u8],

@@ -46,6 +46,8 @@ pub(crate) struct Letter<'m> {
     pub(crate) content: &'m [u8],
     pub(crate) flags: Option<Flags>,
     pub(crate) envelope: Envelope,
+    /// The separator of an mbox, if the message brought one that all readers understand.
+    pub(crate) separator: Option<&'m [u8]>,
 }
 
 #[derive(Default)]
@@ -132,6 +134,11 @@ impl Delivery {
         Ok(made)
     }
 
+    /// Whether the messages become those of an mbox.
+    pub(crate) fn is_mbox(&self) -> bool {
+        self.form == Format::Mbox
+    }
+
     /// Counts octets in `summary` as often as they are written.
     pub(crate) fn deliver(
         &mut self,
@@ -155,7 +162,10 @@ impl Delivery {
         if self.form == Format::Mbox {
             let newline = Newline::of_first_line(&content).bytes();
             let sender = letter.envelope.sender.as_bytes();
-            let mut framed = from_line(sender, seconds).into_bytes();
+            let mut framed = match letter.separator {
+                Some(line) => line.to_vec(),
+                None => from_line(sender, seconds).into_bytes(),
+            };
             framed.extend_from_slice(newline);
             framed.extend_from_slice(&for_mbox(&content));
             framed.extend_from_slice(newline);

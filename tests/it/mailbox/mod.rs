@@ -13,6 +13,7 @@ mod dry_run;
 mod emlx;
 mod eudora;
 mod folders;
+mod from_lines;
 mod large;
 mod lengths;
 pub(crate) mod maildir;
