@@ -138,7 +138,10 @@ impl<'a> FromLine<'a> {
             b"return-path",
             b"delivered-to",
         ];
-        const OF_MAIL: [&[u8]; 7] = [
+        const OF_MAIL: [&[u8]; 10] = [
+            b"content-length",
+            b"status",
+            b"x-status",
             b"subject",
             b"to",
             b"cc",
