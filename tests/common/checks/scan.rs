@@ -60,7 +60,17 @@ pub fn spans(tree: &Tree<'_>) -> Vec<Span> {
     for id in tree.ids() {
         let part = tree.part(id);
         spans.extend([part.envelope, part.separator]);
-        spans.extend(tree.fields(id).wholes());
+        let fields: Vec<Span> = tree.fields(id).wholes().collect();
+        // Lines that are no fields belong to the field before them, except at the ends of the header.
+        let first = fields.first().map_or(part.header.end, |first| first.start);
+        let last = fields.last().map_or(part.header.end, |last| last.end);
+        let strays = [
+            Span::new(part.envelope.end, first),
+            Span::new(last, part.header.end),
+        ];
+        assert!(part.has_stray_lines() || strays.iter().all(|span| span.is_empty()));
+        spans.extend(strays);
+        spans.extend(fields);
         match &part.content {
             Content::Leaf | Content::Opaque(_) => spans.push(part.body),
             Content::Message => {}
