@@ -3,6 +3,7 @@
 //! What a server says unasked is kept: [`ImapSession::events`]. Behind a failure for which [`ImapFailure::leaves_session`] holds
 //! it can go on; behind others it cannot, and where [`ImapFailure::is_passing`] holds a new one may do better.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::account::Account;
@@ -19,6 +20,10 @@ use super::response::{Condition, Response, Value, number, values};
 use super::search::found_uids;
 use super::wire::Traffic;
 use crate::mailbox::Stop;
+
+/// Rounds in which a server may tell what was asked for: 1000 messages a round are the least that RFC 9738 recommends, and
+/// about as many as one command asks for.
+const MOST_ROUNDS: usize = 20;
 
 /// A folder as LIST gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,19 +232,44 @@ impl ImapSession {
         Ok(found)
     }
 
-    /// What the messages are like, pipelined; each is handed on as it comes. UIDs that are not there any more are left out.
+    /// What the messages are like, pipelined; each is handed on as it comes. UIDs that are not there any more are left out. A
+    /// server that tells of some messages at a time (RFC 9738) is asked again while it tells of more.
     pub(crate) fn fetch_metadata(
         &mut self,
         uids: &[u32],
         with: Structure,
         each: &mut dyn FnMut(Metadata) -> Result<(), ImapFailure>,
     ) -> Result<(), ImapFailure> {
-        fetch::metadata(&mut self.exchange, uids, with, self.has_modseq, each)
+        let mut rest = uids.to_vec();
+        for _ in 0..MOST_ROUNDS {
+            let mut told = HashSet::new();
+            let (exchange, has_modseq) = (&mut self.exchange, self.has_modseq);
+            fetch::metadata(exchange, &rest, with, has_modseq, &mut |message| {
+                told.insert(message.uid);
+                each(message)
+            })?;
+            rest.retain(|uid| !told.contains(uid));
+            if told.is_empty() || rest.is_empty() {
+                break;
+            }
+        }
+        Ok(())
     }
 
-    /// RFC822.SIZE of messages, whose UIDs are in ascending order; those that are not there any more are left out.
+    /// RFC822.SIZE of messages, whose UIDs are in ascending order; those that are not there any more are left out. A server
+    /// that tells of some messages at a time is asked again while it tells of more.
     pub(crate) fn fetch_sizes(&mut self, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
-        fetch::sizes(&mut self.exchange, uids)
+        let mut rest = uids.to_vec();
+        let mut sizes = BTreeMap::new();
+        for _ in 0..MOST_ROUNDS {
+            let before = sizes.len();
+            sizes.extend(fetch::sizes(&mut self.exchange, &rest)?);
+            rest.retain(|uid| !sizes.contains_key(uid));
+            if sizes.len() == before || rest.is_empty() {
+                break;
+            }
+        }
+        Ok(sizes.into_iter().collect())
     }
 
     /// The whole of each message, given by UID and RFC822.SIZE, in pieces, pipelined, small ones first. The pieces of a

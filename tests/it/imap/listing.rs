@@ -389,3 +389,38 @@ fn sizes_that_are_wrong_for_most_messages_are_reported_once_and_the_status_is_0(
         assert_eq!(mails(&out).iter().any(is_short), status == 1);
     }
 }
+
+/// RFC 9738: whatever is asked for, one message is told of at a time, the last one first.
+#[test]
+fn server_that_tells_of_one_message_at_a_time_is_asked_again() {
+    let server = Scripted::answering(|command| {
+        let set = command.split(' ').nth(2).unwrap_or_default();
+        let has_both = set == "1:2" || set == "1,2";
+        match command {
+            it if it.starts_with("UID SEARCH") => {
+                Some("* SEARCH 2\r\nTAG OK [MESSAGELIMIT 1 2] done\r\n".into())
+            }
+            it if it.starts_with("FETCH 1:2") => {
+                Some("* 2 FETCH (UID 2)\r\nTAG OK [MESSAGELIMIT 1 2] done\r\n".into())
+            }
+            it if it.starts_with("UID FETCH") && has_both => {
+                let says = plain(&it.replace(set, "2"));
+                Some(says.replace("OK done", "OK [MESSAGELIMIT 1 2] done"))
+            }
+            _ => None,
+        }
+    });
+    assert_all(&converted(&server), "backup");
+    let inspected = embody()
+        .args(["inspect", &server.url(""), "--allow-plaintext", "--json"])
+        .args(["--password-command", "echo secret"])
+        .output()
+        .unwrap();
+    let row: serde_json::Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let bytes = MESSAGES.map(str::len).iter().sum::<usize>();
+    assert_eq!(
+        (&row["messages"], &row["bytes"]),
+        (&2.into(), &bytes.into())
+    );
+    assert_eq!(inspected.status.code(), Some(0), "{}", stderr(&inspected));
+}
