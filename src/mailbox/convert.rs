@@ -20,6 +20,7 @@ use crate::mailbox::forms::{Division, emlx, eudora};
 use crate::mailbox::not_mail::not_in_place;
 use crate::mailbox::place::replace::{self, Beside, Identity};
 use crate::mailbox::place::temporary;
+use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
 use crate::mailbox::read::messages::{Messages, Transformed};
 use crate::mailbox::read::pipeline;
@@ -336,21 +337,24 @@ impl<S: Send> Job<'_, S> {
             is_plain: matches!(sink, Sink::Delivery(_)),
         };
         summary.mailboxes = 1;
+        let mut accounts = Accounts::of(&windows);
         pipeline::run(
             self.options.threads(),
             self.stop,
             || {
                 let chunk = windows.next_chunk().map_err(in_full(self.path))?;
-                Ok(chunk.map(|chunk| {
-                    stages.ahead(&chunk);
-                    let weight = chunk.weight();
-                    (chunk, weight)
-                }))
+                let Some(chunk) = chunk else {
+                    return Ok(None);
+                };
+                stages.ahead(&chunk).map_err(unreadable(self.path))?;
+                let weight = chunk.weight();
+                Ok(Some((chunk, weight)))
             },
             |chunk| stages.touched(chunk),
             |chunk, index| stages.work(chunk, index),
             |chunk: Chunk, done| {
                 let bytes = chunk.bytes();
+                accounts.chunk(&chunk).map_err(unreadable(self.path))?;
                 seen(bytes);
                 if let Sink::Delivery(delivery) = sink {
                     self.deliver_chunk(&chunk, &done, quoting, delivery, summary)?;
@@ -381,6 +385,7 @@ impl<S: Send> Job<'_, S> {
                 Ok(())
             },
         )?;
+        accounts.end(&windows).map_err(unreadable(self.path))?;
         Ok((windows.counted.elsewhere(), windows.source))
     }
 }

@@ -75,10 +75,13 @@ fn is_binary(start: &[u8]) -> bool {
 /// Editors put it in front of text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Its first separator is not where other programs look for it.
-pub(crate) fn is_marked_mbox(start: &[u8]) -> bool {
-    let behind = start.strip_prefix(BYTE_ORDER_MARK);
-    behind.is_some_and(|behind| behind.starts_with(b"From "))
+/// The bytes before the first message of an mbox: a byte order mark and empty lines. `None` if no `From ` line follows.
+pub(crate) fn before_first_message(start: &[u8]) -> Option<usize> {
+    let text = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
+    let is_blank = |octet: &&u8| matches!(octet, b'\n' | b'\r');
+    let blanks = text.iter().take_while(is_blank).count();
+    let is_mbox = start.is_empty() || text[blanks..].starts_with(b"From ");
+    is_mbox.then_some(start.len() - text.len() + blanks)
 }
 
 /// Every mail has at least one of them; other files seldom have any.

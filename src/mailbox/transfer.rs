@@ -115,12 +115,11 @@ impl<S: Send> Job<'_, S> {
         delivery: &mut Delivery,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        let bytes = chunk.bytes();
         let mut done = done.iter().peekable();
         for (index, frame) in chunk.frames.iter().enumerate() {
-            let frame = frame.looked_at(bytes);
-            let (from_line, content, _) = frame.parts(bytes);
-            let quoting = rewrite::quoting_in(&frame, from_line, quoting);
+            let text = chunk.text(index).map_err(unreadable(self.path))?;
+            let (from_line, content, _) = text.parts();
+            let quoting = rewrite::quoting_in(&text.frame, from_line, quoting);
             let (plain, unsure) = rewrite::plain(content, quoting);
             summary.ambiguous += unsure;
             let new = done.next_if(|(at, _)| *at == index);
@@ -268,8 +267,9 @@ fn arrival(name: &Path) -> (u64, Vec<u8>) {
 
 /// `>>From ` is written by mboxrd only.
 pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
-    const LINE: &[u8] = b"\n>>From ";
+    const LINE: &[u8] = b">>From ";
     let finder = memmem::Finder::new(LINE);
+    let starts_line = |before: Option<&u8>| matches!(before, Some(b'\n' | b'\r'));
     let mut buffer = vec![0; 1 << 20];
     let (mut at, mut kept) = (0, 0);
     loop {
@@ -281,10 +281,12 @@ pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
         }
         at += read as u64;
         let filled = kept + read;
-        if finder.find(&buffer[..filled]).is_some() {
+        let bytes = &buffer[..filled];
+        let mut hits = finder.find_iter(bytes);
+        if hits.any(|at| starts_line(bytes[..at].last())) {
             return Ok(true);
         }
-        kept = filled.min(LINE.len() - 1);
+        kept = filled.min(LINE.len());
         buffer.copy_within(filled - kept..filled, 0);
     }
 }

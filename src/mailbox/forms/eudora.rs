@@ -20,7 +20,7 @@ use crate::mailbox::forms::separator::is_plausible;
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 const OPENING: &[u8] = b"From ???@??? ";
-static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom ???@??? "));
+static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(OPENING));
 
 pub(crate) const LOOK_AHEAD: usize = 64;
 
@@ -45,16 +45,19 @@ pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
     }
 }
 
-/// The next message whose preceding `\n` is at `from` or later. Unless nothing follows (`whole`), one may also start in
+/// The next message whose preceding LF or CR is at `from` or later. Unless nothing follows (`whole`), one may also start in
 /// the last bytes.
 pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Option<usize> {
     let searched = bytes.get(from..).unwrap_or_default();
-    let mut starts_behind = SEPARATOR.find_iter(searched).map(|hit| from + hit + 1);
+    let hits = SEPARATOR.find_iter(searched).filter(|&hit| hit > 0);
+    let mut places = hits.map(|hit| from + hit);
     let is_next = |&start: &usize| {
-        let rest = bytes.get(start..).unwrap_or_default();
-        (whole || rest.len() >= LOOK_AHEAD) && starts(rest)
+        let (before, rest) = bytes.split_at(start);
+        matches!(before.last(), Some(b'\n' | b'\r'))
+            && (whole || rest.len() >= LOOK_AHEAD)
+            && starts(rest)
     };
-    starts_behind.find(is_next)
+    places.find(is_next)
 }
 
 pub(crate) type Index = HashMap<u64, Flags>;

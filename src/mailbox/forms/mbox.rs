@@ -16,7 +16,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::separator::{
@@ -296,6 +296,7 @@ impl Header {
                 [b'F', ..] if others_follow && separator::is_separator_in_text(&content[at..]) => {
                     return header;
                 }
+                line if others_follow && holds_separator(line, &content[at..]) => return header,
                 [b'C' | b'c', ..] if header.content_length.is_none() => {
                     let (name, value) = field(line).unwrap_or_default();
                     if name.eq_ignore_ascii_case(b"content-length") {
@@ -308,6 +309,11 @@ impl Header {
         }
         header
     }
+}
+
+/// Whether a message starts after a bare CR within the first `line` of `bytes`.
+fn holds_separator(line: &[u8], bytes: &[u8]) -> bool {
+    memchr_iter(b'\r', line).any(|at| separator::is_separator_after_cr(&bytes[at + 1..]))
 }
 
 pub(crate) fn field(line: &[u8]) -> Option<(&[u8], Span)> {

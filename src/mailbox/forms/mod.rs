@@ -1,7 +1,8 @@
 //! The forms of mailboxes. `mbox`, `separator` and `quoting` say where a message of an mbox ends and what is hidden in
-//! it, and `rewrite` puts a changed one back. For mail that goes to a mailbox of another form, `flags` is what programs
+//! it, and `rewrite` puts a changed one back; `carriage` does what lines that end with CR need. For mail that goes to a mailbox of another form, `flags` is what programs
 //! note about it, and `names` are those of folders. A form that is known but not read has a row in [`OTHERS`].
 
+pub(super) mod carriage;
 pub(super) mod emlx;
 pub(super) mod eudora;
 pub(super) mod flags;
@@ -46,6 +47,9 @@ pub(super) enum Division {
     Mmdf,
     /// `has_cr`: a bare CR ends a line. Nothing is quoted or counted.
     Eudora { has_cr: bool },
+    /// A form that is wrong about where a message is, for tests of the check (`read::accounts`).
+    #[cfg(test)]
+    Lying(crate::mailbox::read::accounts::Lie),
 }
 
 /// Known by their first octets, and not read.

@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 
 use crate::mailbox::forms::mbox::{Counted, end_of_message};
 use crate::mailbox::forms::mmdf;
-use crate::mailbox::forms::separator::next_separator;
+use crate::mailbox::forms::separator::{is_plausible, next_separator};
 use crate::span::Span;
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
@@ -107,12 +107,18 @@ pub(crate) fn replaced(
     Some(out)
 }
 
-/// Where each line of `>`s and `From ` starts, and where its `From ` does.
+/// Where each line of `>`s and `From ` starts, and where its `From ` does. After a bare CR only a line with a date is one:
+/// other lines never divide there.
 pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     FROM.find_iter(bytes).filter_map(|at| {
         let marks = bytes[..at].iter().rev().take_while(|&&b| b == b'>').count();
         let line = at - marks;
-        (line == 0 || bytes[line - 1] == b'\n').then_some((line, at))
+        let is_line = match bytes[..line].last() {
+            None | Some(b'\n') => true,
+            Some(b'\r') => is_plausible(&bytes[at..]),
+            Some(_) => false,
+        };
+        is_line.then_some((line, at))
     })
 }
 

@@ -200,7 +200,8 @@ fn kept_lines(
             at + b"From ".len()
         };
         let place = place_of(Span::new(line, needed));
-        match place.filter(|&place| place == 0 || new[place - 1] == b'\n') {
+        let starts_line = |&place: &usize| place == 0 || matches!(new[place - 1], b'\n' | b'\r');
+        match place.filter(starts_line) {
             Some(place) => kept.push(place),
             None if at == line && divides(&content[line..]) => return Err(Refused::Separator),
             None => {}

@@ -18,14 +18,14 @@
 //! mutt divide there, Python at every `From `. [`rewrite`](crate::mailbox::forms::rewrite) takes none of these lines away.
 
 use mail_parser::DateTime;
-use memchr::memchr;
 use memchr::memmem::Finder;
+use memchr::{memchr, memchr2};
 use std::sync::LazyLock;
 
 /// From `From ` on: more bytes cannot change an answer. Fields with long values may precede the field that tells.
 pub(crate) const LOOK_AHEAD: usize = 2048;
 
-static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom "));
+static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
 
 /// Whether a line after an empty line is a separator. A caller that has fewer than [`LOOK_AHEAD`] bytes although more
 /// exist must read more first.
@@ -49,9 +49,28 @@ pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| holds_date(from.line))
 }
 
+/// Whether a line after a bare CR is a separator. It needs a date in any case: a text of LF lines may hold a bare CR, and
+/// only mailboxes of old Macs have separators there.
+pub(crate) fn is_separator_after_cr(bytes: &[u8]) -> bool {
+    is_plausible(bytes) && is_separator_in_text(bytes)
+}
+
 pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
-    let is_one = bytes.starts_with(b"From ");
-    is_one.then(|| memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1))
+    bytes.starts_with(b"From ").then(|| line_end(bytes).1)
+}
+
+/// Where the first line of `bytes` ends, without and with its line ending: LF, CR LF, or a bare CR. Several CRs before
+/// an LF are one line ending: files that were converted twice have CR CR LF.
+pub(crate) fn line_end(bytes: &[u8]) -> (usize, usize) {
+    let Some(end) = memchr2(b'\r', b'\n', bytes) else {
+        return (bytes.len(), bytes.len());
+    };
+    let returns = bytes[end..].iter().take_while(|&&byte| byte == b'\r');
+    let line_feed = end + returns.count();
+    match bytes.get(line_feed) {
+        Some(b'\n') => (end, line_feed + 1),
+        _ => (end, end + 1),
+    }
 }
 
 /// Whether the line is a separator in some mailbox, or one that a program has quoted.
@@ -115,10 +134,10 @@ impl<'a> FromLine<'a> {
         }
         let looked_at = bytes.get(..LOOK_AHEAD);
         let (bytes, is_cut) = (looked_at.unwrap_or(bytes), looked_at.is_some());
-        let line = memchr(b'\n', bytes).unwrap_or(bytes.len());
+        let (line, next) = line_end(bytes);
         Some(Self {
             line: &bytes[..line],
-            behind: bytes.get(line + 1..).unwrap_or_default(),
+            behind: &bytes[next..],
             is_cut,
         })
     }
@@ -280,25 +299,35 @@ fn starts_header(bytes: &[u8]) -> bool {
     bytes.starts_with(b">From ") || field(bytes).is_some_and(is_field)
 }
 
-/// The first separator whose preceding `\n` is at `from` or later, and whether a merely plausible one was passed on the
-/// way. Unless nothing follows, one may also start in the last bytes.
+/// The first separator whose preceding line ending is at `from` or later, and whether a merely plausible one was passed on
+/// the way. Unless nothing follows, one may also start in the last bytes.
 pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Option<usize>, bool) {
     let searched = bytes.get(from..).unwrap_or_default();
     let mut passed_plausible = false;
-    for hit in SEPARATOR.find_iter(searched) {
-        let newline = from + hit;
-        let rest = &bytes[newline + 1..];
+    for hit in FROM.find_iter(searched).filter(|&hit| hit > 0) {
+        let start = from + hit;
+        let (before, rest) = bytes.split_at(start);
+        let is_after_cr = before.ends_with(b"\r");
+        if !is_after_cr && !before.ends_with(b"\n") {
+            continue;
+        }
         if rest.len() < LOOK_AHEAD && !whole {
             break;
         }
-        let before = &bytes[..newline];
+        if is_after_cr {
+            if is_separator_after_cr(rest) {
+                return (Some(start), passed_plausible);
+            }
+            continue;
+        }
+        let before = &before[..start - 1];
         let before = before.strip_suffix(b"\r").unwrap_or(before);
         let divides = match before.is_empty() || before.ends_with(b"\n") {
             true => is_separator(rest),
             false => is_separator_in_text(rest),
         };
         if divides {
-            return (Some(newline + 1), passed_plausible);
+            return (Some(start), passed_plausible);
         }
         passed_plausible |= is_plausible(rest);
     }

@@ -7,6 +7,7 @@
 //! A message belongs to the piece in which it begins, and what stands before the first message to the piece that starts at
 //! 0. So pieces whose ranges tile the file tile its messages.
 
+use std::borrow::Cow;
 use std::fs::{self, Metadata};
 use std::io;
 use std::ops::Range;
@@ -20,7 +21,7 @@ use crate::mailbox::failure::cannot_read;
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::mbox::{self, Counted};
 use crate::mailbox::forms::quoting::Quoting;
-use crate::mailbox::forms::{Division, mmdf};
+use crate::mailbox::forms::{Division, carriage, mmdf};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
 
@@ -128,6 +129,7 @@ impl Windows {
             return Ok(self);
         }
         self.offset = range.start.saturating_sub(BEFORE);
+        self.read = self.offset;
         if let Source::File { at, .. } = &mut self.source {
             *at = self.offset;
         }
@@ -224,7 +226,11 @@ fn header(source: &mut Source) -> io::Result<Vec<u8>> {
     let start = source.start(HEADER)?;
     // Empty lines may stand before the first message of a file.
     let start = start.trim_ascii_start();
-    Ok(start[mbox::content_start(start)..].to_vec())
+    let start = match carriage::ends_lines_with_cr(start) {
+        true => Cow::Owned(carriage::in_line_feeds(start)),
+        false => Cow::Borrowed(start),
+    };
+    Ok(start[mbox::content_start(&start)..].to_vec())
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::path::Path;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::begin::Job;
-use crate::mailbox::failure::cannot_write;
+use crate::mailbox::failure::{cannot_write, unreadable};
+use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, Refused, Rewritten};
 use crate::mailbox::read::window::Chunk;
@@ -35,19 +36,26 @@ impl<S> Messages<'_, S> {
         let (Some(transform), Some(first)) = (self.job.transform, chunk.frames.first()) else {
             return Vec::new();
         };
+        let all = 0..chunk.frames.len();
         if self.job.eudora.is_some() {
-            return (0..chunk.frames.len()).collect();
+            return all.collect();
         }
         // Frames tile what they cover.
         let ends = chunk.frames.iter().map(|frame| frame.end - first.start);
         let ends: Vec<usize> = ends.collect();
         let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
-        transform.touched(bytes, &ends)
+        let mut touched = transform.touched(bytes, &ends);
+        // The words that are looked for are at line starts and ends.
+        touched.extend(all.filter(|&index| carriage::ends_lines_with_cr(chunk.raw(index))));
+        touched.sort_unstable();
+        touched.dedup();
+        touched
     }
 
     pub(crate) fn work(&self, chunk: &Chunk, index: usize) -> Result<Transformed<S>, Error> {
-        let frame = chunk.frames[index].looked_at(chunk.bytes());
-        let (from_line, content, _) = frame.parts(chunk.bytes());
+        let text = chunk.text(index).map_err(unreadable(self.job.path))?;
+        let (from_line, content, _) = text.parts();
+        let frame = &text.frame;
         let message = self.message(chunk, index, content);
         let Some(transform) = self.job.transform else {
             unreachable!("nothing points at messages that stay");
@@ -58,10 +66,14 @@ impl<S> Messages<'_, S> {
                 return rewrite::spliced(content, edits);
             }
             if self.is_plain {
-                let quoting = rewrite::quoting_in(&frame, from_line, self.quoting);
+                let quoting = rewrite::quoting_in(frame, from_line, self.quoting);
                 return rewrite::unquoted(content, edits, quoting);
             }
-            rewrite::rewritten(chunk.bytes(), &frame, edits, self.quoting, lengths)
+            let (read, quoting) = (&text.bytes, self.quoting);
+            match text.has_cr {
+                true => carriage::rewritten(chunk.raw(index), read, frame, edits, quoting, lengths),
+                false => rewrite::rewritten(read, frame, edits, quoting, lengths),
+            }
         })
     }
 
@@ -75,14 +87,16 @@ impl<S> Messages<'_, S> {
         }
     }
 
-    pub(crate) fn ahead(&self, chunk: &Chunk) {
+    pub(crate) fn ahead(&self, chunk: &Chunk) -> io::Result<()> {
         let (Some(transform), Some(_)) = (self.job.transform, self.job.eudora) else {
-            return;
+            return Ok(());
         };
-        for (index, frame) in chunk.frames.iter().enumerate() {
-            let (_, content, _) = frame.parts(chunk.bytes());
+        for index in 0..chunk.frames.len() {
+            let text = chunk.text(index)?;
+            let (_, content, _) = text.parts();
             transform.ahead(&self.message(chunk, index, content));
         }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a source to batches of whole messages (`window`), and from these, worked on in order (`pipeline`), to a sink.
 
+pub(super) mod accounts;
 mod background;
 pub(super) mod cut;
 pub(super) mod file;

@@ -7,8 +7,6 @@ use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use memchr::memchr;
-
 use crate::error::Error;
 use crate::mailbox::archive;
 use crate::mailbox::begin::Job;
@@ -16,7 +14,7 @@ use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
-use crate::mailbox::forms::separator::next_separator;
+use crate::mailbox::forms::separator::{from_line_length, next_separator};
 use crate::mailbox::forms::{self, emlx};
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
@@ -330,7 +328,7 @@ pub(crate) fn kind_of_open(
 pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
     let line_ends = bytes.iter().take_while(|b| matches!(b, b'\n' | b'\r'));
     let first = &bytes[line_ends.count()..];
-    let end = memchr(b'\n', first).filter(|_| first.starts_with(b"From "));
+    let end = from_line_length(first).and_then(|length| length.checked_sub(1));
     end.is_some_and(|end| next_separator(first, end, true).0.is_some())
 }
 

@@ -10,6 +10,7 @@ use tempfile::SpooledTempFile;
 use crate::error::unpoisoned;
 use crate::mailbox::archive::Skipped;
 use crate::mailbox::compressed::Damage;
+use crate::mailbox::forms::carriage;
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::read::file::{PackedFile, filled_by, uninterrupted};
 use crate::platform::FileExt as _;
@@ -123,7 +124,11 @@ impl Source {
 
     pub(crate) fn quoting(&mut self) -> io::Result<Quoting> {
         let sample = self.start(SAMPLE)?;
-        Ok(Quoting::of_sample(&sample, sample.len() < SAMPLE))
+        let whole = sample.len() < SAMPLE;
+        Ok(match carriage::ends_lines_with_cr(&sample) {
+            true => Quoting::of_sample(&carriage::in_line_feeds(&sample), whole),
+            false => Quoting::of_sample(&sample, whole),
+        })
     }
 
     /// Known once the data were read up to it.

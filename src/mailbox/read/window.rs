@@ -5,6 +5,7 @@
 //! nobody looks into. If its header does not end within the bound either, its Content-Length is not known, and
 //! separators alone divide what follows.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -12,8 +13,11 @@ use super::source::Source;
 use crate::error::unpoisoned;
 use crate::mailbox::forms::mbox::{self, Counted, Frame};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
-use crate::mailbox::forms::{Division, eudora, mmdf};
-use crate::mailbox::start::{BYTE_ORDER_MARK, is_marked_mbox};
+use crate::mailbox::forms::{Division, carriage, eudora, mmdf};
+#[cfg(test)]
+use crate::mailbox::read::accounts;
+use crate::mailbox::read::accounts::check_message;
+use crate::mailbox::start::before_first_message;
 
 /// A separator may start within it and not be seen: as much as one can need, and the empty line before it.
 const UNSURE: usize = LOOK_AHEAD + 8;
@@ -27,6 +31,8 @@ pub(crate) struct Chunk {
     buffer: Vec<u8>,
     buffers: Arc<Buffers>,
     pub(crate) length: usize,
+    /// Where the chunk begins in what is read.
+    pub(crate) offset: u64,
     /// Bytes outside of them (before the first separator, or of a message that is too large) are passed on.
     pub(crate) frames: Vec<Frame>,
     pub(crate) first_number: u64,
@@ -42,6 +48,54 @@ impl Chunk {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
+    /// The message of that frame as it is read.
+    ///
+    /// # Errors
+    /// Bytes of the frame belong to nothing.
+    pub(crate) fn text(&self, index: usize) -> io::Result<Text<'_>> {
+        let bytes = self.bytes();
+        let frame = self.frames[index].looked_at(bytes);
+        let raw = &bytes[frame.start..frame.end];
+        let text = match carriage::ends_lines_with_cr(raw) {
+            false => Text {
+                bytes: Cow::Borrowed(bytes),
+                frame,
+                has_cr: false,
+            },
+            true => {
+                let read = carriage::in_line_feeds(raw);
+                let alone = Frame {
+                    start: 0,
+                    end: read.len(),
+                    ..Frame::default()
+                };
+                let alone = match frame.is_mboxcl2 {
+                    true => Frame::counted(
+                        0,
+                        frame
+                            .content_end
+                            .map_or(read.len(), |end| end - frame.start),
+                        read.len(),
+                    ),
+                    false => alone.looked_at(&read),
+                };
+                Text {
+                    bytes: Cow::Owned(read),
+                    frame: alone,
+                    has_cr: true,
+                }
+            }
+        };
+        check_message(&frame, text.parts(), self.offset + frame.start as u64)?;
+        Ok(text)
+    }
+
+    /// The message as the mailbox holds it.
+    pub(crate) fn raw(&self, index: usize) -> &[u8] {
+        let frame = self.frames[index];
+        &self.bytes()[frame.start..frame.end]
+    }
+
     /// A message of several windows weighs as one: else the other threads would wait while one works on it.
     pub(crate) fn weight(&self) -> usize {
         let window = self.buffers.window;
@@ -49,6 +103,21 @@ impl Chunk {
             length if length <= window.saturating_mul(LIGHT) => length.min(window),
             length => length,
         }
+    }
+}
+
+/// A message as it is read.
+pub(crate) struct Text<'c> {
+    /// The chunk's; or those of the message alone, in LF, if its lines end with CR.
+    pub(crate) bytes: Cow<'c, [u8]>,
+    /// Where the message is in `bytes`.
+    pub(crate) frame: Frame,
+    pub(crate) has_cr: bool,
+}
+
+impl Text<'_> {
+    pub(crate) fn parts(&self) -> (&[u8], &[u8], &[u8]) {
+        self.frame.parts(&self.bytes)
     }
 }
 
@@ -92,6 +161,10 @@ pub(crate) struct Windows {
     /// So many of these bytes were searched, and the message that they start does not end there.
     searched: usize,
     pub(crate) offset: u64,
+    /// Where the source was read to, whatever became of the bytes.
+    pub(crate) read: u64,
+    /// Bytes of a message that damage cuts off.
+    cut_off: u64,
     pub(crate) next_number: u64,
     pub(crate) at: At,
     /// The start tells what divides all of it.
@@ -115,6 +188,8 @@ impl Windows {
             filled: 0,
             searched: 0,
             offset: 0,
+            read: 0,
+            cut_off: 0,
             next_number: 1,
             at: At::FirstByte,
             division: Division::Mbox,
@@ -142,6 +217,7 @@ impl Windows {
             buffer: Vec::new(),
             buffers: Arc::clone(&self.buffers),
             length: 0,
+            offset: self.offset,
             frames: Vec::new(),
             first_number: self.next_number,
             oversized: 0,
@@ -153,12 +229,17 @@ impl Windows {
                 if mmdf::starts(bytes) {
                     self.division = Division::Mmdf;
                     self.at = At::Message;
-                } else if bytes.starts_with(b"From ") || bytes.is_empty() {
-                    self.at = At::Message;
-                } else if is_marked_mbox(bytes) {
-                    // The mark stays in front of the first message.
-                    self.at = At::Passing(Some(BYTE_ORDER_MARK.len() as u64));
+                } else if let Some(length) = before_first_message(bytes) {
+                    self.at = match length {
+                        0 => At::Message,
+                        // A mark and empty lines stay in front of the first message.
+                        length => At::Passing(Some(length as u64)),
+                    };
                 }
+            }
+            #[cfg(test)]
+            if let Some(lie) = accounts::Lie::of_start(bytes).filter(|_| self.offset == 0) {
+                self.division = Division::Lying(lie);
             }
             let mut wanted = 0;
             chunk.length = match self.at {
@@ -199,10 +280,12 @@ impl Windows {
         let damage = self.source.damage();
         if is_end && damage.is_some_and(|damage| !damage.whole) && chunk.length == filled {
             chunk.length = chunk.frames.pop().map_or(filled, |frame| frame.start);
+            self.cut_off = (filled - chunk.length) as u64;
             filled = chunk.length;
         }
         chunk.buffer = buffer;
         if chunk.length == 0 {
+            self.filled = filled;
             return Ok(None);
         }
         // The buffer is the chunk's: what is behind the chunk is copied once, into the next one.
@@ -233,9 +316,16 @@ impl Windows {
         Ok(messages)
     }
 
+    /// Whether everything that was read ends at `end`, but for what damage cuts off and for what is behind a range.
+    pub(crate) fn is_read_up_to(&self, end: u64) -> bool {
+        let is_all = self.filled == 0 || self.offset >= self.until;
+        is_all && end == self.offset && self.read == end + self.filled as u64 + self.cut_off
+    }
+
     fn fill(&mut self, buffer: &mut [u8], filled: &mut usize) -> io::Result<bool> {
         let before = *filled;
         *filled += self.source.fill(&mut buffer[before..])?;
+        self.read += (*filled - before) as u64;
         if self.division == (Division::Eudora { has_cr: true }) {
             let mut next = [0];
             let is_more = self.source.look(0, &mut next)? > 0;
@@ -266,6 +356,8 @@ impl Windows {
                     .or(whole.then_some(bytes.len()))
                     .map(|end| Frame::counted(at, end, end))
                     .ok_or(None),
+                #[cfg(test)]
+                Division::Lying(lie) => Ok(lie.frame(bytes, at)),
                 Division::Mbox if counted.is_settled => {
                     mbox::end_by_separator(bytes, at, from, whole)
                 }
@@ -307,6 +399,8 @@ impl Windows {
             Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),
             Division::Eudora { .. } => eudora::next_message(bytes, from, whole),
             Division::Mbox => next_separator(bytes, from, whole).0,
+            #[cfg(test)]
+            Division::Lying(_) => None,
         };
         self.at = next.map_or(At::Passing(None), |_| At::Message);
         match next {

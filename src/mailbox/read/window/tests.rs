@@ -32,6 +32,7 @@ pub(crate) fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"From a@b Thu Jan  1 00:00:00 1970\n".to_vec()),
         Just(b"From a@b Thu Jan  1 00:00:00 1970\r\n".to_vec()),
+        Just(b"From a@b Thu Jan  1 00:00:00 1970\rSubject: s\rTo: t\r\rtext\r\r".to_vec()),
         Just(b"From here on\nwe walk\n".to_vec()),
         Just(b"From x\nSubject: y\n".to_vec()),
         Just(b">From z 10:00\n".to_vec()),

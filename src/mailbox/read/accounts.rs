@@ -1,0 +1,375 @@
+//! The check that no byte of a mailbox is lost on its way into another form.
+//!
+//! Each byte belongs to a separator, to a message, or to the remainder: empty lines and a byte order mark before the
+//! first message, empty lines after each message, and the bytes of a message that is too large, which is counted. The
+//! forms say what is what. This file does not use their rules: it looks at the bytes that would be dropped, and at the
+//! sums. So a form that is wrong about a mailbox ends the run, before the message is written.
+
+use std::io;
+
+use crate::mailbox::forms::mbox::Frame;
+use crate::mailbox::read::window::{Chunk, Windows};
+use crate::mailbox::start::BYTE_ORDER_MARK;
+
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    /// Where the next chunk has to begin.
+    at: u64,
+    is_first: bool,
+    /// The bytes of a message that is too large go on in the next chunk.
+    is_oversized: bool,
+    #[cfg(test)]
+    pub(crate) sums: Sums,
+}
+
+/// Bytes of each kind.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Sums {
+    pub(crate) separators: u64,
+    pub(crate) messages: u64,
+    pub(crate) remainder: u64,
+}
+
+impl Accounts {
+    /// For `windows` of which no chunk was taken yet.
+    pub(crate) fn of(windows: &Windows) -> Self {
+        Self {
+            at: windows.offset,
+            is_first: true,
+            is_oversized: false,
+            #[cfg(test)]
+            sums: Sums::default(),
+        }
+    }
+
+    /// Whether the messages of the chunk, and what is not of one, are all of it.
+    pub(crate) fn chunk(&mut self, chunk: &Chunk) -> io::Result<()> {
+        let bytes = chunk.bytes();
+        if chunk.offset != self.at {
+            return Err(imbalance(
+                self.at,
+                "the chunks of the mailbox do not follow each other",
+            ));
+        }
+        if chunk.frames.is_empty() {
+            let is_oversized = chunk.oversized > 0 || self.is_oversized;
+            let unmarked = match self.is_first {
+                true => bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes),
+                false => bytes,
+            };
+            if !is_oversized && !is_blank(unmarked) {
+                return Err(imbalance(self.at, "text before the first message"));
+            }
+            self.is_oversized = is_oversized;
+            #[cfg(test)]
+            {
+                self.sums.remainder += bytes.len() as u64;
+            }
+        } else {
+            let mut end = 0;
+            for frame in &chunk.frames {
+                if frame.start != end || frame.end <= end {
+                    let at = self.at + end as u64;
+                    return Err(imbalance(at, "the messages do not follow each other"));
+                }
+                end = frame.end;
+            }
+            if end != bytes.len() {
+                let at = self.at + end as u64;
+                return Err(imbalance(at, "text after a message"));
+            }
+            self.is_oversized = false;
+        }
+        self.is_first = false;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Whether what was checked is what was read, once the mailbox was read to its end.
+    pub(crate) fn end(&self, windows: &Windows) -> io::Result<()> {
+        match windows.is_read_up_to(self.at) {
+            true => Ok(()),
+            false => Err(imbalance(self.at, "the end of the mailbox is missing")),
+        }
+    }
+}
+
+/// Whether the separator before the message is one line, and after the message are empty lines only. MMDF also has a line of four
+/// Control-A on each side.
+pub(crate) fn check_message(
+    frame: &Frame,
+    (from_line, content, behind): (&[u8], &[u8], &[u8]),
+    offset: u64,
+) -> io::Result<()> {
+    let length = frame.end.saturating_sub(frame.start);
+    if from_line.len() + content.len() + behind.len() != length {
+        return Err(imbalance(
+            offset,
+            "the parts of the message are not all of it",
+        ));
+    }
+    let separator = without_mark(from_line);
+    let endings = separator
+        .iter()
+        .rev()
+        .take_while(|byte| matches!(byte, b'\r' | b'\n'));
+    let line = &separator[..separator.len() - endings.count()];
+    let ending = &separator[line.len()..];
+    let is_one_line = line.iter().all(|byte| !matches!(byte, b'\r' | b'\n'));
+    let is_separator = line.is_empty() || line.starts_with(b"From ");
+    if !is_one_line || !is_separator || line_endings(ending) > 1 {
+        return Err(imbalance(offset, "the separator is more than one line"));
+    }
+    if !is_blank(without_mark(behind)) {
+        let at = offset + (from_line.len() + content.len()) as u64;
+        return Err(imbalance(at, "text after the message that belongs to none"));
+    }
+    Ok(())
+}
+
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    let behind = bytes.strip_prefix(b"\x01\x01\x01\x01");
+    let ended = behind.and_then(|it| it.strip_prefix(b"\r\n").or(it.strip_prefix(b"\n")));
+    // At the end of a file the line may have no end.
+    ended.or(behind.filter(|it| it.is_empty())).unwrap_or(bytes)
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
+}
+
+/// An LF with all CRs before it is one line ending.
+fn line_endings(bytes: &[u8]) -> usize {
+    let line_feeds = memchr::memchr_iter(b'\n', bytes).count();
+    let last = bytes.iter().rev().take_while(|&&byte| byte == b'\r');
+    line_feeds + last.count()
+}
+
+fn imbalance(at: u64, what: &str) -> io::Error {
+    io::Error::other(format!(
+        "byte {at}: {what}, so mail could be lost; there is no result. This is a fault of embody: please report it"
+    ))
+}
+
+/// How a form is wrong.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lie {
+    /// The first bytes of a message are in none.
+    Gap,
+    /// The last bytes of a message are not of its content.
+    Tail,
+    /// The mailbox ends too early.
+    End,
+}
+
+#[cfg(test)]
+impl Lie {
+    pub(crate) fn of_start(bytes: &[u8]) -> Option<Self> {
+        let kinds = [("gap", Self::Gap), ("tail", Self::Tail), ("end", Self::End)];
+        let word = bytes.strip_prefix(b"From a-lie ")?;
+        let found = kinds
+            .into_iter()
+            .find(|(name, _)| word.starts_with(name.as_bytes()));
+        found.map(|(_, lie)| lie)
+    }
+
+    pub(crate) fn frame(self, bytes: &[u8], at: usize) -> Frame {
+        let end = bytes.len();
+        match self {
+            Self::Gap => Frame::counted(at + 5, end, end),
+            Self::Tail => Frame::counted(at, end - 5, end),
+            Self::End => Frame::counted(at, end + 5, end + 5),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::edit::Edits;
+    use crate::error::Error;
+    use crate::mailbox::forms::carriage::in_line_feeds;
+    use crate::mailbox::forms::{Division, eudora};
+    use crate::mailbox::read::source::Source;
+    use crate::mailbox::{Format, Message, Options, Stop, Transform, convert_to};
+    use crate::platform::FileExt as _;
+
+    const DATE: &str = "Thu Jan  1 00:00:00 1970";
+
+    /// Separators of all formats in all line endings, header fields, text that looks like separators, and any bytes.
+    fn parts() -> impl Strategy<Value = Vec<u8>> {
+        let lines = [
+            format!("From a@b {DATE}"),
+            format!("From ???@??? {DATE}"),
+            "From - ".to_owned(),
+            "From here on".to_owned(),
+            format!(">From a@b {DATE}"),
+            "\x01\x01\x01\x01".to_owned(),
+            "Subject: s".to_owned(),
+            "Content-Length: 7".to_owned(),
+            "X-Mozilla-Status: 0001".to_owned(),
+            "text".to_owned(),
+            String::new(),
+        ];
+        let ending = prop::sample::select(vec!["\n", "\r\n", "\r", "\r\r\n", ""]);
+        let line = (prop::sample::select(lines.to_vec()), ending);
+        let part = prop_oneof![
+            8 => line.prop_map(|(line, ending)| (line + ending).into_bytes()),
+            1 => any::<[u8; 3]>().prop_map(|bytes| bytes.to_vec()),
+            1 => (1_usize..900).prop_map(|length| vec![b'x'; length]),
+        ];
+        proptest::collection::vec(part, 0..50).prop_map(|parts| parts.concat())
+    }
+
+    fn sources(bytes: &[u8]) -> [Source; 2] {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+        let stream = io::Cursor::new(bytes.to_vec());
+        [
+            Source::file(&Arc::new(file)),
+            Source::stream(stream, None, Arc::default()),
+        ]
+    }
+
+    /// All bytes as the check sees them, and how many of them are of what. `None`: the check ends the run.
+    fn walked(mut windows: Windows) -> Option<(Vec<u8>, Sums)> {
+        let mut accounts = Accounts::of(&windows);
+        let mut joined = Vec::new();
+        while let Some(chunk) = windows.next_chunk().unwrap() {
+            accounts.chunk(&chunk).ok()?;
+            if chunk.frames.is_empty() {
+                joined.extend(in_line_feeds(chunk.bytes()));
+            }
+            for index in 0..chunk.frames.len() {
+                let text = chunk.text(index).ok()?;
+                let (from_line, content, behind) = text.parts();
+                accounts.sums.separators += from_line.len() as u64;
+                accounts.sums.messages += content.len() as u64;
+                accounts.sums.remainder += behind.len() as u64;
+                for part in [from_line, content, behind] {
+                    joined.extend_from_slice(part);
+                }
+            }
+        }
+        accounts.end(&windows).unwrap();
+        Some((joined, accounts.sums))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+        #[test]
+        fn each_byte_of_any_mailbox_is_of_a_separator_a_message_or_the_remainder(
+            bytes in parts(), start in 0_usize..6, window in 1_usize..4000,
+            most in prop_oneof![Just(1_usize << 20), 1100_usize..4000],
+        ) {
+            let start = match start {
+                0 => format!("From a@b {DATE}\n"),
+                1 => format!("From a@b {DATE}\r"),
+                2 => format!("From a@b {DATE}\r\n"),
+                3 => format!("From ???@??? {DATE}\r"),
+                4 => "\x01\x01\x01\x01\n".to_owned(),
+                _ => format!("\u{feff}\r\nFrom a@b {DATE}\r"),
+            };
+            let bytes = [start.as_bytes(), &bytes].concat();
+            for source in sources(&bytes) {
+                let mut windows = Windows::new(source, window, most);
+                if eudora::starts(&bytes) {
+                    windows.division = Division::Eudora { has_cr: true };
+                }
+                let (joined, sums) = walked(windows).expect("the check agrees");
+                prop_assert_eq!(sums.separators + sums.messages + sums.remainder, bytes.len() as u64);
+                // Line endings may be read as others; everything else is the same.
+                let plain = |bytes: &[u8]| -> Vec<u8> {
+                    let read = bytes.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte });
+                    read.collect()
+                };
+                prop_assert_eq!(plain(&joined), plain(&bytes));
+            }
+        }
+    }
+
+    /// The mailbox of Entourage whose two messages were once taken for one separator.
+    #[test]
+    fn separator_that_takes_in_a_message_is_found() {
+        let line = format!("From a@b {DATE}\r");
+        let all = format!("{line}Subject: x\r\rtext\r\r");
+        let frame = |text: &str| Frame {
+            end: text.len(),
+            ..Frame::default()
+        };
+        let (all, line) = (all.as_str(), line.as_str());
+        let content = &all[line.len()..];
+        let parts = |one: &'static str| (one.as_bytes(), one.as_bytes(), one.as_bytes());
+        assert!(check_message(&frame(all), (all.as_bytes(), b"", b""), 0).is_err());
+        assert!(check_message(&frame(all), (line.as_bytes(), content.as_bytes(), b""), 0).is_ok());
+        assert!(check_message(&frame(all), (line.as_bytes(), b"", content.as_bytes()), 0).is_err());
+        assert!(check_message(&frame("\n\n\n"), parts("\n"), 0).is_ok());
+        assert!(check_message(&frame("xxx"), parts("x"), 0).is_err());
+        assert!(check_message(&frame("\n\n"), parts("\n"), 0).is_err());
+    }
+
+    struct Nothing;
+
+    impl Transform for Nothing {
+        fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
+            None
+        }
+
+        fn transform(&self, _message: &Message<'_>) -> Result<(Edits, ()), Error> {
+            Ok((Edits::new(), ()))
+        }
+    }
+
+    #[test]
+    fn format_that_lies_ends_the_run_without_a_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let convert = |name: &str, text: &str, form: Format| {
+            let source = folder.path().join(name);
+            std::fs::write(&source, text).unwrap();
+            let options = Options {
+                output_format: form,
+                ..Options::default()
+            };
+            let target = folder.path().join("out");
+            let stop = Stop::default();
+            let done = convert_to(&source, &target, &options, &Nothing, &(), &stop);
+            let is_there = target.exists();
+            if let Ok(found) = std::fs::symlink_metadata(&target) {
+                match found.is_dir() {
+                    true => std::fs::remove_dir_all(&target).unwrap(),
+                    false => std::fs::remove_file(&target).unwrap(),
+                }
+            }
+            (done, is_there)
+        };
+        let text = "Subject: x\n\nsome text\n\n";
+        let names = |folder: &Path| std::fs::read_dir(folder).unwrap().count();
+        for form in [Format::Maildir, Format::Eml] {
+            let (done, is_there) = convert("honest", &format!("From b {DATE}\n{text}"), form);
+            assert!(done.is_ok() && is_there);
+            for lie in ["gap", "tail", "end"] {
+                let (done, is_there) = convert(lie, &format!("From a-lie {lie}\n{text}"), form);
+                match done {
+                    Err(Error::Unreadable { source, .. }) => {
+                        assert!(source.to_string().contains("no result"), "{source}");
+                    }
+                    other => panic!("{lie}: {other:?}"),
+                }
+                assert!(!is_there, "{lie}");
+            }
+        }
+        assert_eq!(names(folder.path()), 4, "no temporary file is left");
+        // In an mbox each byte is copied; a wrong sum is found as well.
+        for lie in ["gap", "end"] {
+            let (done, is_there) = convert(lie, &format!("From a-lie {lie}\n{text}"), Format::Auto);
+            assert!(done.is_err() && !is_there, "{lie}");
+        }
+    }
+}
