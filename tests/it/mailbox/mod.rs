@@ -4,6 +4,7 @@ mod apple_mail;
 mod archives;
 mod archives_damaged;
 mod by_label;
+mod carriage;
 mod compressed;
 mod compressed_maildir;
 mod convert_cli;
