@@ -67,7 +67,9 @@ pub(crate) fn look_at(
     stop: &Stop,
 ) -> Result<Finds, Error> {
     let may_be = matches!(options.format, Format::Auto | Format::Maildir);
-    let within = may_be.then(|| MessageFolder::within(source)).flatten();
+    let within = may_be
+        .then(|| MessageFolder::within(source, options.format))
+        .flatten();
     let finds = match within {
         Some(place) if place.is_folder() || is_in_place => {
             Finds::of_source(source, Kind::Maildir, None)
@@ -96,7 +98,7 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     for (path, other) in &finds.skipped {
         observer.skipped(path, other.name());
         match other {
-            NotMail::Ours(what) => observer.passed_over(path, what),
+            NotMail::Ours(what) | NotMail::Empty(what) => observer.passed_over(path, what),
             NotMail::Object => *objects.entry(store_of(path)).or_default() += 1,
             _ => {}
         }
@@ -123,11 +125,11 @@ fn store_of(object: &Path) -> &Path {
     above.nth(1).unwrap_or(folder)
 }
 
-pub(crate) fn sweep(finds: &Finds) {
+pub(crate) fn sweep(finds: &Finds, format: Format) {
     let mut folders = BTreeSet::new();
     for found in &finds.mailboxes {
         if found.kind.is_folder() {
-            let place = MessageFolder::of(&found.path, found.kind);
+            let place = MessageFolder::of(&found.path, found.kind, format);
             folders.extend([place.writing_in(&place.folder), place.folder]);
         } else {
             let target = found.path.canonicalize();

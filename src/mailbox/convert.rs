@@ -117,7 +117,7 @@ pub fn convert_in_place<S: Send>(
     }
     check_in_place(&finds, options)?;
     if options.effect == Effect::Write {
-        sweep(&finds);
+        sweep(&finds, options.format);
     }
     let mut summary = begun(&finds, observer);
     let job = Job::new(source, options, transform, observer, stop);

@@ -23,6 +23,7 @@ pub(crate) use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
 use crate::mailbox::not_mail::{is_document, not_a_mailbox};
+use crate::mailbox::place::partial::{Members, maildir};
 use crate::mailbox::place::temporary;
 pub(crate) use crate::mailbox::start::Kind;
 use crate::mailbox::start::{BYTE_ORDER_MARK, kind_of_start};
@@ -94,7 +95,10 @@ pub(crate) fn find(source: &Path, format: Format, stop: &Stop) -> Result<Finds, 
     if !metadata.is_file() {
         return Err(not_a_mailbox(source, "neither a file nor a folder"));
     }
-    let (kind, method) = look_at(source, format)?.map_err(|other| other.error(source))?;
+    let (mut kind, method) = look_at(source, format)?.map_err(|other| other.error(source))?;
+    if kind == Kind::Mbox && is_empty_message(source) {
+        kind = Kind::Eml;
+    }
     Ok(Finds::of_source(source, kind, method))
 }
 
@@ -110,7 +114,8 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     let mut folders = BTreeSet::from([PathBuf::new()]);
     while let Some(relative) = folders.pop_first() {
         let path = source.join(&relative);
-        let is_maildir = is_maildir(&path);
+        let maildir = maildir_at(&path, format);
+        let is_maildir = maildir.is_some();
         let listed = fs::read_dir(&path)
             .and_then(|entries| Ok((entries, !is_maildir && is_mh(&path, format)?)));
         let (entries, is_mh) = match listed {
@@ -179,7 +184,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 continue;
             } else if let Some(other) = other() {
                 Err(other)
-            } else if is_maildir || format == Format::Maildir {
+            } else if maildir == Some(Members::All) || format == Format::Maildir {
                 Err(NotMail::Beside("a file beside cur and new"))
             } else if is_mh || format == Format::Mh {
                 Err(NotMail::Beside(
@@ -204,6 +209,9 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 }
             };
             match kind {
+                Ok((Kind::Mbox, _)) if is_empty_message(&path) => {
+                    finds.skipped.push((path, NotMail::NO_MESSAGE));
+                }
                 Ok((Kind::Archive, _)) => finds.skipped.push((path, NotMail::ARCHIVE)),
                 Ok((kind, method)) => finds.mailboxes.push(Found {
                     path,
@@ -217,7 +225,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     }
     if finds.mailboxes.is_empty() && finds.unread.is_empty() {
         let why = match format {
-            Format::Maildir => "not a Maildir: no cur and new in it, nor in a folder of it",
+            Format::Maildir => "not a Maildir: no cur or new in it, nor in a folder of it",
             Format::Mbox => "a folder without an mbox file in it",
             Format::Eml => "a folder without a message in it",
             Format::Mmdf => "a folder without an MMDF mailbox in it",
@@ -234,8 +242,13 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     Ok(finds)
 }
 
-pub(crate) fn is_maildir(folder: &Path) -> bool {
-    folder.join("cur").is_dir() && folder.join("new").is_dir()
+pub(crate) fn is_maildir(folder: &Path, format: Format) -> bool {
+    maildir_at(folder, format).is_some()
+}
+
+fn maildir_at(folder: &Path, format: Format) -> Option<Members> {
+    let is_message = |path: &Path| matches!(look_at(path, Format::Auto), Ok(Ok((Kind::Eml, _))));
+    maildir(folder, format, &is_message)
 }
 
 fn is_mh(folder: &Path, format: Format) -> io::Result<bool> {
@@ -302,6 +315,15 @@ pub(crate) fn as_named(
         true => Ok(Kind::Eml),
         false => kind,
     }
+}
+
+/// A file without content is an empty mbox, but not under the name of a message.
+pub(crate) fn is_empty_message(path: &Path) -> bool {
+    const SUFFIXES: [&str; 4] = ["eml", "emlx", "mht", "mhtml"];
+    let is_empty = || fs::metadata(path).is_ok_and(|found| found.len() == 0);
+    let suffix = path.extension().and_then(|suffix| suffix.to_str());
+    let is_one = |suffix: &str| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
+    suffix.is_some_and(is_one) && is_empty()
 }
 
 pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {

@@ -19,6 +19,8 @@ pub(crate) enum NotMail {
     Beside(&'static str),
     /// A store or a cache, and its name.
     Ours(&'static str),
+    /// A message's file without content, and its name.
+    Empty(&'static str),
     /// It looks like mail and lies in a store under its hash.
     Object,
     /// It lies in a folder: what it leads to may be anybody's.
@@ -45,6 +47,8 @@ impl NotMail {
         "its directory stands at its end: decompress it first",
     );
 
+    pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file, without a message");
+
     pub(crate) const DATABASE: Self =
         Self::Format("an SQLite database", "embody reads no databases");
 
@@ -67,7 +71,7 @@ impl NotMail {
             Self::Format(name, _) => name,
             Self::Binary => "binary data",
             Self::Text => "text without a mail header",
-            Self::Beside(what) | Self::Ours(what) => what,
+            Self::Beside(what) | Self::Ours(what) | Self::Empty(what) => what,
             Self::Object => "an object of a store of detached attachments",
             Self::Link => "a symbolic link, which is not followed; name it as a source",
             Self::Special => "neither a file nor a folder",
@@ -83,9 +87,12 @@ impl NotMail {
                 "not a mailbox: it starts neither with a \"From \" line nor with a mail header"
                     .into()
             }
-            Self::Beside(_) | Self::Ours(_) | Self::Object | Self::Link | Self::Special => {
-                self.name().into()
-            }
+            Self::Beside(_)
+            | Self::Ours(_)
+            | Self::Empty(_)
+            | Self::Object
+            | Self::Link
+            | Self::Special => self.name().into(),
             Self::OtherFormat(why) => why.into(),
             Self::ReadAs(what, formats) => Detail::from(what).naming(Setting::Format).then(formats),
         };

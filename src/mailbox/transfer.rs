@@ -28,7 +28,7 @@ use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::separator::{self, own_separator};
 use crate::mailbox::forms::{mmdf, rewrite};
 use crate::mailbox::place::delivery::{Delivery, Letter};
-use crate::mailbox::place::folder::{MessageFolder, flags_of};
+use crate::mailbox::place::folder::{MessageFolder, noted_in_name};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::sink::Output;
@@ -48,7 +48,7 @@ impl<S: Send> Job<'_, S> {
         let options = self.options;
         let writes = options.effect == Effect::Write;
         if writes {
-            sweep(finds);
+            sweep(finds, options.format);
         }
         let mut summary = begun(finds, self.observer);
         let groups = groups(finds, options);
@@ -180,7 +180,7 @@ impl<S: Send> Job<'_, S> {
 
     /// Does not read the Maildirs within a Maildir. The messages of a Maildir come in the order of the times in their names.
     fn folder_to(&self, kind: Kind, delivery: &mut Delivery) -> Result<Summary, Error> {
-        let place = MessageFolder::of(self.path, kind);
+        let place = MessageFolder::of(self.path, kind, self.options.format);
         let (names, others) = place.messages();
         for (path, why) in &others {
             self.observer.damaged(path, why);
@@ -227,9 +227,8 @@ impl<S: Send> Job<'_, S> {
         let left_out = |why: Detail| (Err(why.then(LEFT_OUT)), Vec::new());
         let (about, content) = match read() {
             Ok((modified, Content::Whole(content))) => {
-                let letters = flags_of(name).map_or(&b""[..], |(_, letters)| letters);
-                let flags = || Flags::of_letters(letters, name.starts_with("cur"));
-                (Ok(((!place.is_mh).then(flags), modified)), content)
+                let flags = (!place.is_mh).then(|| noted_in_name(name)).flatten();
+                (Ok((flags, modified)), content)
             }
             Ok((_, Content::TooLarge)) => (Err(too_large(None, self.options)), Vec::new()),
             Ok((_, Content::Damaged(damage))) => left_out(damage.detail()),

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use crate::detail::Detail;
 use crate::mailbox::failure::unread;
 use crate::mailbox::find::{self, Kind};
-use crate::mailbox::forms::mh;
-use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
+use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::{Format, mh};
+use crate::mailbox::place::partial::is_litter;
+use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _, absent};
 
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
@@ -20,14 +22,15 @@ pub(crate) struct MessageFolder {
 }
 
 impl MessageFolder {
-    pub(crate) fn within(path: &Path) -> Option<Self> {
+    /// The Maildir of a part or a message in it.
+    pub(crate) fn within(path: &Path, format: Format) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let (part, name) = match path.is_dir() {
             true => (path.as_path(), None),
             false => (path.parent()?, path.file_name()),
         };
         let (folder, part) = (part.parent()?, part.file_name()?);
-        let is_part = (part == "cur" || part == "new") && find::is_maildir(folder);
+        let is_part = (part == "cur" || part == "new") && find::is_maildir(folder, format);
         is_part.then(|| Self {
             folder: folder.to_owned(),
             is_mh: false,
@@ -36,9 +39,10 @@ impl MessageFolder {
         })
     }
 
-    pub(crate) fn of(path: &Path, kind: Kind) -> Self {
+    /// `path` was found to be of that `kind`.
+    pub(crate) fn of(path: &Path, kind: Kind, format: Format) -> Self {
         let is_mh = kind == Kind::Mh;
-        let part = (!is_mh).then(|| Self::within(path)).flatten();
+        let part = (!is_mh).then(|| Self::within(path, format)).flatten();
         part.unwrap_or_else(|| Self {
             folder: path.to_owned(),
             is_mh,
@@ -88,7 +92,7 @@ impl MessageFolder {
             }
             if let Some(name) = &self.name {
                 names.push(part.join(name));
-            } else if let Err(error) = self.list(part, &mut names, &mut others) {
+            } else if let Err(error) = absent(self.list(part, &mut names, &mut others)) {
                 // Nobody knows what else is in the folder.
                 others.push((self.folder.join(part), unread(&error).into()));
             }
@@ -113,7 +117,7 @@ impl MessageFolder {
             let name = entry.file_name();
             let is_message = match self.is_mh {
                 true => mh::number(&name).is_some(),
-                false => !name.as_bytes().starts_with(b"."),
+                false => !name.as_bytes().starts_with(b".") && !is_litter(&name),
             };
             if !is_message {
                 continue;
@@ -127,6 +131,17 @@ impl MessageFolder {
         }
         Ok(())
     }
+}
+
+/// What the letters in the name of a Maildir's message say. `None`: nothing does, and its header may. Thunderbird notes flags
+/// in the header only; its files have no place for letters.
+pub(crate) fn noted_in_name(name: &Path) -> Option<Flags> {
+    let bytes = name.file_name().unwrap_or_default().as_bytes();
+    if flags_at(bytes).is_none() && bytes.to_ascii_lowercase().ends_with(b".eml") {
+        return None;
+    }
+    let letters = flags_of(name).map_or(&b""[..], |(_, letters)| letters);
+    Some(Flags::of_letters(letters, name.starts_with("cur")))
 }
 
 pub(crate) fn resized(path: &Path, content: &[u8]) -> PathBuf {

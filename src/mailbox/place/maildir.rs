@@ -51,7 +51,7 @@ impl<S: Send> Job<'_, S> {
     /// Leaves out the Maildirs within a Maildir. Messages done before an error stay done.
     pub(crate) fn folder(&self, kind: Kind, destination: Option<&Path>) -> Result<Summary, Error> {
         let (options, observer) = (self.options, self.observer);
-        let place = MessageFolder::of(self.path, kind);
+        let place = MessageFolder::of(self.path, kind, options.format);
         let folder = place.folder.as_path();
         let writes = options.effect == Effect::Write;
         let destination = destination.filter(|_| writes);
@@ -61,7 +61,6 @@ impl<S: Send> Job<'_, S> {
             None if writes => {
                 let locked = folder.join("embody");
                 lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
-                make_folder(&place.writing_in(folder))?;
             }
             None => {}
             Some(to) => {
@@ -277,6 +276,8 @@ impl<S> Files<'_, S> {
         match (target, new) {
             (None, Some(new)) if writes => {
                 let writing_in = self.place.writing_in(&self.place.folder);
+                // A Maildir may have lost it.
+                make_folder(&writing_in)?;
                 let finished = Beside::of(&new, &writing_in, &path, method)?.finished(&file)?;
                 let twin = self.twins.get(name);
                 let twin = twin.map(|twin| self.place.folder.join(twin));

@@ -139,8 +139,9 @@ impl Old<'_> {
         let wanted = file.metadata().map_err(cannot_read(self.path))?;
         let base = self.path.file_name().map(|name| base_of(name.as_bytes()));
         for folder in self.folders {
-            let entries = fs::read_dir(folder).map_err(cannot_read(folder))?;
-            for entry in entries {
+            // A Maildir may have lost one of its folders.
+            let entries = absent(fs::read_dir(folder)).map_err(cannot_read(folder))?;
+            for entry in entries.into_iter().flatten() {
                 let entry = entry.map_err(cannot_read(folder))?;
                 if Some(base_of(entry.file_name().as_bytes())) == base
                     && entry.metadata().is_ok_and(|found| is_same(&found, &wanted))

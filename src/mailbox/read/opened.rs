@@ -251,6 +251,14 @@ impl<S: Send> Job<'_, S> {
             if source.damage().is_some_and(|damage| !damage.whole) {
                 return Ok(Summary::of(|sum| sum.mailboxes = 1));
             }
+            if content.is_empty() && matches!(sink, Sink::Delivery(_)) {
+                let what = NotMail::NO_MESSAGE.name();
+                self.observer.passed_over(self.path, what);
+                self.observer.skipped(self.path, what);
+                return Ok(Summary::of(|sum| {
+                    (sum.mailboxes, sum.skipped_files) = (1, 1)
+                }));
+            }
             let (mut summary, done) = self.message_of(&content)?;
             let new = done.as_ref().and_then(|done| done.new.as_deref());
             let result = forms::as_named(new.unwrap_or(&content), target);

@@ -17,6 +17,7 @@ mod folders;
 mod from_lines;
 mod large;
 mod lengths;
+mod lost_members;
 pub(crate) mod maildir;
 mod mbox;
 mod messages;

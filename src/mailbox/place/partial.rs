@@ -1,0 +1,151 @@
+//! Whether a folder is a Maildir, also after it lost the folders in it that were empty: git, zip, `rsync -m` and cloud
+//! drives do not keep those, and Thunderbird's own Maildirs have no `new`.
+//!
+//! `cur` and `new` together are a Maildir. One of them alone is a Maildir if it contains messages and nothing else,
+//! because a folder of another program may be named `cur` or `new` as well, and its files are not mail. `tmp` alone is
+//! none: it holds messages that were never delivered.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use crate::mailbox::forms::{Format, mh};
+use crate::platform::OsStrExt as _;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Members {
+    /// `cur` and `new`.
+    All,
+    /// One of them.
+    One,
+}
+
+/// Files without a Maildir's name that are looked into. A large folder of messages is told by the first ones.
+const LOOKED_INTO: usize = 64;
+
+/// `None`: the folder is no Maildir. `is_message` looks into a file.
+pub(crate) fn maildir(
+    folder: &Path,
+    format: Format,
+    is_message: &dyn Fn(&Path) -> bool,
+) -> Option<Members> {
+    let has = |part: &str| folder.join(part).is_dir();
+    let part = match (has("cur"), has("new")) {
+        (true, true) => return Some(Members::All),
+        (true, false) => folder.join("cur"),
+        (false, true) => folder.join("new"),
+        (false, false) => return None,
+    };
+    let is_one = match (format, holds_messages_only(&part, is_message)) {
+        // The user says so.
+        (Format::Maildir, _) | (Format::Auto, Holds::Messages) => true,
+        (Format::Auto, Holds::Nothing) => has("tmp") && holds_no_others(folder),
+        _ => false,
+    };
+    is_one.then_some(Members::One)
+}
+
+enum Holds {
+    Messages,
+    Nothing,
+    Others,
+}
+
+fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds {
+    // A folder that cannot be read is not known to be one of messages.
+    let Ok(entries) = fs::read_dir(part) else {
+        return Holds::Others;
+    };
+    let (mut messages, mut looked_into) = (0_usize, 0_usize);
+    for entry in entries {
+        let Ok(entry) = entry else {
+            return Holds::Others;
+        };
+        let name = entry.file_name();
+        if name.as_bytes().starts_with(b".") || is_litter(&name) {
+            continue;
+        }
+        // MH folders may be named `cur` and `new`, too, and so may folders of saved messages.
+        let is_other = mh::number(&name).is_some()
+            || part.ends_with("new") && has_suffix(&name)
+            || !entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_other {
+            return Holds::Others;
+        }
+        if !is_named_as_message(&name) && looked_into < LOOKED_INTO {
+            looked_into += 1;
+            if !is_message(&entry.path()) {
+                return Holds::Others;
+            }
+        }
+        messages += 1;
+    }
+    match messages {
+        0 => Holds::Nothing,
+        _ => Holds::Messages,
+    }
+}
+
+/// Files that systems and cloud drives put into any folder.
+pub(crate) fn is_litter(name: &OsStr) -> bool {
+    const NAMES: [&[u8]; 3] = [b"desktop.ini", b"thumbs.db", b"icon\r"];
+    let is_name = |other: &&[u8]| name.as_bytes().eq_ignore_ascii_case(other);
+    NAMES.iter().any(is_name)
+}
+
+fn has_suffix(name: &OsStr) -> bool {
+    name.as_bytes().to_ascii_lowercase().ends_with(b".eml")
+}
+
+/// `1700000000.M1P2.host`, with flags or without.
+fn is_named_as_message(name: &OsStr) -> bool {
+    let mut parts = name.as_bytes().splitn(3, |&byte| byte == b'.');
+    let seconds = parts.next().unwrap_or_default();
+    let digits = seconds
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    // OfflineIMAP writes `1700000000_0`.
+    let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'_';
+    let is_number = digits >= 9 && seconds.iter().all(is_part);
+    let has_unique = parts.next().is_some_and(|part| !part.is_empty());
+    is_number && has_unique && parts.next().is_some_and(|host| !host.is_empty())
+}
+
+/// Whether a folder without messages holds nothing that may be mail or of another program.
+fn holds_no_others(folder: &Path) -> bool {
+    const OF_SERVERS: [&[u8]; 4] = [b"dovecot", b"courier", b"maildir", b"subscriptions"];
+    let Ok(mut entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    entries.all(|entry| {
+        let name = entry.map(|entry| entry.file_name()).unwrap_or_default();
+        let is_part = ["cur", "new", "tmp"].iter().any(|part| name == *part);
+        let bytes = name.as_bytes();
+        is_part
+            || bytes.starts_with(b".")
+            || is_litter(&name)
+            || OF_SERVERS.iter().any(|start| bytes.starts_with(start))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_of_a_maildir_message_is_told_from_others() {
+        for (name, is_message) in [
+            ("1700000000.M1P2.host", true),
+            ("1700000000.M1P2.host,S=10:2,S", true),
+            ("1700000000.1_0.host.example!2,FS", true),
+            ("1700000000_0.17000.host,U=1,FMD5=x:2,S", true),
+            ("1700000000000.eml", false),
+            ("2024.01.report", false),
+            ("main.c", false),
+            ("1700000000..x", false),
+        ] {
+            assert_eq!(is_named_as_message(OsStr::new(name)), is_message, "{name}");
+        }
+    }
+}
