@@ -206,6 +206,7 @@ impl<S: Send> Job<'_, S> {
         } else {
             summary = self.message_to(&mut source, target, whole, &mut sink)?;
         }
+        let is_empty = std::mem::take(&mut summary.skipped_files);
         let damage = source.damage();
         if let Some(packed) = source.packed() {
             self.observer.advance(packed.rest(), 0);
@@ -221,6 +222,7 @@ impl<S: Send> Job<'_, S> {
         }
         // The observer hears of each one, so that the sum leaves them out.
         self.observer.done(&summary);
+        summary.skipped_files += is_empty;
         let skipped = source.skipped();
         for (member, what) in skipped.named {
             summary.skipped_files += 1;

@@ -129,7 +129,8 @@ fn cr_mailboxes_in_any_packing_become_the_same_messages() {
             let same = fs::read(folder.path().join("same.mbox")).unwrap();
             assert!(same.starts_with(text.as_bytes()), "{name} {source}");
             fs::remove_file(folder.path().join("same.mbox")).unwrap();
-            let seen = run(&["inspect", source]);
+            let seen = embody_in(folder.path(), &["inspect", source]);
+            let seen = String::from_utf8_lossy(&seen.stdout).into_owned();
             let count = format!("{} message", expected.len());
             assert!(seen.contains(&count), "{name} {source}: {seen}");
         }
@@ -184,7 +185,7 @@ fn detach_and_restore_in_place_see_each_message_and_keep_its_line_endings() {
             "detach",
             "--store",
             "store",
-            "--min-size",
+            "--larger-than",
             "100",
             "--in-place",
             "box",

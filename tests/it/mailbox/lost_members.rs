@@ -46,7 +46,7 @@ fn fill(folder: &Path, parts: &[&str]) {
         ("new", "1700000003.M3P1.host", ""),
         ("tmp", "1700000004.M4P1.host", ""),
     ] {
-        let content = message(&format!("{part} {flags}"));
+        let content = message(&format!("{part}{flags}"));
         let name = format!("{base},S={}{flags}", content.len());
         if parts.contains(&part) {
             fs::write(folder.join(part).join(name), content).unwrap();
@@ -91,7 +91,7 @@ fn listed(kind: &str, path: &Path) -> Vec<String> {
     lines
 }
 
-const DETACH: &[&str] = &["detach", "--store", "store", "--min-size", "100"];
+const DETACH: &[&str] = &["detach", "--store", "store", "--larger-than", "100"];
 
 #[test]
 fn each_subset_of_folders_is_read_alike_by_each_command() {
@@ -124,19 +124,10 @@ fn each_subset_of_folders_is_read_alike_by_each_command() {
                 };
                 fresh();
                 if !is_maildir {
-                    run(&["inspect", top], 1);
-                    let output = embody_in(
-                        folder.path(),
-                        &["convert", top, "--output", "out", "--format", format],
-                    );
-                    // A message in `tmp` is found as a file only if nobody says that this is a Maildir.
+                    // A message in `tmp` is found as a file if nothing says that this is a Maildir.
                     let is_found = format == "auto" && parts == ["tmp"];
-                    assert_eq!(
-                        output.status.success(),
-                        false || is_found,
-                        "{}",
-                        stderr(&output)
-                    );
+                    run(&["inspect", top], i32::from(!is_found));
+                    run(&["convert", top, "--output", "out"], i32::from(!is_found));
                     continue;
                 }
                 let before = listed("maildir", &path);
@@ -196,9 +187,9 @@ fn each_subset_of_folders_is_read_alike_by_each_command() {
                 let mbox = listed("mbox", &result("Work.mbox"));
                 // Python's mboxes say D, F, A, R and O for Maildir's T, F, R, S and `cur`.
                 let expected: Vec<&str> = [
-                    ("cur", "cur :2,FRS AFOR"),
-                    ("cur", "cur :2,ST DOR"),
-                    ("new", "new  "),
+                    ("cur", "cur:2,FRS AFOR"),
+                    ("cur", "cur:2,ST DOR"),
+                    ("new", "new "),
                 ]
                 .into_iter()
                 .filter(|(part, _)| parts.contains(part))
@@ -214,9 +205,14 @@ fn each_subset_of_folders_is_read_alike_by_each_command() {
                     fresh();
                     run(&[command, &["--in-place", top]].concat(), 0);
                     assert_eq!(listed("maildir", &path), before, "{parts:?} {command:?}");
-                    assert!(path.join("tmp").is_dir(), "{parts:?} {command:?}");
-                    let tmp = fs::read_dir(path.join("tmp")).unwrap().count();
+                    let tmp = fs::read_dir(path.join("tmp")).map_or(0, Iterator::count);
                     assert_eq!(tmp, usize::from(parts.contains(&"tmp")));
+                    // It is made when a message changes.
+                    let is_changed = command[0] != "embed";
+                    assert!(
+                        !is_changed || path.join("tmp").is_dir(),
+                        "{parts:?} {command:?}"
+                    );
                 }
                 run(&["restore", "--store", "store", "--in-place", top], 0);
                 assert_eq!(listed("maildir", &path), before, "{parts:?}");
@@ -354,7 +350,8 @@ fn mailbox_beside_the_only_folder_of_a_maildir_is_read() {
         "[.ShellClassInfo]\n",
     )
     .unwrap();
-    let seen = done(&embody_in(folder.path(), &["inspect", "box"]), 0);
+    let output = embody_in(folder.path(), &["inspect", "box"]);
+    let seen = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(seen.contains("3 messages"), "{seen}");
     done(
         &embody_in(folder.path(), &["convert", "box", "--output", "out"]),
