@@ -159,7 +159,12 @@ impl<'p> Documents<'p> {
         drop(document);
         let (digest, edits) = digest.unzip();
         let mut edits: Group = edits.unwrap_or_default();
-        edits.extend(changed::encoding_corrected(self.tree, part));
+        let correction = changed::encoding_corrected(self.tree, part);
+        let corrected = correction
+            .as_ref()
+            .map(|_| "Content-Transfer-Encoding, which was wrong, was corrected");
+        let digest = digest.or(corrected);
+        edits.extend(correction);
         let replacements = mapped.replacements(changes, self.tree.newline).into_iter();
         edits.extend(replacements.map(|(span, bytes)| Edit::replace(span, bytes)));
         ledger.grow(edits.iter().map(Edit::growth).sum())?;

@@ -139,7 +139,7 @@ impl<'d> Text<'d> {
             label.map(Cow::Owned)
         };
         let undeclared = || match std::str::from_utf8(document) {
-            Ok(_) if document.windows(2).any(|pair| pair == [ESCAPE, b'$']) => {
+            Ok(_) if memchr::memmem::find(document, b"\x1b$").is_some() => {
                 b"iso-2022-jp".as_slice()
             }
             Ok(_) => b"utf-8",
@@ -163,8 +163,6 @@ impl<'d> Text<'d> {
         !name.contains(char::REPLACEMENT_CHARACTER) && self.unreadable.as_ref().is_none_or(is_read)
     }
 }
-
-const ESCAPE: u8 = 0x1b;
 
 fn is_other(label: &[u8]) -> bool {
     Charset::of_label(label) == Some(Charset::Other)
