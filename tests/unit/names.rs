@@ -411,6 +411,28 @@ fn name_in_a_note_of_mailman_is_in_the_charset_of_its_text_or_the_note_stays() {
 }
 
 #[test]
+fn name_in_a_note_of_sympa_is_in_the_charset_of_its_part_or_the_note_stays() {
+    const URL: &str = "https://l.example/sympa/attach/team/AbC/msg.0.bin";
+    for case in cases().iter().filter(|case| !case.is_wide()) {
+        let mail = [
+            b"Subject: s\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\ntext\n--b\n".as_slice(),
+            format!("Content-Type: text/plain; format=flowed; charset=\"{}\"\nContent-Disposition: inline\nContent-Transfer-Encoding: 8bit\n\nThe ", case.label).as_bytes(),
+            &case.octets,
+            format!(" file that was initially attached to this message has been stored on the mailing lists server:\n{URL}\n--b--\n").as_bytes(),
+        ]
+        .concat();
+        let (output, outcomes) = filled(&mail, URL);
+        match &case.name {
+            Some(name) => assert_eq!(names(&output), [Some(name.clone())], "{}", case.label),
+            None => {
+                assert_eq!(outcomes, [Outcome::Left], "{}", case.label);
+                assert_eq!(output, mail, "{}", case.label);
+            }
+        }
+    }
+}
+
+#[test]
 fn name_in_markup_is_in_the_charset_of_the_part_or_of_the_document() {
     const URL: &str = "https://cloud.example.org/s/AbC/download";
     for case in cases() {

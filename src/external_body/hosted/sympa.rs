@@ -49,8 +49,10 @@ impl<'a> Reader<'a, '_> {
         let decoded = text_in(label, &text);
         let is_decoded = decoded.is_some();
         let (name, url) = note(&decoded.unwrap_or_else(|| String::from_utf8_lossy(&text)))?;
-        // A sentence in an unknown charset may still name a file in ASCII.
-        let is_known = is_decoded || charset::decode(UNKNOWN, name.as_bytes()).is_some();
+        // A sentence in an unknown charset may still name a file in ASCII, but not after a shift to other characters.
+        let has_shifts = text.iter().any(|byte| matches!(byte, 0x0e | 0x0f | 0x1b));
+        let is_plain = || !has_shifts && charset::decode(UNKNOWN, name.as_bytes()).is_some();
+        let is_known = is_decoded || is_plain();
         let target = match is_known && !name.contains(char::REPLACEMENT_CHARACTER) {
             true => read_url(Cow::Owned(url.clone().into_bytes())),
             false => Err(undecodable_name(label)),
