@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::answer::{Answer, Came, Octets};
+use crate::fetch::is_page;
 use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::date;
@@ -283,10 +284,6 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String>
     (!same).then(|| {
         format!("the source names the charset {named}; {declared}, of the phantom header, was kept")
     })
-}
-
-pub(super) fn is_page(essence: &str) -> bool {
-    matches!(essence, "text/html" | "application/xhtml+xml")
 }
 
 /// The clock changes what is told, never what is done.

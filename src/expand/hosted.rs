@@ -4,8 +4,9 @@ use mail_parser::DateTime;
 use memchr::memmem;
 
 use super::answer::Answer;
-use super::content::{Obtained, is_page, is_past};
+use super::content::{Obtained, is_past};
 use super::session::{Found, Session};
+use crate::fetch::is_page;
 use crate::external_body::{ExternalBody, Form};
 use crate::link::url::Reference;
 use crate::mime::date;

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::answer::Octets;
-use super::content::{OCTETS, Obtained, is_page};
+use super::content::{OCTETS, Obtained};
+use crate::fetch::is_page;
 use crate::external_body::{ExternalBody, Scrap, Scrubbed, unescaped};
 use crate::mime::entity::{folded_url, push_field};
 use crate::mime::media_type::{self, is_composite};

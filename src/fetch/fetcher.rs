@@ -41,7 +41,10 @@ impl Fetch for Fetcher {
             let ask = || {
                 let _turn = self.gate.turn(request.deadline)?;
                 let answer = match self.only_probes {
-                    true => Err(answered(&whom.probe(request)?)),
+                    true => whom.probe(request).and_then(|probed| match is_doubtful(request, &probed) {
+                        true => whom.fetch(request),
+                        false => Err(answered(&probed)),
+                    }),
                     false => whom.fetch(request),
                 };
                 if let Some(observer) = &self.observer {
@@ -188,6 +191,25 @@ impl Fetcher {
         };
         either(*archive_first, of_source, of_archive)
     }
+}
+
+/// Whether a source names a type that a run would hardly take: a web page in place of a file, or no picture in place of
+/// one. Many servers answer with their home page for what is gone, and some name a wrong type for a picture. The content
+/// decides, so it is retrieved and judged as in a run.
+fn is_doubtful(request: &Request, probed: &Probed) -> bool {
+    let essence = probed.media_type.as_deref().unwrap_or_default();
+    let essence = essence.split(';').next().unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    let wanted = request.acceptable();
+    let is_other_than_picture = wanted.starts_with("image/")
+        && !essence.is_empty()
+        && !essence.starts_with("image/")
+        && essence != "application/octet-stream";
+    is_page(&essence) && !wanted.eq_ignore_ascii_case(&essence) || is_other_than_picture
+}
+
+pub(crate) fn is_page(essence: &str) -> bool {
+    matches!(essence, "text/html" | "application/xhtml+xml")
 }
 
 fn answered(probed: &Probed) -> Refusal {

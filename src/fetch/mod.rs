@@ -46,6 +46,7 @@ pub use bytes::Bytes;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 pub(crate) use eudora::{EudoraFiles, EudoraMailbox, Named};
 pub use fetcher::Fetcher;
+pub(crate) use fetcher::is_page;
 pub(crate) use gate::IsStopped;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::Names;

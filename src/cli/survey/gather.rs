@@ -270,7 +270,14 @@ fn answer(reason: Option<Reason>) -> Probe {
         | R::IncompleteBody
         | R::BadResponse
         | R::ArchiveBusy
-        | R::SecretUrl => dead,
+        | R::SecretUrl
+        // The answer is a page, or anything else that a run would not put in.
+        | R::NotAnImage
+        | R::TypeMismatch
+        | R::WebPage
+        | R::SignIn
+        | R::ScanPage
+        | R::Expired => dead,
         R::InArchive => Probe {
             archived: 1,
             ..dead
@@ -285,7 +292,6 @@ fn answer(reason: Option<Reason>) -> Probe {
         | R::OutsideFileRoot
         | R::RedirectRefused
         | R::TypeNotAllowed
-        | R::TypeMismatch
         | R::TooLarge
         | R::BadUrl => Probe { refused: 1, ..none },
         _ => Probe { unasked: 1, ..none },

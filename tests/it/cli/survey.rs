@@ -514,6 +514,55 @@ fn the_lines_of_a_mailbox_say_the_survey() {
     );
 }
 
+/// A home page in place of a picture is dead, and a picture under a wrong type is not: as `embed` finds.
+#[test]
+fn a_probe_judges_pictures_and_files_as_a_run_does() {
+    const GIF: &[u8] =
+        b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
+    let page: &[u8] = b"<!DOCTYPE html><title>Welcome</title>";
+    let server = Raw::http(move |path, stream| {
+        let answer = match path {
+            "/real.gif" => raw::ok("image/gif", GIF),
+            "/octets.gif" => raw::ok("application/octet-stream", GIF),
+            "/odd.gif" => raw::ok("text/html; charset=utf-8", GIF),
+            "/words.gif" => raw::ok("text/plain", b"not found"),
+            "/moved.gif" => format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", "/").into_bytes(),
+            "/page.txt" | "/" => raw::ok("Text/HTML;charset=utf-8", page),
+            _ => raw::ok("application/xhtml+xml", page),
+        };
+        let _ = stream.write_all(&answer);
+    });
+    let names = ["real.gif", "octets.gif", "odd.gif", "words.gif", "moved.gif", "home.gif"];
+    let pictures = names.map(|name| format!("<img src=\"{}\">", server.url(&format!("/{name}"))));
+    let mail = format!(
+        "From a@b Mon Jul  6 10:00:00 2015\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n\
+         {}\n\n--b\nContent-Type: message/external-body; access-type=URL; URL=\"{}\"\n\nContent-Type: text/plain\n\n--b--\n\n",
+        pictures.concat(),
+        server.url("/page.txt")
+    );
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("box"), mail).unwrap();
+    let port = server.address.port().to_string();
+    let policy = ["--allow-net", "127.0.0.0/8", "--allow-port", &port];
+    let asked = ["--fetch", "http", "--probe", "box"];
+    let asked = survey(&[&policy[..], &asked].concat(), folder.path());
+    assert_eq!(asked["probe"], json!({"alive": 3, "dead": 4, "refused": 0, "unasked": 0}), "{asked:#}");
+    // A picture is not retrieved to know that it is one.
+    let heads = server.heads();
+    for name in ["real.gif", "octets.gif"] {
+        let get = format!("GET /{name} ");
+        assert!(!heads.iter().any(|head| head.starts_with(&get)), "{heads:?}");
+    }
+    let embedded = embody()
+        .args(["embed", "box", "--output", "kept"])
+        .args(policy)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&embedded.stderr);
+    assert!(said.contains("3 expanded, 4 left"), "{said}");
+}
+
 #[test]
 fn a_probe_asks_for_pictures_and_for_no_tracker_and_no_link() {
     let server = Raw::http(|path, stream| {
