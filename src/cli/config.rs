@@ -4,12 +4,15 @@
 //! option was given, or excludes one given, is dropped. What only another command knows is passed over.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{fs, mem};
 
+use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, CommandFactory as _};
+use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::args::Cli;
@@ -19,7 +22,7 @@ use crate::error::Error;
 pub(super) fn merged<'a>(
     arguments: &'a [OsString],
     options: &mut Command,
-) -> Result<(Cow<'a, [OsString]>, Option<PathBuf>), Error> {
+) -> Result<(Cow<'a, [OsString]>, Option<ConfigFile>), Error> {
     let unchanged = Ok((Cow::Borrowed(arguments), None));
     let is_named = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"--config");
     let Some(name) = arguments.get(1).and_then(|name| name.to_str()) else {
@@ -53,39 +56,47 @@ pub(super) fn merged<'a>(
         return unchanged;
     };
     let mut merged: Vec<OsString> = arguments.iter().take(2).cloned().collect();
-    let table = read(file)?;
+    let (table, file) = read(file)?;
     let is_filter = FILTERS.contains(&command.get_name())
         && !WALKS.iter().any(|name| {
             let source = given.value_source(&name.replace('-', "_"));
             let is_set = |value: &Value| value.as_bool() != Some(false);
             source == Some(ValueSource::CommandLine) || table.get(*name).is_some_and(is_set)
         });
-    let wrong = |what: String| Error::Usage(format!("{}: {what}", file.display()).into());
+    let wrong = |key: &str, what: String| {
+        let place = file.place(std::iter::once(key));
+        Error::Usage(format!("{place}: {what}").into())
+    };
     for (key, value) in table {
         let misplaced = ["config", "help", "version"].contains(&key.as_str());
         let Some(argument) = option(command, &key).filter(|_| !misplaced) else {
-            let elsewhere = || {
-                let mut program = Cli::command();
-                program.build();
-                let mut others = program.get_subcommands().filter(|it| takes_config(it));
-                others.any(|other| option(other, &key).is_some())
+            let names = names_of_all();
+            let why = match (misplaced, &value) {
+                (true, _) => {
+                    "cannot be set in a configuration file; set it on the command line".to_owned()
+                }
+                _ if names.contains(&key) => continue,
+                (_, Value::Table(_)) => {
+                    format!("is a section, and options have none: remove the line [{key}]")
+                }
+                _ => match nearest(&key, &names) {
+                    Some(name) => format!("is not the name of an option; did you mean '{name}'?"),
+                    None => {
+                        "is not the name of an option; embody COMMAND --help lists them".to_owned()
+                    }
+                },
             };
-            let why = match misplaced {
-                true => "may not stand in a configuration file",
-                false if elsewhere() => continue,
-                false => "is not the name of an option",
-            };
-            return Err(wrong(format!("'{key}' {why}")));
+            return Err(wrong(&key, format!("'{key}' {why}")));
         };
         let words = words(argument, &key, value)
-            .map_err(|expected| wrong(format!("'{key}' must be {expected}")))?;
+            .map_err(|expected| wrong(&key, format!("'{key}' must be {expected}")))?;
         let is_unneeded = is_filter && OF_WALKS.contains(&key.as_str());
         if !is_unneeded && !is_overruled(command, argument, &given) {
             merged.extend(words);
         }
     }
     merged.extend(arguments.iter().skip(2).cloned());
-    Ok((Cow::Owned(merged), Some(file.clone())))
+    Ok((Cow::Owned(merged), Some(file)))
 }
 
 const OF_WALKS: [&str; 5] = ["format", "jobs", "backup", "progress", "max-expanded"];
@@ -99,15 +110,77 @@ fn option<'a>(command: &'a Command, long: &str) -> Option<&'a Arg> {
     arguments.find(|argument| argument.get_long() == Some(long))
 }
 
-fn read(file: &Path) -> Result<Table, Error> {
-    let what = format!("the configuration {}", file.display());
-    let text = fs::read_to_string(file).map_err(Error::cannot_read(what))?;
-    toml::from_str(&text).map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start));
-        let line = before.unwrap_or_default().matches('\n').count() + 1;
-        let (file, problem) = (file.display(), error.message());
+/// The options of all commands that take a configuration file, which they may share.
+fn names_of_all() -> Vec<String> {
+    let mut program = Cli::command();
+    program.build();
+    let commands = program.get_subcommands().filter(|it| takes_config(it));
+    let options = commands.flat_map(Command::get_arguments);
+    options
+        .filter_map(|option| Some(option.get_long()?.to_owned()))
+        .collect()
+}
+
+/// The name that is most like a wrong one, if any is.
+fn nearest<'a>(key: &str, names: &'a [String]) -> Option<&'a String> {
+    const ALIKE: f64 = 0.7;
+    let key = key.to_lowercase().replace('_', "-");
+    let alike = names
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(&key, name), name));
+    let (_, name) = alike.min()?;
+    (strsim::jaro(&key, name) > ALIKE).then_some(name)
+}
+
+/// A configuration file, and where its keys are.
+pub(super) struct ConfigFile {
+    path: PathBuf,
+    /// Lines, counted from 1.
+    lines: BTreeMap<String, usize>,
+}
+
+impl ConfigFile {
+    /// The file, and the line of the first of these keys that it has.
+    pub(super) fn place<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> String {
+        let path = self.path.display();
+        match keys.into_iter().find_map(|key| self.lines.get(key)) {
+            Some(line) => format!("{path}, line {line}"),
+            None => path.to_string(),
+        }
+    }
+
+    /// The place of what clap refuses, if the file has it.
+    pub(super) fn place_of(&self, problem: &clap::Error) -> String {
+        let arguments = [ContextKind::InvalidArg, ContextKind::PriorArg];
+        let arguments = arguments.into_iter().filter_map(|kind| problem.get(kind));
+        let arguments = arguments
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
+        // As in "--max-body <SIZE>".
+        let words = arguments.split(|symbol: char| matches!(symbol, ' ' | ',' | '=' | '['));
+        self.place(words.filter_map(|word| word.strip_prefix("--")))
+    }
+}
+
+fn read(path: &Path) -> Result<(Table, ConfigFile), Error> {
+    let what = format!("the configuration {}", path.display());
+    let text = fs::read_to_string(path).map_err(Error::cannot_read(what))?;
+    let line = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+    let wrong = |error: toml::de::Error| {
+        let line = line(error.span().map_or(0, |span| span.start));
+        let (file, problem) = (path.display(), error.message());
         Error::Usage(format!("{file}, line {line}: {problem}").into())
-    })
+    };
+    let keys = DeTable::parse(&text).map_err(wrong)?.into_inner();
+    let lines = keys
+        .keys()
+        .map(|key| (key.get_ref().to_string(), line(key.span().start)));
+    let file = ConfigFile {
+        path: path.to_owned(),
+        lines: lines.collect(),
+    };
+    Ok((toml::from_str(&text).map_err(wrong)?, file))
 }
 
 fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'static str> {

@@ -206,26 +206,52 @@ fn patterns_may_stand_in_one_string_with_commas() {
 #[test]
 fn what_is_wrong_in_a_file_delays_mail_and_says_where() {
     for (configuration, word) in [
-        ("fetsch = [\"https\"]", "'fetsch'"),
-        ("max_body = 2", "'max_body'"),
-        ("config = \"other.toml\"", "'config' may not stand"),
-        ("help = true", "'help' may not stand"),
+        (
+            "# x\n\nfetsch = [\"https\"]",
+            "embody.toml, line 3: 'fetsch' is not the name of an option; did you mean 'fetch'?",
+        ),
+        (
+            "\nmax_body = 2",
+            "line 2: 'max_body' is not the name of an option; did you mean 'max-body'?",
+        ),
+        ("alow-host = \"x\"", "did you mean 'allow-host'?"),
+        ("Allow_Hosts = \"x\"", "did you mean 'allow-host'?"),
+        (
+            "colour = true",
+            "line 1: 'colour' is not the name of an option; embody COMMAND --help lists them",
+        ),
+        (
+            "quiet = true\r\nfetch = [\r\n \"http\"]\r\nprogres = 1",
+            "line 4: 'progres' is not the name of an option; did you mean 'progress'?",
+        ),
+        (
+            "config = \"other.toml\"",
+            "line 1: 'config' cannot be set in a configuration file",
+        ),
+        ("help = true", "'help' cannot be set"),
         ("max-body = 2\nmax-body = 3", "line 2"),
         ("fetch = [", "embody.toml, line 1"),
-        ("fetch = [\"gopher\"]", "embody.toml is at fault"),
-        ("max-body = \"a lot\"", "embody.toml is at fault"),
-        ("max-body = [1, 2]", "'max-body' must be"),
+        (
+            "mark = true\nfetch = [\"gopher\"]",
+            "embody.toml, line 2:\n",
+        ),
+        ("max-body = \"a lot\"", "embody.toml, line 1:\n"),
+        ("\nquiet = true\nverbose = true", "embody.toml, line"),
+        ("\nmax-body = [1, 2]", "line 2: 'max-body' must be"),
         ("mark = \"yes\"", "'mark' must be true or false"),
         ("mark = 1", "'mark' must be true or false"),
         ("fetch = [[\"https\"]]", "'fetch' must be"),
         ("[fetch]\nhttps = true", "'fetch' must be"),
-        ("[limits]\nmax-body = 2", "'limits'"),
+        (
+            "[limits]\nmax-body = 2",
+            "line 1: 'limits' is a section, and options have none: remove the line [limits]",
+        ),
         ("file = \"x\"", "'file'"),
         ("sources = [\"x\"]", "'sources'"),
     ] {
         let setting = Setting::with(configuration);
         is_broken(&setting.run(&["filter"], LETTER), 75, word);
-        if !configuration.contains("mark") {
+        if !configuration.contains("mark") && !configuration.contains("quiet") {
             is_broken(&setting.run(&["inspect"], LETTER), 2, word);
         }
     }
@@ -243,7 +269,7 @@ fn a_file_that_is_not_there_delays_mail() {
 fn a_wrong_option_beside_a_good_file_is_not_blamed_on_the_file() {
     let output = Setting::with("max-body = 2").run(&["filter", "--fetch", "gopher"], LETTER);
     is_broken(&output, 75, "gopher");
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("at fault"));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("embody.toml"));
 }
 
 #[test]
