@@ -75,7 +75,7 @@ impl Cache {
                 return Err(Error::Usage(what.into()));
             }
             cache.files = Some(Arc::new(CaptureFiles::open(path)?));
-        } else if args.offline && args.cache.is_none() {
+        } else if args.offline && args.cache.is_none() && !args.may_keep_nothing {
             let what =
                 "--offline asks no server; name what was kept, with --cache DIR or --archive FILE";
             return Err(Error::Usage(what.into()));

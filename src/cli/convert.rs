@@ -55,6 +55,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
             _ => "dry run, nothing written, sources only probed: ",
         },
         policy: &policy,
+        needs_attachments: args.needs_attachments,
         signals: Signals::watch(),
     };
     walk.check()?;
@@ -101,6 +102,8 @@ pub(super) struct Walk<'w> {
     pub(super) candidates: Candidates,
     pub(super) word: &'static str,
     pub(super) policy: &'w Policy,
+    /// The status is 1 if `--attachments` has none of the files that mails lack.
+    pub(super) needs_attachments: bool,
     pub(super) signals: Signals,
 }
 
@@ -199,7 +202,20 @@ impl Walk<'_> {
                 false => "",
             };
             let plans = self.plans(&counts);
-            say::tell(format!("{word}{text}{names}{plans}{}", more()).trim_end());
+            let missing = counts.missing_below(self.policy);
+            let missing = missing.map(|line| line + "\n").unwrap_or_default();
+            say::tell(format!("{word}{text}{missing}{names}{plans}{}", more()).trim_end());
+        }
+        if self.needs_attachments && counts.has_found_nothing_below() {
+            if self.saying.volume() < Volume::Normal {
+                counts
+                    .missing_below(self.policy)
+                    .iter()
+                    .for_each(|line| say::tell(line));
+            }
+            if status == Status::Success {
+                status = Status::Trouble;
+            }
         }
         if status == Status::Success && failure.is_some() {
             status = Status::Trouble;

@@ -194,6 +194,7 @@ fn over_mailboxes<'a>(
         candidates: Candidates::References,
         word: "dry run, nothing written: ",
         policy,
+        needs_attachments: false,
         signals: Signals::watch(),
     })
 }

@@ -19,7 +19,7 @@ use super::streams::is_reader_gone;
 use crate::error::Error;
 use crate::mailbox::{Stop, field_of_stat};
 
-pub(super) const FILTERS: [&str; 3] = ["detach", "restore", "embed"];
+pub(super) const FILTERS: [&str; 4] = ["detach", "restore", "embed", "recover"];
 pub(super) const WALKS: [&str; 3] = ["output", "in-place", "dry-run"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

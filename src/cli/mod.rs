@@ -47,7 +47,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 #[cfg(test)]
 pub(crate) use self::args::tests::policy_of;
-use self::args::{Cli, Command, Deferred, EmbedArgs, FilterArgs};
+use self::args::{Cli, Command, Deferred, EmbedArgs, FilterArgs, RecoverArgs};
 use self::exit::Status;
 use crate::link::url::masked;
 
@@ -86,7 +86,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         }
         Err(problem) => {
             if let Some(file) = file.filter(|_| parse_alone(arguments).is_ok()) {
-                say::tell(&format!("{} is at fault:", file.display()));
+                say::tell(&format!("in {}:", file.place_of(&problem)));
             }
             let _ = problem.print();
             Status::of_usage(&merged)
@@ -138,7 +138,7 @@ fn without_passwords(mut problem: clap::Error) -> clap::Error {
 #[cfg(all(unix, feature = "milter"))]
 fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     let mut options = options(arguments);
-    let (merged, _) =
+    let (merged, file) =
         config::merged(arguments, &mut options).map_err(|error| say::error(&error))?;
     match parse(&merged, options) {
         Ok(Command::Milter(args)) => Ok(*args.0),
@@ -146,7 +146,9 @@ fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
         Err(problem) => {
             let text = problem.to_string();
             let line = text.lines().next().unwrap_or_default();
-            Err(say::harmless(line.trim_start_matches("error: ")).into_owned())
+            let line = line.trim_start_matches("error: ");
+            let place = file.map(|file| format!("in {}: ", file.place_of(&problem)));
+            Err(say::harmless(&(place.unwrap_or_default() + line)).into_owned())
         }
     }
 }
@@ -157,7 +159,15 @@ fn filtered(args: &FilterArgs) -> Status {
 
 fn embed(args: EmbedArgs) -> Status {
     let filtered = |args| filter::run(&args, "embed", detach::MAILBOXES);
-    match args.walk.walks() {
+    match args.preset.walk.walks() {
+        true => Status::of(args.convert().and_then(|args| convert::run(&args))),
+        false => Status::of_filter(args.filter().and_then(filtered)),
+    }
+}
+
+fn recover(args: RecoverArgs) -> Status {
+    let filtered = |args| filter::run(&args, "recover", detach::MAILBOXES);
+    match args.preset.walk.walks() {
         true => Status::of(args.convert().and_then(|args| convert::run(&args))),
         false => Status::of_filter(args.filter().and_then(filtered)),
     }
@@ -170,6 +180,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Filter(args) => filtered(&args.0),
         Command::Convert(args) => Status::of(convert::run(&args.0)),
         Command::Embed(args) => embed(args.0),
+        Command::Recover(args) => recover(args.0),
         Command::Detach(args) => detach::detach(&args.0),
         Command::Restore(args) => detach::restore(&args.0),
         Command::Inspect(args) => Status::of_report(inspect::run(&args.0)),

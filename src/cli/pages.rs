@@ -167,6 +167,45 @@ See also:
   embody(1), embody-convert(1), embody-filter(1), embody-inspect(1)
 ";
 
+pub(super) const RECOVER: &str = "\
+Examples:
+  embody recover ~/Mail/archive.mbox --output whole.mbox
+      convert with --fetch http,https and --follow of everything that stands for
+      an attachment
+  embody recover --attachments ~/list/attachments 2024-May.txt --output may.mbox
+      The folder of the list comes first, and then its server
+  embody recover --offline ~/Library/Mail/V10 --output mail
+      Only what Apple's Mail kept beside its mailboxes; no network requests
+  embody recover --dry-run ~/Maildir --in-place
+      How much is missing, and where it was; nothing is retrieved
+  embody recover < in.eml > out.eml
+      One message, as filter does it
+
+{values}
+
+Exit status:
+  0
+      Everything was done. An attachment that is gone is left, and the sum says
+      so
+  1
+      Something could not be read or written, is damaged, or is no mailbox; or
+      files are missing, and none of them is below DIR of --attachments
+  2
+      The command line is wrong
+  75
+      Of one message: anything but a whole message on stdout
+  128 and the signal's number
+      Stopped by a signal
+
+Files:
+  SOURCE.lock
+      The dotlock of an mbox while it is replaced
+{config}
+
+See also:
+  embody(1), embody-convert(1), embody-embed(1), embody-inspect(1)
+";
+
 pub(super) const SPLIT: &str = "\
 Examples:
   embody split --size 128M ~/Mail > ranges.jsonl
@@ -203,6 +242,8 @@ Exit status:
       Something could not be read, or is no mailbox
   2
       The command line is wrong, or a source cannot be split
+  141
+      The reader of a pipe on stdout closed it, as head does; nothing is said
 
 Files:
   SOURCE
@@ -319,6 +360,8 @@ Exit status:
       Something could not be read
   2
       The command line is wrong
+  141
+      The reader of a pipe on stdout closed it, as head does; nothing is said
 
 Files:
 {config}
@@ -388,6 +431,8 @@ Exit status:
       The command line is wrong
   128 and the signal's number
       Stopped by a signal
+  141
+      The reader of a pipe on stdout closed it, as head does; nothing is said
 
 Files:
   DIR/ab/cd/SHA256
@@ -413,6 +458,8 @@ Exit status:
       The tables are on stdout
   1
       They could not be written
+  141
+      The reader of a pipe on stdout closed it, as head does; nothing is said
 
 Files:
   none
@@ -433,6 +480,8 @@ Exit status:
       The pages are written
   1
       They could not be written
+  141
+      The reader of a pipe on stdout closed it, as head does; nothing is said
 
 Files:
   DIR/embody.1, DIR/embody-filter.1, and one for each other command
@@ -454,6 +503,8 @@ Exit status:
       The script is on stdout
   1
       It could not be written
+  141
+      The reader of a pipe on stdout closed it, as head does; nothing is said
 
 Files:
   none

@@ -102,6 +102,8 @@ impl Observer<Said> for Reporter<'_> {
         }
         if !said.report.rows.is_empty() {
             counts.of_mailbox.count(&said.report);
+            let policy = self.policy;
+            counts.of_mailbox.count_attachments(&said.report, policy);
         }
         if self.says_rows && self.volume > Volume::Quiet {
             counts.of_mailbox.count_remedies(&said.report, self.policy);

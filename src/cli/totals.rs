@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::forecast::Forecast;
-use super::say::harmless;
+use url::Url;
+
+use super::say::{harmless, shown};
 use super::survey::{Amount, Counts as _, NAMES, Named, Survey};
 use super::wording::{follow, remedy};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
 use crate::policy::{Policy, countable};
-use crate::report::{Kind, Outcome, Reason, Report, Row};
+use crate::report::{Kind, Outcome, Reason, Report, Row, Setting};
 
 /// Each table has at most so many rows, in full and in the sum of a run, which has at most 60 lines in all.
 const TABLES: [(&str, [usize; 2]); 8] = [
@@ -37,6 +39,9 @@ pub(super) struct Totals {
     detached: u64,
     restored: u64,
     shown_inline: Amount,
+    /// Files that the folders of `--attachments` have, and lack.
+    found_below: u64,
+    missing_below: u64,
     pub(super) forecast: Forecast,
     pub(super) survey: Survey,
     tables: BTreeMap<&'static str, Named<u64>>,
@@ -107,6 +112,55 @@ impl Totals {
         }
     }
 
+    /// Counts the files that `--attachments` has, and those that it lacks and that came from nowhere else.
+    pub(super) fn count_attachments(&mut self, report: &Report, policy: &Policy) {
+        if policy.attachments.is_empty() {
+            return;
+        }
+        let folders = policy
+            .attachments
+            .iter()
+            .filter_map(|it| Url::from_directory_path(it).ok());
+        let folders: Vec<Url> = folders.collect();
+        for row in &report.rows {
+            let url = row
+                .final_url
+                .as_deref()
+                .or(row.url.as_deref())
+                .unwrap_or_default();
+            let is_below = || folders.iter().any(|it| url.starts_with(it.as_str()));
+            match row.outcome {
+                // A file of Eudora has no URL.
+                Outcome::Expanded if row.kind == Kind::Eudora || is_below() => {
+                    self.found_below += 1;
+                }
+                Outcome::Left if row.detail.settings().any(|it| it == Setting::Attachments) => {
+                    self.missing_below += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The line about files that are not below the folders of `--attachments`.
+    pub(super) fn missing_below(&self, policy: &Policy) -> Option<String> {
+        let folders = policy
+            .attachments
+            .iter()
+            .map(|it| shown(it))
+            .collect::<Vec<_>>()
+            .join(", ");
+        match self.missing_below {
+            0 => None,
+            1 => Some(format!("1 file was not found below {folders}")),
+            count => Some(format!("{count} files were not found below {folders}")),
+        }
+    }
+
+    pub(super) fn has_found_nothing_below(&self) -> bool {
+        self.missing_below > 0 && self.found_below == 0
+    }
+
     pub(super) fn so_far(of: [&Self; 2]) -> String {
         let sum = |count: fn(&Self) -> u64| of.map(count).iter().sum::<u64>();
         let counts = [
@@ -129,6 +183,8 @@ impl Totals {
         self.detached += other.detached;
         self.restored += other.restored;
         self.shown_inline.add(&other.shown_inline);
+        self.found_below += other.found_below;
+        self.missing_below += other.missing_below;
         self.forecast.add(other.forecast);
         self.survey.add(other.survey);
         for (title, names) in other.tables {

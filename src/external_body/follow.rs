@@ -33,6 +33,11 @@ impl Follow {
         Self::Links,
     ];
 
+    /// Whether a program, and not the sender, put it in place of an attachment.
+    pub fn is_attachment(self) -> bool {
+        !matches!(self, Self::Links | Self::Shortcuts)
+    }
+
     fn bit(self) -> u16 {
         1 << self as u8
     }

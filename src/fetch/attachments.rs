@@ -72,17 +72,24 @@ impl Attachments {
             let body = self.roots.read(&self.policy, &path, allowance)?;
             return Ok(Retrieved::of_file(&path, body, begun).into());
         }
-        self.policy.judge_url(url).map_err(|refusal| Refusal {
-            detail: Detail::from("it is not in ")
-                .naming(Setting::Attachments)
-                .then("; ")
-                .then(refusal.detail),
-            ..refusal
-        })?;
-        ask(&Request {
+        let request = Request {
             url: url.to_owned(),
             ..request.clone()
-        })
+        };
+        let judged = self.policy.judge_url(url);
+        judged.and_then(|_| ask(&request)).map_err(also_missing)
+    }
+}
+
+/// The refusal of another source, for a file that no folder has. By the setting that is named a summary counts such files.
+fn also_missing(refusal: Refusal) -> Refusal {
+    let detail = Detail::from("it is not in ").naming(Setting::Attachments);
+    Refusal {
+        detail: match refusal.detail.is_empty() {
+            true => detail,
+            false => detail.then("; ").then(refusal.detail),
+        },
+        ..refusal
     }
 }
 

@@ -47,6 +47,7 @@ use crate::policy::{Policy, Trackers};
     max_term_width = 80,
     args_override_self = true,
     after_help = "Examples: embody inspect --html report.html takeout.zip\n          \
+        embody recover takeout.zip --output whole.mbox\n          \
         embody embed takeout.zip --output kept.mbox\n          \
         embody filter --fetch https < in.eml > out.eml",
     after_long_help = pages::EMBODY
@@ -94,6 +95,9 @@ pub(super) enum Command {
     /// Keep the pictures that HTML mail shows: put them into the mail
     #[command(after_help = "Example: embody embed ~/Mail/archive.mbox --output kept.mbox", after_long_help = whole(pages::EMBED))]
     Embed(Deferred<EmbedArgs>),
+    /// Put missing attachments back: from links, notes and other programs' folders
+    #[command(after_help = "Example: embody recover ~/Mail/archive.mbox --output whole.mbox", after_long_help = whole(pages::RECOVER))]
+    Recover(Deferred<RecoverArgs>),
     /// Move large attachments into a store; what is left refers to them
     #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::DETACH))]
     Detach(Deferred<DetachArgs>),
@@ -190,6 +194,9 @@ pub(super) struct ConvertArgs {
     /// The seconds are those that embody split writes, with nine digits behind the point.
     #[arg(long, value_name = "LENGTH[:SECONDS]", requires = "range", value_parser = expected)]
     expect: Option<(u64, Option<SystemTime>)>,
+    /// Set by `recover`: it is an error if --attachments has none of the files.
+    #[arg(skip)]
+    pub(super) needs_attachments: bool,
     #[command(flatten)]
     pub(super) resume: ResumeArgs,
     #[command(flatten)]
@@ -226,17 +233,10 @@ impl ConvertArgs {
     }
 }
 
-// `convert` or `filter` with `--embed data,remote --fetch http,https`.
+// `convert`, or `filter` for one message, with other defaults.
 #[derive(Args, Debug)]
 #[group(skip)]
-#[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
-#[command(mut_arg("embed", |option| option.help(EMBEDDED).long_help(EMBEDDED)))]
-#[command(mut_arg("fetch", |option| option.help(EMBEDDED_FROM)))]
-#[command(mut_arg("links", |option| option.hide_short_help(true)))]
-#[command(mut_arg("max_body", |option| option.hide_short_help(true)))]
-#[command(mut_arg("on_failure", |option| option.hide_short_help(true)))]
-#[command(mut_args(short(&[])))]
-pub(super) struct EmbedArgs {
+pub(super) struct PresetArgs {
     /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
     /// standard input if none is given
     #[arg(value_name = "FILE|SOURCE")]
@@ -254,12 +254,77 @@ pub(super) struct EmbedArgs {
     common: Common,
 }
 
+// With `--embed data,remote --fetch http,https`.
+#[derive(Args, Debug)]
+#[group(skip)]
+#[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
+#[command(mut_arg("embed", |option| option.help(EMBEDDED).long_help(EMBEDDED)))]
+#[command(mut_arg("fetch", |option| option.help(RETRIEVED_FROM)))]
+#[command(mut_arg("links", |option| option.hide_short_help(true)))]
+#[command(mut_arg("max_body", |option| option.hide_short_help(true)))]
+#[command(mut_arg("on_failure", |option| option.hide_short_help(true)))]
+#[command(mut_args(short(&[])))]
+pub(super) struct EmbedArgs {
+    #[command(flatten)]
+    pub(super) preset: PresetArgs,
+}
+
+// With `--fetch http,https` and `--follow` of all forms that stand for an attachment.
+#[derive(Args, Debug)]
+#[group(skip)]
+#[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
+#[command(mut_arg("attachments", |option| option.help(ATTACHMENTS).long_help(ATTACHMENTS)))]
+#[command(mut_arg("follow", |option| option.help(RECOVERED).long_help(RECOVERED)))]
+#[command(mut_arg("offline", |option| option.help(OFFLINE)))]
+#[command(mut_arg("fetch", |option| option.help(RETRIEVED_FROM)))]
+#[command(mut_arg("embed", |option| option.hide_short_help(true)))]
+#[command(mut_arg("links", |option| option.hide_short_help(true)))]
+#[command(mut_arg("max_body", |option| option.hide_short_help(true)))]
+#[command(mut_arg("on_failure", |option| option.hide_short_help(true)))]
+#[command(mut_args(short(&["attachments", "offline"])))]
+pub(super) struct RecoverArgs {
+    #[command(flatten)]
+    pub(super) preset: PresetArgs,
+}
+
 const EMBEDDED: &str = "Pictures of HTML from data, remote [default: data,remote]";
-const EMBEDDED_FROM: &str = "Retrieve by: http, https, ... as filter has it [default: http,https]";
+const RETRIEVED_FROM: &str = "Retrieve by: http, https, ... as filter has it [default: http,https]";
+const ATTACHMENTS: &str = "Look here first, by the end of a file's URL [default: none]";
+const OFFLINE: &str = "Make no network requests: only files, --cache and --archive [default: off]";
+const RECOVERED: &str = "What stands for an attachment; besides these there are links and shortcuts (.url files), which are \
+    the sender's own words, all and none; -NAME takes one away \
+    [default: thunderbird,exchange,apple,eudora,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink]";
 
 impl EmbedArgs {
     /// Over mailboxes, the options of `convert`.
     pub(super) fn convert(self) -> Result<ConvertArgs, Error> {
+        self.preset.convert(Common::embedding)
+    }
+
+    /// Of one message, the options of `filter`.
+    pub(super) fn filter(self) -> Result<FilterArgs, Error> {
+        self.preset.filter(Common::embedding)
+    }
+}
+
+impl RecoverArgs {
+    /// Over mailboxes, the options of `convert`.
+    pub(super) fn convert(self) -> Result<ConvertArgs, Error> {
+        let args = self.preset.convert(Common::recovering)?;
+        Ok(ConvertArgs {
+            needs_attachments: true,
+            ..args
+        })
+    }
+
+    /// Of one message, the options of `filter`.
+    pub(super) fn filter(self) -> Result<FilterArgs, Error> {
+        self.preset.filter(Common::recovering)
+    }
+}
+
+impl PresetArgs {
+    fn convert(self, preset: impl FnOnce(Common) -> Common) -> Result<ConvertArgs, Error> {
         let what = match (self.failure.on_failure, self.sources.is_empty()) {
             (Some(_), _) => "--on-failure is for one message, which a mail system tries again",
             (None, true) => "name mboxes, Maildirs or messages",
@@ -270,22 +335,22 @@ impl EmbedArgs {
                     probe: self.probe,
                     range: None,
                     expect: None,
+                    needs_attachments: false,
                     resume: self.resume,
-                    common: self.common.embedding(),
+                    common: preset(self.common),
                 });
             }
         };
         Err(Error::Usage(what.into()))
     }
 
-    /// Of one message, the options of `filter`.
-    pub(super) fn filter(self) -> Result<FilterArgs, Error> {
+    fn filter(self, preset: impl FnOnce(Common) -> Common) -> Result<FilterArgs, Error> {
         let no_resume = self.resume.no_resume;
         let file = self.walk.one_message(&self.sources, no_resume)?;
         Ok(FilterArgs {
             file: file.map(Path::to_owned),
             failure: self.failure,
-            common: self.common.embedding(),
+            common: preset(self.common),
         })
     }
 }
@@ -331,7 +396,8 @@ pub(super) struct InspectArgs {
     pub(super) verbose: bool,
     /// Ask each source whether it answers [default: off]
     ///
-    /// HEAD, or GET where that is not understood; nothing is retrieved. Pictures that HTML shows are asked for, too, under the same policy; trackers and what one clicks
+    /// HEAD, or GET where that is not understood; content is retrieved only where a server names a wrong type, such as a
+    /// web page in place of a picture. Pictures that HTML shows are asked for, too, under the same policy; trackers and what one clicks
     /// never.
     #[arg(long)]
     probe: bool,

@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::expand::Mark;
 use crate::policy::marked::words;
 use crate::policy::{
-    Embed, Followed, Limits, Links, OnFailure, Policy, Protected, Scheme, Trackers, TypePattern,
+    Embed, Follow, Followed, Limits, Links, OnFailure, Policy, Protected, Scheme, Trackers,
+    TypePattern,
 };
 
 #[derive(Args, Default, Debug)]
@@ -29,17 +30,31 @@ pub struct Common {
 }
 
 impl Common {
+    /// The same with `--fetch http,https`, unless others are given, and `--follow` of all forms that stand for an
+    /// attachment, which the words that are given change. With `--offline` nothing has to be kept: files may be enough.
+    pub fn recovering(mut self) -> Self {
+        let forms = Follow::ALL.into_iter().filter(|form| form.is_attachment());
+        let forms = forms.map(|form| form.as_str().to_owned());
+        self.policy.content.follow = forms.chain(self.policy.content.follow).collect();
+        self.policy.cache.may_keep_nothing = true;
+        self.fetching()
+    }
+
+    fn fetching(mut self) -> Self {
+        let fetch = &mut self.policy.retrieval.fetch;
+        if fetch.is_empty() {
+            *fetch = vec![Scheme::Http, Scheme::Https];
+        }
+        self
+    }
+
     /// The same with `--embed data,remote` and `--fetch http,https`, unless others are given.
     pub fn embedding(mut self) -> Self {
         let embed = &mut self.policy.content.embed;
         if embed.is_empty() {
             *embed = ["data", "remote"].map(str::to_owned).to_vec();
         }
-        let fetch = &mut self.policy.retrieval.fetch;
-        if fetch.is_empty() {
-            *fetch = vec![Scheme::Http, Scheme::Https];
-        }
-        self
+        self.fetching()
     }
 }
 

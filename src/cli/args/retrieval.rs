@@ -134,6 +134,9 @@ pub struct CacheArgs {
     /// Ask no server; only what is in --cache, fresh or not, and in the files of --archive [default: off]
     #[arg(long)]
     pub offline: bool,
+    /// Set by `recover`: with --offline, files that need no network may be all that is wanted.
+    #[arg(skip)]
+    pub may_keep_nothing: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

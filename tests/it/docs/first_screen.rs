@@ -67,7 +67,7 @@ fn somebody_with_a_takeout_types_what_the_first_screen_says() {
     let readme = read("README.md");
     let (first, _) = readme.split_once("## Install").unwrap();
     let typed: Vec<&str> = blocks(first).flat_map(|(_, block)| block.lines()).collect();
-    assert_eq!(typed.len(), 4, "{typed:?}");
+    assert_eq!(typed.len(), 5, "{typed:?}");
     for line in typed {
         let mut command = embody();
         command

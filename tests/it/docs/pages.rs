@@ -39,6 +39,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "fn somebody_with_a_takeout_types_what_the_first_screen_says",
     ),
     (
+        "embody recover takeout.zip --output whole.mbox",
+        "tests/it/docs/first_screen.rs",
+        "fn somebody_with_a_takeout_types_what_the_first_screen_says",
+    ),
+    (
         "embody detach --store attachments kept.mbox --output small.mbox",
         "tests/it/docs/first_screen.rs",
         "fn somebody_with_a_takeout_types_what_the_first_screen_says",
@@ -344,7 +349,8 @@ fn help(command: &str) -> String {
 #[test]
 fn commands_and_options_within_the_text_exist() {
     let all = [
-        "filter", "convert", "embed", "inspect", "split", "detach", "restore", "store", "milter",
+        "filter", "convert", "embed", "recover", "inspect", "split", "detach", "restore", "store",
+        "milter",
     ]
     .map(help)
     .concat();

@@ -15,6 +15,7 @@ mod follow;
 mod hosted;
 mod mailman;
 mod picture_formats;
+mod recover;
 mod rfc1864;
 mod rfc1873;
 mod rfc2017;
