@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::answer::{Answer, Came, Octets};
-use crate::fetch::is_page;
 use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
+use crate::fetch::is_page;
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::date;
 use crate::mime::media_type::DEFAULT_TYPE;

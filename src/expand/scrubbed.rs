@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::answer::Octets;
 use super::content::{OCTETS, Obtained};
-use crate::fetch::is_page;
 use crate::external_body::{ExternalBody, Scrap, Scrubbed, unescaped};
+use crate::fetch::is_page;
 use crate::mime::entity::{folded_url, push_field};
 use crate::mime::media_type::{self, is_composite};
 use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};

@@ -41,10 +41,13 @@ impl Fetch for Fetcher {
             let ask = || {
                 let _turn = self.gate.turn(request.deadline)?;
                 let answer = match self.only_probes {
-                    true => whom.probe(request).and_then(|probed| match is_doubtful(request, &probed) {
-                        true => whom.fetch(request),
-                        false => Err(answered(&probed)),
-                    }),
+                    true => {
+                        whom.probe(request)
+                            .and_then(|probed| match is_doubtful(request, &probed) {
+                                true => whom.fetch(request),
+                                false => Err(answered(&probed)),
+                            })
+                    }
                     false => whom.fetch(request),
                 };
                 if let Some(observer) = &self.observer {

@@ -20,7 +20,7 @@ use crate::mailbox::{Message, Transform};
 use crate::mime::{PartId, Tree, scan};
 use crate::plan::documents::{Shown, shown_inline};
 use crate::policy::{OnFailure, countable};
-use crate::report::{Kind, Outcome, Reason, Report, Row};
+use crate::report::{Kind, Outcome, Provenance, Reason, Report, Row};
 use crate::store::Key;
 
 /// In octets.
@@ -150,9 +150,13 @@ impl Transform<Said> for Surveying {
         if !self.tells_embeds {
             said.report.rows.retain(|row| {
                 let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
-                row.kind != Kind::Embed
-                    || (!matches!(row.outcome, Outcome::WouldExpand | Outcome::WouldBlank)
-                        && host_of(&reference()).is_some())
+                // A picture that had to be retrieved to be judged was asked for, too.
+                let is_asked_for = match row.outcome {
+                    Outcome::WouldExpand => row.from == Provenance::Network,
+                    Outcome::WouldBlank => false,
+                    _ => true,
+                };
+                row.kind != Kind::Embed || is_asked_for && host_of(&reference()).is_some()
             });
         }
         let (edits, survey, listed) = self.survey(message.content, &said.report)?;

@@ -526,13 +526,24 @@ fn a_probe_judges_pictures_and_files_as_a_run_does() {
             "/octets.gif" => raw::ok("application/octet-stream", GIF),
             "/odd.gif" => raw::ok("text/html; charset=utf-8", GIF),
             "/words.gif" => raw::ok("text/plain", b"not found"),
-            "/moved.gif" => format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", "/").into_bytes(),
+            "/moved.gif" => format!(
+                "HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n",
+                "/"
+            )
+            .into_bytes(),
             "/page.txt" | "/" => raw::ok("Text/HTML;charset=utf-8", page),
             _ => raw::ok("application/xhtml+xml", page),
         };
         let _ = stream.write_all(&answer);
     });
-    let names = ["real.gif", "octets.gif", "odd.gif", "words.gif", "moved.gif", "home.gif"];
+    let names = [
+        "real.gif",
+        "octets.gif",
+        "odd.gif",
+        "words.gif",
+        "moved.gif",
+        "home.gif",
+    ];
     let pictures = names.map(|name| format!("<img src=\"{}\">", server.url(&format!("/{name}"))));
     let mail = format!(
         "From a@b Mon Jul  6 10:00:00 2015\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n\
@@ -546,12 +557,19 @@ fn a_probe_judges_pictures_and_files_as_a_run_does() {
     let policy = ["--allow-net", "127.0.0.0/8", "--allow-port", &port];
     let asked = ["--fetch", "http", "--probe", "box"];
     let asked = survey(&[&policy[..], &asked].concat(), folder.path());
-    assert_eq!(asked["probe"], json!({"alive": 3, "dead": 4, "refused": 0, "unasked": 0}), "{asked:#}");
+    assert_eq!(
+        asked["probe"],
+        json!({"alive": 3, "dead": 4, "refused": 0, "unasked": 0}),
+        "{asked:#}"
+    );
     // A picture is not retrieved to know that it is one.
     let heads = server.heads();
     for name in ["real.gif", "octets.gif"] {
         let get = format!("GET /{name} ");
-        assert!(!heads.iter().any(|head| head.starts_with(&get)), "{heads:?}");
+        assert!(
+            !heads.iter().any(|head| head.starts_with(&get)),
+            "{heads:?}"
+        );
     }
     let embedded = embody()
         .args(["embed", "box", "--output", "kept"])
