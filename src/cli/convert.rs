@@ -308,7 +308,7 @@ impl Walk<'_> {
                 stop,
             };
             let done = download.run();
-            return done.map_err(|why| why.into_error(&account.url("")));
+            return done.map_err(|why| remote::error(why, &account));
         }
         let Some(target) = target else {
             return convert_in_place(source, options, transform, reporter, stop);
@@ -370,7 +370,7 @@ impl Walk<'_> {
             stop: &self.signals.stop,
         };
         let done = in_place.run();
-        let done = done.map_err(|failure| failure.into_error(&account.url("")))?;
+        let done = done.map_err(|failure| remote::error(failure, account))?;
         if reporter.volume >= Volume::Normal
             && options.effect == Effect::Write
             && let Some((before, after)) = done.quota

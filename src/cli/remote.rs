@@ -17,6 +17,7 @@ use super::verb::Said;
 use crate::error::Error;
 use crate::imap::account::{Account, Location, is_url, masked};
 use crate::imap::candidates::Candidates;
+use crate::imap::failure::ImapFailure;
 use crate::imap::in_place::InPlaceObserver;
 use crate::imap::overview::{FolderOverview, Overview};
 use crate::imap::place::MessagePlace;
@@ -186,6 +187,22 @@ impl InPlaceObserver<Said> for Reporter<'_> {
     }
 }
 
+/// What ends a run over an account, and what may be done about it.
+pub(super) fn error(why: ImapFailure, account: &Account) -> Error {
+    let is_untrusted =
+        |why: &str| why.contains("UnknownIssuer") || why.contains("CaUsedAsEndEntity");
+    let remedy = match &why {
+        ImapFailure::NoStartTls { .. } => {
+            " (use imaps: where the server has TLS from the start, mostly on port 993, or --allow-plaintext for a server on this machine)"
+        }
+        ImapFailure::Tls { why, .. } if is_untrusted(why) => {
+            " (to trust the server's own certificate, or that of its authority, name it with --ca-file)"
+        }
+        _ => "",
+    };
+    why.into_error(&account.url(""), remedy)
+}
+
 /// Nothing is downloaded.
 pub(super) fn overview(
     account: &Account,
@@ -205,7 +222,7 @@ pub(super) fn overview(
         };
         print(&told).map_err(Into::into)
     });
-    let whole = whole.map_err(|why| why.into_error(&account.url("")))?;
+    let whole = whole.map_err(|why| error(why, account))?;
     if !as_json {
         let mut text = line(&whole.sum, "sum");
         if let Some((used, most)) = whole.quota {

@@ -26,8 +26,12 @@ pub(crate) enum Security {
 /// How to show who one is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mechanism {
-    /// Whatever takes a password: PLAIN, else the command LOGIN.
+    /// Whatever takes a password: PLAIN, or else LOGIN.
     Password,
+    /// PLAIN alone, because the URL says so.
+    Plain,
+    /// LOGIN alone, because the URL says so: the mechanism or the command.
+    Login,
     /// A token, as Google and Microsoft take it.
     XOauth2,
     /// The same by RFC 7628.
@@ -200,8 +204,8 @@ const PLAIN_IN_URL: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANU
 
 fn mechanism_of(word: &str) -> Option<Mechanism> {
     let mechanisms = [
-        ("PLAIN", Mechanism::Password),
-        ("LOGIN", Mechanism::Password),
+        ("PLAIN", Mechanism::Plain),
+        ("LOGIN", Mechanism::Login),
         ("XOAUTH2", Mechanism::XOauth2),
         ("OAUTHBEARER", Mechanism::OauthBearer),
     ];

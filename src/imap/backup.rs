@@ -424,6 +424,7 @@ mod tests {
         let message = |uid, flags: &[&str]| Metadata {
             uid,
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            odd_flags: Vec::new(),
             internal_date: crate::imap::fetch::InternalDate {
                 text: " 1-Jan-1970 00:00:01 +0000".to_owned(),
                 seconds: 1,

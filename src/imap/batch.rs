@@ -12,6 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::candidates::Candidates;
+use super::command::sequence_set;
 use super::failure::ImapFailure;
 use super::in_place::{AccountRun, account_url};
 use super::names::shown;
@@ -124,15 +125,8 @@ impl<S: Send> AccountRun<'_, S> {
     pub(super) fn folder(&mut self, folder: &RemoteFolder) -> Result<(), ImapFailure> {
         let (job, url) = (self.job, self.url_of(&folder.name));
         self.selected = Selected::default();
-        let selected = self.again(|run| run.select(&folder.name));
-        let why = match selected {
-            Err(ImapFailure::Refused { text, .. }) => Some(format!("cannot be opened: {text}")),
-            other => {
-                other?;
-                self.obstacle()
-            }
-        };
-        if let Some(why) = why {
+        self.again(|run| run.select(&folder.name))?;
+        if let Some(why) = self.obstacle() {
             job.observer.passed_over(&url, &why);
             return Ok(());
         }
@@ -185,7 +179,7 @@ impl<S: Send> AccountRun<'_, S> {
     /// UIDs and sizes of what the verb might change.
     fn candidates(&mut self) -> Result<Vec<(u32, u64)>, ImapFailure> {
         let job = self.job;
-        let (chosen, missing) = self.again(|run| {
+        let (chosen, missing, lost) = self.again(|run| {
             run.session()?;
             let selected = run.selected.clone();
             let session = run.session()?;
@@ -198,7 +192,9 @@ impl<S: Send> AccountRun<'_, S> {
                 _ => Structure::Wanted,
             };
             let mut chosen = Vec::new();
+            let mut lost: BTreeSet<u32> = found.iter().copied().collect();
             session.fetch_metadata(found, structure, &mut |metadata| {
+                lost.remove(&metadata.uid);
                 if job.candidates.include(metadata.structure.as_ref()) {
                     chosen.push((metadata.uid, metadata.size));
                 }
@@ -206,14 +202,48 @@ impl<S: Send> AccountRun<'_, S> {
             })?;
             chosen.sort_unstable();
             chosen.dedup_by_key(|(uid, _)| *uid);
-            Ok((chosen, listing.about_missing()))
+            let lost = run.still_there(&lost)?;
+            Ok((chosen, listing.about_missing(), lost))
         })?;
         if let Some(why) = missing {
             let url = self.url_of(&self.selected.folder);
             job.observer.damaged(&url, &why.into());
             self.summary.damaged += 1;
         }
+        self.name_lost(&lost);
         Ok(chosen)
+    }
+
+    /// Those of the messages that the server did not give, and lists nevertheless.
+    fn still_there(&mut self, lost: &BTreeSet<u32>) -> Result<Vec<u32>, ImapFailure> {
+        let lost: Vec<u32> = lost.iter().copied().collect();
+        let mut there = Vec::new();
+        for some in lost.chunks(300) {
+            let criteria = format!("UNDELETED UID {}", sequence_set(some));
+            let found = self.session()?.search(&criteria)?;
+            there.extend(found.into_iter().filter(|uid| some.contains(uid)));
+        }
+        Ok(there)
+    }
+
+    fn name_lost(&mut self, lost: &[u32]) {
+        for uid in lost {
+            let why = "the server lists it, and does not give it; it was left";
+            self.damaged(*uid, why.into());
+        }
+    }
+
+    fn damaged(&mut self, uid: u32, why: String) {
+        let Selected {
+            folder,
+            uidvalidity,
+            ..
+        } = &self.selected;
+        let mut url = self.url_of(folder);
+        let of_message = format!(";UIDVALIDITY={uidvalidity}/;UID={uid}");
+        url.as_mut_os_string().push(of_message);
+        self.job.observer.damaged(&url, &why.into());
+        self.summary.damaged += 1;
     }
 
     /// Works on the messages over as many connections as the account allows.
@@ -293,7 +323,8 @@ impl<S: Send> AccountRun<'_, S> {
                 let number = queue.taken;
                 queue.taken += 1;
                 drop(queue);
-                let mut items = self.again(|run| run.fetched(batch))?;
+                let (mut items, lost) = self.again(|run| run.fetched(batch))?;
+                self.name_lost(&lost);
                 self.transformed(work, &mut items);
                 work.put(number, items, job.stop)?;
                 queue = work.queue();
@@ -306,14 +337,20 @@ impl<S: Send> AccountRun<'_, S> {
         Ok(())
     }
 
-    /// The messages, with the flags that they have now.
-    fn fetched(&mut self, batch: &[(u32, u64)]) -> Result<Vec<Fetched<S>>, ImapFailure> {
+    /// The messages, with the flags that they have now, and those that the server does not give.
+    #[allow(clippy::type_complexity)] // two lists
+    fn fetched(
+        &mut self,
+        batch: &[(u32, u64)],
+    ) -> Result<(Vec<Fetched<S>>, Vec<u32>), ImapFailure> {
         let most = self.job.max_message;
         let uids: Vec<u32> = batch.iter().map(|(uid, _)| *uid).collect();
+        let mut lost: BTreeSet<u32> = uids.iter().copied().collect();
         let mut items: Vec<Fetched<S>> = Vec::new();
         let mut oversized = 0;
         let session = self.session()?;
         session.fetch_metadata(&uids, Structure::NotWanted, &mut |metadata| {
+            lost.remove(&metadata.uid);
             if metadata.size > most as u64 {
                 oversized += 1;
             } else if !has(&metadata.flags, DELETED) && uids.contains(&metadata.uid) {
@@ -331,7 +368,6 @@ impl<S: Send> AccountRun<'_, S> {
             .iter()
             .map(|item| (item.metadata.uid, item.metadata.size))
             .collect();
-        let mut gone = Vec::new();
         session.fetch_bodies(&wanted, &mut |uid, piece| {
             let found = items.binary_search_by_key(&uid, |item| item.metadata.uid);
             let Some(item) = found.ok().and_then(|at| items.get_mut(at)) else {
@@ -342,14 +378,17 @@ impl<S: Send> AccountRun<'_, S> {
                 BodyPiece::Octets(octets) if item.content.len() as u64 <= item.metadata.size => {
                     item.content.extend_from_slice(octets);
                 }
-                BodyPiece::Gone => gone.push(uid),
+                BodyPiece::Gone => {
+                    lost.insert(uid);
+                }
                 BodyPiece::Octets(_) | BodyPiece::Whole => {}
             }
             Ok(())
         })?;
-        items.retain(|item| !gone.contains(&item.metadata.uid));
+        items.retain(|item| !lost.contains(&item.metadata.uid));
+        let lost = self.still_there(&lost)?;
         self.summary.oversized += oversized;
-        Ok(items)
+        Ok((items, lost))
     }
 
     /// Asks the verb what becomes of the messages, on all processors.
@@ -404,6 +443,12 @@ impl<S: Send> AccountRun<'_, S> {
         let new = edits.splice(&content).into_bytes();
         let fate = if edits.is_empty() || *new == *content {
             None
+        } else if let Some(keyword) = metadata.odd_flags.first() {
+            let why = format!(
+                "it has the keyword {keyword}, which no server would take back; it was left as it is"
+            );
+            self.damaged(metadata.uid, why.clone());
+            Some(Fate::Left(Reason::FlagsNotKept, why))
         } else if content.len() as u64 != metadata.size {
             let why = match metadata.size {
                 0 => "the server does not tell its size".to_owned(),

@@ -1,7 +1,8 @@
 //! FETCH of whole messages, in pieces; several commands are under way at a time.
 //!
 //! A body is always asked for in pieces (`BODY.PEEK[]<0.1048576>`), also a small one: RFC822.SIZE is no promise, and so a
-//! literal is never longer than was asked for. A piece that is shorter than it and ends before RFC822.SIZE is no end: what is
+//! literal is not longer than was asked for. Some servers give the whole message nevertheless (Exchange): it is taken, within the
+//! size that the server told, and then one piece is asked for at a time. A piece that is shorter than it and ends before RFC822.SIZE is no end: what is
 //! behind it is asked for, until nothing comes.
 
 use std::borrow::Cow;
@@ -10,14 +11,18 @@ use std::collections::{BTreeMap, VecDeque};
 use super::command::{ImapCommand, sequence_set};
 use super::exchange::{Exchange, PendingCommand};
 use super::failure::ImapFailure;
-use super::fetch::{AHEAD, items, tolerated, uid};
-use super::response::{Response, Value, number};
+use super::fetch::{AHEAD, given, is_unavailable, tolerated, uid};
+use super::response::{Response, Value, number, unclosed_fetch_items};
 
 /// Octets that are asked for at a time.
 const PIECE: usize = 1 << 20;
 /// Octets and messages that one command asks for.
 const BATCH_OCTETS: u64 = 512 << 10;
 const BATCH_MESSAGES: usize = 100;
+/// Octets that a response has besides a whole message, and that RFC822.SIZE may lack of it.
+const MORE: usize = 1 << 20;
+/// Octets of a response with a whole message in it: larger ones must come in pieces.
+const MOST_WHOLE: usize = 256 << 20;
 
 /// What comes of a message's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +48,11 @@ pub(super) fn bodies(
     let (small, mut alone): (Vec<_>, Vec<_>) = messages
         .iter()
         .copied()
-        .partition(|(_, size)| *size < PIECE as u64);
+        .partition(|(_, size)| (1..PIECE as u64).contains(size));
     let mut rest = small.as_slice();
     let mut missing: BTreeMap<u32, u64> = BTreeMap::new();
     let mut under_way: VecDeque<(PendingCommand, Vec<u32>)> = VecDeque::new();
+    exchange.allow(0);
     loop {
         while under_way.len() < AHEAD && !rest.is_empty() {
             let (batch, behind) = rest.split_at(batch(rest));
@@ -73,7 +79,11 @@ pub(super) fn bodies(
                 return Ok(true);
             };
             match told.octets {
-                Some(octets) if octets.len() < PIECE && octets.len() as u64 >= size => {
+                Some(octets)
+                    if octets.len() < PIECE
+                        && (octets.len() as u64 == size
+                            || octets.len() as u64 > size && told.is_closed) =>
+                {
                     sink(told.uid, BodyPiece::Octets(&octets))?;
                     sink(told.uid, BodyPiece::Whole)?;
                 }
@@ -84,10 +94,20 @@ pub(super) fn bodies(
         for uid in uids {
             alone.extend(missing.remove(&uid).map(|size| (uid, size)));
         }
-        tolerated(done)?;
+        if !tolerated(exchange, done)? {
+            exchange.habits.refused_in_a_row = 0;
+        }
     }
     for (uid, size) in alone {
-        body_alone(exchange, uid, size, sink)?;
+        let whole = match size {
+            // The server does not tell it.
+            0 => MOST_WHOLE,
+            size => usize::try_from(size).unwrap_or(usize::MAX),
+        };
+        exchange.allow(whole.saturating_add(MORE).min(MOST_WHOLE));
+        let done = body_alone(exchange, uid, size, sink);
+        exchange.allow(0);
+        done?;
     }
     Ok(())
 }
@@ -114,13 +134,21 @@ struct ToldBody<'r> {
     from: u64,
     /// None: NIL.
     octets: Option<Cow<'r, [u8]>>,
+    /// The server takes no notice of how much was asked for.
+    is_whole: bool,
+    /// False: the response ends before its list does, so the length may be wrong. It counts if it is RFC822.SIZE.
+    is_closed: bool,
 }
 
 /// The body in a response; None for another response.
 fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
-    let Some(items) = items(read)? else {
+    let Response::Numbered(_, word, rest) = read else {
         return Ok(None);
     };
+    if word != "FETCH" {
+        return Ok(None);
+    }
+    let (items, is_closed) = unclosed_fetch_items(rest).map_err(ImapFailure::Unreadable)?;
     let Some(uid) = uid(&items) else {
         return Ok(None);
     };
@@ -143,18 +171,20 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
             None if origin.is_empty() => 0,
             inner => inner
                 .and_then(number)
-                .ok_or(ImapFailure::Protocol("a piece of a message from nowhere"))?,
+                .ok_or(ImapFailure::Unreadable("a piece of a message from nowhere"))?,
         };
         let octets = match value {
-            Value::Text(octets) if inner.is_some() && octets.len() > PIECE => {
-                return Err(ImapFailure::Protocol(
-                    "more of a message than was asked for",
-                ));
-            }
             Value::Text(octets) => Some(octets),
             _ => None,
         };
-        return Ok(Some(ToldBody { uid, from, octets }));
+        let is_whole = origin.is_empty() || octets.as_ref().is_some_and(|it| it.len() > PIECE);
+        return Ok(Some(ToldBody {
+            uid,
+            from,
+            octets,
+            is_whole,
+            is_closed,
+        }));
     }
     Ok(None)
 }
@@ -208,9 +238,14 @@ fn body_alone(
     // What is asked for next.
     let mut next = 0;
     let mut under_way: VecDeque<(PendingCommand, u64)> = VecDeque::new();
+    let mut is_again = false;
     loop {
+        let ahead = match exchange.habits.gives_all {
+            true => 1,
+            false => AHEAD,
+        };
         while alone.end.is_none()
-            && under_way.len() < AHEAD
+            && under_way.len() < ahead
             && (under_way.is_empty() || next < size)
         {
             // What was asked for behind a short piece is not what comes next.
@@ -226,6 +261,7 @@ fn body_alone(
         let Some((pending, from)) = under_way.pop_front() else {
             break;
         };
+        let mut gives_all = exchange.habits.gives_all;
         let done = exchange.finish(&pending, &mut |read| {
             let Some(told) = body(read)? else {
                 return Ok(false);
@@ -233,7 +269,11 @@ fn body_alone(
             if told.uid != uid || alone.end.is_some() {
                 return Ok(true);
             }
+            gives_all |= told.is_whole;
             match told.octets {
+                // It begins at the beginning, whatever the server says: it would be there twice.
+                Some(_) if gives_all && told.from > 0 => {}
+                Some(octets) if !told.is_closed && octets.len() as u64 != size => {}
                 None => alone.end = Some(BodyPiece::Gone),
                 Some(octets) if told.from == alone.given => {
                     alone.take(uid, &octets, sink)?;
@@ -250,7 +290,24 @@ fn body_alone(
             }
             Ok(true)
         });
-        tolerated(done)?;
+        exchange.habits.gives_all |= gives_all;
+        if alone.end.is_none() && done.as_ref().is_err_and(is_unavailable) {
+            // The others that are under way are refused as this one was.
+            for (pending, _) in under_way.drain(..) {
+                match exchange.finish(&pending, &mut |read| Ok(body(read)?.is_some())) {
+                    Ok(_) | Err(ImapFailure::Refused { .. } | ImapFailure::Unreadable(_)) => {}
+                    Err(why) => return Err(why),
+                }
+            }
+            match given(exchange, done, is_again)? {
+                None => is_again = true,
+                Some(_) => alone.end = Some(BodyPiece::Gone),
+            }
+            continue;
+        }
+        if !tolerated(exchange, done)? {
+            exchange.habits.refused_in_a_row = 0;
+        }
         // It was all there was to say of this piece.
         if alone.end.is_none() && alone.given == from {
             alone.end = Some(BodyPiece::Gone);

@@ -152,7 +152,6 @@ fn talk(mut exchange: Exchange, told: &mut Told) -> Result<(), ImapFailure> {
     session.uid_move(1, "Trash")?;
     session.quota("INBOX")?;
     session.noop()?;
-    session.events();
     session.logout();
     Ok(())
 }

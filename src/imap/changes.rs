@@ -3,7 +3,7 @@
 use super::command::ImapCommand;
 use super::exchange::{Done, PendingCommand, told};
 use super::failure::ImapFailure;
-use super::response::Response;
+use super::response::{Response, is_flag};
 use super::session::{Event, FlagChange, ImapSession, InternalDate, Stored};
 
 /// What became of a message that was to go.
@@ -123,6 +123,7 @@ impl ImapSession {
                 command: "UID EXPUNGE",
                 code: None,
                 text: "it has no UIDPLUS".to_owned(),
+                is_bad: false,
             }),
         }
     }
@@ -210,12 +211,12 @@ impl ImapSession {
     ) -> Result<Result<Done, ImapFailure>, ImapFailure> {
         let done = self.exchange.finish(pending, &mut |read| {
             match read {
-                Response::Numbered(number, word, items) if word == "FETCH" => {
+                Response::Numbered(_, word, items) if word == "FETCH" => {
                     if let Some(Event::Flags {
                         uid: Some(found),
                         flags: now,
                         ..
-                    }) = told(*number, items)
+                    }) = told(items)
                         && found == uid
                     {
                         // This one is the server's.
@@ -271,14 +272,7 @@ fn sign(change: FlagChange) -> &'static str {
 
 /// Flags in parentheses, if they are words.
 fn flag_list(flags: &[String]) -> Result<String, ImapFailure> {
-    let is_word = |flag: &String| {
-        let word = flag.strip_prefix('\\').unwrap_or(flag);
-        let is_plain = |octet: u8| {
-            !octet.is_ascii_control() && octet != b' ' && !b"(){%*\"\\".contains(&octet)
-        };
-        !word.is_empty() && word.bytes().all(is_plain)
-    };
-    match flags.iter().all(is_word) {
+    match flags.iter().all(|flag| is_flag(flag)) {
         true => Ok(format!("({})", flags.join(" "))),
         false => Err(ImapFailure::Protocol("flags that are no words")),
     }

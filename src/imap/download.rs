@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::account::{Account, Choice};
 use super::backup::Backup;
+use super::command::sequence_set;
 use super::directories::{FolderDirectory, directories};
 use super::failure::ImapFailure;
 use super::listing::Criteria;
@@ -68,7 +69,7 @@ impl<S: Send> Download<'_, S> {
                     self.observer.done(&done);
                     summary.add(&done);
                 }
-                Err(why @ (ImapFailure::Refused { .. } | ImapFailure::Renumbered { .. })) => {
+                Err(why) if why.costs_one_folder() => {
                     self.observer.damaged(&url, &why.to_string().into());
                     summary.damaged += 1;
                 }
@@ -105,6 +106,7 @@ impl<S: Send> Download<'_, S> {
         for uids in uids.chunks(AT_A_TIME) {
             self.stop.check()?;
             let mut metadata = metadata(sessions, &selected, uids)?;
+            summary.damaged += self.name_odd_keywords(url, &metadata);
             let Some(backup) = &mut backup else {
                 for message in metadata.values() {
                     summary.messages += 1;
@@ -189,6 +191,36 @@ impl<S: Send> Download<'_, S> {
             summary.damaged += 1;
         }
         Ok(summary)
+    }
+
+    /// Names messages with keywords that are no words of IMAP, which a copy lacks; 1 if there are any.
+    fn name_odd_keywords(&self, url: &Path, metadata: &HashMap<u32, Metadata>) -> u64 {
+        let odd = metadata.values().filter(|it| !it.odd_flags.is_empty());
+        let mut uids: Vec<u32> = odd.clone().map(|it| it.uid).collect();
+        if uids.is_empty() {
+            return 0;
+        }
+        uids.sort_unstable();
+        let mut keywords: Vec<&String> = odd.flat_map(|it| &it.odd_flags).collect();
+        keywords.sort_unstable();
+        keywords.dedup();
+        let shown: Vec<&str> = keywords.iter().take(10).map(|it| it.as_str()).collect();
+        let more = match keywords.len() > shown.len() {
+            true => " and others",
+            false => "",
+        };
+        let mut set = sequence_set(&uids);
+        if set.len() > 300 {
+            set.truncate(300);
+            set.push_str("...");
+        }
+        let why = format!(
+            "{} messages (UID {set}) have keywords that are no words of IMAP, and are kept without them: {}{more}",
+            uids.len(),
+            shown.join(" ")
+        );
+        self.observer.damaged(url, &why.into());
+        1
     }
 
     /// Reports what is wrong with messages that were saved, and returns their number.

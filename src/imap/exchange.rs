@@ -1,13 +1,14 @@
 //! Commands and what a server answers to them, several of which may be under way, and what it says unasked.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::ClientConfig;
 
 use super::command::{ImapCommand, Segment};
 use super::failure::ImapFailure;
-use super::response::{Condition, Response, Status, response, values};
+use super::response::{Condition, Response, Status, fetch_items, response, tag};
 use super::wire::Wire;
 
 /// Literals that are sent before the server says that it takes them, where it can bear that: refusing larger ones costs too
@@ -15,24 +16,16 @@ use super::wire::Wire;
 const AT_ONCE: usize = 64 << 10;
 /// The same with LITERAL- (RFC 7888).
 const AT_ONCE_MINUS: usize = 4096;
-/// What is kept of what a server says unasked; older things go.
-const MOST_EVENTS: usize = 10_000;
+/// Capabilities that are kept; servers have about fifty.
+const MOST_CAPABILITIES: usize = 1000;
 
-/// What a server said unasked.
+/// What a server said of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// So many messages are in the folder now.
-    Exists(u32),
-    /// The message with this number, no UID, is gone.
-    Expunged(u32),
-    /// Messages with these UIDs are gone: a sequence set.
-    Vanished(String),
-    /// A message has other flags now.
+    /// The flags that a message has now.
     Flags {
-        number: u32,
         uid: Option<u32>,
         flags: Vec<String>,
-        modseq: Option<u64>,
     },
 }
 
@@ -62,7 +55,28 @@ pub(crate) struct Exchange {
     /// Commands that ended before their turn.
     ended: BTreeMap<String, Result<Done, ImapFailure>>,
     noted: Noted,
+    /// Responses that could not be read, on this connection so far. Where it grows, what a command asked for may have been in
+    /// one of them.
+    odd: u64,
+    /// What this server has shown so far.
+    pub(super) habits: Habits,
 }
+
+/// What a server has shown on this connection, and what is done about it.
+#[derive(Default)]
+pub(super) struct Habits {
+    /// It gives whole messages where a piece was asked for.
+    pub(super) gives_all: bool,
+    /// It refuses CONDSTORE, which it claims to have.
+    pub(super) refuses_condstore: bool,
+    /// Messages one after the other that it refused to give for the moment.
+    pub(super) refused_in_a_row: u32,
+    /// Whether such messages are given up, however many they are: waiting did not help.
+    pub(super) is_resigned: bool,
+}
+
+/// How long a message waits that the server did not give for the moment, before it is asked for once more.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// What the server said besides answers.
 #[derive(Default)]
@@ -70,7 +84,6 @@ struct Noted {
     capabilities: BTreeSet<String>,
     /// Whether the capabilities are those of now.
     is_current: bool,
-    events: VecDeque<Event>,
     bye: Option<String>,
 }
 
@@ -83,7 +96,24 @@ impl Exchange {
             open: BTreeMap::new(),
             ended: BTreeMap::new(),
             noted: Noted::default(),
+            odd: 0,
+            habits: Habits::default(),
         }
+    }
+
+    /// Responses that could not be read so far.
+    pub(super) fn odd(&self) -> u64 {
+        self.odd
+    }
+
+    /// Waits a moment before something is asked for again.
+    pub(super) fn wait_a_moment(&self) -> Result<(), ImapFailure> {
+        self.wire.wait(RETRY)
+    }
+
+    /// Allows responses of so many octets, or of as many as any response may have.
+    pub(super) fn allow(&mut self, octets: usize) {
+        self.wire.allow(octets);
     }
 
     /// What a server says first.
@@ -125,11 +155,6 @@ impl Exchange {
     /// Whether the server has it; in upper case.
     pub(crate) fn has(&self, capability: &str) -> bool {
         self.noted.capabilities.contains(capability)
-    }
-
-    /// What came unasked since this was called last.
-    pub(crate) fn events(&mut self) -> Vec<Event> {
-        self.noted.events.drain(..).collect()
     }
 
     /// A command without literals that goes out together with the one that is sent next. Nobody waits for the end of one
@@ -212,7 +237,8 @@ impl Exchange {
     /// was none is noted.
     ///
     /// # Errors
-    /// [`ImapFailure::Refused`] for NO and BAD; those of `each`, behind which the session is not to be used.
+    /// [`ImapFailure::Refused`] for NO and BAD; [`ImapFailure::Unreadable`] of `each`, once the command ended; others of `each`,
+    /// behind which the session is not to be used.
     pub(crate) fn finish(
         &mut self,
         pending: &PendingCommand,
@@ -244,13 +270,31 @@ impl Exchange {
         if let Some(done) = self.ended.remove(&pending.tag) {
             return done.map(Some);
         }
+        self.wire.begin();
+        let mut unreadable = None;
         loop {
             let octets = match self.wire.response() {
                 Ok(octets) => octets,
                 Err(why) => return Err(self.noted.instead(why)),
             };
-            let read = response(octets).map_err(ImapFailure::Protocol)?;
-            match &read {
+            let length = octets.len();
+            let read = match response(octets) {
+                Ok(read) => read,
+                // The end of a command must be known; what stands between the responses can be passed over.
+                Err(why)
+                    if self
+                        .open
+                        .contains_key(&*String::from_utf8_lossy(tag(octets))) =>
+                {
+                    return Err(ImapFailure::Protocol(why));
+                }
+                Err(_) => {
+                    self.odd += u64::from(!octets.trim_ascii().is_empty());
+                    self.wire.count(length, false)?;
+                    continue;
+                }
+            };
+            let is_answer = match &read {
                 Response::Continue(_) => return Ok(None),
                 Response::Tagged(tag, status) => {
                     let tag = String::from_utf8_lossy(tag).into_owned();
@@ -262,18 +306,33 @@ impl Exchange {
                     self.noted.status(status);
                     let done = ended(status, name);
                     if tag == pending.tag {
-                        return done.map(Some);
+                        return match (done, unreadable) {
+                            (Ok(_), Some(why)) => Err(why),
+                            (done, _) => done.map(Some),
+                        };
                     }
                     if !name.is_empty() {
                         self.ended.insert(tag, done);
                     }
+                    true
                 }
-                read => {
-                    if !each(read)? {
-                        self.noted.note(read);
+                read => match each(read) {
+                    Ok(is_answer) => {
+                        if !is_answer {
+                            self.odd += u64::from(is_odd(read));
+                            self.noted.note(read);
+                        }
+                        is_answer
                     }
-                }
-            }
+                    Err(why @ ImapFailure::Unreadable(_)) => {
+                        self.odd += 1;
+                        unreadable.get_or_insert(why);
+                        true
+                    }
+                    Err(why) => return Err(why),
+                },
+            };
+            self.wire.count(length, is_answer)?;
         }
     }
 
@@ -294,6 +353,7 @@ fn ended(status: &Status<'_>, command: &'static str) -> Result<Done, ImapFailure
             command,
             code: Some(status.code.clone()).filter(|code| !code.is_empty()),
             text: status.said(),
+            is_bad: status.condition == Condition::Bad,
         }),
     }
 }
@@ -318,60 +378,73 @@ impl Noted {
 
     fn capabilities(&mut self, words: &[u8]) {
         let words = String::from_utf8_lossy(words).to_ascii_uppercase();
-        self.capabilities = words.split_ascii_whitespace().map(str::to_owned).collect();
+        let words = words.split_ascii_whitespace().map(str::to_owned);
+        self.capabilities = words.take(MOST_CAPABILITIES).collect();
         self.is_current = true;
     }
 
+    /// What no command waits for is dropped: a server may send any amount of it.
     fn note(&mut self, read: &Response<'_>) {
-        let event = match read {
-            Response::Status(status) => {
-                self.status(status);
-                None
-            }
-            Response::Data(name, words) if name == "CAPABILITY" => {
-                self.capabilities(words);
-                None
-            }
-            Response::Data(name, set) if name == "VANISHED" => {
-                Some(Event::Vanished(String::from_utf8_lossy(set).into_owned()))
-            }
-            Response::Numbered(count, name, _) if name == "EXISTS" => Some(Event::Exists(*count)),
-            Response::Numbered(number, name, _) if name == "EXPUNGE" => {
-                Some(Event::Expunged(*number))
-            }
-            Response::Numbered(number, name, items) if name == "FETCH" => told(*number, items),
-            _ => None,
-        };
-        if let Some(event) = event {
-            if self.events.len() >= MOST_EVENTS {
-                self.events.pop_front();
-            }
-            self.events.push_back(event);
+        match read {
+            Response::Status(status) => self.status(status),
+            Response::Data(name, words) if name == "CAPABILITY" => self.capabilities(words),
+            _ => {}
         }
     }
 }
 
+/// Whether a response is of no kind that is known: it may be a garbled answer.
+fn is_odd(read: &Response<'_>) -> bool {
+    const WORDS: [&str; 21] = [
+        "FLAGS",
+        "CAPABILITY",
+        "SEARCH",
+        "ESEARCH",
+        "SORT",
+        "THREAD",
+        "LIST",
+        "LSUB",
+        "XLIST",
+        "STATUS",
+        "NAMESPACE",
+        "ID",
+        "QUOTA",
+        "QUOTAROOT",
+        "ACL",
+        "MYRIGHTS",
+        "LISTRIGHTS",
+        "VANISHED",
+        "ENABLED",
+        "LANGUAGE",
+        "COMPARATOR",
+    ];
+    match read {
+        Response::Numbered(_, word, _) => {
+            !["EXISTS", "RECENT", "EXPUNGE", "FETCH"].contains(&word.as_str())
+        }
+        Response::Data(word, _) => !WORDS.contains(&word.as_str()),
+        _ => false,
+    }
+}
+
 /// What a FETCH that nobody asked for says of flags.
-pub(super) fn told(number: u32, items: &[u8]) -> Option<Event> {
-    let items = values(items).ok()?;
-    let (pairs, _) = items.first()?.list()?.as_chunks::<2>();
+pub(super) fn told(items: &[u8]) -> Option<Event> {
+    let items = fetch_items(items).ok()?;
     let item = |name: &str| {
         let is_meant = |[key, _]: &&[_; 2]| {
             let key: &super::response::Value<'_> = key;
             key.octets()
                 .is_some_and(|key| key.eq_ignore_ascii_case(name.as_bytes()))
         };
-        pairs.iter().find(is_meant).map(|[_, value]| value)
+        items.iter().find(is_meant).map(|[_, value]| value)
     };
     let flags = item("FLAGS")?.list()?.iter();
     Some(Event::Flags {
-        number,
         uid: item("UID")
             .and_then(|uid| uid.number())
             .and_then(|uid| u32::try_from(uid).ok()),
         flags: flags
             .filter_map(|flag| Some(flag.text()?.into_owned()))
             .collect(),
-        modseq: item("MODSEQ").and_then(|modseq| modseq.list()?.first()?.number()),
     })
 }

@@ -13,6 +13,9 @@ pub(crate) enum ImapFailure {
     /// The certificate is not one that is trusted, or TLS is not to be had.
     #[error("{host}: no safe connection: {why}")]
     Tls { host: String, why: String },
+    /// The server does not go over to TLS, and without it nothing is said.
+    #[error("{host}: the server refuses STARTTLS: {text}")]
+    NoStartTls { host: String, text: String },
     /// The server takes neither the user nor the password, or nothing that embody can say.
     #[error("{host}: cannot log in: {why}")]
     Login { host: String, why: String },
@@ -23,7 +26,12 @@ pub(crate) enum ImapFailure {
         /// The word of the response code in upper case: `OVERQUOTA`.
         code: Option<String>,
         text: String,
+        /// BAD: the server does not understand the command.
+        is_bad: bool,
     },
+    /// BYE in place of a greeting.
+    #[error("the server takes no connection: {0}")]
+    TurnedAway(String),
     /// The server said BYE.
     #[error("the server ended the session: {0}")]
     Bye(String),
@@ -33,7 +41,13 @@ pub(crate) enum ImapFailure {
     /// Nothing came for long.
     #[error("the server did not answer for {0} seconds")]
     Silent(u64),
-    /// What the server sent is not what RFC 3501 allows, or more than embody takes.
+    /// Lines came, and none of them was what a command waits for.
+    #[error("the server sends lines without an end and does not answer; it was given up after {0}")]
+    Endless(String),
+    /// An answer to a command cannot be read, and what follows it can. It costs what was asked for, and not the session.
+    #[error("an answer of the server cannot be read: {0}")]
+    Unreadable(&'static str),
+    /// What the server sent is not what RFC 3501 allows, or more than embody takes. Where the next response begins is not known.
     #[error("the server does not speak IMAP as it should: {0}")]
     Protocol(&'static str),
     /// UIDs are others than before: nothing that was noted of the folder holds any more.
@@ -57,7 +71,7 @@ impl ImapFailure {
     /// Whether a new session may do better.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Self::Cut(_) | Self::Silent(_) | Self::Bye(_) => true,
+            Self::Cut(_) | Self::Silent(_) | Self::Bye(_) | Self::TurnedAway(_) => true,
             Self::Connect { source, .. } => source.kind() != io::ErrorKind::InvalidInput,
             Self::Refused { code, .. } => matches!(
                 code.as_deref(),
@@ -67,16 +81,37 @@ impl ImapFailure {
         }
     }
 
-    /// Whether the session can go on with another command.
-    pub(crate) fn leaves_session(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::TooLarge(_))
+    /// Whether the server refused something for the moment only.
+    pub(super) fn is_refusal_for_now(&self) -> bool {
+        matches!(self, Self::Refused { .. }) && self.is_passing()
     }
 
-    /// As what ends the run; `what` is the URL, without a password.
-    pub(crate) fn into_error(self, what: &str) -> Error {
+    /// Whether the session can go on with another command.
+    pub(crate) fn leaves_session(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. } | Self::TooLarge(_) | Self::Unreadable(_)
+        )
+    }
+
+    /// Whether other folders of the account may be read nevertheless, if need be over a new connection.
+    pub(crate) fn costs_one_folder(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. }
+                | Self::Renumbered { .. }
+                | Self::TooLarge(_)
+                | Self::Unreadable(_)
+                | Self::Protocol(_)
+                | Self::Endless(_)
+        )
+    }
+
+    /// As what ends the run; `what` is the URL, without a password, and `remedy` what the user may do.
+    pub(crate) fn into_error(self, what: &str, remedy: &str) -> Error {
         match self {
             Self::Run(error) => error,
-            other => Error::cannot_read(what)(io::Error::other(other.to_string())),
+            other => Error::cannot_read(what)(io::Error::other(format!("{other}{remedy}"))),
         }
     }
 }

@@ -1,16 +1,21 @@
 //! FETCH: what messages are like; several commands are under way at a time.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::num::NonZeroU32;
 
 use super::command::{ImapCommand, batches, sequence_set};
 use super::exchange::{Exchange, PendingCommand};
 use super::failure::ImapFailure;
-use super::response::{Response, Value, values};
+use super::response::{Response, Value, fetch_items, is_flag};
 use super::structure::BodyPart;
 
 /// Messages whose metadata one command asks for.
 const MANY: usize = 1000;
+/// The same after the server refused such a command, before each message is asked for alone.
+const FEW: usize = 30;
+/// Messages one after the other that a server does not give for the moment, before it is taken for the server's trouble, and not
+/// for that of the messages.
+const REFUSED_IN_A_ROW: u32 = 3;
 /// Commands that are under way.
 pub(super) const AHEAD: usize = 3;
 
@@ -30,6 +35,8 @@ pub(crate) struct Metadata {
     pub(crate) uid: u32,
     /// As the server spells them, in its order; `\Recent` is not among them.
     pub(crate) flags: Vec<String>,
+    /// Keywords that are no words of IMAP, in ASCII: the server would not take them back.
+    pub(crate) odd_flags: Vec<String>,
     pub(crate) internal_date: InternalDate,
     /// RFC822.SIZE: no promise. 0 if the server does not tell it.
     pub(crate) size: u64,
@@ -44,6 +51,7 @@ impl Metadata {
         Self {
             uid,
             flags: Vec::new(),
+            odd_flags: Vec::new(),
             internal_date: InternalDate::of(""),
             size: 0,
             modseq: None,
@@ -71,7 +79,7 @@ pub(crate) struct GmailMetadata {
 /// What came of a message's metadata so far: servers may tell it bit by bit.
 #[derive(Default)]
 struct Heard {
-    flags: Option<Vec<String>>,
+    flags: Option<Flags>,
     date: Option<InternalDate>,
     size: Option<u64>,
     modseq: Option<u64>,
@@ -86,16 +94,7 @@ pub(super) fn items<'r>(read: &Response<'r>) -> Result<Option<Vec<[Value<'r>; 2]
     if name != "FETCH" {
         return Ok(None);
     }
-    let values = values(rest).map_err(ImapFailure::Protocol)?;
-    let Some(Value::List(items)) = values.into_iter().next() else {
-        return Err(ImapFailure::Protocol("FETCH without a list"));
-    };
-    let mut items = items.into_iter();
-    let mut pairs = Vec::new();
-    while let (Some(name), Some(value)) = (items.next(), items.next()) {
-        pairs.push([name, value]);
-    }
-    Ok(Some(pairs))
+    fetch_items(rest).map(Some).map_err(ImapFailure::Unreadable)
 }
 
 pub(super) fn item<'i, 'r>(items: &'i [[Value<'r>; 2]], name: &str) -> Option<&'i Value<'r>> {
@@ -108,20 +107,36 @@ pub(super) fn uid(items: &[[Value<'_>; 2]]) -> Option<u32> {
     u32::try_from(number).ok().filter(|uid| *uid > 0)
 }
 
-/// Flags are words; what is none would not come back to the server as it was.
-pub(super) fn flags(value: &Value<'_>) -> Result<Vec<String>, ImapFailure> {
-    const NOT: ImapFailure = ImapFailure::Protocol("flags that are no words");
-    let mut flags = Vec::new();
-    for flag in value.list().ok_or(NOT)? {
-        let Value::Atom(flag) = flag else {
-            return Err(NOT);
-        };
-        let flag = std::str::from_utf8(flag).map_err(|_| NOT)?;
-        if !flag.eq_ignore_ascii_case("\\Recent") {
-            flags.push(flag.to_owned());
+/// Flags of a message, or of a folder.
+#[derive(Default)]
+pub(super) struct Flags {
+    pub(super) words: Vec<String>,
+    /// What is no word, and would not come back to the server as it was.
+    pub(super) odd: Vec<String>,
+}
+
+impl Flags {
+    /// None if it is no list.
+    pub(super) fn of(value: &Value<'_>) -> Option<Self> {
+        let mut flags = Self::default();
+        for flag in value.list()? {
+            let word = match flag {
+                // `\*` says that a folder takes new keywords.
+                Value::Atom(flag) => std::str::from_utf8(flag)
+                    .ok()
+                    .filter(|flag| is_flag(flag) || *flag == "\\*"),
+                _ => None,
+            };
+            match (word, flag) {
+                (Some(word), _) if word.eq_ignore_ascii_case("\\Recent") => {}
+                (Some(word), _) => flags.words.push(word.to_owned()),
+                (None, Value::Atom(flag)) => flags.odd.push(flag.escape_ascii().to_string()),
+                (None, Value::Text(flag)) => flags.odd.push(format!("\"{}\"", flag.escape_ascii())),
+                (None, _) => flags.odd.push("()".to_owned()),
+            }
         }
+        Some(flags)
     }
-    Ok(flags)
 }
 
 /// What the messages are like; each is handed on as soon as all of it came. What the server does not tell is left out.
@@ -132,65 +147,241 @@ pub(super) fn metadata(
     has_modseq: bool,
     each: &mut dyn FnMut(Metadata) -> Result<(), ImapFailure>,
 ) -> Result<(), ImapFailure> {
-    let wanted = format!(
-        "(UID FLAGS INTERNALDATE RFC822.SIZE{}{})",
-        if has_modseq { " MODSEQ" } else { "" },
-        if with == Structure::Wanted {
-            " BODYSTRUCTURE"
-        } else {
-            ""
-        },
+    let simple = format!(
+        "(UID FLAGS INTERNALDATE RFC822.SIZE{})",
+        if has_modseq { " MODSEQ" } else { "" }
     );
-    // A server may tell of what a later command asks for while it does an earlier one, as Dovecot does.
-    let mut missing: HashMap<u32, Heard> =
-        uids.iter().map(|uid| (*uid, Heard::default())).collect();
-    pipelined(exchange, uids, &wanted, &mut |exchange, pending, batch| {
-        let done = exchange.finish(pending, &mut |read| {
-            let Some(items) = items(read)? else {
-                return Ok(false);
-            };
-            let Some(uid) = uid(&items) else {
-                return Ok(false);
-            };
-            let Some(heard) = missing.get_mut(&uid) else {
-                return Ok(false);
-            };
-            heard.hear(&items)?;
-            if heard.is_all(with, has_modseq)
-                && let Some(found) = missing.remove(&uid).and_then(|heard| heard.told(uid))
-            {
-                each(found)?;
+    let wanted = match with {
+        Structure::Wanted => simple.replace(')', " BODYSTRUCTURE)"),
+        Structure::NotWanted => simple.clone(),
+    };
+    let simpler: &[&str] = match with {
+        Structure::Wanted => &[&simple, "(UID INTERNALDATE RFC822.SIZE)", "(UID FLAGS)"],
+        Structure::NotWanted => &["(UID INTERNALDATE RFC822.SIZE)", "(UID FLAGS)"],
+    };
+    let missing = uids.iter().map(|uid| (*uid, Heard::default())).collect();
+    let mut listener = MetadataListener {
+        missing,
+        with,
+        has_modseq,
+        each,
+    };
+    ask(exchange, uids, &wanted, simpler, &mut listener)?;
+    let MetadataListener { missing, each, .. } = listener;
+    let mut late: Vec<(u32, Heard)> = missing.into_iter().collect();
+    late.sort_unstable_by_key(|(uid, _)| *uid);
+    for (uid, heard) in late {
+        if let Some(found) = heard.told(uid) {
+            each(found)?;
+        }
+    }
+    Ok(())
+}
+
+struct MetadataListener<'e> {
+    /// A server may tell of what a later command asks for while it does an earlier one, as Dovecot does.
+    missing: HashMap<u32, Heard>,
+    with: Structure,
+    has_modseq: bool,
+    each: &'e mut dyn FnMut(Metadata) -> Result<(), ImapFailure>,
+}
+
+impl Listener for MetadataListener<'_> {
+    fn hear(
+        &mut self,
+        uid: u32,
+        items: &[[Value<'_>; 2]],
+        is_simple: bool,
+    ) -> Result<bool, ImapFailure> {
+        let Some(heard) = self.missing.get_mut(&uid) else {
+            return Ok(false);
+        };
+        let is_new = heard.hear(items);
+        let is_all = match is_simple {
+            true => heard.is_all(Structure::NotWanted, false),
+            false => heard.is_all(self.with, self.has_modseq),
+        };
+        if is_all && let Some(found) = self.missing.remove(&uid).and_then(|heard| heard.told(uid)) {
+            (self.each)(found)?;
+        }
+        Ok(is_new)
+    }
+
+    fn lacks(&self, uid: u32) -> bool {
+        self.missing.contains_key(&uid)
+    }
+}
+
+/// Takes what FETCH tells of messages.
+trait Listener {
+    /// Whether that was asked for, and not told before. `is_simple`: less was asked for than at first.
+    fn hear(
+        &mut self,
+        uid: u32,
+        items: &[[Value<'_>; 2]],
+        is_simple: bool,
+    ) -> Result<bool, ImapFailure>;
+
+    /// Whether not all was told of a message.
+    fn lacks(&self, uid: u32) -> bool;
+}
+
+/// Asks what messages are like, many at a time. Where the server refuses that, or says what cannot be read, those of which not
+/// all was told are asked for again, some at a time and then alone, and at last for less: one message may have something that
+/// the server cannot tell, and this is to cost no other one.
+fn ask(
+    exchange: &mut Exchange,
+    uids: &[u32],
+    wanted: &str,
+    simpler: &[&str],
+    listener: &mut dyn Listener,
+) -> Result<(), ImapFailure> {
+    let odd = exchange.odd();
+    let mut is_refused = false;
+    pipelined(exchange, uids, wanted, &mut |exchange, pending| {
+        let done = exchange.finish(pending, &mut |read| listen(read, listener, false));
+        is_refused |= tolerated(exchange, done)?;
+        Ok(())
+    })?;
+    if !is_refused && exchange.odd() == odd {
+        return Ok(());
+    }
+    let mut rest: Vec<u32> = uids.to_vec();
+    if is_refused {
+        rest.retain(|uid| listener.lacks(*uid));
+        for batch in batches(&rest, FEW) {
+            let text = format!("UID FETCH {} {wanted}", sequence_set(batch));
+            let command = ImapCommand::new("FETCH", &text);
+            let done = exchange.run(command, &mut |read| listen(read, listener, false));
+            tolerated(exchange, done)?;
+        }
+    }
+    rest.retain(|uid| listener.lacks(*uid));
+    // What is not given for the moment is asked for in no other way.
+    let mut refused = HashSet::new();
+    for uid in &rest {
+        let done = alone(exchange, *uid, wanted, &mut |read| {
+            listen(read, listener, false)
+        })?;
+        if done == Alone::NotNow {
+            refused.insert(*uid);
+        }
+    }
+    for wanted in simpler {
+        rest.retain(|uid| listener.lacks(*uid) && !refused.contains(uid));
+        for uid in &rest {
+            let command = ImapCommand::new("FETCH", &format!("UID FETCH {uid} {wanted}"));
+            let done = exchange.run(command, &mut |read| listen(read, listener, true));
+            tolerated(exchange, done)?;
+        }
+    }
+    Ok(())
+}
+
+fn listen(
+    read: &Response<'_>,
+    listener: &mut dyn Listener,
+    is_simple: bool,
+) -> Result<bool, ImapFailure> {
+    let Some(items) = items(read)? else {
+        return Ok(false);
+    };
+    match uid(&items) {
+        Some(uid) => listener.hear(uid, &items, is_simple),
+        None => Ok(false),
+    }
+}
+
+/// What became of a FETCH of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alone {
+    Told,
+    Refused,
+    /// The server says that it cannot give the message for the moment, twice.
+    NotNow,
+}
+
+/// Asks for one message. A server that cannot give it for the moment is asked once more, a moment later.
+///
+/// # Errors
+/// [`ImapFailure::Refused`] if this happens with one message after the other, for which waiting longer may be a remedy.
+pub(super) fn alone(
+    exchange: &mut Exchange,
+    uid: u32,
+    wanted: &str,
+    each: &mut dyn FnMut(&Response<'_>) -> Result<bool, ImapFailure>,
+) -> Result<Alone, ImapFailure> {
+    let text = format!("UID FETCH {uid} {wanted}");
+    let mut is_again = false;
+    loop {
+        let done = exchange.run(ImapCommand::new("FETCH", &text), each);
+        match given(exchange, done, is_again)? {
+            Some(done) => return Ok(done),
+            None => is_again = true,
+        }
+    }
+}
+
+/// What became of a FETCH of one message; none if it is to be asked for once more.
+pub(super) fn given<D>(
+    exchange: &mut Exchange,
+    done: Result<D, ImapFailure>,
+    is_again: bool,
+) -> Result<Option<Alone>, ImapFailure> {
+    match done {
+        Err(why) if is_unavailable(&why) => {
+            if !is_again && !exchange.habits.is_resigned {
+                exchange.wait_a_moment()?;
+                return Ok(None);
             }
-            Ok(true)
-        });
-        for uid in batch {
-            let late = missing.remove(uid).and_then(|heard| heard.told(*uid));
-            if let Some(found) = late {
-                each(found)?;
+            exchange.habits.refused_in_a_row += 1;
+            let is_of_server = exchange.habits.refused_in_a_row >= REFUSED_IN_A_ROW;
+            match is_of_server && !exchange.habits.is_resigned {
+                true => Err(why),
+                false => Ok(Some(Alone::NotNow)),
             }
         }
-        tolerated(done)
-    })
+        done => {
+            let is_refused = tolerated(exchange, done)?;
+            exchange.habits.refused_in_a_row = 0;
+            Ok(Some(match is_refused {
+                true => Alone::Refused,
+                false => Alone::Told,
+            }))
+        }
+    }
+}
+
+/// Whether the server says that it cannot give something for the moment.
+pub(super) fn is_unavailable(why: &ImapFailure) -> bool {
+    matches!(why, ImapFailure::Refused { code, .. } if code.as_deref() == Some("UNAVAILABLE"))
 }
 
 impl Heard {
-    fn hear(&mut self, items: &[[Value<'_>; 2]]) -> Result<(), ImapFailure> {
-        if let Some(value) = item(items, "FLAGS") {
-            self.flags = Some(flags(value)?);
+    /// Whether some of it was not told before.
+    fn hear(&mut self, items: &[[Value<'_>; 2]]) -> bool {
+        let mut is_new = false;
+        if let Some(flags) = item(items, "FLAGS").and_then(Flags::of) {
+            is_new |= self.flags.is_none();
+            self.flags = Some(flags);
         }
         if let Some(text) = item(items, "INTERNALDATE").and_then(Value::text) {
+            is_new |= self.date.is_none();
             self.date = Some(InternalDate::of(&text));
         }
         if let Some(size) = item(items, "RFC822.SIZE").and_then(Value::number) {
+            is_new |= self.size.is_none();
             self.size = Some(size);
         }
         if let Some(value) = item(items, "MODSEQ") {
+            is_new |= self.modseq.is_none();
             self.modseq = value.list().and_then(|list| list.first()?.number());
         }
         if let Some(value) = item(items, "BODYSTRUCTURE") {
+            is_new |= self.structure.is_none();
             self.structure = Some(BodyPart::read(value));
         }
-        Ok(())
+        is_new
     }
 
     fn is_all(&self, with: Structure, has_modseq: bool) -> bool {
@@ -202,9 +393,11 @@ impl Heard {
     }
 
     fn told(self, uid: u32) -> Option<Metadata> {
+        let flags = self.flags?;
         Some(Metadata {
             uid,
-            flags: self.flags?,
+            flags: flags.words,
+            odd_flags: flags.odd,
             internal_date: self.date.unwrap_or_else(|| InternalDate::of("")),
             size: self.size.unwrap_or(0),
             modseq: self.modseq,
@@ -215,34 +408,9 @@ impl Heard {
 
 /// UIDs and RFC822.SIZE alone.
 pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
-    let mut found = BTreeMap::new();
-    pipelined(
-        exchange,
-        uids,
-        "(UID RFC822.SIZE)",
-        &mut |exchange, pending, _| {
-            let done = exchange.finish(pending, &mut |read| {
-                let Some(items) = items(read)? else {
-                    return Ok(false);
-                };
-                match (
-                    uid(&items),
-                    item(&items, "RFC822.SIZE").and_then(Value::number),
-                ) {
-                    (Some(uid), Some(size)) => {
-                        // What nobody asked for would fill the memory.
-                        if uids.binary_search(&uid).is_ok() {
-                            found.insert(uid, size);
-                        }
-                        Ok(true)
-                    }
-                    _ => Ok(false),
-                }
-            });
-            tolerated(done)
-        },
-    )?;
-    Ok(found.into_iter().collect())
+    let mut found = Found::of(uids, |items| item(items, "RFC822.SIZE")?.number());
+    ask(exchange, uids, "(UID RFC822.SIZE)", &[], &mut found)?;
+    Ok(found.told.into_iter().collect())
 }
 
 /// X-GM-MSGID and X-GM-LABELS.
@@ -250,50 +418,83 @@ pub(super) fn gmail(
     exchange: &mut Exchange,
     uids: &[u32],
 ) -> Result<Vec<GmailMetadata>, ImapFailure> {
-    let mut found = BTreeMap::new();
+    let mut found = Found::of(uids, |items| {
+        let message_id = item(items, "X-GM-MSGID")?.number()?;
+        let labels = item(items, "X-GM-LABELS")?.list()?.iter();
+        let labels = labels.filter_map(Value::text).map(|it| it.into_owned());
+        Some((message_id, labels.collect()))
+    });
     let wanted = "(UID X-GM-MSGID X-GM-LABELS)";
-    pipelined(exchange, uids, wanted, &mut |exchange, pending, _| {
-        let done = exchange.finish(pending, &mut |read| {
-            let Some(items) = items(read)? else {
-                return Ok(false);
-            };
-            let message_id = item(&items, "X-GM-MSGID").and_then(Value::number);
-            let labels = item(&items, "X-GM-LABELS").and_then(Value::list);
-            let (Some(uid), Some(message_id), Some(labels)) = (uid(&items), message_id, labels)
-            else {
-                return Ok(false);
-            };
-            if uids.binary_search(&uid).is_ok() {
-                let labels = labels.iter().filter_map(Value::text);
-                let labels = labels.map(|label| label.into_owned()).collect();
-                found.insert(
-                    uid,
-                    GmailMetadata {
-                        uid,
-                        message_id,
-                        labels,
-                    },
-                );
-            }
-            Ok(true)
-        });
-        tolerated(done)
-    })?;
-    Ok(found.into_values().collect())
+    ask(exchange, uids, wanted, &[], &mut found)?;
+    let found = found.told.into_iter();
+    Ok(found
+        .map(|(uid, (message_id, labels))| GmailMetadata {
+            uid,
+            message_id,
+            labels,
+        })
+        .collect())
 }
 
-/// NO to a FETCH means that some messages are gone (RFC 2180 §4.1), and the rest was told.
-pub(super) fn tolerated<D>(done: Result<D, ImapFailure>) -> Result<(), ImapFailure> {
+/// What was found of messages. What nobody asked for would fill the memory.
+struct Found<'u, T, R> {
+    uids: &'u [u32],
+    told: BTreeMap<u32, T>,
+    read: R,
+}
+
+impl<'u, T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Found<'u, T, R> {
+    fn of(uids: &'u [u32], read: R) -> Self {
+        Self {
+            uids,
+            told: BTreeMap::new(),
+            read,
+        }
+    }
+}
+
+impl<T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Listener for Found<'_, T, R> {
+    fn hear(
+        &mut self,
+        uid: u32,
+        items: &[[Value<'_>; 2]],
+        _is_simple: bool,
+    ) -> Result<bool, ImapFailure> {
+        if self.uids.binary_search(&uid).is_err() {
+            return Ok(false);
+        }
+        let found = (self.read)(items);
+        Ok(found.is_some_and(|found| self.told.insert(uid, found).is_none()))
+    }
+
+    fn lacks(&self, uid: u32) -> bool {
+        !self.told.contains_key(&uid)
+    }
+}
+
+/// Whether the server refused a FETCH. NO to it means that some messages are gone (RFC 2180 §4.1), or damaged, and that others
+/// may not have been told.
+///
+/// # Errors
+/// What ends the session, and refusals of a server that wants to be asked later.
+pub(super) fn tolerated<D>(
+    exchange: &Exchange,
+    done: Result<D, ImapFailure>,
+) -> Result<bool, ImapFailure> {
     match done {
-        Ok(_) => Ok(()),
-        Err(ImapFailure::Refused { code, .. }) if code.as_deref() != Some("UNAVAILABLE") => Ok(()),
+        Ok(_) | Err(ImapFailure::Unreadable(_)) => Ok(false),
+        Err(ImapFailure::Refused { code, .. })
+            if exchange.habits.is_resigned
+                || !matches!(code.as_deref(), Some("INUSE" | "THROTTLED" | "LIMIT")) =>
+        {
+            Ok(true)
+        }
         Err(why) => Err(why),
     }
 }
 
-/// Reads up to the end of a command, and says what became of its batch.
-type BatchEnd<'f> =
-    dyn FnMut(&mut Exchange, &PendingCommand, &[u32]) -> Result<(), ImapFailure> + 'f;
+/// Reads up to the end of a command.
+type BatchEnd<'f> = dyn FnMut(&mut Exchange, &PendingCommand) -> Result<(), ImapFailure> + 'f;
 
 /// UID FETCH of so many messages at a time, the next ones asked for before the first ones came.
 fn pipelined(
@@ -309,12 +510,12 @@ fn pipelined(
             && let Some(batch) = batches.next()
         {
             let text = format!("UID FETCH {} {wanted}", sequence_set(batch));
-            under_way.push_back((exchange.send(ImapCommand::new("FETCH", &text))?, batch));
+            under_way.push_back(exchange.send(ImapCommand::new("FETCH", &text))?);
         }
-        let Some((pending, batch)) = under_way.pop_front() else {
+        let Some(pending) = under_way.pop_front() else {
             return Ok(());
         };
-        finish(exchange, &pending, batch)?;
+        finish(exchange, &pending)?;
     }
 }
 

@@ -111,12 +111,25 @@ impl ImapSession {
             true => plain().text(" RETURN (SPECIAL-USE)"),
             false => plain(),
         };
-        match self.listed(first, &shared) {
+        let odd = self.exchange.odd();
+        let listed = match self.listed(first, &shared) {
             // Some servers announce options of LIST and refuse them. Without LIST the account cannot be read at all, so a
             // plain one is also sent again.
-            Err(ImapFailure::Refused { .. }) => self.listed(plain(), &shared),
-            other => other,
+            Err(ImapFailure::Refused { .. }) => self.listed(plain(), &shared)?,
+            other => other?,
+        };
+        if self.exchange.odd() == odd {
+            return Ok(listed);
         }
+        // What could not be read may have been a folder, garbled on the way.
+        let again = self.listed(plain(), &shared)?;
+        let both = listed.folders.into_iter().chain(again.folders);
+        let both: BTreeMap<String, RemoteFolder> =
+            both.map(|folder| (folder.name.clone(), folder)).collect();
+        Ok(FolderList {
+            folders: both.into_values().collect(),
+            unreadable: again.unreadable,
+        })
     }
 
     fn listed(

@@ -14,13 +14,11 @@ use super::journal::{Journal, Replacement};
 use super::names::{means, shown};
 use super::place::MessagePlace;
 use super::replace::{Fate, GMAIL, Replacing, has};
+use super::retry::Tries;
 use super::session::{ImapSession, RemoteFolder, Selected};
 use crate::error::Error;
 use crate::mailbox::{Effect, Observer, Stop, Summary, Transform};
 use crate::report::Reason;
-
-/// Pauses before a connection is made again, in seconds; the run ends after the last one.
-const PAUSES: [u64; 6] = [0, 1, 2, 5, 15, 30];
 
 /// Seconds before what is half-made is looked at: the server may still be at the last command of the connection that broke, and
 /// put a copy into the folder behind that look.
@@ -91,7 +89,12 @@ impl<S: Send> InPlace<'_, S> {
         let before = used(&mut run)?;
         for folder in &folders {
             self.stop.check()?;
-            run.folder(folder)?;
+            match run.folder(folder) {
+                Err(why) if why.costs_one_folder() && !run.is_half_made(&folder.name) => {
+                    run.give_up(&folder.name, &why);
+                }
+                done => done?,
+            }
         }
         let after = used(&mut run)?;
         let summary = run.summary;
@@ -110,6 +113,10 @@ impl<S: Send> InPlace<'_, S> {
 pub(super) struct AccountRun<'r, S> {
     pub(super) job: &'r InPlace<'r, S>,
     session: Option<ImapSession>,
+    /// Whether there was ever a session.
+    was_open: bool,
+    /// Whether messages that the server does not give for the moment are given up: waiting did not help.
+    is_resigned: bool,
     /// None in a dry run.
     journal: Option<&'r Journal>,
     /// As the server spells it.
@@ -130,6 +137,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
         let mut run = Self {
             job,
             session: None,
+            was_open: false,
+            is_resigned: false,
             journal,
             trash: None,
             selected: Selected::default(),
@@ -166,6 +175,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Self {
             job: self.job,
             session: None,
+            was_open: self.was_open,
+            is_resigned: self.is_resigned,
             journal: self.journal,
             trash: self.trash.clone(),
             selected: self.selected.clone(),
@@ -189,7 +200,11 @@ impl<'r, S: Send> AccountRun<'r, S> {
             if self.in_work.is_some() {
                 self.pause(SETTLING)?;
             }
-            let session = ImapSession::open(self.job.account, self.job.stop)?;
+            let mut session = ImapSession::open(self.job.account, self.job.stop)?;
+            self.was_open = true;
+            if self.is_resigned {
+                session.resign();
+            }
             self.session = Some(session);
             if !self.selected.folder.is_empty() {
                 let before = self.selected.clone();
@@ -216,18 +231,24 @@ impl<'r, S: Send> AccountRun<'r, S> {
         &mut self,
         mut step: impl FnMut(&mut Self) -> Result<T, ImapFailure>,
     ) -> Result<T, ImapFailure> {
-        let mut pauses = PAUSES.into_iter();
+        let mut tries = Tries::default();
         loop {
             self.job.stop.check()?;
             let failure = match self.session().map(drop).and_then(|()| step(self)) {
-                Err(failure) if failure.is_passing() => failure,
-                other => return other,
+                Err(failure) => failure,
+                done => return done,
             };
-            self.session = None;
-            let Some(pause) = pauses.next() else {
-                return Err(failure);
-            };
-            self.pause(pause)?;
+            if failure.is_passing() || !failure.leaves_session() {
+                self.session = None;
+            }
+            match tries.pause(&failure, self.was_open) {
+                Some(pause) => self.pause(pause)?,
+                // A server that refuses a few messages again and again is asked for the others at last.
+                None if failure.is_refusal_for_now() && !self.is_resigned => {
+                    self.is_resigned = true;
+                }
+                None => return Err(failure),
+            }
         }
     }
 
@@ -380,6 +401,25 @@ impl<'r, S: Send> AccountRun<'r, S> {
             trash: trash.as_deref(),
             by_replace: job.by_replace,
         }))
+    }
+
+    /// Whether a replacement in the folder was begun, and did not come to its end. Then the next run looks at it first.
+    fn is_half_made(&self, folder: &str) -> bool {
+        self.journal.is_some_and(|journal| {
+            let open = journal.open_ones().into_iter();
+            open.map(|(_, it)| it.folder).any(|it| it == folder)
+        })
+    }
+
+    /// Names a folder that cannot be read; the others are done.
+    fn give_up(&mut self, folder: &str, why: &ImapFailure) {
+        if !why.leaves_session() {
+            self.session = None;
+        }
+        self.selected = Selected::default();
+        let why = format!("{why}; the rest of this folder was left");
+        self.job.observer.damaged(&self.url_of(folder), &why.into());
+        self.summary.damaged += 1;
     }
 
     pub(super) fn url_of(&self, folder: &str) -> PathBuf {

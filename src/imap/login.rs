@@ -46,7 +46,11 @@ pub(super) fn logged_in(
             "ID (\"name\" \"embody\" \"version\" \"{}\")",
             env!("CARGO_PKG_VERSION")
         );
-        exchange.run(ImapCommand::new("ID", &name), &mut |_| Ok(false))?;
+        // Nothing may depend on it (RFC 2971): some servers offer it and refuse it.
+        match exchange.run(ImapCommand::new("ID", &name), &mut |_| Ok(false)) {
+            Ok(_) | Err(ImapFailure::Refused { .. }) => {}
+            Err(why) => return Err(why),
+        }
     }
     Ok(exchange)
 }
@@ -57,7 +61,7 @@ fn greeting(exchange: &mut Exchange, account: &Account) -> Result<bool, ImapFail
     match condition {
         Condition::Ok => Ok(false),
         Condition::PreAuth => Ok(true),
-        Condition::Bye => Err(ImapFailure::Bye(said)),
+        Condition::Bye => Err(ImapFailure::TurnedAway(said)),
         Condition::No | Condition::Bad => Err(ImapFailure::Login {
             host: account.host.clone(),
             why: said,
@@ -80,9 +84,10 @@ fn start_tls(
         ));
     }
     match exchange.run(ImapCommand::new("STARTTLS", "STARTTLS"), &mut |_| Ok(false)) {
-        Err(ImapFailure::Refused { text, .. }) => Err(refused(&format!(
-            "it has no STARTTLS ({text}); imaps: connects by TLS from the start"
-        ))),
+        Err(ImapFailure::Refused { text, .. }) => Err(ImapFailure::NoStartTls {
+            host: account.host.clone(),
+            text,
+        }),
         done => {
             done?;
             exchange.start_tls(&account.host, &trust(account.ca_file.as_deref())?)
@@ -94,7 +99,10 @@ fn authenticate(exchange: &mut Exchange, account: &Account) -> Result<(), ImapFa
     let whose = account.whose();
     let secret = account.secret.reveal(&whose)?;
     let first = attempt(exchange, account, &secret);
-    let is_token = account.mechanism != Mechanism::Password;
+    let is_token = matches!(
+        account.mechanism,
+        Mechanism::XOauth2 | Mechanism::OauthBearer
+    );
     match first {
         // It expired, perhaps: a command gives another one.
         Err(ImapFailure::Login { .. }) if is_token && account.secret.renew(&secret, &whose)? => {
@@ -111,40 +119,48 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
     };
     let user = &account.user;
     let has = |mechanism: &str| exchange.has(&format!("AUTH={mechanism}"));
+    let takes_login = has("LOGIN") || !exchange.has("LOGINDISABLED");
     let done = match account.mechanism {
-        Mechanism::Password if has("PLAIN") => {
+        Mechanism::Password | Mechanism::Plain if has("PLAIN") => {
             if secret.contains('\0') {
                 return Err(refused("the password has a NUL in it".to_owned()));
             }
-            sasl(exchange, "PLAIN", &format!("\0{user}\0{secret}"))
+            let plain = format!("\0{user}\0{secret}");
+            match sasl(exchange, "PLAIN", &[&plain]) {
+                // Another try with a password that the server knows to be wrong could lock the account.
+                Err(why)
+                    if account.mechanism == Mechanism::Password
+                        && takes_login
+                        && is_unsupported(&why) =>
+                {
+                    login(exchange, user, secret)
+                }
+                done => done,
+            }
         }
-        Mechanism::Password if !exchange.has("LOGINDISABLED") => {
-            let command = ImapCommand::new("LOGIN", "LOGIN ")
-                .string(user)
-                .text(" ")
-                .string(secret);
-            exchange.run(command, &mut |_| Ok(false)).map(|_| ())
-        }
+        Mechanism::Password | Mechanism::Login if takes_login => login(exchange, user, secret),
         Mechanism::Password => {
             return Err(refused(
                 "it takes no password; name what it takes: imaps://USER;AUTH=XOAUTH2@HOST/"
                     .to_owned(),
             ));
         }
+        Mechanism::Plain => return Err(refused("it does not offer PLAIN".to_owned())),
+        Mechanism::Login => return Err(refused("it does not offer LOGIN".to_owned())),
         Mechanism::XOauth2 if has("XOAUTH2") => sasl(
             exchange,
             "XOAUTH2",
-            &format!("user={user}\x01auth=Bearer {secret}\x01\x01"),
+            &[&format!("user={user}\x01auth=Bearer {secret}\x01\x01")],
         ),
         Mechanism::OauthBearer if has("OAUTHBEARER") => {
             let name = user.replace('=', "=3D").replace(',', "=2C");
             sasl(
                 exchange,
                 "OAUTHBEARER",
-                &format!(
+                &[&format!(
                     "n,a={name},\x01host={}\x01port={}\x01auth=Bearer {secret}\x01\x01",
                     account.host, account.port
-                ),
+                )],
             )
         }
         Mechanism::XOauth2 | Mechanism::OauthBearer => {
@@ -167,24 +183,56 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
     }
 }
 
-/// One message to the server, with the command where it takes it so (SASL-IR, RFC 4959).
-fn sasl(exchange: &mut Exchange, mechanism: &str, message: &str) -> Result<(), ImapFailure> {
-    let coded = STANDARD.encode(message);
-    let is_initial = exchange.has("SASL-IR");
-    let command = match is_initial {
-        true => format!("AUTHENTICATE {mechanism} {coded}"),
-        false => format!("AUTHENTICATE {mechanism}"),
+/// Whether a refusal of PLAIN is about PLAIN, and not about the password.
+fn is_unsupported(why: &ImapFailure) -> bool {
+    let ImapFailure::Refused {
+        code, text, is_bad, ..
+    } = why
+    else {
+        return false;
+    };
+    let text = text.to_ascii_lowercase();
+    *is_bad || code.is_none() && (text.contains("support") || text.contains("mechanism"))
+}
+
+/// By user and password in the clear, within TLS: AUTHENTICATE LOGIN where the server has it, or else the command LOGIN.
+fn login(exchange: &mut Exchange, user: &str, secret: &str) -> Result<(), ImapFailure> {
+    if exchange.has("AUTH=LOGIN") && exchange.has("LOGINDISABLED") {
+        return sasl(exchange, "LOGIN", &[user, secret]);
+    }
+    let command = ImapCommand::new("LOGIN", "LOGIN ")
+        .string(user)
+        .text(" ")
+        .string(secret);
+    exchange.run(command, &mut |_| Ok(false)).map(|_| ())
+}
+
+/// Messages to the server, of which the first goes with the command where it takes it so (SASL-IR, RFC 4959); LOGIN has no first
+/// message.
+fn sasl(exchange: &mut Exchange, mechanism: &str, messages: &[&str]) -> Result<(), ImapFailure> {
+    /// Continuations that a server may ask for besides those that have an answer: with the first one it tells why it refuses
+    /// a token, and wants an empty line.
+    const MORE: usize = 2;
+    let mut messages = messages.iter().map(|message| STANDARD.encode(message));
+    let initial = match exchange.has("SASL-IR") && mechanism != "LOGIN" {
+        true => messages.next(),
+        false => None,
+    };
+    let command = match &initial {
+        Some(coded) => format!("AUTHENTICATE {mechanism} {coded}"),
+        None => format!("AUTHENTICATE {mechanism}"),
     };
     let pending = exchange.send(ImapCommand::new("AUTHENTICATE", &command))?;
-    let mut next = match is_initial {
-        true => None,
-        false => Some(coded),
-    };
-    loop {
-        // What comes behind our message says why it was refused, and wants an empty line.
-        match exchange.next_of(&pending)? {
-            None => exchange.send_line(&next.take().unwrap_or_default())?,
-            Some(_) => return Ok(()),
+    let mut more = 0;
+    while exchange.next_of(&pending)?.is_none() {
+        let message = messages.next();
+        more += usize::from(message.is_none());
+        if more > MORE {
+            return Err(ImapFailure::Protocol(
+                "a server that asks for more and more while it is logged in to",
+            ));
         }
+        exchange.send_line(&message.unwrap_or_default())?;
     }
+    Ok(())
 }

@@ -15,7 +15,7 @@
 //! * `in_place` is a verb over an account that changes it, `batch` its work in one folder. `candidates` says which messages are
 //!   read, `replace` how one takes the place of another, `journal` keeps how far that came, and `resume` goes on with it;
 //!   `singular` has what few servers have.
-//! * `place` is where a message is, for rows; `failure` is what goes wrong; `canned` is a server for fuzzing.
+//! * `place` is where a message is, for rows; `failure` is what goes wrong, and `retry` what is tried again then; `canned` is a server for fuzzing.
 
 pub(crate) mod account;
 mod backup;
@@ -43,6 +43,7 @@ mod reading;
 pub(crate) mod replace;
 mod response;
 mod resume;
+mod retry;
 mod search;
 pub(crate) mod secret;
 pub(crate) mod session;

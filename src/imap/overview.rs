@@ -103,15 +103,21 @@ impl Overview<'_> {
                 while let Some(found) = waiting.get_mut(told).and_then(Option::take) {
                     match found {
                         Ok((found, remarks)) => {
+                            if found.unknown > 0 {
+                                let url = PathBuf::from(self.account.url(&folders[told].name));
+                                let why = format!(
+                                    "{} messages have a structure that the server does not tell, or that cannot be read; what detach would take of them is not counted",
+                                    found.unknown
+                                );
+                                whole.failed.push((url, why));
+                            }
                             each(&found)?;
                             whole.sum.add(&found);
                             let url = PathBuf::from(self.account.url(&folders[told].name));
                             let remarks = remarks.into_iter().map(|why| (url.clone(), why));
                             whole.failed.extend(remarks);
                         }
-                        Err(
-                            why @ (ImapFailure::Refused { .. } | ImapFailure::Renumbered { .. }),
-                        ) => {
+                        Err(why) if why.costs_one_folder() => {
                             let url = PathBuf::from(self.account.url(&folders[told].name));
                             whole.failed.push((url, why.to_string()));
                         }
@@ -123,7 +129,12 @@ impl Overview<'_> {
             Ok(())
         })?;
         if let Some(folder) = folders.first() {
-            whole.quota = sessions.again(|session| session.quota(&folder.name))?;
+            let quota = sessions.again(|session| session.quota(&folder.name));
+            // What was found is told nevertheless.
+            whole.quota = quota.or_else(|why| match why.costs_one_folder() {
+                true => Ok(None),
+                false => Err(why),
+            })?;
         }
         sessions.end();
         Ok(whole)

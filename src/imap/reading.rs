@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use super::account::Account;
 use super::failure::ImapFailure;
 use super::names::shown;
+use super::retry::Tries;
 use super::session::{BodyPiece, ImapSession, Selected};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
 
-/// Pauses before a connection is made again, in seconds. It ends behind the last one, unless something came meanwhile.
-const PAUSES: [u64; 6] = [0, 1, 2, 5, 15, 30];
 /// Messages, and octets, that a connection takes on at a time.
 const SHARE_MESSAGES: usize = 500;
 const SHARE_OCTETS: u64 = 8 << 20;
@@ -30,6 +29,8 @@ pub(crate) struct Sessions<'s> {
     idle: Mutex<Vec<ImapSession>>,
     /// Whether there was ever a session.
     was_open: AtomicBool,
+    /// Whether messages that the server does not give for the moment are given up: waiting did not help.
+    is_resigned: AtomicBool,
 }
 
 /// What comes of a message.
@@ -57,6 +58,7 @@ impl<'s> Sessions<'s> {
             stop,
             idle: Mutex::default(),
             was_open: AtomicBool::new(false),
+            is_resigned: AtomicBool::new(false),
         }
     }
 
@@ -68,23 +70,21 @@ impl<'s> Sessions<'s> {
         &self,
         mut work: impl FnMut(&mut ImapSession) -> Result<T, ImapFailure>,
     ) -> Result<T, ImapFailure> {
-        let mut pauses = PAUSES.iter();
+        let mut tries = Tries::default();
         loop {
             let mut session = None;
             let done = self.taken().and_then(|taken| work(session.insert(taken)));
-            match done {
+            let why = match done {
                 Ok(done) => {
                     self.give_back(session);
                     return Ok(done);
                 }
-                Err(why) if why.is_passing() => self.pause(pauses.next(), why)?,
-                Err(why) => {
-                    if why.leaves_session() {
-                        self.give_back(session);
-                    }
-                    return Err(why);
-                }
+                Err(why) => why,
+            };
+            if why.leaves_session() && !why.is_passing() {
+                self.give_back(session);
             }
+            self.pause(&mut tries, why)?;
         }
     }
 
@@ -93,8 +93,11 @@ impl<'s> Sessions<'s> {
         match idle {
             Some(session) => Ok(session),
             None => {
-                let session = ImapSession::open(self.account, self.stop)?;
+                let mut session = ImapSession::open(self.account, self.stop)?;
                 self.was_open.store(true, Ordering::Relaxed);
+                if self.is_resigned.load(Ordering::Relaxed) {
+                    session.resign();
+                }
                 Ok(session)
             }
         }
@@ -113,15 +116,18 @@ impl<'s> Sessions<'s> {
         idle.extend(session);
     }
 
-    /// Waits before the next try; without one, the failure is what ends it.
-    fn pause(&self, seconds: Option<&u64>, why: ImapFailure) -> Result<(), ImapFailure> {
-        // A server that never was there is most likely a wrong name.
-        let is_wrong =
-            matches!(why, ImapFailure::Connect { .. }) && !self.was_open.load(Ordering::Relaxed);
-        let Some(seconds) = seconds.filter(|_| !is_wrong) else {
-            return Err(why);
+    /// Waits before the next try; without one, the failure is what ends it. A server that refuses a few messages again and again
+    /// is asked for the others at last, once in a run.
+    fn pause(&self, tries: &mut Tries, why: ImapFailure) -> Result<(), ImapFailure> {
+        let was_open = self.was_open.load(Ordering::Relaxed);
+        let seconds = match tries.pause(&why, was_open) {
+            Some(seconds) => seconds,
+            None if why.is_refusal_for_now() && !self.is_resigned.swap(true, Ordering::Relaxed) => {
+                0
+            }
+            None => return Err(why),
         };
-        let until = Instant::now() + Duration::from_secs(*seconds);
+        let until = Instant::now() + Duration::from_secs(seconds);
         while Instant::now() < until {
             self.stop.check()?;
             std::thread::sleep(TICK);
@@ -184,7 +190,7 @@ impl<'s> Sessions<'s> {
         sender: &SyncSender<Fetched>,
     ) {
         let lock = || unpoisoned(shared.lock());
-        let mut pauses = PAUSES.iter();
+        let mut tries = Tries::default();
         let mut session = None;
         let mut share: HashMap<u32, u64> = HashMap::new();
         loop {
@@ -208,16 +214,11 @@ impl<'s> Sessions<'s> {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(why) => {
-                    let is_passing = why.is_passing();
                     session = None;
                     if share.len() < before {
-                        pauses = PAUSES.iter();
+                        tries = Tries::default();
                     }
-                    let paused = match is_passing {
-                        true => self.pause(pauses.next(), why),
-                        false => Err(why),
-                    };
-                    if let Err(why) = paused {
+                    if let Err(why) = self.pause(&mut tries, why) {
                         lock().failure.get_or_insert(why);
                         return;
                     }

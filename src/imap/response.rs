@@ -208,74 +208,296 @@ fn code(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 /// # Errors
 /// What is wrong with them.
 pub(crate) fn values(octets: &[u8]) -> Result<Vec<Value<'_>>, &'static str> {
-    let mut open: Vec<Vec<Value<'_>>> = vec![Vec::new()];
-    // Lists that lie too deep, and are open.
-    let mut deep = 0_usize;
-    let mut count = 0;
-    let mut at = 0;
-    while let Some(&octet) = octets.get(at) {
-        let rest = &octets[at..];
-        let value = match octet {
-            b' ' => {
-                at += 1;
+    let mut reader = Reader::of(octets);
+    let mut values = Vec::new();
+    loop {
+        match reader.next()? {
+            Next::Value(value) => values.push(value),
+            Next::Close => return Err(CLOSES_NOTHING),
+            Next::End => return Ok(values),
+        }
+    }
+}
+
+/// The items of a FETCH response, `(UID 5 FLAGS (\Seen))`, each with its value.
+///
+/// Keywords come from other programs, and servers send them as they were stored: with parentheses, quotation marks and bytes
+/// above 127 in them. So the list of FLAGS is divided at its blanks alone, and ends where another item follows or the response
+/// ends. A server's mistake anywhere else makes the whole response unreadable: an item behind it could be a piece of a name
+/// that the sender of the mail chose.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn fetch_items(octets: &[u8]) -> Result<Vec<[Value<'_>; 2]>, &'static str> {
+    match unclosed_fetch_items(octets)? {
+        (items, true) => Ok(items),
+        (_, false) => Err(NOT_CLOSED),
+    }
+}
+
+/// The same, and whether the list is closed. Some servers send an end of line before the parenthesis that closes it: each item
+/// is whole then.
+///
+/// # Errors
+/// What else is wrong with them.
+#[allow(clippy::type_complexity)] // items, and whether these are all
+pub(crate) fn unclosed_fetch_items(
+    octets: &[u8],
+) -> Result<(Vec<[Value<'_>; 2]>, bool), &'static str> {
+    const NO_LIST: &str = "FETCH without a list";
+    let list = octets
+        .trim_ascii_start()
+        .strip_prefix(b"(")
+        .ok_or(NO_LIST)?;
+    let mut reader = Reader::of(list);
+    let mut items = Vec::new();
+    loop {
+        let name = match reader.next()? {
+            Next::Value(name) => name,
+            Next::Close => break,
+            Next::End => return Ok((items, false)),
+        };
+        let is_flags = matches!(&name, Value::Atom(name) if name.eq_ignore_ascii_case(b"FLAGS"));
+        let value = match is_flags {
+            true => reader.flags()?,
+            false => reader.next()?,
+        };
+        match value {
+            Next::Value(value) => items.push([name, value]),
+            Next::Close => break,
+            Next::End => return Err(NOT_CLOSED),
+        }
+    }
+    match reader.next()? {
+        Next::Close => Err(CLOSES_NOTHING),
+        _ => Ok((items, true)),
+    }
+}
+
+/// The flags of PERMANENTFLAGS, as those of [`fetch_items`]; none if it is no list.
+pub(crate) fn permanent_flags(argument: &[u8]) -> Option<Value<'_>> {
+    let mut reader = Reader::of(argument);
+    match reader.flags().ok()? {
+        Next::Value(list @ Value::List(_)) => Some(list),
+        _ => None,
+    }
+}
+
+const CLOSES_NOTHING: &str = "a parenthesis that closes nothing";
+const NOT_CLOSED: &str = "a parenthesis that is not closed";
+
+/// Reads one value after the other.
+struct Reader<'a> {
+    octets: &'a [u8],
+    at: usize,
+    /// Values so far.
+    count: usize,
+}
+
+enum Next<'a> {
+    Value(Value<'a>),
+    /// A parenthesis that closes what the reader did not open.
+    Close,
+    End,
+}
+
+impl<'a> Reader<'a> {
+    fn of(octets: &'a [u8]) -> Self {
+        Self {
+            octets,
+            at: 0,
+            count: 0,
+        }
+    }
+
+    fn count(&mut self) -> Result<(), &'static str> {
+        self.count += 1;
+        match self.count > MOST_VALUES {
+            true => Err("a response with too much in it"),
+            false => Ok(()),
+        }
+    }
+
+    fn next(&mut self) -> Result<Next<'a>, &'static str> {
+        let mut open: Vec<Vec<Value<'a>>> = Vec::new();
+        // Lists that lie too deep, and are open.
+        let mut deep = 0_usize;
+        loop {
+            let rest = self.octets.get(self.at..).unwrap_or_default();
+            let value = match rest.first() {
+                None | Some(b'\r' | b'\n') => {
+                    return match open.is_empty() && deep == 0 {
+                        true => Ok(Next::End),
+                        false => Err(NOT_CLOSED),
+                    };
+                }
+                Some(b' ') => {
+                    self.at += 1;
+                    continue;
+                }
+                Some(b'(') => {
+                    self.at += 1;
+                    match open.len() >= DEEPEST {
+                        true => deep += 1,
+                        false => open.push(Vec::new()),
+                    }
+                    continue;
+                }
+                Some(b')') if deep > 0 => {
+                    self.at += 1;
+                    deep -= 1;
+                    match deep {
+                        0 => Value::Deep,
+                        _ => continue,
+                    }
+                }
+                Some(b')') => {
+                    self.at += 1;
+                    match open.pop() {
+                        Some(list) => Value::List(list),
+                        None => return Ok(Next::Close),
+                    }
+                }
+                Some(b'"') => {
+                    let (text, length) = quoted(rest)?;
+                    self.at += length;
+                    Value::Text(text)
+                }
+                Some(_) => match literal(rest)? {
+                    Some((text, length)) => {
+                        self.at += length;
+                        Value::Text(Cow::Borrowed(text))
+                    }
+                    None => {
+                        let length = atom(rest);
+                        self.at += length;
+                        Value::Atom(&rest[..length])
+                    }
+                },
+            };
+            if deep > 0 {
                 continue;
             }
-            b'(' => {
-                at += 1;
-                match open.len() > DEEPEST {
-                    true => deep += 1,
-                    false => open.push(Vec::new()),
+            self.count()?;
+            match open.last_mut() {
+                Some(list) => list.push(value),
+                None => return Ok(Next::Value(value)),
+            }
+        }
+    }
+
+    /// A list of flags, whose words may be anything; another value if there is no list.
+    fn flags(&mut self) -> Result<Next<'a>, &'static str> {
+        let rest = self.octets.get(self.at..).unwrap_or_default();
+        let blanks = rest.len() - rest.trim_ascii_start().len();
+        if rest.get(blanks) != Some(&b'(') {
+            return self.next();
+        }
+        self.at += blanks + 1;
+        let mut flags = Vec::new();
+        loop {
+            let rest = self.octets.get(self.at..).unwrap_or_default();
+            match rest.first() {
+                None | Some(b'\r' | b'\n') => return Err(NOT_CLOSED),
+                Some(b' ') => {
+                    self.at += 1;
+                    continue;
                 }
-                continue;
-            }
-            b')' if deep > 0 => {
-                at += 1;
-                deep -= 1;
-                match deep {
-                    0 => Value::Deep,
-                    _ => continue,
+                Some(b')') if is_end_of_flags(&rest[1..]) => {
+                    self.at += 1;
+                    return Ok(Next::Value(Value::List(flags)));
                 }
+                Some(_) => {}
             }
-            b')' => {
-                at += 1;
-                match (open.pop(), open.is_empty()) {
-                    (Some(list), false) => Value::List(list),
-                    _ => return Err("a parenthesis that closes nothing"),
-                }
-            }
-            b'"' => {
-                let (text, length) = quoted(rest)?;
-                at += length;
-                Value::Text(text)
-            }
-            b'\r' | b'\n' => break,
-            _ => match literal(rest)? {
+            let string = match quoted_flag(rest) {
+                None => literal(rest)?.map(|(text, length)| (Cow::Borrowed(text), length)),
+                quoted => quoted,
+            };
+            let value = match string {
                 Some((text, length)) => {
-                    at += length;
-                    Value::Text(Cow::Borrowed(text))
+                    self.at += length;
+                    Value::Text(text)
                 }
                 None => {
-                    let length = atom(rest);
-                    at += length;
+                    let is_end = |at: &usize| match rest[*at] {
+                        b' ' | b'\r' | b'\n' => true,
+                        b')' => is_end_of_flags(&rest[at + 1..]),
+                        _ => false,
+                    };
+                    let length = (1..rest.len()).find(is_end).unwrap_or(rest.len());
+                    self.at += length;
                     Value::Atom(&rest[..length])
                 }
-            },
-        };
-        if deep > 0 {
-            continue;
-        }
-        count += 1;
-        if count > MOST_VALUES {
-            return Err("a response with too much in it");
-        }
-        if let Some(list) = open.last_mut() {
-            list.push(value);
+            };
+            self.count()?;
+            flags.push(value);
         }
     }
-    match (open.pop(), open.is_empty() && deep == 0) {
-        (Some(values), true) => Ok(values),
-        _ => Err("a parenthesis that is not closed"),
+}
+
+/// A quoted string that is a flag of its own, and its length: not a keyword with quotation marks in it.
+fn quoted_flag(octets: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
+    if octets.first() != Some(&b'"') {
+        return None;
     }
+    let (text, length) = quoted(octets).ok()?;
+    matches!(octets.get(length), Some(b' ' | b')')).then_some((text, length))
+}
+
+/// Whether what stands behind a parenthesis is what follows a list of flags: another item, or the end.
+fn is_end_of_flags(behind: &[u8]) -> bool {
+    const ITEMS: [&str; 13] = [
+        "UID",
+        "FLAGS",
+        "INTERNALDATE",
+        "RFC822",
+        "MODSEQ",
+        "BODY",
+        "BINARY",
+        "ENVELOPE",
+        "X-GM-",
+        "EMAILID",
+        "THREADID",
+        "SAVEDATE",
+        "PREVIEW",
+    ];
+    let is_over = |rest: &[u8]| matches!(rest, [] | [b'\r' | b'\n', ..]);
+    match behind.iter().position(|octet| *octet != b' ') {
+        None => true,
+        Some(at) if behind[at] == b')' => {
+            let rest = &behind[at + 1..];
+            is_over(&rest[rest.iter().take_while(|octet| **octet == b' ').count()..])
+        }
+        Some(at) if is_over(&behind[at..]) => true,
+        Some(0) => false,
+        Some(at) => ITEMS.iter().any(|item| {
+            let name = behind.get(at..at + item.len());
+            name.is_some_and(|name| name.eq_ignore_ascii_case(item.as_bytes()))
+        }),
+    }
+}
+
+/// Whether a flag is a word that a server takes back as it gave it.
+pub(crate) fn is_flag(flag: &str) -> bool {
+    let word = flag.strip_prefix('\\').unwrap_or(flag);
+    let is_plain =
+        |octet: u8| !octet.is_ascii_control() && octet != b' ' && !b"(){%*\"\\".contains(&octet);
+    !word.is_empty() && word.bytes().all(is_plain)
+}
+
+/// Whether a line is a status response: what stands at its end is for people, and announces no literal.
+pub(crate) fn is_status(line: &[u8]) -> bool {
+    let (_, rest) = word(line);
+    let (condition, _) = word(rest);
+    ["OK", "NO", "BAD", "BYE", "PREAUTH"]
+        .iter()
+        .any(|name| condition.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// The word that a line begins with, without its end.
+pub(crate) fn tag(line: &[u8]) -> &[u8] {
+    let line = line.trim_ascii_end();
+    word(line).0
 }
 
 /// A quoted string at the start, without its marks, and its length with them.
@@ -356,21 +578,54 @@ mod tests {
     use super::*;
 
     fn shown(octets: &[u8]) -> String {
-        fn of(value: &Value<'_>) -> String {
-            match value {
-                Value::Atom(atom) => String::from_utf8_lossy(atom).into_owned(),
-                Value::Text(text) => format!("'{}'", text.escape_ascii()),
-                Value::List(list) => {
-                    let inner: Vec<String> = list.iter().map(of).collect();
-                    format!("[{}]", inner.join(","))
-                }
-                Value::Deep => "deep".to_owned(),
-            }
-        }
         match values(octets) {
             Ok(values) => values.iter().map(of).collect::<Vec<_>>().join(" "),
             Err(why) => why.to_owned(),
         }
+    }
+
+    fn of(value: &Value<'_>) -> String {
+        match value {
+            Value::Atom(atom) => String::from_utf8_lossy(atom).into_owned(),
+            Value::Text(text) => format!("'{}'", text.escape_ascii()),
+            Value::List(list) => {
+                let inner: Vec<String> = list.iter().map(of).collect();
+                format!("[{}]", inner.join(","))
+            }
+            Value::Deep => "deep".to_owned(),
+        }
+    }
+
+    #[test]
+    fn fetch_items_with_odd_keywords_keep_what_follows_them() {
+        for (list, is) in [
+            (
+                &b"(UID 5 FLAGS (\\Seen kw) MODSEQ (7))\r\n"[..],
+                "UID 5 FLAGS [\\Seen,kw] MODSEQ [7]",
+            ),
+            (b"(FLAGS () UID 5)", "FLAGS [] UID 5"),
+            (b"(FLAGS NIL UID 5)", "FLAGS NIL UID 5"),
+            (
+                b"(FLAGS (a(b c)d )e \"f g\" \"h {3} NIL caf\xe9 \x01) UID 5)",
+                "FLAGS [a(b,c)d,)e,'f g',\"h,{3},NIL,caf\u{fffd},\u{1}] UID 5",
+            ),
+            (b"(UID 5 FLAGS (a)))\r\n", "UID 5 FLAGS [a)]"),
+            (b"(UID 5 FLAGS (a) b) )\r\n", "UID 5 FLAGS [a),b]"),
+            (b"(FLAGS ({3}\r\na b c) UID 5)", "FLAGS ['a b',c] UID 5"),
+            (b"UID 5", "FETCH without a list"),
+            (b"(UID 5", NOT_CLOSED),
+            (b"(FLAGS (a b UID 5)", NOT_CLOSED),
+            (b"(UID 5)) x", CLOSES_NOTHING),
+            (b"(UID 5 BODYSTRUCTURE (\"a\" \"b\"", NOT_CLOSED),
+        ] {
+            let read = match fetch_items(list) {
+                Ok(items) => items.iter().flatten().map(of).collect::<Vec<_>>().join(" "),
+                Err(why) => why.to_owned(),
+            };
+            assert_eq!(read, is, "{}", list.escape_ascii());
+        }
+        let many = [b"(FLAGS (".as_slice(), &b"a ) ".repeat(MOST_VALUES), b"))"].concat();
+        assert!(fetch_items(&many).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A connection that is logged in: the commands as methods, one after the other.
 //!
-//! What a server says unasked is kept: [`ImapSession::events`]. Behind a failure for which [`ImapFailure::leaves_session`] holds
+//! What a server says unasked is dropped. Behind a failure for which [`ImapFailure::leaves_session`] holds
 //! it can go on; behind others it cannot, and where [`ImapFailure::is_passing`] holds a new one may do better.
 
 use std::collections::{BTreeMap, HashSet};
@@ -10,13 +10,13 @@ use super::account::Account;
 use super::bodies;
 pub(crate) use super::bodies::{BodyPiece, BodySink};
 use super::command::ImapCommand;
-pub(crate) use super::exchange::Event;
+pub(super) use super::exchange::Event;
 use super::exchange::Exchange;
 use super::failure::ImapFailure;
 use super::fetch;
 pub(crate) use super::fetch::{GmailMetadata, InternalDate, Metadata, Structure};
 use super::login;
-use super::response::{Condition, Response, Value, number, values};
+use super::response::{Condition, Response, Value, number, permanent_flags, values};
 use super::search::found_uids;
 use super::wire::Traffic;
 use crate::mailbox::Stop;
@@ -96,6 +96,11 @@ impl ImapSession {
         })
     }
 
+    /// Messages that the server does not give for the moment are given up from here on: waiting did not help.
+    pub(super) fn resign(&mut self) {
+        self.exchange.habits.is_resigned = true;
+    }
+
     /// Over a connection that is logged in.
     #[cfg(any(test, feature = "internals"))]
     pub(super) fn of(exchange: Exchange, traffic: Arc<Traffic>) -> Self {
@@ -122,47 +127,76 @@ impl ImapSession {
     }
 
     fn open_folder(&mut self, verb: &'static str, folder: &str) -> Result<Selected, ImapFailure> {
+        let rights = match self.has("ACL") {
+            true => Some(self.rights(folder)?),
+            false => None,
+        };
+        let has_condstore = self.has("CONDSTORE") || self.has("QRESYNC");
+        let opened = match has_condstore && !self.exchange.habits.refuses_condstore {
+            true => self.try_open(verb, folder, true),
+            false => self.try_open(verb, folder, false),
+        };
+        let mut selected = match opened {
+            // Some servers have it in their list of capabilities alone.
+            Err(ImapFailure::Refused { is_bad: true, .. })
+                if has_condstore && !self.exchange.habits.refuses_condstore =>
+            {
+                self.exchange.habits.refuses_condstore = true;
+                self.try_open(verb, folder, false)?
+            }
+            opened => opened?,
+        };
+        selected.rights = rights;
+        self.has_modseq = selected.highest_modseq.is_some();
+        if selected.uidvalidity == 0 {
+            selected.uidvalidity = self.uidvalidity(folder)?;
+        }
+        match selected.uidvalidity {
+            0 => Err(ImapFailure::Unreadable("a folder without UIDVALIDITY")),
+            _ => Ok(selected),
+        }
+    }
+
+    /// SELECT or EXAMINE. UIDVALIDITY may be missing.
+    fn try_open(
+        &mut self,
+        verb: &'static str,
+        folder: &str,
+        with_condstore: bool,
+    ) -> Result<Selected, ImapFailure> {
         let mut selected = Selected {
             folder: folder.to_owned(),
             ..Selected::default()
         };
-        if self.has("ACL") {
-            selected.rights = Some(self.rights(folder)?);
-        }
         let mut command = ImapCommand::new(verb, &format!("{verb} ")).folder(folder);
-        if self.has("CONDSTORE") || self.has("QRESYNC") {
+        if with_condstore {
             command = command.text(" (CONDSTORE)");
         }
         self.has_modseq = false;
-        // What was said of the folder before.
-        self.exchange.events();
-        let number = |argument: &[u8]| {
-            let digits = argument.trim_ascii();
-            number(digits).ok_or(ImapFailure::Protocol("a code without its number"))
-        };
-        let small = |argument: &[u8]| {
-            let number = u32::try_from(number(argument)?);
-            number.map_err(|_| ImapFailure::Protocol("a number that is too large"))
-        };
+        // A code without its number is none.
+        let number = |argument: &[u8]| number(argument.trim_ascii()).unwrap_or(0);
+        let small = |argument: &[u8]| u32::try_from(number(argument)).unwrap_or(0);
+        let mut is_counted = false;
         let done = self.exchange.run(command, &mut |read| {
             match read {
-                Response::Numbered(count, word, _) if word == "EXISTS" => selected.exists = *count,
+                Response::Numbered(count, word, _) if word == "EXISTS" => {
+                    selected.exists = *count;
+                    is_counted = true;
+                }
                 Response::Numbered(_, word, _) => return Ok(word == "RECENT"),
                 Response::Status(status) if status.condition == Condition::Ok => {
                     match status.code.as_str() {
-                        "UIDVALIDITY" => selected.uidvalidity = small(status.argument)?,
-                        "UIDNEXT" => selected.uidnext = small(status.argument)?,
+                        "UIDVALIDITY" => selected.uidvalidity = small(status.argument),
+                        "UIDNEXT" => selected.uidnext = small(status.argument),
                         "HIGHESTMODSEQ" => {
-                            let highest = number(status.argument)?;
+                            let highest = number(status.argument);
                             selected.highest_modseq = Some(highest).filter(|it| *it > 0);
                         }
                         "NOMODSEQ" => selected.highest_modseq = None,
                         "PERMANENTFLAGS" => {
-                            let values = values(status.argument).map_err(ImapFailure::Protocol)?;
-                            selected.permanent_flags = match values.first() {
-                                Some(value) => fetch::flags(value)?,
-                                None => Vec::new(),
-                            };
+                            let list = permanent_flags(status.argument);
+                            let flags = list.as_ref().and_then(fetch::Flags::of);
+                            selected.permanent_flags = flags.unwrap_or_default().words;
                         }
                         _ => return Ok(false),
                     }
@@ -172,10 +206,45 @@ impl ImapSession {
             Ok(true)
         })?;
         selected.is_read_only = done.code == "READ-ONLY";
-        self.has_modseq = selected.highest_modseq.is_some();
-        match selected.uidvalidity {
-            0 => Err(ImapFailure::Protocol("a folder without UIDVALIDITY")),
-            _ => Ok(selected),
+        match is_counted {
+            true => Ok(selected),
+            // An empty folder is not to be told from it.
+            false => Err(ImapFailure::Unreadable(
+                "a folder without EXISTS, the number of its messages",
+            )),
+        }
+    }
+
+    /// UIDVALIDITY by STATUS, for servers that do not say it when a folder is opened; 0 if they do not say it then, either.
+    fn uidvalidity(&mut self, folder: &str) -> Result<u32, ImapFailure> {
+        let mut found = 0;
+        let command = ImapCommand::new("STATUS", "STATUS ")
+            .folder(folder)
+            .text(" (UIDVALIDITY)");
+        let done = self.exchange.run(command, &mut |read| {
+            let Response::Data(word, rest) = read else {
+                return Ok(false);
+            };
+            if word != "STATUS" {
+                return Ok(false);
+            }
+            let values = values(rest).map_err(ImapFailure::Unreadable)?;
+            let pairs = values.last().and_then(Value::list).unwrap_or_default();
+            let (pairs, _) = pairs.as_chunks::<2>();
+            for [name, value] in pairs {
+                let is_meant = name
+                    .text()
+                    .is_some_and(|name| name.eq_ignore_ascii_case("UIDVALIDITY"));
+                let number = value.number().and_then(|it| u32::try_from(it).ok());
+                if let (true, Some(number)) = (is_meant, number) {
+                    found = number;
+                }
+            }
+            Ok(true)
+        });
+        match done {
+            Ok(_) | Err(ImapFailure::Refused { .. } | ImapFailure::Unreadable(_)) => Ok(found),
+            Err(why) => Err(why),
         }
     }
 
@@ -189,7 +258,7 @@ impl ImapSession {
             if word != "MYRIGHTS" {
                 return Ok(false);
             }
-            let values = values(rest).map_err(ImapFailure::Protocol)?;
+            let values = values(rest).map_err(ImapFailure::Unreadable)?;
             rights = values
                 .get(1)
                 .and_then(Value::text)
@@ -198,7 +267,7 @@ impl ImapSession {
             Ok(true)
         });
         match done {
-            Ok(_) | Err(ImapFailure::Refused { .. }) => Ok(rights),
+            Ok(_) | Err(ImapFailure::Refused { .. } | ImapFailure::Unreadable(_)) => Ok(rights),
             Err(why) => Err(why),
         }
     }
@@ -224,9 +293,17 @@ impl ImapSession {
 
     fn search_for(&mut self, command: ImapCommand<'_>) -> Result<Vec<u32>, ImapFailure> {
         let mut found = Vec::new();
+        let odd = self.exchange.odd();
+        let mut is_answered = false;
         self.exchange.run(command, &mut |read| {
-            found_uids(read, &mut found).map_err(ImapFailure::Protocol)
+            let is_found = found_uids(read, &mut found).map_err(ImapFailure::Unreadable)?;
+            is_answered |= is_found;
+            Ok(is_found)
         })?;
+        // Nothing found is not to be told from what was garbled.
+        if !is_answered && self.exchange.odd() > odd {
+            return Err(ImapFailure::Unreadable("no answer to SEARCH"));
+        }
         found.sort_unstable();
         found.dedup();
         Ok(found)
@@ -335,7 +412,7 @@ impl ImapSession {
             if word != "QUOTA" {
                 return Ok(word == "QUOTAROOT");
             }
-            let values = values(rest).map_err(ImapFailure::Protocol)?;
+            let values = values(rest).map_err(ImapFailure::Unreadable)?;
             let (resources, _) = values
                 .get(1)
                 .and_then(Value::list)
@@ -352,7 +429,7 @@ impl ImapSession {
             Ok(true)
         });
         match done {
-            Ok(_) | Err(ImapFailure::Refused { .. }) => Ok(found),
+            Ok(_) | Err(ImapFailure::Refused { .. } | ImapFailure::Unreadable(_)) => Ok(found),
             Err(why) => Err(why),
         }
     }
@@ -367,11 +444,6 @@ impl ImapSession {
     /// NOOP together with the command that is sent next.
     pub(super) fn noop_with_next(&mut self) {
         self.exchange.hold("", "NOOP");
-    }
-
-    /// What came unasked since this was called last, or since the folder was selected, in its order.
-    pub(crate) fn events(&mut self) -> Vec<Event> {
-        self.exchange.events()
     }
 
     /// Octets that were read and written so far; with TLS those of its records.

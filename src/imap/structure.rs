@@ -80,6 +80,14 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
     else {
         return None;
     };
+    // A string that is empty, or a number in place of an encoding: quotation marks were not escaped, and divide it elsewhere.
+    let is_shifted = [kind, subtype]
+        .iter()
+        .any(|word| word.octets() == Some(b""))
+        || encoding.number().is_some();
+    if is_shifted {
+        return None;
+    }
     let media_type = format!("{}/{}", lower(kind)?, lower(subtype)?);
     // Behind the fields of all parts stand those of its kind: a message's envelope, structure and lines, or a text's lines.
     let (child, rest) = match (media_type.as_str(), rest) {
@@ -176,6 +184,8 @@ mod tests {
             "()",
             "(())",
             r#"("TEXT" "PLAIN")"#,
+            r#"("TEXT" """" NIL "7BIT" 3 1)"#,
+            r#"("" "PLAIN" NIL NIL NIL "7BIT" 3 1)"#,
             r#"("TEXT" "PLAIN" NIL NIL NIL "7BIT" NIL 1)"#,
             r#"(("TEXT" "PLAIN" NIL NIL NIL "7BIT" 1 1) NIL)"#,
         ] {

@@ -10,12 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
+    SignatureScheme, StreamOwned,
+};
 
 use super::failure::ImapFailure;
-use super::response::announced;
+use super::response::{announced, is_status};
 use crate::error::Error;
 use crate::mailbox::Stop;
 
@@ -25,6 +31,14 @@ pub(crate) const LONGEST: usize = 16 << 20;
 const READ: usize = 128 << 10;
 /// How often a stop is looked for while nothing comes.
 const TICK: Duration = Duration::from_millis(200);
+/// How many times the silence that is allowed a command may wait in all, besides the time that its answer takes.
+const PATIENCE: u32 = 4;
+/// Octets of an answer in a second, below which a server is given up.
+const SLOWEST: u64 = 500;
+/// Octets of responses that are no answer, while a command waits for its own.
+const MOST_UNAWAITED: usize = 1 << 30;
+/// Octets of room that are made at a time for a literal: a server may announce what it never sends.
+const STEP: usize = 1 << 20;
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(30);
 /// Octets of a literal that are written at a time.
@@ -93,6 +107,12 @@ pub(crate) struct Wire {
     filled: usize,
     silence: Duration,
     stop: Stop,
+    /// Octets that a response may have.
+    longest: usize,
+    /// Since a command waits: the time in which nothing was there to be read, and octets that were an answer, and that were not.
+    waited: Duration,
+    answered: usize,
+    unawaited: usize,
 }
 
 impl Wire {
@@ -152,7 +172,46 @@ impl Wire {
             filled: 0,
             silence: Duration::from_secs(60),
             stop: stop.clone(),
+            longest: LONGEST,
+            waited: Duration::ZERO,
+            answered: 0,
+            unawaited: 0,
         }
+    }
+
+    /// A command begins to wait for its answer.
+    pub(crate) fn begin(&mut self) {
+        (self.waited, self.answered, self.unawaited) = (Duration::ZERO, 0, 0);
+    }
+
+    /// Counts the response that was read last. A server may send any number of lines while it works, but not for ever.
+    ///
+    /// # Errors
+    /// [`ImapFailure::Endless`].
+    pub(crate) fn count(&mut self, octets: usize, is_answer: bool) -> Result<(), ImapFailure> {
+        match is_answer {
+            true => self.answered = self.answered.saturating_add(octets),
+            false => self.unawaited = self.unawaited.saturating_add(octets),
+        }
+        match self.unawaited > MOST_UNAWAITED {
+            true => Err(ImapFailure::Endless(format!("{} bytes", self.unawaited))),
+            false => Ok(()),
+        }
+    }
+
+    /// Allows responses of so many octets; at least as many as any response may have.
+    pub(crate) fn allow(&mut self, octets: usize) {
+        self.longest = octets.max(LONGEST);
+    }
+
+    /// Waits, unless the run is to stop.
+    pub(crate) fn wait(&self, time: Duration) -> Result<(), ImapFailure> {
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            self.stop.check()?;
+            std::thread::sleep(TICK.min(time));
+        }
+        Ok(())
     }
 
     /// Goes on by TLS. What the server sent before, in clear, would be taken for what it says within TLS: then it is refused.
@@ -188,7 +247,9 @@ impl Wire {
         while stream.conn.is_handshaking() {
             self.stop.check()?;
             match stream.conn.complete_io(&mut stream.sock) {
-                Ok(_) => {}
+                // One that sends its part octet by octet has no end, either.
+                Ok(_) if start.elapsed() < self.silence * PATIENCE => {}
+                Ok(_) => return Err(ImapFailure::Silent(start.elapsed().as_secs())),
                 Err(why) if is_tick(&why) && start.elapsed() < self.silence => {}
                 Err(why) if is_tick(&why) => {
                     return Err(ImapFailure::Silent(self.silence.as_secs()));
@@ -221,7 +282,7 @@ impl Wire {
                 .and_then(|rest| memchr::memchr(b'\n', rest));
             let Some(end) = found.map(|at| seen + at) else {
                 seen = seen.max(here.len());
-                if seen > LONGEST {
+                if seen > self.longest {
                     return Err(ImapFailure::Protocol("a line without an end"));
                 }
                 self.fill(0)?;
@@ -233,6 +294,7 @@ impl Wire {
             let literal = match here.first() {
                 // What stands behind + and in a text is for people.
                 Some(b'+') => None,
+                _ if line == 0 && is_status(text) => None,
                 _ => announced(text),
             };
             let Some(octets) = literal else {
@@ -240,13 +302,13 @@ impl Wire {
             };
             let octets = usize::try_from(octets).unwrap_or(usize::MAX);
             line = (end + 1).saturating_add(octets);
-            if line > LONGEST {
+            if line > self.longest {
                 return Err(ImapFailure::Protocol("a literal that is too long"));
             }
             seen = line;
-            let missing = line.saturating_sub(here.len());
-            if missing > 0 {
-                self.fill(missing)?;
+            while line > self.filled - self.taken {
+                let missing = line - (self.filled - self.taken);
+                self.fill(missing.min(STEP))?;
             }
         };
         let from = self.taken;
@@ -258,6 +320,11 @@ impl Wire {
     fn fill(&mut self, wanted: usize) -> Result<(), ImapFailure> {
         if self.taken == self.filled {
             (self.taken, self.filled) = (0, 0);
+            // It does not keep the room of the largest response of all times.
+            if self.buffer.len() > LONGEST / 2 {
+                self.buffer.truncate(READ);
+                self.buffer.shrink_to_fit();
+            }
         }
         let room = wanted.max(READ);
         if self.filled + room > self.buffer.len() {
@@ -266,7 +333,6 @@ impl Wire {
                 self.filled -= self.taken;
                 self.taken = 0;
             }
-            // It does not keep the room of the largest response of all times.
             let needed = self.filled + room;
             if needed > self.buffer.len() {
                 self.buffer.resize(needed.next_multiple_of(READ), 0);
@@ -276,7 +342,15 @@ impl Wire {
         let mut since = Instant::now();
         while missing > 0 {
             self.stop.check()?;
-            match self.channel.read(&mut self.buffer[self.filled..]) {
+            let of_answer = self.answered.saturating_add(self.filled - self.taken) as u64;
+            if self.waited > self.silence * PATIENCE + Duration::from_secs(of_answer / SLOWEST) {
+                let seconds = format!("{} seconds", self.waited.as_secs());
+                return Err(ImapFailure::Endless(seconds));
+            }
+            let begun = Instant::now();
+            let read = self.channel.read(&mut self.buffer[self.filled..]);
+            self.waited += begun.elapsed();
+            match read {
                 Ok(0) => return Err(ImapFailure::Cut(io::ErrorKind::UnexpectedEof.into())),
                 Ok(read) => {
                     self.filled += read;
@@ -315,13 +389,15 @@ fn is_tick(why: &io::Error) -> bool {
     )
 }
 
-/// Trusts what the system trusts, and the certificates in `file`.
+/// Trusts what the system trusts, and the certificates in `file`: as those of authorities, and of a server that has one of them
+/// itself.
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::Usage`].
 pub(crate) fn trust(file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let mut named = Vec::new();
     if let Some(path) = file {
         let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
         let pem = std::fs::read(path).map_err(Error::cannot_read(format!(
@@ -329,18 +405,91 @@ pub(crate) fn trust(file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
             path.display()
         )))?;
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-        let found = found.map_err(|_| wrong())?;
-        let count = found.len();
-        let (added, _) = roots.add_parsable_certificates(found);
-        if added == 0 || added < count {
+        named = found.map_err(|_| wrong())?;
+        let (added, _) = roots.add_parsable_certificates(named.iter().cloned());
+        if added == 0 || added < named.len() {
             return Err(wrong());
         }
     }
+    let unusable = |why: String| Error::Usage(why.into());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|why| Error::Usage(why.to_string().into()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
+        .map_err(|why| unusable(why.to_string()))?;
+    let config = match named.is_empty() {
+        true => builder.with_root_certificates(roots),
+        false => {
+            let authorities = WebPkiServerVerifier::builder_with_provider(roots.into(), provider)
+                .build()
+                .map_err(|why| unusable(why.to_string()))?;
+            let verifier = NamedCertificates { authorities, named };
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+        }
+    };
+    Ok(Arc::new(config.with_no_client_auth()))
+}
+
+/// Takes what webpki takes, and a server's own certificate if the user named this very certificate: `openssl req -x509` and
+/// Proton Mail Bridge make certificates that sign themselves, and webpki takes none of an authority as that of a server.
+#[derive(Debug)]
+struct NamedCertificates {
+    authorities: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for NamedCertificates {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified = self.authorities.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
+        // webpki looks at the dates of a server's certificate before all else, so with one of these it has not expired.
+        let lacks_authority = match &verified {
+            Err(rustls::Error::InvalidCertificate(why)) => match why {
+                CertificateError::UnknownIssuer => true,
+                CertificateError::Other(why) => format!("{:?}", why.0) == "CaUsedAsEndEntity",
+                _ => false,
+            },
+            _ => false,
+        };
+        if !lacks_authority || !self.named.iter().any(|named| named == end_entity) {
+            return verified;
+        }
+        verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
 }

@@ -111,12 +111,12 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
         (
             "UID FETCH",
             format!("* 1 FETCH {deep}\r\n{ok}"),
-            "parenthesis",
+            "does not give it",
         ),
         (
             "UID FETCH",
             format!("* 1 FETCH ({many})\r\n{ok}"),
-            "too much in it",
+            "does not give it",
         ),
         // What is no response.
         (
@@ -129,7 +129,6 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
             "* LIST\r\nTAG OK done\r\n".to_owned(),
             "lists a folder that cannot be read",
         ),
-        ("LIST", "\r\n".to_owned(), "IMAP as it should"),
         (
             "EXAMINE",
             format!("* 2 EXISTS\r\n{ok}"),
@@ -137,8 +136,8 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
         ),
         (
             "EXAMINE",
-            format!("* OK [UIDVALIDITY x]\r\n{ok}"),
-            "without its number",
+            format!("* 2 EXISTS\r\n* OK [UIDVALIDITY x]\r\n{ok}"),
+            "without UIDVALIDITY",
         ),
         (
             "UID SEARCH",
@@ -149,7 +148,7 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
         (
             "UID FETCH",
             format!("* 1 FETCH (UID 1 FLAGS (\"a b\"))\r\n{ok}"),
-            "flags that are no words",
+            "does not give it",
         ),
         (
             "UID FETCH",
@@ -453,7 +452,7 @@ fn tls_that_is_stripped_is_never_gone_without() {
         (
             "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] hi\r\n",
             "TAG BAD no\r\n",
-            "has no STARTTLS",
+            "--allow-plaintext",
         ),
         (
             "* PREAUTH [CAPABILITY IMAP4rev1] you are me\r\n",

@@ -8,6 +8,7 @@ mod listing;
 mod mails;
 mod meanwhile;
 mod mutt;
+mod one_thing;
 mod prompt;
 mod proxy;
 mod reading;

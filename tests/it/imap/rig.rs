@@ -123,6 +123,11 @@ impl Server {
         Client::login(self.port, "me")
     }
 
+    /// Dovecot's Maildir of INBOX.
+    pub(super) fn maildir(&self) -> PathBuf {
+        self.folder.path().join("home/Maildir")
+    }
+
     /// What the server calls a folder of the account beneath no other.
     pub(super) fn folder(&self, name: &str) -> String {
         match self.kind {

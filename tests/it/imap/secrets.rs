@@ -10,7 +10,10 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedKey, IsCa, KeyPair, date_time_ymd,
+    generate_simple_self_signed,
+};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
@@ -221,8 +224,16 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
 
 /// A server with TLS, from the start or by STARTTLS, before a scripted one; and its certificate.
 fn with_tls(folder: &Path, starts: bool) -> (u16, std::path::PathBuf) {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let certified = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    with_certificate(folder, starts, certified)
+}
+
+fn with_certificate(
+    folder: &Path,
+    starts: bool,
+    certified: CertifiedKey<KeyPair>,
+) -> (u16, std::path::PathBuf) {
+    let CertifiedKey { cert, signing_key } = certified;
     let file = folder.join("ca.pem");
     fs::write(&file, cert.pem()).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
@@ -304,5 +315,189 @@ fn tls_is_with_a_certificate_that_is_trusted_and_of_that_host() {
                 stderr(&output)
             );
         }
+    }
+}
+
+/// As `openssl req -x509` and Proton Mail Bridge make them: a certificate that says that it is an authority's.
+#[test]
+fn server_with_its_own_certificate_in_the_ca_file_is_trusted_under_its_name_until_it_expires() {
+    let certified = |name: &str, last_year: i32| {
+        let mut parameters = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.not_before = date_time_ymd(2000, 1, 1);
+        parameters.not_after = date_time_ymd(last_year, 1, 1);
+        let signing_key = KeyPair::generate().unwrap();
+        let cert = parameters.self_signed(&signing_key).unwrap();
+        CertifiedKey { cert, signing_key }
+    };
+    let asked = [
+        "--password-command",
+        "echo secret",
+        "--timeout",
+        "5s",
+        "--ca-file",
+    ];
+    for (name, last_year, is_trusted) in [
+        ("localhost", 4000, true),
+        ("other.example.org", 4000, false),
+        ("localhost", 2001, false),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let (port, file) = with_certificate(folder.path(), true, certified(name, last_year));
+        let url = format!("imaps://me@localhost:{port}/");
+        let output = inspect(
+            &url,
+            &[asked.as_slice(), &[file.to_str().unwrap()]].concat(),
+        );
+        let said = stderr(&output);
+        let code = if is_trusted { 0 } else { 1 };
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{name} {last_year}: {said}"
+        );
+        assert!(is_trusted || said.contains("no safe connection"), "{said}");
+        // Another certificate of the same name is not this one.
+        let other = folder.path().join("other.pem");
+        fs::write(&other, certified(name, last_year).cert.pem()).unwrap();
+        let output = inspect(
+            &url,
+            &[asked.as_slice(), &[other.to_str().unwrap()]].concat(),
+        );
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn plain_that_the_server_does_not_understand_is_followed_by_one_login() {
+    for (login, capabilities, says, heard, code) in [
+        (
+            "me",
+            "AUTH=PLAIN AUTH=LOGIN SASL-IR",
+            "BAD Argument Error",
+            "AUTHENTICATE PLAIN,LOGIN",
+            0,
+        ),
+        (
+            "me",
+            "AUTH=PLAIN SASL-IR",
+            "NO unsupported authentication mechanism",
+            "AUTHENTICATE PLAIN,LOGIN",
+            0,
+        ),
+        (
+            "me",
+            "AUTH=PLAIN SASL-IR",
+            "NO [AUTHENTICATIONFAILED] not supported for you",
+            "AUTHENTICATE PLAIN",
+            1,
+        ),
+        (
+            "me",
+            "AUTH=PLAIN SASL-IR",
+            "NO wrong password",
+            "AUTHENTICATE PLAIN",
+            1,
+        ),
+        (
+            "me",
+            "AUTH=PLAIN LOGINDISABLED SASL-IR",
+            "BAD Argument Error",
+            "AUTHENTICATE PLAIN",
+            1,
+        ),
+        (
+            "me;AUTH=PLAIN",
+            "AUTH=PLAIN AUTH=LOGIN SASL-IR",
+            "BAD Argument Error",
+            "AUTHENTICATE PLAIN",
+            1,
+        ),
+        (
+            "me;AUTH=LOGIN",
+            "AUTH=PLAIN AUTH=LOGIN SASL-IR",
+            "BAD Argument Error",
+            "LOGIN",
+            0,
+        ),
+        (
+            "me;AUTH=LOGIN",
+            "AUTH=PLAIN LOGINDISABLED",
+            "BAD Argument Error",
+            "",
+            1,
+        ),
+        (
+            "me;AUTH=LOGIN",
+            "AUTH=LOGIN LOGINDISABLED SASL-IR",
+            "BAD Argument Error",
+            "AUTHENTICATE LOGIN",
+            0,
+        ),
+        (
+            "me",
+            "AUTH=LOGIN LOGINDISABLED",
+            "BAD Argument Error",
+            "AUTHENTICATE LOGIN",
+            0,
+        ),
+    ] {
+        let server = Scripted::answering(move |command| match command {
+            "greeting" => Some(format!("* OK [CAPABILITY IMAP4rev1 {capabilities}] hi\r\n")),
+            "CAPABILITY" => Some(format!(
+                "* CAPABILITY IMAP4rev1 {capabilities}\r\nTAG OK x\r\n"
+            )),
+            "AUTHENTICATE LOGIN" => Some("+ VXNlcm5hbWU6\r\n+ UGFzc3dvcmQ6\r\n".into()),
+            // The two lines of AUTHENTICATE LOGIN have no tag.
+            "bWU=" => Some(String::new()),
+            "c2VjcmV0" => Some("e1 OK in\r\ne2 OK in\r\n".into()),
+            _ if command.starts_with("AUTHENTICATE PLAIN") => Some(format!("TAG {says}\r\n")),
+            _ => None,
+        });
+        let output = inspect(
+            &at(&server, login),
+            &[
+                "--allow-plaintext",
+                "--password-command",
+                "echo secret",
+                "--timeout",
+                "2s",
+            ],
+        );
+        let said = stderr(&output);
+        let tried: Vec<String> = server
+            .heard()
+            .iter()
+            .filter(|line| line.starts_with("AUTH") || line.starts_with("LOGIN "))
+            .map(|line| match line.strip_prefix("AUTHENTICATE ") {
+                Some(rest) => format!("AUTHENTICATE {}", rest.split(' ').next().unwrap()),
+                None => "LOGIN".to_owned(),
+            })
+            .collect();
+        if heard == "AUTHENTICATE LOGIN" {
+            // This server cannot tell the tag of lines that have none: what was sent is what counts.
+            assert_eq!(
+                tried.first().map(String::as_str),
+                Some(heard),
+                "{login} {capabilities}: {said}"
+            );
+            assert!(
+                server.heard().iter().any(|line| line == "bWU="),
+                "{:?}",
+                server.heard()
+            );
+            continue;
+        }
+        assert_eq!(
+            tried.join(","),
+            heard,
+            "{login} {capabilities} {says}: {said}"
+        );
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{login} {capabilities} {says}: {said}"
+        );
+        assert!(!said.contains("secret"), "{said}");
     }
 }
