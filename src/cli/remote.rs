@@ -162,6 +162,15 @@ impl InPlaceObserver<Said> for Reporter<'_> {
     fn message_at(&self, mut said: Said, place: MessagePlace, fate: Option<Fate>) {
         match fate {
             Some(Fate::Left(reason, why)) => said.leave(reason, &Detail::from(why)),
+            Some(Fate::Both(reason, why)) => {
+                let why = say::harmless(&why).into_owned();
+                self.display.say(&format!(
+                    "{}, UID {}: {why}",
+                    say::harmless(&place.folder),
+                    place.uid
+                ));
+                said.leave(reason, &Detail::from(why));
+            }
             Some(Fate::Replaced(_, Some(remark))) => {
                 for row in &mut said.report.rows {
                     row.detail.push(format!("; {remark}"));
@@ -178,11 +187,18 @@ impl InPlaceObserver<Said> for Reporter<'_> {
     fn resumed(&self, folder: &Path, uid: u32, fate: &Fate) {
         let what = match fate {
             Fate::Replaced(new, _) => format!("finished, it is {new} now"),
-            Fate::Left(_, why) => say::harmless(why).into_owned(),
+            Fate::Left(_, why) | Fate::Both(_, why) => say::harmless(why).into_owned(),
         };
         let folder = say::shown(folder);
         self.display.say(&format!(
             "{folder}, UID {uid}: an earlier run was stopped while it replaced it; {what}"
+        ));
+    }
+
+    fn unsettled(&self, folder: &Path, why: &str) {
+        let (folder, why) = (say::shown(folder), say::harmless(why));
+        self.display.say(&format!(
+            "{folder}: an earlier run was stopped while it replaced a message, and that stays half-made: {why}; run the same command again later"
         ));
     }
 }

@@ -4,7 +4,6 @@
 //! finds no thread to a message that comes before those it answers.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +16,7 @@ use super::failure::ImapFailure;
 use super::in_place::{AccountRun, account_url};
 use super::names::shown;
 use super::place::MessagePlace;
-use super::replace::{DELETED, Fate, has};
+use super::replace::{AppendTurn, Change, DELETED, Fate, has};
 use super::session::{BodyPiece, Metadata, RemoteFolder, Selected, Structure};
 use crate::edit::Edits;
 use crate::error::{Error, unpoisoned};
@@ -458,9 +457,15 @@ impl<S: Send> AccountRun<'_, S> {
         } else if metadata.internal_date.text.trim().is_empty() {
             let why = "the server does not tell when it came (INTERNALDATE), and the new message would have another date";
             Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
+        } else if may_hide_nul(&content) || new.contains(&0) {
+            let why = "it may hold NUL bytes, in whose place the server sends 0x80";
+            Some(Fate::Left(Reason::NulByte, why.to_owned()))
         } else if self.job.effect == Effect::DryRun {
             self.summary.changed += 1;
             None
+        } else if self.is_open(metadata.uid) {
+            let why = "an earlier run was stopped while it replaced it, and the server does not say how far that came";
+            Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
         } else {
             Some(self.replaced(&metadata, &content, &new, turn)?)
         };
@@ -476,7 +481,14 @@ impl<S: Send> AccountRun<'_, S> {
             _ => content.len(),
         };
         self.summary.bytes_out += size as u64;
-        self.altered += u32::from(matches!(fate, Some(Fate::Left(Reason::AlteredByServer, _))));
+        self.altered += u32::from(matches!(
+            fate,
+            Some(
+                Fate::Left(Reason::AlteredByServer, _)
+                    | Fate::Both(Reason::AlteredByServer | Reason::AmbiguousCopy, _)
+            )
+        ));
+        self.summary.damaged += u64::from(matches!(fate, Some(Fate::Both(..))));
         {
             let _one = unpoisoned(work.telling.lock());
             self.job.observer.message_at(said, place, fate);
@@ -498,24 +510,27 @@ impl<S: Send> AccountRun<'_, S> {
         new: &[u8],
         turn: Turn<'_, S>,
     ) -> Result<Fate, ImapFailure> {
-        let mut turn = Some(turn);
+        let mut turn = TakenTurn {
+            turn: Some(turn),
+            stop: self.job.stop,
+        };
         self.in_work = Some(metadata.uid);
         let fate = self.again(|run| {
             if let Some(fate) = run.resumed.take() {
                 return Ok(fate);
             }
-            let (least, stop) = (run.least, run.job.stop);
+            let least = run.least;
             let none = ImapFailure::Protocol("no journal");
             let mut replacing = run.replacing()?.ok_or(none)?;
-            let wait = || turn.as_ref().map_or(Ok(()), |turn| turn.wait(stop));
-            let appended = replacing.append(metadata, content, new, least, wait);
-            turn = None;
-            match appended? {
-                ControlFlow::Break(fate) => Ok(fate),
-                ControlFlow::Continue((id, replacement, uid)) => {
-                    replacing.verified(id, replacement, uid, false)
-                }
-            }
+            let change = Change {
+                old: metadata,
+                original: content,
+                new,
+                least,
+            };
+            let why = "what was begun with the message was taken back";
+            let fate = replacing.replace(&change, &mut turn)?;
+            Ok(fate.unwrap_or(Fate::Left(Reason::ChangedMeanwhile, why.to_owned())))
         });
         self.in_work = None;
         let fate = fate?;
@@ -524,6 +539,34 @@ impl<S: Send> AccountRun<'_, S> {
         }
         Ok(fate)
     }
+}
+
+/// The turn of the message that is replaced.
+struct TakenTurn<'f, S> {
+    turn: Option<Turn<'f, S>>,
+    stop: &'f Stop,
+}
+
+impl<S> AppendTurn for TakenTurn<'_, S> {
+    fn wait(&mut self) -> Result<(), ImapFailure> {
+        match &self.turn {
+            Some(turn) => turn.wait(self.stop),
+            None => Ok(()),
+        }
+    }
+
+    fn is_over(&mut self) {
+        self.turn = None;
+    }
+}
+
+/// Whether the server may have sent 0x80 in the place of a NUL, as Dovecot does: IMAP has no NUL (RFC 9051 §4.3.1). In a
+/// character of UTF-8 a byte 0x80 is itself. In text of other charsets it may be either, and such a message is left.
+fn may_hide_nul(content: &[u8]) -> bool {
+    memchr::memchr(0x80, content).is_some()
+        && content
+            .utf8_chunks()
+            .any(|chunk| chunk.invalid().contains(&0x80))
 }
 
 /// Pieces of a list, each of about [`BATCH`] octets and at most so many messages.
@@ -539,4 +582,24 @@ fn batches(mut all: &[(u32, u64)], most: usize) -> impl Iterator<Item = &[(u32, 
         all = rest;
         (!batch.is_empty()).then_some(batch)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_0x80_outside_a_utf8_character_may_hide_a_nul() {
+        for (content, may_hide) in [
+            (&b"plain"[..], false),
+            ("\u{c0} \u{2026} \u{20ac}".as_bytes(), false),
+            (b"\x80", true),
+            (b"nul: [\x80]\r\n", true),
+            (b"\xe2\x80", true),
+            (b"\xe2\x80\xa6\x80", true),
+            (b"\xa4 \xff", false),
+        ] {
+            assert_eq!(may_hide_nul(content), may_hide, "{content:?}");
+        }
+    }
 }

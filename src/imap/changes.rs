@@ -3,16 +3,24 @@
 use super::command::ImapCommand;
 use super::exchange::{Done, PendingCommand, told};
 use super::failure::ImapFailure;
+use super::fetch;
 use super::response::{Response, is_flag};
-use super::session::{Event, FlagChange, ImapSession, InternalDate, Stored};
+use super::session::{Event, FlagChange, ImapSession, InternalDate};
 
-/// What became of a message that was to go.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Removal {
-    /// What became of the mark; [`Stored::Done`] of a message that is moved.
-    pub(super) stored: Stored,
-    /// The flags that it had a moment before it went. None: it was not there any more.
+/// What the server said to STORE of `\Deleted`.
+pub(super) struct Marked {
+    /// Whether it did not mark the message because that changed since (MODIFIED, RFC 7162 §3.1.3); the error is a refusal.
+    pub(super) is_modified: Result<bool, ImapFailure>,
+    /// Flags that it told of the message: servers without CONDSTORE say by them that the message is there.
     pub(super) flags: Option<Vec<String>>,
+}
+
+/// What the server said while a message was to go.
+#[derive(Default)]
+pub(super) struct Removal {
+    /// The flags and Gmail labels that it had a moment before. None: it was not there any more.
+    pub(super) flags: Option<Vec<String>>,
+    pub(super) labels: Option<Vec<String>>,
     /// Whether a message went behind that moment.
     pub(super) is_told: bool,
 }
@@ -81,29 +89,14 @@ impl ImapSession {
         uid: u32,
         change: FlagChange,
         flags: &[String],
-        unchanged_since: Option<u64>,
-    ) -> Result<Stored, ImapFailure> {
-        let since = unchanged_since.map(|modseq| format!(" (UNCHANGEDSINCE {modseq})"));
+    ) -> Result<(), ImapFailure> {
         let text = format!(
-            "UID STORE {uid}{} {}FLAGS.SILENT {}",
-            since.unwrap_or_default(),
+            "UID STORE {uid} {}FLAGS.SILENT {}",
             sign(change),
             flag_list(flags)?
         );
-        let done = self
-            .exchange
-            .run(ImapCommand::new("STORE", &text), &mut |_| Ok(false));
-        match done {
-            Ok(done) if done.code == "MODIFIED" => Ok(Stored::Modified),
-            Ok(_) => Ok(Stored::Done),
-            Err(ImapFailure::Refused {
-                code: Some(code), ..
-            }) if code == "MODIFIED" => Ok(Stored::Modified),
-            Err(ImapFailure::Refused {
-                code: Some(code), ..
-            }) if matches!(code.as_str(), "EXPUNGEISSUED" | "NONEXISTENT") => Ok(Stored::Gone),
-            Err(why) => Err(why),
-        }
+        let command = ImapCommand::new("STORE", &text);
+        self.exchange.run(command, &mut |_| Ok(false)).map(|_| ())
     }
 
     /// UID EXPUNGE of this one message alone (UIDPLUS).
@@ -134,72 +127,61 @@ impl ImapSession {
         self.exchange.run(command, &mut |_| Ok(false)).map(|_| ())
     }
 
-    /// Marks a message as deleted, if it did not change since; then asks for its flags, and expunges it, or moves it to `trash`
-    /// instead of both. The last two are sent at once: a server does both in a moment, whatever way the answers have to go.
-    /// The mark is waited for: where it is sent with them, Dovecot does not expunge one of a hundred messages while another
-    /// connection changes the folder, and one that changed since would be expunged for the mark of another program.
-    ///
-    /// # Errors
-    /// [`ImapFailure::Refused`] if the message is not gone by that.
-    pub(super) fn remove(
+    /// Marks a message as deleted, if it did not change since. The mark is waited for: where it is sent with the expunging,
+    /// Dovecot does not expunge one of a hundred messages while another connection changes the folder, and one that changed
+    /// since would be expunged for the mark of another program.
+    pub(super) fn mark_deleted(
         &mut self,
         uid: u32,
         unchanged_since: Option<u64>,
+    ) -> Result<Marked, ImapFailure> {
+        self.check_expunge()?;
+        // Not silently: servers without CONDSTORE say by the answer that the message is there.
+        let since = unchanged_since.map(|modseq| format!(" (UNCHANGEDSINCE {modseq})"));
+        let since = since.unwrap_or_default();
+        let text = format!("UID STORE {uid}{since} +FLAGS (\\Deleted)");
+        let store = self.exchange.send(ImapCommand::new("STORE", &text))?;
+        let mut removal = Removal::default();
+        let is_modified = match self.heard(&store, uid, &mut removal)? {
+            Ok(done) => Ok(done.code == "MODIFIED"),
+            Err(ImapFailure::Refused { code, .. }) if code.as_deref() == Some("MODIFIED") => {
+                Ok(true)
+            }
+            Err(why) => Err(why),
+        };
+        Ok(Marked {
+            is_modified,
+            flags: removal.flags,
+        })
+    }
+
+    /// Asks for the flags of a message, and its labels where there are some, and expunges it, or moves it to `trash` instead.
+    /// Both are sent at once: a server does both in a moment, whatever way the answers have to go. The inner error is a
+    /// refusal of the second command.
+    pub(super) fn remove(
+        &mut self,
+        uid: u32,
         trash: Option<&str>,
-    ) -> Result<Removal, ImapFailure> {
+        has_labels: bool,
+    ) -> Result<(Removal, Result<(), ImapFailure>), ImapFailure> {
         if trash.is_none() {
             self.check_expunge()?;
         }
-        let mut removal = Removal {
-            stored: Stored::Done,
-            flags: None,
-            is_told: false,
-        };
-        let look = format!("UID FETCH {uid} (UID FLAGS)");
-        if trash.is_none() {
-            // Not silently: servers without CONDSTORE say by the answer that the message is there.
-            let since = unchanged_since.map(|modseq| format!(" (UNCHANGEDSINCE {modseq})"));
-            let since = since.unwrap_or_default();
-            let text = format!("UID STORE {uid}{since} +FLAGS (\\Deleted)");
-            let store = self.exchange.send(ImapCommand::new("STORE", &text))?;
-            removal.stored = match self.heard(&store, uid, &mut removal)? {
-                Ok(done) if done.code == "MODIFIED" => Stored::Modified,
-                Ok(_) => Stored::Done,
-                Err(ImapFailure::Refused { code, .. }) if code.as_deref() == Some("MODIFIED") => {
-                    Stored::Modified
-                }
-                Err(why) => {
-                    // Servers say it in many words that there is none.
-                    let fetch = self.exchange.send(ImapCommand::new("FETCH", &look))?;
-                    let _ = self.heard(&fetch, uid, &mut removal)?;
-                    if removal.flags.is_some() {
-                        return Err(why);
-                    }
-                    Stored::Gone
-                }
-            };
-            if removal.stored != Stored::Done {
-                // What goes now goes by another program.
-                removal.flags = None;
-                return Ok(removal);
-            }
-        }
+        let mut removal = Removal::default();
+        let labels = if has_labels { " X-GM-LABELS" } else { "" };
+        let look = format!("UID FETCH {uid} (UID FLAGS{labels})");
         let fetch = self.exchange.hold("FETCH", &look);
         let leave = match trash {
             None => ImapCommand::new("UID EXPUNGE", &format!("UID EXPUNGE {uid}")),
             Some(trash) => ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).folder(trash),
         };
         let leave = self.exchange.send(leave)?;
-        // Flags that it does not give are those that STORE gave.
+        // Flags that it does not give are those of the last look.
         let _ = self.heard(&fetch, uid, &mut removal)?;
         removal.is_told = false;
         let left = self.heard(&leave, uid, &mut removal)?;
         removal.is_told |= left.as_ref().is_ok_and(|done| done.code == "COPYUID");
-        match removal.flags.is_none() && !removal.is_told {
-            true => removal.stored = Stored::Gone,
-            false => drop(left?),
-        }
-        Ok(removal)
+        Ok((removal, left.map(|_| ())))
     }
 
     /// Reads up to the end of a command, and notes what is said of a message meanwhile; the inner error is a refusal.
@@ -222,6 +204,11 @@ impl ImapSession {
                         // This one is the server's.
                         let lasting = |flag: &String| !flag.eq_ignore_ascii_case("\\Recent");
                         removal.flags = Some(now.into_iter().filter(lasting).collect());
+                    }
+                    if let Some(items) = fetch::items(read)?
+                        && fetch::uid(&items) == Some(uid)
+                    {
+                        removal.labels = fetch::labels(&items).or(removal.labels.take());
                     }
                 }
                 Response::Numbered(_, word, _) if word == "EXPUNGE" => removal.is_told = true,

@@ -8,7 +8,7 @@ use rustls::ClientConfig;
 
 use super::command::{ImapCommand, Segment};
 use super::failure::ImapFailure;
-use super::response::{Condition, Response, Status, fetch_items, response, tag};
+use super::response::{Condition, Response, Status, fetch_items, response, tag, values};
 use super::wire::Wire;
 
 /// Literals that are sent before the server says that it takes them, where it can bear that: refusing larger ones costs too
@@ -85,6 +85,10 @@ struct Noted {
     /// Whether the capabilities are those of now.
     is_current: bool,
     bye: Option<String>,
+    /// The name in the response to ID (RFC 2971).
+    server_name: Option<String>,
+    /// Number of commands that were refused, and what the server said to the last of them.
+    refusals: (u64, String),
 }
 
 impl Exchange {
@@ -155,6 +159,17 @@ impl Exchange {
     /// Whether the server has it; in upper case.
     pub(crate) fn has(&self, capability: &str) -> bool {
         self.noted.capabilities.contains(capability)
+    }
+
+    /// The name that the server's program gives itself, if it answered ID with one.
+    pub(super) fn server_name(&self) -> Option<&str> {
+        self.noted.server_name.as_deref()
+    }
+
+    /// Number of commands that were refused so far, and what the server said to the last of them. A FETCH that was refused
+    /// and gave nothing does not say that there is nothing.
+    pub(super) fn refusals(&self) -> (u64, &str) {
+        (self.noted.refusals.0, &self.noted.refusals.1)
     }
 
     /// A command without literals that goes out together with the one that is sent next. Nobody waits for the end of one
@@ -305,6 +320,10 @@ impl Exchange {
                     };
                     self.noted.status(status);
                     let done = ended(status, name);
+                    if let Err(ImapFailure::Refused { command, text, .. }) = &done {
+                        let said = format!("the server refuses {command}: {text}");
+                        self.noted.refusals = (self.noted.refusals.0 + 1, said);
+                    }
                     if tag == pending.tag {
                         return match (done, unreadable) {
                             (Ok(_), Some(why)) => Err(why),
@@ -388,6 +407,9 @@ impl Noted {
         match read {
             Response::Status(status) => self.status(status),
             Response::Data(name, words) if name == "CAPABILITY" => self.capabilities(words),
+            Response::Data(name, pairs) if name == "ID" => {
+                self.server_name = self.server_name.take().or_else(|| server_name(pairs));
+            }
             _ => {}
         }
     }
@@ -425,6 +447,18 @@ fn is_odd(read: &Response<'_>) -> bool {
         Response::Data(word, _) => !WORDS.contains(&word.as_str()),
         _ => false,
     }
+}
+
+/// The value of `name` in the response to ID.
+fn server_name(pairs: &[u8]) -> Option<String> {
+    let pairs = values(pairs).ok()?;
+    let (pairs, _) = pairs.first()?.list()?.as_chunks::<2>();
+    let is_name = |[key, _]: &&[super::response::Value<'_>; 2]| {
+        key.octets()
+            .is_some_and(|key| key.eq_ignore_ascii_case(b"name"))
+    };
+    let (_, name) = pairs.iter().find(is_name).map(|[key, name]| (key, name))?;
+    Some(name.text()?.chars().take(200).collect())
 }
 
 /// What a FETCH that nobody asked for says of flags.

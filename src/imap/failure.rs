@@ -62,6 +62,9 @@ pub(crate) enum ImapFailure {
     /// A message has more bytes than are taken into memory.
     #[error("a message of more than {0} bytes")]
     TooLarge(usize),
+    /// The server did not say what became of a message that is being replaced. The journal keeps how far that came.
+    #[error("{0}; what is half-made is in the journal: run the same command again later")]
+    Unknown(String),
     /// Whatever ends the run: a stop, a full disk.
     #[error(transparent)]
     Run(#[from] Error),
@@ -71,7 +74,11 @@ impl ImapFailure {
     /// Whether a new session may do better.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Self::Cut(_) | Self::Silent(_) | Self::Bye(_) | Self::TurnedAway(_) => true,
+            Self::Cut(_)
+            | Self::Silent(_)
+            | Self::Bye(_)
+            | Self::TurnedAway(_)
+            | Self::Unknown(_) => true,
             Self::Connect { source, .. } => source.kind() != io::ErrorKind::InvalidInput,
             Self::Refused { code, .. } => matches!(
                 code.as_deref(),

@@ -20,7 +20,7 @@ const REFUSED_IN_A_ROW: u32 = 3;
 pub(super) const AHEAD: usize = 3;
 
 /// When a message came, as the server says it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct InternalDate {
     /// The server's own text without quotation marks, which APPEND takes back: ` 1-Jan-2020 10:00:00 +0100`. Empty if the server
     /// does not tell it.
@@ -406,11 +406,64 @@ impl Heard {
     }
 }
 
+/// What a FETCH says of a message, item by item, each of which a server may leave out.
+#[derive(Default)]
+pub(super) struct Glimpse {
+    pub(super) flags: Option<Vec<String>>,
+    pub(super) date: Option<InternalDate>,
+    pub(super) modseq: Option<u64>,
+}
+
+/// Flags and dates of few messages, with whatever the server leaves out, and whether it refused the command. What
+/// [`metadata`] leaves out may be there all the same; here that can be told.
+pub(super) fn look(
+    exchange: &mut Exchange,
+    uids: &[u32],
+    has_modseq: bool,
+) -> Result<(BTreeMap<u32, Glimpse>, Result<(), ImapFailure>), ImapFailure> {
+    let text = format!(
+        "UID FETCH {} (UID FLAGS INTERNALDATE{})",
+        sequence_set(uids),
+        if has_modseq { " MODSEQ" } else { "" }
+    );
+    let pending = exchange.send(ImapCommand::new("FETCH", &text))?;
+    let mut found: BTreeMap<u32, Glimpse> = BTreeMap::new();
+    let done = exchange.finish(&pending, &mut |read| {
+        let Some(items) = items(read)? else {
+            return Ok(false);
+        };
+        let Some(uid) = uid(&items).filter(|uid| uids.contains(uid)) else {
+            return Ok(false);
+        };
+        let mut heard = Heard::default();
+        heard.hear(&items);
+        let glimpse = found.entry(uid).or_default();
+        // Flags that are no words could not be carried over, so flags with one of them count as not told.
+        let flags = heard.flags.filter(|flags| flags.odd.is_empty());
+        let flags = flags.map(|flags| flags.words);
+        glimpse.flags = flags.or(glimpse.flags.take());
+        glimpse.date = heard.date.or(glimpse.date.take());
+        glimpse.modseq = heard.modseq.or(glimpse.modseq);
+        Ok(true)
+    });
+    match done {
+        Err(why @ ImapFailure::Refused { .. }) => Ok((found, Err(why))),
+        done => done.map(|_| (found, Ok(()))),
+    }
+}
+
 /// UIDs and RFC822.SIZE alone.
 pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
     let mut found = Found::of(uids, |items| item(items, "RFC822.SIZE")?.number());
     ask(exchange, uids, "(UID RFC822.SIZE)", &[], &mut found)?;
     Ok(found.told.into_iter().collect())
+}
+
+/// X-GM-LABELS among the items of a FETCH response.
+pub(super) fn labels(items: &[[Value<'_>; 2]]) -> Option<Vec<String>> {
+    let labels = item(items, "X-GM-LABELS").and_then(Value::list)?;
+    let labels = labels.iter().filter_map(Value::text);
+    Some(labels.map(|label| label.into_owned()).collect())
 }
 
 /// X-GM-MSGID and X-GM-LABELS.
@@ -547,6 +600,16 @@ impl InternalDate {
     pub(crate) fn is_date(&self) -> bool {
         seconds(&self.text).is_some()
     }
+
+    /// Whether both are the same moment. Texts that are no dates are compared as they are: two of them are not equal because
+    /// neither can be read.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (seconds(&self.text), seconds(&other.text)) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => self.text.trim() == other.text.trim(),
+            _ => false,
+        }
+    }
 }
 
 fn seconds(text: &str) -> Option<i64> {
@@ -615,6 +678,34 @@ mod tests {
         ] {
             let date = InternalDate::of(text);
             assert_eq!((date.seconds, &*date.text), (seconds, text));
+        }
+    }
+
+    #[test]
+    fn dates_that_cannot_be_read_are_the_same_only_with_the_same_text() {
+        for (one, other, is_same) in [
+            (
+                "01-Jan-1970 01:00:00 +0100",
+                " 1-Jan-1970 00:00:00 +0000",
+                true,
+            ),
+            (
+                " 1-Jan-1970 00:00:01 +0000",
+                " 1-Jan-1970 00:00:00 +0000",
+                false,
+            ),
+            (
+                "03-Jan-2020 10:00:00 GMT",
+                "25-Nov-2026 18:00:00 GMT",
+                false,
+            ),
+            ("03-Jan-2020 10:00:00 GMT", "03-Jan-2020 10:00:00 GMT", true),
+            ("", " 1-Jan-1970 00:00:00 +0000", false),
+            ("", "", true),
+        ] {
+            let (first, second) = (InternalDate::of(one), InternalDate::of(other));
+            assert_eq!(first.is_same(&second), is_same, "{one:?} {other:?}");
+            assert_eq!(second.is_same(&first), is_same, "{other:?} {one:?}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::account::Account;
 use super::candidates::Candidates;
 use super::failure::ImapFailure;
-use super::journal::{Journal, Replacement};
+use super::journal::{Journal, JournalAccount, OpenReplacement};
 use super::names::{means, shown};
 use super::place::MessagePlace;
 use super::replace::{Fate, GMAIL, Replacing, has};
@@ -31,6 +31,9 @@ pub(crate) trait InPlaceObserver<S>: Observer<S> {
 
     /// What an earlier run left half-made.
     fn resumed(&self, folder: &Path, uid: u32, fate: &Fate);
+
+    /// What an earlier run left half-made stays so for now, because the server does not say what became of it.
+    fn unsettled(&self, folder: &Path, why: &str);
 }
 
 /// A verb over an account.
@@ -67,9 +70,12 @@ impl<S: Send> InPlace<'_, S> {
     pub(crate) fn run(&self) -> Result<InPlaceDone, ImapFailure> {
         let journal = match self.effect {
             Effect::Write => {
-                let account = self.account;
-                let whose = format!("{} {} {}", account.user, account.host, account.port);
-                Some(Journal::open(self.state, &whose)?)
+                let account = JournalAccount {
+                    user: self.account.user.clone(),
+                    host: self.account.host.clone(),
+                    port: self.account.port,
+                };
+                Some(Journal::open(self.state, account)?)
             }
             Effect::DryRun => None,
         };
@@ -205,6 +211,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
             if self.is_resigned {
                 session.resign();
             }
+            if let Some(journal) = self.journal {
+                journal.set_server(session.server_name());
+            }
             self.session = Some(session);
             if !self.selected.folder.is_empty() {
                 let before = self.selected.clone();
@@ -217,7 +226,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
                     });
                 }
                 if let Some(uid) = self.in_work {
-                    let fates = self.resume_in(&before.folder, Some(uid))?;
+                    let mut fates = Vec::new();
+                    self.resume_in(&before.folder, Some(uid), &mut fates)?;
                     self.resumed = fates.into_iter().next().map(|(_, fate)| fate);
                 }
             }
@@ -326,24 +336,50 @@ impl<'r, S: Send> AccountRun<'r, S> {
             return Ok(());
         };
         let open = journal.open_ones().into_iter();
-        let mut folders: Vec<String> = open.map(|(_, it)| it.folder).collect();
+        let mut folders: Vec<String> = open.map(|it| it.replacement.folder).collect();
+        folders.sort_unstable();
         folders.dedup();
         if !folders.is_empty() {
             self.pause(SETTLING)?;
         }
         for folder in folders {
-            let fates = self.again(|run| {
-                match run.select(&folder) {
-                    Err(ImapFailure::Refused { .. }) => run.selected = Selected::default(),
-                    other => other?,
-                }
-                // A renamed or deleted folder has nothing under these UIDs.
-                run.resume_in(&folder, None)
-            })?;
             let url = self.url_of(&folder);
+            // What was settled before a connection broke is told, too.
+            let mut fates = Vec::new();
+            let done = self.again(|run| {
+                run.select_to_resume(&folder)?;
+                run.resume_in(&folder, None, &mut fates)
+            });
             for (uid, fate) in fates {
+                self.summary.damaged += u64::from(matches!(fate, Fate::Both(..)));
                 self.job.observer.resumed(&url, uid, &fate);
             }
+            match done {
+                // The journal keeps it: the run goes on with other messages, and ends with status 1.
+                Err(ImapFailure::Unknown(why) | ImapFailure::Refused { text: why, .. }) => {
+                    self.summary.damaged += 1;
+                    self.job.observer.unsettled(&url, &why);
+                }
+                done => done?,
+            }
+        }
+        self.selected = Selected::default();
+        Ok(())
+    }
+
+    /// Selects a folder in which something is half-made. A renamed or deleted folder has nothing under these UIDs, and is
+    /// selected as one without a UIDVALIDITY; a refusal alone does not say that it is gone.
+    fn select_to_resume(&mut self, folder: &str) -> Result<(), ImapFailure> {
+        let refusal = match self.select(folder) {
+            Err(refusal @ ImapFailure::Refused { .. }) => refusal,
+            other => return other,
+        };
+        let session = self.session()?;
+        let refusals = session.refusals().0;
+        let all = session.list("*")?.folders;
+        let is_listed = all.iter().any(|it| it.name == folder);
+        if is_listed || all.is_empty() || session.refusals().0 > refusals {
+            return Err(refusal);
         }
         self.selected = Selected::default();
         Ok(())
@@ -354,31 +390,52 @@ impl<'r, S: Send> AccountRun<'r, S> {
         &mut self,
         folder: &str,
         only: Option<u32>,
-    ) -> Result<Vec<(u32, Fate)>, ImapFailure> {
+        fates: &mut Vec<(u32, Fate)>,
+    ) -> Result<(), ImapFailure> {
         let Some(journal) = self.journal else {
-            return Ok(Vec::new());
+            return Ok(());
         };
-        let mut fates = Vec::new();
-        let open: Vec<(u64, Replacement)> = journal
-            .open_ones()
-            .into_iter()
-            .filter(|(_, it)| it.folder == folder && only.is_none_or(|uid| it.uid == uid))
-            .collect();
-        for (id, replacement) in open {
+        let mut unknown = None;
+        for open in journal.open_ones() {
+            let OpenReplacement {
+                id, replacement, ..
+            } = &open;
             let uid = replacement.uid;
-            if replacement.uidvalidity != self.selected.uidvalidity {
-                journal.end(id)?;
-                let why = "the folder was made anew or went; a copy of it may be left";
-                fates.push((uid, Fate::Left(Reason::ChangedMeanwhile, why.to_owned())));
+            if replacement.folder != folder || only.is_some_and(|only| uid != only) {
                 continue;
             }
-            if let Some(mut replacing) = self.replacing()?
-                && let Some(fate) = replacing.resume(id, replacement)?
-            {
-                fates.push((uid, fate));
+            if replacement.uidvalidity != self.selected.uidvalidity {
+                journal.end(*id)?;
+                let mut why =
+                    "the folder was made anew or went; a copy of it may be left".to_owned();
+                let kept = journal.kept(replacement);
+                if kept.is_file() {
+                    why.push_str(&format!("; the message is in {}", kept.display()));
+                }
+                fates.push((uid, Fate::Both(Reason::ChangedMeanwhile, why)));
+                continue;
+            }
+            let Some(mut replacing) = self.replacing()? else {
+                continue;
+            };
+            match replacing.resume(open) {
+                // The others may be told.
+                Err(ImapFailure::Unknown(why)) => unknown = Some(why),
+                fate => fates.extend(fate?.map(|fate| (uid, fate))),
             }
         }
-        Ok(fates)
+        unknown.map_or(Ok(()), |why| Err(ImapFailure::Unknown(why)))
+    }
+
+    /// Whether the journal has a replacement of this message that could not be finished.
+    pub(super) fn is_open(&self, uid: u32) -> bool {
+        let Selected {
+            folder,
+            uidvalidity,
+            ..
+        } = &self.selected;
+        self.journal
+            .is_some_and(|journal| journal.is_open(folder, *uidvalidity, uid))
     }
 
     /// None in a dry run.
@@ -400,6 +457,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             selected,
             trash: trash.as_deref(),
             by_replace: job.by_replace,
+            stop: job.stop,
         }))
     }
 
@@ -407,7 +465,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
     fn is_half_made(&self, folder: &str) -> bool {
         self.journal.is_some_and(|journal| {
             let open = journal.open_ones().into_iter();
-            open.map(|(_, it)| it.folder).any(|it| it == folder)
+            open.map(|it| it.replacement.folder).any(|it| it == folder)
         })
     }
 

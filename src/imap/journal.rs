@@ -5,6 +5,10 @@
 //!   neither passwords nor mail.
 //! * A line is synced before the step that it announces is taken. So what a crash leaves of a line, and all behind it, tells of
 //!   steps that were not taken, and is passed over.
+//! * Each line has a checksum and the account's identity: host, port, user, and the name that the server's program gives itself.
+//!   UIDVALIDITY is in the replacement. A line that does not fit deletes nothing. Journals of version 0.3.0 have neither, and
+//!   are read.
+//! * While REPLACE may have taken a message from the server, the message is in a file next to the journal.
 //! * A run locks the file; a second run over the same account ends.
 //! * Once nothing is half-made, the file is emptied.
 //!
@@ -13,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -21,7 +25,6 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::session::InternalDate;
 use crate::disk::{Key, sync};
 use crate::error::{Error, unpoisoned};
 
@@ -29,7 +32,7 @@ use crate::error::{Error, unpoisoned};
 const LONG: u64 = 1 << 20;
 
 /// How far a replacement has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ReplacementStep {
     /// A copy may be in the folder; nobody knows under which UID.
@@ -38,10 +41,16 @@ pub(super) enum ReplacementStep {
     Appended(u32),
     /// The copy holds what it should, and the old message may bear our `\Deleted`, or be gone.
     Deleting(u32),
+    /// The copy with this UID and this SHA-256 may be marked `\Deleted`, or be gone.
+    TakingBack(u32, String),
+    /// REPLACE may have taken the old message away. The original is in a file: [`Journal::kept`].
+    Replacing,
+    /// REPLACE took it away, and the original may have been appended again.
+    PuttingBack,
 }
 
 /// One message, and what is to stand in its place.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(super) struct Replacement {
     /// As the server spells it.
     pub(super) folder: String,
@@ -52,20 +61,28 @@ pub(super) struct Replacement {
     /// SHA-256 of the new octets, and how many they are.
     pub(super) sha256: String,
     pub(super) size: u64,
+    /// SHA-256 of the old octets. `None` in a journal of version 0.3.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) original: Option<String>,
+    /// How many those are; 0 in a journal of version 0.3.0.
+    #[serde(default)]
+    pub(super) original_size: u64,
     /// What the copy was given, and has: those that the old message had when they were compared last.
     pub(super) flags: Vec<String>,
+    /// The same of Gmail's labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) labels: Vec<String>,
     /// INTERNALDATE as the server writes it, and in seconds since 1970.
     pub(super) date: (String, i64),
     pub(super) step: ReplacementStep,
 }
 
-impl Replacement {
-    pub(super) fn internal_date(&self) -> InternalDate {
-        InternalDate {
-            text: self.date.0.clone(),
-            seconds: self.date.1,
-        }
-    }
+/// Which account a journal belongs to. Each line has it, so that a file that was copied or renamed deletes nothing elsewhere.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct JournalAccount {
+    pub(super) user: String,
+    pub(super) host: String,
+    pub(super) port: u16,
 }
 
 /// A line: what became of the replacement with this number.
@@ -74,6 +91,25 @@ struct JournalLine {
     id: u64,
     /// None: it is done, or taken back.
     open: Option<Replacement>,
+    /// `None` in a journal of version 0.3.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    account: Option<JournalAccount>,
+    /// Name of the server's program (RFC 2971), if it gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+}
+
+/// The checksum stands at the end of a line: the first digits of the SHA-256 of the line without it.
+const CHECKSUM: &str = ",\"sum\":\"";
+const CHECKSUM_DIGITS: usize = 16;
+
+/// A replacement that is half-made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct OpenReplacement {
+    pub(super) id: u64,
+    pub(super) replacement: Replacement,
+    /// Why the entry is not to be believed.
+    pub(super) doubt: Option<String>,
 }
 
 /// The journal of one account, locked; for several threads.
@@ -81,22 +117,32 @@ struct JournalLine {
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
+    account: JournalAccount,
     noted: Mutex<JournalState>,
 }
 
 #[derive(Debug)]
 struct JournalState {
-    open: BTreeMap<u64, Replacement>,
+    open: BTreeMap<u64, NotedReplacement>,
     next: u64,
     length: u64,
+    /// Name of the server's program in this run.
+    server: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct NotedReplacement {
+    replacement: Replacement,
+    server: Option<String>,
+    doubt: Option<String>,
 }
 
 impl Journal {
-    /// Opens the journal of an account; `whose` says which one, for ever in the same words.
+    /// Opens the journal of an account.
     ///
     /// # Errors
     /// The folder is somebody else's, or others may write to it; another run holds the lock; what the system says.
-    pub(super) fn open(folder: &Path, whose: &str) -> Result<Self, Error> {
+    pub(super) fn open(folder: &Path, account: JournalAccount) -> Result<Self, Error> {
         let failed = Error::cannot_write(folder.display());
         DirBuilder::new()
             .recursive(true)
@@ -105,6 +151,8 @@ impl Journal {
             .map_err(&failed)?;
         let opened = File::open(folder).map_err(&failed)?;
         is_of_this_user(&opened).map_err(&failed)?;
+        // The same words as in version 0.3.0, whose journals have this name.
+        let whose = format!("{} {} {}", account.user, account.host, account.port);
         let name = format!("imap-{}.journal", Key::of(whose.as_bytes()));
         let path = folder.join(&name);
         let failed = Error::cannot_write(path.display().to_string());
@@ -124,7 +172,7 @@ impl Journal {
         sync(&opened).map_err(&failed)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(&failed)?;
-        let (open, whole) = read(&text);
+        let (open, whole) = read(&text, &account);
         // What was cut off would make the next line unreadable.
         if whole < text.len() as u64 {
             file.set_len(whole).map_err(&failed)?;
@@ -133,27 +181,64 @@ impl Journal {
             next: open.last_key_value().map_or(0, |(id, _)| id + 1),
             open,
             length: whole,
+            server: None,
         });
-        Ok(Self { file, path, noted })
+        Ok(Self {
+            file,
+            path,
+            account,
+            noted,
+        })
     }
 
     fn noted(&self) -> MutexGuard<'_, JournalState> {
         unpoisoned(self.noted.lock())
     }
 
+    /// Sets the name that the server gives itself.
+    pub(super) fn set_server(&self, name: Option<&str>) {
+        self.noted().server = name.map(str::to_owned);
+    }
+
     /// What is half-made, in the order in which it was begun.
-    pub(super) fn open_ones(&self) -> Vec<(u64, Replacement)> {
+    pub(super) fn open_ones(&self) -> Vec<OpenReplacement> {
         let noted = self.noted();
-        let open = noted.open.iter();
-        open.map(|(id, it)| (*id, it.clone())).collect()
+        let open = noted.open.iter().map(|(id, it)| {
+            let doubt = match (&it.server, &noted.server) {
+                _ if it.doubt.is_some() => it.doubt.clone(),
+                (Some(before), Some(now)) if before != now => Some(format!(
+                    "the server was {before} when the journal was written, and is {now} now; the message and what may be its copy stay"
+                )),
+                _ => None,
+            };
+            OpenReplacement {
+                id: *id,
+                replacement: it.replacement.clone(),
+                doubt,
+            }
+        });
+        open.collect()
+    }
+
+    /// Whether a replacement of this message is half-made.
+    pub(super) fn is_open(&self, folder: &str, uidvalidity: u32, uid: u32) -> bool {
+        self.noted().open.values().any(|noted| {
+            let it = &noted.replacement;
+            (it.folder.as_str(), it.uidvalidity, it.uid) == (folder, uidvalidity, uid)
+        })
     }
 
     /// UIDs in a folder that are known to be those of copies of other replacements.
     pub(super) fn is_known_copy(&self, of: &Replacement, uid: u32) -> bool {
-        self.noted().open.values().any(|other| {
+        self.noted().open.values().any(|noted| {
+            let other = &noted.replacement;
             let copy = match other.step {
-                ReplacementStep::Begun => None,
-                ReplacementStep::Appended(uid) | ReplacementStep::Deleting(uid) => Some(uid),
+                ReplacementStep::Appended(uid)
+                | ReplacementStep::Deleting(uid)
+                | ReplacementStep::TakingBack(uid, _) => Some(uid),
+                ReplacementStep::Begun
+                | ReplacementStep::Replacing
+                | ReplacementStep::PuttingBack => None,
             };
             (&other.folder, other.uidvalidity) == (&of.folder, of.uidvalidity)
                 && other.uid != of.uid
@@ -161,27 +246,25 @@ impl Journal {
         })
     }
 
-    /// Notes a replacement, durably, before its copy is made.
-    pub(super) fn begin(&self, replacement: Replacement) -> Result<u64, Error> {
-        let id = {
-            let mut noted = self.noted();
-            noted.next += 1;
-            noted.next - 1
-        };
-        self.note(id, replacement)?;
-        Ok(id)
+    /// Returns the number of a new replacement.
+    pub(super) fn next_id(&self) -> u64 {
+        let mut noted = self.noted();
+        noted.next += 1;
+        noted.next - 1
     }
 
     /// Notes how far a replacement has come, durably.
     pub(super) fn note(&self, id: u64, replacement: Replacement) -> Result<(), Error> {
-        let line = JournalLine {
-            id,
-            open: Some(replacement.clone()),
-        };
         {
             let mut noted = self.noted();
-            self.write(&line, &mut noted)?;
-            noted.open.insert(id, replacement);
+            self.write(id, Some(replacement.clone()), &mut noted)?;
+            let server = noted.server.clone();
+            let it = NotedReplacement {
+                replacement,
+                server,
+                doubt: None,
+            };
+            noted.open.insert(id, it);
         }
         crate::platform::sync(&self.file).map_err(self.failed())
     }
@@ -192,11 +275,49 @@ impl Journal {
         if noted.open.remove(&id).is_none() {
             return Ok(());
         }
-        self.write(&JournalLine { id, open: None }, &mut noted)?;
+        self.write(id, None, &mut noted)?;
         if noted.open.is_empty() && noted.length > LONG {
             self.empty(&mut noted)?;
         }
         Ok(())
+    }
+
+    /// File for the original of a replacement while REPLACE may have taken it from the server. Its name has the content's
+    /// digest: what a run had to leave there is never overwritten.
+    pub(super) fn kept(&self, of: &Replacement) -> PathBuf {
+        let digest = of.original.as_deref().unwrap_or_default();
+        let digest = digest.get(..CHECKSUM_DIGITS).unwrap_or(digest);
+        self.path.with_extension(format!("{}.{digest}.eml", of.uid))
+    }
+
+    /// Writes that file, durably.
+    pub(super) fn keep(&self, of: &Replacement, original: &[u8]) -> Result<(), Error> {
+        let path = self.kept(of);
+        let failed = Error::cannot_write(path.display().to_string());
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&path);
+        let written = file.and_then(|mut file| {
+            file.write_all(original)?;
+            file.sync_all()?;
+            sync(&File::open(path.parent().unwrap_or(Path::new(".")))?)
+        });
+        written.map_err(failed)
+    }
+
+    /// Removes that file, if there is one.
+    pub(super) fn drop_kept(&self, of: &Replacement) -> Result<(), Error> {
+        let path = self.kept(of);
+        match std::fs::remove_file(&path) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                Err(Error::cannot_write(path.display().to_string())(why))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Empties the file if nothing is half-made.
@@ -214,9 +335,20 @@ impl Journal {
         Ok(())
     }
 
-    fn write(&self, line: &JournalLine, noted: &mut JournalState) -> Result<(), Error> {
-        let mut text = serde_json::to_vec(line).map_err(|why| self.failed()(why.into()))?;
-        text.push(b'\n');
+    fn write(
+        &self,
+        id: u64,
+        open: Option<Replacement>,
+        noted: &mut JournalState,
+    ) -> Result<(), Error> {
+        let line = JournalLine {
+            id,
+            open,
+            account: Some(self.account.clone()),
+            server: noted.server.clone(),
+        };
+        let text = serde_json::to_string(&line).map_err(|why| self.failed()(why.into()))?;
+        let text = with_checksum(&text);
         (&self.file).write_all(&text).map_err(self.failed())?;
         noted.length += text.len() as u64;
         Ok(())
@@ -227,22 +359,74 @@ impl Journal {
     }
 }
 
+fn checksum(line: &[u8]) -> String {
+    let mut digits = Key::of(line).to_string();
+    digits.truncate(CHECKSUM_DIGITS);
+    digits
+}
+
+/// A line with its checksum and its end.
+fn with_checksum(line: &str) -> Vec<u8> {
+    let sum = checksum(line.as_bytes());
+    let inner = line.strip_suffix('}').unwrap_or(line);
+    format!("{inner}{CHECKSUM}{sum}\"}}\n").into_bytes()
+}
+
+/// Reads a line without its end. `None` if it is not one, or does not have its checksum; lines of version 0.3.0 have none.
+fn line(text: &[u8]) -> Option<JournalLine> {
+    let sum_length = CHECKSUM.len() + CHECKSUM_DIGITS + "\"}".len();
+    let split = text.len().checked_sub(sum_length);
+    if let Some((inner, sum)) = split.and_then(|at| text.split_at_checked(at))
+        && let Some(sum) = sum.strip_prefix(CHECKSUM.as_bytes())
+    {
+        let whole = [inner, b"}"].concat();
+        let is_right = sum.strip_suffix(b"\"}") == Some(checksum(&whole).as_bytes());
+        return is_right.then(|| serde_json::from_slice(&whole).ok())?;
+    }
+    let line: JournalLine = serde_json::from_slice(text).ok()?;
+    // Such a line has an account, and had a checksum.
+    line.account.is_none().then_some(line)
+}
+
 /// What is open, and how many octets were read of it.
-fn read(text: &[u8]) -> (BTreeMap<u64, Replacement>, u64) {
+///
+/// Lines at the end that cannot be read are what a crash left: they announce steps that were not taken. One with readable
+/// lines after it is damage, and nothing in the file is believed any more.
+fn read(text: &[u8], account: &JournalAccount) -> (BTreeMap<u64, NotedReplacement>, u64) {
     let mut open = BTreeMap::new();
-    let mut whole = 0;
-    for line in text.split_inclusive(|octet| *octet == b'\n') {
-        let Some(line_end) = line.strip_suffix(b"\n") else {
-            break;
+    let (mut whole, mut at) = (0, 0);
+    let (mut unreadable, mut damaged) = (None, None);
+    for (number, read) in text.split_inclusive(|octet| *octet == b'\n').enumerate() {
+        at += read.len() as u64;
+        let Some(line) = read.strip_suffix(b"\n").and_then(line) else {
+            unreadable = unreadable.or(Some(number + 1));
+            continue;
         };
-        let Ok(read) = serde_json::from_slice::<JournalLine>(line_end) else {
-            break;
+        damaged = damaged.or(unreadable);
+        whole = at;
+        let Some(replacement) = line.open else {
+            open.remove(&line.id);
+            continue;
         };
-        match read.open {
-            Some(replacement) => open.insert(read.id, replacement),
-            None => open.remove(&read.id),
+        let doubt = line.account.filter(|of| of != account).map(|of| {
+            format!(
+                "the journal is of the account {} on {}, port {}; the message and what may be its copy stay",
+                of.user, of.host, of.port
+            )
+        });
+        let noted = NotedReplacement {
+            replacement,
+            server: line.server,
+            doubt,
         };
-        whole += line.len() as u64;
+        open.insert(line.id, noted);
+    }
+    if let Some(number) = damaged {
+        for noted in open.values_mut() {
+            noted.doubt = Some(format!(
+                "line {number} of the journal is damaged; the message and what may be its copy stay"
+            ));
+        }
     }
     (open, whole)
 }
@@ -272,16 +456,42 @@ mod tests {
             least: uid + 1,
             sha256: "00".into(),
             size: 3,
+            original: Some("11".into()),
+            original_size: 4,
             flags: vec!["\\Seen".into(), "na\"me\n".into()],
+            labels: Vec::new(),
             date: (" 1-Jan-2020 10:00:00 +0100".into(), 1_577_869_200),
             step: ReplacementStep::Begun,
         }
     }
 
+    fn account(user: &str) -> JournalAccount {
+        JournalAccount {
+            user: user.into(),
+            host: "imap.example.org".into(),
+            port: 993,
+        }
+    }
+
+    fn begun(journal: &Journal, replacement: Replacement) -> u64 {
+        let id = journal.next_id();
+        journal.note(id, replacement).unwrap();
+        id
+    }
+
+    fn open_of(journal: &Journal) -> Vec<(u64, Replacement)> {
+        let open = journal.open_ones().into_iter();
+        open.map(|it| {
+            assert_eq!(it.doubt, None);
+            (it.id, it.replacement)
+        })
+        .collect()
+    }
+
     /// A process that another test just starts has the lock, too, for a moment.
-    fn reopened(folder: &Path, whose: &str) -> Journal {
+    fn reopened(folder: &Path, user: &str) -> Journal {
         for _ in 0..1000 {
-            match Journal::open(folder, whose) {
+            match Journal::open(folder, account(user)) {
                 Err(Error::Locked { .. }) => {
                     std::thread::sleep(std::time::Duration::from_millis(10));
                 }
@@ -296,9 +506,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("a/b");
         let journal = reopened(&state, "me");
-        let first = journal.begin(replacement(1)).unwrap();
-        let second = journal.begin(replacement(2)).unwrap();
-        let third = journal.begin(replacement(3)).unwrap();
+        let first = begun(&journal, replacement(1));
+        let second = begun(&journal, replacement(2));
+        let third = begun(&journal, replacement(3));
         journal.end(first).unwrap();
         let appended = Replacement {
             step: ReplacementStep::Appended(9),
@@ -307,15 +517,16 @@ mod tests {
         journal.note(third, appended.clone()).unwrap();
         assert!(journal.is_known_copy(&replacement(2), 9));
         assert!(!journal.is_known_copy(&replacement(3), 9));
+        assert!(journal.is_open("INBOX", 7, 2) && !journal.is_open("INBOX", 8, 2));
         assert!(matches!(
-            Journal::open(&state, "me"),
+            Journal::open(&state, account("me")),
             Err(Error::Locked { .. })
         ));
         drop(journal);
         let journal = reopened(&state, "me");
         let open = [(second, replacement(2)), (third, appended)];
-        assert_eq!(journal.open_ones(), open);
-        assert_eq!(reopened(&state, "you").open_ones(), []);
+        assert_eq!(open_of(&journal), open);
+        assert_eq!(open_of(&reopened(&state, "you")), []);
         let mode = std::fs::metadata(&state).unwrap().mode();
         assert_eq!(mode & 0o777, 0o700);
     }
@@ -324,23 +535,101 @@ mod tests {
     fn a_line_that_was_cut_off_tells_nothing_and_harms_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let journal = reopened(folder.path(), "me");
-        journal.begin(replacement(1)).unwrap();
+        begun(&journal, replacement(1));
         let (path, whole) = (journal.path.clone(), journal.noted().length);
-        journal.begin(replacement(2)).unwrap();
+        begun(&journal, replacement(2));
         drop(journal);
         let text = std::fs::read(&path).unwrap();
         for cut in usize::try_from(whole).unwrap()..text.len() {
             for tail in [&b""[..], b"\0\0\0", b"\0\n"] {
                 std::fs::write(&path, [&text[..cut], tail].concat()).unwrap();
                 let journal = reopened(folder.path(), "me");
-                assert_eq!(journal.open_ones(), [(0, replacement(1))]);
-                let next = journal.begin(replacement(3)).unwrap();
+                assert_eq!(open_of(&journal), [(0, replacement(1))]);
+                let next = begun(&journal, replacement(3));
                 drop(journal);
                 let journal = reopened(folder.path(), "me");
                 let both = [(0, replacement(1)), (next, replacement(3))];
-                assert_eq!(journal.open_ones(), both);
+                assert_eq!(open_of(&journal), both);
             }
         }
+    }
+
+    #[test]
+    fn a_byte_that_changed_in_a_line_is_noticed_and_nothing_is_believed_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = reopened(folder.path(), "me");
+        begun(&journal, replacement(1));
+        let (path, whole) = (journal.path.clone(), journal.noted().length);
+        begun(&journal, replacement(2));
+        drop(journal);
+        let text = std::fs::read(&path).unwrap();
+        for at in 0..usize::try_from(whole).unwrap() {
+            let mut damaged = text.clone();
+            damaged[at] ^= 1;
+            std::fs::write(&path, &damaged).unwrap();
+            let open = reopened(folder.path(), "me").open_ones();
+            assert_eq!(
+                open.last().unwrap().replacement,
+                replacement(2),
+                "byte {at}"
+            );
+            let is_doubted =
+                |it: &OpenReplacement| it.doubt.as_ref().is_some_and(|why| why.contains("line 1 "));
+            assert!(open.iter().all(is_doubted), "byte {at}: {open:?}");
+        }
+    }
+
+    #[test]
+    fn a_journal_of_another_account_or_server_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = reopened(folder.path(), "me");
+        journal.set_server(Some("Dovecot"));
+        begun(&journal, replacement(1));
+        let path = journal.path.clone();
+        drop(journal);
+        let doubt = |user: &str, server: Option<&str>| {
+            let journal = reopened(folder.path(), user);
+            journal.set_server(server);
+            journal.open_ones().remove(0).doubt
+        };
+        assert_eq!(doubt("me", Some("Dovecot")), None);
+        assert_eq!(doubt("me", None), None);
+        assert!(doubt("me", Some("Cyrus")).unwrap().contains("Cyrus"));
+        let other = reopened(folder.path(), "you").path;
+        std::fs::copy(&path, &other).unwrap();
+        let doubt = doubt("you", Some("Dovecot")).unwrap();
+        assert!(
+            doubt.contains("the account me on imap.example.org"),
+            "{doubt}"
+        );
+    }
+
+    #[test]
+    fn a_journal_of_version_0_3_0_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = reopened(folder.path(), "me").path;
+        let lines = concat!(
+            r#"{"id":0,"open":{"folder":"INBOX","uidvalidity":7,"uid":1,"least":3,"sha256":"00","size":3,"flags":["\\Seen"],"#,
+            r#""date":["01-Feb-2019 11:00:07 +0000",1549018807],"step":{"appended":3}}}"#,
+            "\n",
+            r#"{"id":1,"open":{"folder":"INBOX","uidvalidity":7,"uid":2,"least":3,"sha256":"00","size":3,"flags":[],"#,
+            r#""date":["01-Feb-2019 11:00:07 +0000",1549018807],"step":"begun"}}"#,
+            "\n",
+            r#"{"id":1,"open":null}"#,
+            "\n",
+        );
+        std::fs::write(&path, lines).unwrap();
+        let journal = reopened(folder.path(), "me");
+        let open = open_of(&journal);
+        assert_eq!(open.len(), 1);
+        assert_eq!(open[0].1.step, ReplacementStep::Appended(3));
+        assert_eq!(open[0].1.original, None);
+        // Lines of both versions in one file.
+        let next = begun(&journal, replacement(5));
+        drop(journal);
+        let open = open_of(&reopened(folder.path(), "me"));
+        let ids: Vec<u64> = open.iter().map(|(id, _)| *id).collect();
+        assert_eq!(ids, [0, next]);
     }
 
     #[test]
@@ -349,6 +638,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let all = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(folder.path(), all).unwrap();
-        assert!(Journal::open(folder.path(), "me").is_err());
+        assert!(Journal::open(folder.path(), account("me")).is_err());
     }
 }

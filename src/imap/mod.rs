@@ -13,8 +13,8 @@
 //! * `download` brings what an account has into Maildirs, which `backup` writes, and `directories` says where; `overview` tells
 //!   what it has.
 //! * `in_place` is a verb over an account that changes it, `batch` its work in one folder. `candidates` says which messages are
-//!   read, `replace` how one takes the place of another, `journal` keeps how far that came, and `resume` goes on with it;
-//!   `singular` has what few servers have.
+//!   read, `machine` decides how one takes the place of another, also after a kill, `replace` carries that out, `journal` keeps
+//!   how far it came, and `model` tests it.
 //! * `place` is where a message is, for rows; `failure` is what goes wrong, and `retry` what is tried again then; `canned` is a server for fuzzing.
 
 pub(crate) mod account;
@@ -36,17 +36,18 @@ pub(crate) mod in_place;
 mod journal;
 mod listing;
 mod login;
+mod machine;
+#[cfg(test)]
+mod model;
 mod names;
 pub(crate) mod overview;
 pub(crate) mod place;
 mod reading;
 pub(crate) mod replace;
 mod response;
-mod resume;
 mod retry;
 mod search;
 pub(crate) mod secret;
 pub(crate) mod session;
-mod singular;
 mod structure;
 mod wire;

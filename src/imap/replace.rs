@@ -1,7 +1,9 @@
 //! One message in the place of another, in the same folder: as IMAP has no way to change a message, a copy is appended and the
 //! old one deleted. Nothing is deleted before the copy was read back.
 //!
-//! The steps, each announced in the journal before it is taken:
+//! What is done in which order, and what follows from each response, is in [`Machine`]. This file carries its commands out,
+//! one after the other, and returns what came of each. In the normal case these are, each announced in the journal before it
+//! is taken:
 //!
 //! 1. APPEND the new octets, with the flags, keywords and INTERNALDATE of the old message. The server says the copy's UID.
 //! 2. Fetch the copy back: octets, flags and date must be what they should.
@@ -18,39 +20,36 @@
 //! moment within it: RFC 6851 asks for a copy that is whole, and not that its flags be those of the last instant; Courier has
 //! no MOVE, and a folder more would be in the account of each that a kill left half-made.
 
-use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::failure::ImapFailure;
-use super::journal::{Journal, Replacement, ReplacementStep};
+use super::journal::{Journal, OpenReplacement, Replacement, ReplacementStep};
+use super::machine::{
+    Body, Command, Conclusion, Event, Labelled, Machine, Reading, Refusal, Seen, Sight, Terms,
+};
+pub(super) use super::machine::{DELETED, has};
 use super::names::shown;
-use super::session::{FlagChange, ImapSession, Metadata, Selected, Stored, Structure};
+use super::session::{GmailMetadata, ImapSession, InternalDate, Metadata, Selected};
 use crate::disk::Key;
 use crate::error::Error;
+use crate::mailbox::Stop;
 use crate::report::Reason;
-
-/// How often a message that changes all the time, or that the server does not let go, is tried before it is left.
-const ROUNDS: u32 = 8;
-
-/// What is waited before the second try; each time twice as long, 2.5 seconds in all.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Octets beyond twice those expected that a copy may have. A server that sends more ends the session.
 const MORE: usize = 1 << 20;
 
+/// Longest wait between two looks at whether the run was stopped.
+const LOOKS: Duration = Duration::from_millis(50);
+
 /// What became of a message that was to be replaced.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Fate {
     /// The new one has this UID; a remark says what else had to be done.
     Replaced(u32, Option<&'static str>),
     /// It is as it was.
     Left(Reason, String),
-}
-
-impl Fate {
-    pub(super) fn left(reason: Reason, detail: impl Into<String>) -> Result<Self, ImapFailure> {
-        Ok(Self::Left(reason, detail.into()))
-    }
+    /// It is as it was, or another program removed it; and a message is there that may be its copy. A person has to look.
+    Both(Reason, String),
 }
 
 /// Replaces messages of the folder that is selected.
@@ -62,392 +61,381 @@ pub(super) struct Replacing<'r> {
     pub(super) trash: Option<&'r str>,
     /// Whether REPLACE (RFC 8508) may be used where there is no room for both.
     pub(super) by_replace: bool,
+    pub(super) stop: &'r Stop,
 }
 
-/// A copy that was appended: its entry in the journal, and its UID.
-pub(super) type Copied = (u64, Replacement, u32);
+/// A message, and what is to be in its place.
+pub(super) struct Change<'c> {
+    pub(super) old: &'c Metadata,
+    pub(super) original: &'c [u8],
+    pub(super) new: &'c [u8],
+    /// The smallest UID that a new message of the folder may get.
+    pub(super) least: u32,
+}
 
-fn no_copy<T>(
-    reason: Reason,
-    detail: impl Into<String>,
-) -> Result<ControlFlow<Fate, T>, ImapFailure> {
-    Fate::left(reason, detail).map(ControlFlow::Break)
+/// The order in which copies are appended.
+pub(super) trait AppendTurn {
+    /// Waits until the copy may be appended.
+    fn wait(&mut self) -> Result<(), ImapFailure>;
+    /// The next copy may be appended.
+    fn is_over(&mut self);
+}
+
+/// No other message is appended.
+struct OnlyTurn;
+
+impl AppendTurn for OnlyTurn {
+    fn wait(&mut self) -> Result<(), ImapFailure> {
+        Ok(())
+    }
+
+    fn is_over(&mut self) {}
+}
+
+/// What a machine needs besides its entry.
+struct Work<'w> {
+    id: u64,
+    new: &'w [u8],
+    original: &'w [u8],
+    turn: &'w mut dyn AppendTurn,
 }
 
 impl Replacing<'_> {
-    /// Appends `new`, which is to be in the place of a message, for [`Self::verified`]; `least` is the smallest UID that a new
-    /// message of the folder may get. `turn` waits until it may be appended. A fate says that there is no copy to verify.
+    /// Replaces a message. `None`: there is nothing in the journal, and it may be tried afresh.
     ///
     /// # Errors
     /// What ends the session, or the run. Then the journal says how far this one came.
-    pub(super) fn append(
+    pub(super) fn replace(
         &mut self,
-        old: &Metadata,
-        original: &[u8],
-        new: &[u8],
-        least: u32,
-        turn: impl FnOnce() -> Result<(), ImapFailure>,
-    ) -> Result<ControlFlow<Fate, Copied>, ImapFailure> {
+        change: &Change<'_>,
+        turn: &mut dyn AppendTurn,
+    ) -> Result<Option<Fate>, ImapFailure> {
+        let old = change.old;
         if let Some(flag) = self.cannot_hold(&old.flags) {
             let detail = format!("the folder takes no new keyword, and not {flag}");
-            return no_copy(Reason::FlagsNotKept, detail);
+            return Ok(Some(Fate::Left(Reason::FlagsNotKept, detail)));
         }
-        let mut replacement = Replacement {
+        let entry = Replacement {
             folder: self.selected.folder.clone(),
             uidvalidity: self.selected.uidvalidity,
             uid: old.uid,
-            least: least.max(old.uid.saturating_add(1)),
-            sha256: Key::of(new).to_string(),
-            size: new.len() as u64,
+            least: change.least.max(old.uid.saturating_add(1)),
+            sha256: Key::of(change.new).to_string(),
+            size: change.new.len() as u64,
+            original: Some(Key::of(change.original).to_string()),
+            original_size: change.original.len() as u64,
             flags: old.flags.clone(),
+            labels: Vec::new(),
             date: (old.internal_date.text.clone(), old.internal_date.seconds),
             step: ReplacementStep::Begun,
         };
-        let id = self.journal.begin(replacement.clone())?;
-        turn()?;
-        let folder = &self.selected.folder;
-        let appended = self
-            .session
-            .append(folder, &old.flags, &old.internal_date, new);
-        let copy = match appended {
-            Err(ImapFailure::Refused { code, text, .. }) => {
-                self.journal.end(id)?;
-                let is_full = code.as_deref() == Some("OVERQUOTA");
-                if is_full && self.by_replace && self.session.has("REPLACE") {
-                    let fate = self.by_replace(replacement, original, new)?;
-                    return Ok(ControlFlow::Break(fate));
-                }
-                return match is_full {
-                    true => no_copy(Reason::QuotaFull, text),
-                    false => no_copy(Reason::ServerRefused, text),
-                };
-            }
-            other => other?,
+        let work = Work {
+            id: self.journal.next_id(),
+            new: change.new,
+            original: change.original,
+            turn,
         };
-        let uid = match copy {
-            Some((uidvalidity, uid)) if uidvalidity == replacement.uidvalidity => uid,
-            Some(_) => {
-                self.journal.end(id)?;
-                let detail = "the folder was made anew meanwhile; the copy is in the new one";
-                return no_copy(Reason::ChangedMeanwhile, detail);
-            }
-            None => {
-                self.session.noop()?;
-                match self.copies(&replacement)?.as_slice() {
-                    [uid] => *uid,
-                    _ => {
-                        self.journal.end(id)?;
-                        let detail = "the server does not say which message is the copy";
-                        return no_copy(Reason::AmbiguousCopy, detail);
-                    }
-                }
-            }
+        self.run(Machine::new(self.terms(), entry), work)
+    }
+
+    /// Goes on with a replacement of an earlier session, or takes it back. None: there is nothing more to do about it.
+    pub(super) fn resume(&mut self, open: OpenReplacement) -> Result<Option<Fate>, ImapFailure> {
+        let work = Work {
+            id: open.id,
+            new: &[],
+            original: &[],
+            turn: &mut OnlyTurn,
         };
-        if uid < replacement.least {
-            self.journal.end(id)?;
-            let detail = "the server names a message that was there before";
-            return no_copy(Reason::AlteredByServer, detail);
-        }
-        replacement.step = ReplacementStep::Appended(uid);
-        self.journal.note(id, replacement.clone())?;
-        // Some servers show a session its own messages only when it asks.
-        self.session.noop_with_next();
-        Ok(ControlFlow::Continue((id, replacement, uid)))
+        let machine = Machine::resumed(self.terms(), open.replacement, open.doubt);
+        self.run(machine, work)
     }
 
-    /// Goes on if the copy holds what it should; `is_marked`: the old message may bear our `\Deleted`. A server that refuses a
-    /// step has the copy taken away again.
-    pub(super) fn verified(
-        &mut self,
-        id: u64,
-        replacement: Replacement,
-        uid: u32,
-        is_marked: bool,
-    ) -> Result<Fate, ImapFailure> {
-        let old = replacement.uid;
-        match self.compared(id, replacement, uid, is_marked) {
-            Err(ImapFailure::Refused { command, text, .. }) => {
-                let why = format!("the server refuses {command}: {text}");
-                match self.metadata(old)? {
-                    Some(found) if has(&found.flags, DELETED) => {
-                        self.mark(old, FlagChange::Remove, None)?;
-                    }
-                    Some(_) => {}
-                    None => {
-                        self.journal.end(id)?;
-                        let why = format!("{why}; the message went meanwhile, and its copy stays");
-                        return Fate::left(Reason::ServerRefused, why);
-                    }
-                }
-                self.take_back(id, uid, Reason::ServerRefused, &why)
-            }
-            other => other,
+    fn terms(&self) -> Terms {
+        Terms {
+            is_gmail: self.session.has(GMAIL),
+            has_trash: self.trash.is_some(),
+            may_replace: self.by_replace && self.session.has("REPLACE"),
+            #[cfg(test)]
+            without: None,
         }
     }
 
-    fn compared(
+    fn run(
         &mut self,
-        id: u64,
-        replacement: Replacement,
-        uid: u32,
-        is_marked: bool,
-    ) -> Result<Fate, ImapFailure> {
-        if self.session.has(GMAIL) && !self.is_new_at_gmail(&replacement, uid)? {
-            self.journal.end(id)?;
-            let detail = "the server took the copy for a message that it has already";
-            return Fate::left(Reason::AlteredByServer, detail);
-        }
-        let mut holds = self.holds(&replacement, uid)?;
-        if holds.is_none() && !self.is_gone(uid)? {
-            holds = self.holds(&replacement, uid)?;
-        }
-        let why = match holds {
-            Some(true) => return self.finish(id, replacement, uid, is_marked),
-            Some(false) => "the server stored other bytes than it was given",
-            None => "the server said that it stored the copy, and did not",
-        };
-        if is_marked {
-            self.mark(replacement.uid, FlagChange::Remove, None)?;
-        }
-        self.take_back(id, uid, Reason::AlteredByServer, why)
-    }
-
-    /// The copy has the right octets: carries over what changed, and deletes the old message.
-    fn finish(
-        &mut self,
-        id: u64,
-        mut replacement: Replacement,
-        uid: u32,
-        mut is_marked: bool,
-    ) -> Result<Fate, ImapFailure> {
-        let mut remark = None;
-        let mut is_kept = false;
-        for round in 0..ROUNDS {
-            // As long as it bears our mark, another program may expunge it: then nobody waits.
-            if round > 0 && !is_marked {
-                std::thread::sleep(PAUSE * (1 << (round - 1)));
-            }
-            let (old, copy) = self.both(replacement.uid, uid)?;
-            let old = match old {
-                Some(old) => old,
-                // Another program expunged it for us.
-                None if is_marked => return self.done(id, uid, remark),
-                None if self.is_gone(replacement.uid)? => {
-                    return self.take_back(id, uid, Reason::ChangedMeanwhile, MOVED);
+        mut machine: Machine,
+        mut work: Work<'_>,
+    ) -> Result<Option<Fate>, ImapFailure> {
+        let mut event = Event::Begin;
+        loop {
+            let (next, command) = machine.next(event);
+            machine = next;
+            event = match command {
+                Command::Give(Conclusion::Settled(Fate::Both(reason, why))) => {
+                    return Ok(Some(Fate::Both(
+                        reason,
+                        self.with_kept(machine.entry(), why),
+                    )));
                 }
-                None => continue,
-            };
-            if has(&old.flags, DELETED) {
-                if !is_marked {
-                    let why = "another program marked it as deleted meanwhile";
-                    return self.take_back(id, uid, Reason::ChangedMeanwhile, why);
+                Command::Give(Conclusion::Settled(fate)) => return Ok(Some(fate)),
+                Command::Give(Conclusion::Nothing) => return Ok(None),
+                Command::Give(Conclusion::Unknown(why)) => {
+                    return Err(ImapFailure::Unknown(self.with_kept(machine.entry(), why)));
                 }
-                // Ours: nobody may expunge it before all is compared once more.
-                self.mark(replacement.uid, FlagChange::Remove, None)?;
-                is_marked = false;
-                continue;
-            }
-            let Some(copy) = copy else {
-                if !self.is_gone(uid)? {
-                    continue;
-                }
-                let why = "the copy went while it was looked at";
-                return self.take_back(id, uid, Reason::ChangedMeanwhile, why);
-            };
-            if copy.internal_date.seconds != replacement.date.1 {
-                let why = "the server gave the copy another date";
-                return self.take_back(id, uid, Reason::AlteredByServer, why);
-            }
-            if !is_same(&old.flags, &replacement.flags) {
-                remark = Some(CARRIED);
-            }
-            if let Some(flag) = self.carry_over(&mut replacement, &old.flags, &copy)? {
-                let why = format!("the server does not keep {flag} on the copy");
-                return self.take_back(id, uid, Reason::FlagsNotKept, &why);
-            }
-            if self.session.has(GMAIL) && !self.carry_labels(replacement.uid, uid)? {
-                let why = "the server does not keep the labels on the copy";
-                return self.take_back(id, uid, Reason::FlagsNotKept, why);
-            }
-            replacement.step = ReplacementStep::Deleting(uid);
-            self.journal.note(id, replacement.clone())?;
-            let removal = self
-                .session
-                .remove(replacement.uid, old.modseq, self.trash)?;
-            is_marked = match removal.stored {
-                Stored::Gone if self.is_gone(replacement.uid)? => {
-                    return self.take_back(id, uid, Reason::ChangedMeanwhile, MOVED);
-                }
-                // It may bear our mark.
-                Stored::Gone => {
-                    is_marked = self.trash.is_none();
-                    continue;
-                }
-                Stored::Modified => false,
-                Stored::Done => self.trash.is_none(),
-            };
-            if self.metadata(replacement.uid)?.is_some() {
-                is_kept = removal.stored == Stored::Done;
-                continue;
-            }
-            let Some(mut last) = removal.flags else {
-                match is_marked || self.trash.is_some() {
-                    // It went behind the last reading.
-                    true => return self.done(id, uid, remark),
-                    false => return self.take_back(id, uid, Reason::ChangedMeanwhile, MOVED),
-                }
-            };
-            // A mark that another program set, and that took the message away with it, is the copy's now.
-            if is_marked {
-                last.retain(|flag| !is(flag, DELETED));
-            }
-            if !is_same(&last, &replacement.flags) {
-                remark = match self.carry_over(&mut replacement, &last, &copy) {
-                    Ok(None) => Some(CARRIED),
-                    // The message is gone, and its copy is what there is.
-                    Ok(Some(_)) | Err(ImapFailure::Refused { .. }) => Some(NOT_CARRIED),
-                    Err(why) => return Err(why),
-                };
-            }
-            return self.done(id, uid, remark);
-        }
-        if is_marked {
-            self.mark(replacement.uid, FlagChange::Remove, None)?;
-        }
-        let (reason, why) = if is_kept {
-            let why = "the server says that it removed the message, and keeps it";
-            (Reason::ServerRefused, why)
-        } else {
-            let why = "another program changes its flags all the time";
-            (Reason::ChangedMeanwhile, why)
-        };
-        self.take_back(id, uid, reason, why)
-    }
-
-    fn done(
-        &mut self,
-        id: u64,
-        uid: u32,
-        remark: Option<&'static str>,
-    ) -> Result<Fate, ImapFailure> {
-        self.journal.end(id)?;
-        Ok(Fate::Replaced(uid, remark))
-    }
-
-    /// Removes the copy, which is surely ours. The old message is there, or another program took it away.
-    fn take_back(
-        &mut self,
-        id: u64,
-        uid: u32,
-        reason: Reason,
-        why: &str,
-    ) -> Result<Fate, ImapFailure> {
-        if self.metadata(uid)?.is_some() {
-            let removed = match self.trash.filter(|_| self.session.has(GMAIL)) {
-                // There, expunging takes a label away and no message.
-                Some(trash) => self.session.uid_move(uid, trash).map(drop),
-                None => self
-                    .mark(uid, FlagChange::Add, None)
-                    .and_then(|_| self.session.uid_expunge(uid)),
-            };
-            match removed {
-                // One message more for each that follows would be no good.
-                Err(ImapFailure::Refused { text, .. }) => {
+                Command::Give(Conclusion::Stuck(why)) => {
                     let folder = shown(&self.selected.folder);
-                    let what = format!(
-                        "{why}; the copy of a message (UID {uid}) stays in {folder}, because the server refuses to delete it: {text}"
-                    );
-                    let error = Error::cannot_write(&folder)(std::io::Error::other(what));
+                    let error = Error::cannot_write(&folder)(std::io::Error::other(why));
                     return Err(ImapFailure::Run(error));
                 }
-                other => other?,
-            }
-        }
-        self.journal.end(id)?;
-        Fate::left(reason, why)
-    }
-
-    /// Whether a message has the octets that the copy should have; none if there is no such message.
-    pub(super) fn holds(
-        &mut self,
-        replacement: &Replacement,
-        uid: u32,
-    ) -> Result<Option<bool>, ImapFailure> {
-        let size = usize::try_from(replacement.size).unwrap_or(usize::MAX);
-        let most = size.saturating_mul(2).saturating_add(MORE);
-        match self.session.fetch_body(uid, replacement.size, most) {
-            Ok(octets) => {
-                Ok(octets.map(|octets| Key::of(&octets).to_string() == replacement.sha256))
-            }
-            Err(ImapFailure::TooLarge(_)) => Ok(Some(false)),
-            Err(failure) => Err(failure),
+                command => self.perform(command, machine.entry(), &mut work)?,
+            };
         }
     }
 
-    /// Whether a message is surely not there any more. Some servers do not see one for a moment while its neighbours go.
-    fn is_gone(&mut self, uid: u32) -> Result<bool, ImapFailure> {
-        self.session.noop()?;
-        Ok(self.metadata(uid)?.is_none())
+    /// The sentence, and where the original is, if that is in a file.
+    fn with_kept(&self, entry: &Replacement, why: String) -> String {
+        let kept = self.journal.kept(entry);
+        match entry.original.is_some() && kept.is_file() {
+            true => format!("{why} ({})", kept.display()),
+            false => why,
+        }
     }
 
-    pub(super) fn metadata(&mut self, uid: u32) -> Result<Option<Metadata>, ImapFailure> {
-        Ok(self.both(uid, uid)?.0)
-    }
-
-    pub(super) fn both(
+    fn perform(
         &mut self,
-        old: u32,
-        copy: u32,
-    ) -> Result<(Option<Metadata>, Option<Metadata>), ImapFailure> {
-        let uids = [old.min(copy), old.max(copy)];
-        let uids = if old == copy { &uids[..1] } else { &uids };
-        let mut found = (None, None);
-        let mut each = |metadata: Metadata| {
-            if metadata.uid == old {
-                found.0 = Some(metadata);
-            } else if metadata.uid == copy {
-                found.1 = Some(metadata);
+        command: Command,
+        entry: &Replacement,
+        work: &mut Work<'_>,
+    ) -> Result<Event, ImapFailure> {
+        let old = entry.uid;
+        Ok(match command {
+            Command::Note => {
+                self.journal.note(work.id, entry.clone())?;
+                Event::Done
             }
-            Ok(())
+            Command::End => {
+                self.journal.end(work.id)?;
+                Event::Done
+            }
+            Command::Keep => {
+                self.journal.keep(entry, work.original)?;
+                Event::Done
+            }
+            Command::Drop => {
+                self.journal.drop_kept(entry)?;
+                Event::Done
+            }
+            Command::Append(Body::New) => {
+                work.turn.wait()?;
+                let appended = self.append(entry, work.new);
+                work.turn.is_over();
+                Event::Appended(appended?)
+            }
+            Command::Append(Body::Original) => {
+                let path = self.journal.kept(entry);
+                let failed = Error::cannot_read(path.display().to_string());
+                let original = std::fs::read(&path).map_err(failed)?;
+                Event::Appended(self.append(entry, &original)?)
+            }
+            Command::Replace => {
+                let replaced = self.session.replace(
+                    old,
+                    &entry.folder,
+                    &entry.flags,
+                    &entry.internal_date(),
+                    work.new,
+                );
+                self.session.noop_with_next();
+                Event::Appended(answer(replaced)?)
+            }
+            Command::Search(body) => Event::Found(self.copies(entry, body)?),
+            Command::Read(uid) => {
+                let size = match uid == old {
+                    true => entry.original_size,
+                    false => entry.size,
+                };
+                Event::Read(self.digest(uid, size)?)
+            }
+            Command::Look { copy, is_fresh } => {
+                if is_fresh {
+                    self.session.noop_with_next();
+                }
+                let (old, copy) = self.both(old, copy)?;
+                Event::Seen(old, copy)
+            }
+            Command::Store(uid, change, flags) => {
+                Event::Answered(answer(self.session.store_flags(uid, change, &flags))?)
+            }
+            Command::Mark(since) => {
+                let marked = self.session.mark_deleted(old, since)?;
+                Event::Marked {
+                    answer: answer(marked.is_modified)?,
+                    flags: marked.flags,
+                }
+            }
+            Command::Remove => {
+                let has_labels = self.session.has(GMAIL);
+                let (removal, left) = self.session.remove(old, self.trash, has_labels)?;
+                Event::Removed {
+                    answer: answer(left)?,
+                    flags: removal.flags,
+                    labels: removal.labels,
+                    is_told: removal.is_told,
+                }
+            }
+            Command::TakeAway(uid) => {
+                // At Gmail, expunging takes a label away and no message.
+                let taken = match self.trash.filter(|_| self.session.has(GMAIL)) {
+                    Some(trash) => self.session.uid_move(uid, trash),
+                    None => self.session.uid_expunge(uid),
+                };
+                Event::Answered(answer(taken)?)
+            }
+            Command::Labels(copy) => {
+                let mut found = self.session.fetch_gmail(&[old.min(copy), old.max(copy)])?;
+                let mut of = |uid| {
+                    let at = found.iter().position(|it: &GmailMetadata| it.uid == uid)?;
+                    let GmailMetadata {
+                        message_id, labels, ..
+                    } = found.swap_remove(at);
+                    Some(Labelled { message_id, labels })
+                };
+                Event::Labels(of(old), of(copy))
+            }
+            Command::StoreLabels(uid, change, labels) => Event::Answered(answer(
+                self.session.store_gmail_labels(uid, change, &labels),
+            )?),
+            Command::Rest(milliseconds) => {
+                self.rest(Duration::from_millis(milliseconds))?;
+                Event::Done
+            }
+            // The loop around this takes it.
+            Command::Give(_) => Event::Done,
+        })
+    }
+
+    fn append(
+        &mut self,
+        entry: &Replacement,
+        octets: &[u8],
+    ) -> Result<Result<Option<(u32, u32)>, Refusal>, ImapFailure> {
+        let date = entry.internal_date();
+        let appended = self
+            .session
+            .append(&entry.folder, &entry.flags, &date, octets);
+        let appended = answer(appended)?;
+        // Some servers show a session its own messages only when it asks.
+        self.session.noop_with_next();
+        Ok(appended)
+    }
+
+    fn rest(&self, pause: Duration) -> Result<(), ImapFailure> {
+        let begun = Instant::now();
+        loop {
+            self.stop.check()?;
+            match pause.checked_sub(begun.elapsed()) {
+                Some(rest) => std::thread::sleep(rest.min(LOOKS)),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads a whole message. Commands that are refused on the way leave unknown whether it is there.
+    fn digest(&mut self, uid: u32, size: u64) -> Result<Reading, ImapFailure> {
+        let most = usize::try_from(size).unwrap_or(usize::MAX);
+        let most = most.saturating_mul(2).saturating_add(MORE);
+        let before = self.session.refusals().0;
+        let body = match self.session.fetch_body(uid, size, most) {
+            // It is another message than the one that was given.
+            Err(ImapFailure::TooLarge(_)) => return Ok(Reading::Digest(String::new())),
+            Err(ImapFailure::Refused { .. }) => None,
+            body => body?,
         };
-        self.session
-            .fetch_metadata(uids, Structure::NotWanted, &mut each)?;
-        Ok(found)
+        let (after, said) = self.session.refusals();
+        Ok(match body {
+            Some(octets) => Reading::Digest(Key::of(&octets).to_string()),
+            None if after > before => Reading::Unknown(said.to_owned()),
+            None => Reading::Nothing,
+        })
     }
 
-    pub(super) fn mark(
-        &mut self,
-        uid: u32,
-        change: FlagChange,
-        unchanged_since: Option<u64>,
-    ) -> Result<Stored, ImapFailure> {
-        let deleted = [DELETED.to_owned()];
-        self.session
-            .store_flags(uid, change, &deleted, unchanged_since)
+    fn both(&mut self, old: u32, copy: u32) -> Result<(Sight, Sight), ImapFailure> {
+        let uids = [old.min(copy), old.max(copy)];
+        // There is no copy yet.
+        let uids = match copy {
+            0 => &uids[1..],
+            _ => &uids[..],
+        };
+        let (mut found, done) = self.session.look(uids)?;
+        let done = answer(done)?;
+        let mut of = |uid| match (found.remove(&uid), &done) {
+            (Some(glimpse), _) => match glimpse.flags {
+                Some(flags) => Sight::Present(Seen {
+                    flags,
+                    date: glimpse.date,
+                    modseq: glimpse.modseq,
+                }),
+                None => Sight::Unknown("the server lists the message without its flags".into()),
+            },
+            (None, Ok(())) => Sight::Absent,
+            (None, Err(refusal)) => Sight::Unknown(refusal.said()),
+        };
+        Ok((of(old), of(copy)))
     }
 
-    /// Gives the copy the flags of the old message, and takes from it those that the old one lost; what somebody set on the
-    /// copy itself stays. A flag that the server does not keep is given back.
-    fn carry_over(
+    /// Messages that may be the copy of a replacement whose UID is not known: those with its octets that are new enough. The
+    /// inner error says why they are not known.
+    fn copies(
         &mut self,
-        replacement: &mut Replacement,
-        now: &[String],
-        copy: &Metadata,
-    ) -> Result<Option<String>, ImapFailure> {
-        let before = std::mem::replace(&mut replacement.flags, now.to_vec());
-        let missing = without(now, &copy.flags);
-        let lost = without(&before, now);
-        for (change, flags) in [(FlagChange::Add, &missing), (FlagChange::Remove, &lost)] {
-            if !flags.is_empty() {
-                self.session.store_flags(copy.uid, change, flags, None)?;
+        entry: &Replacement,
+        body: Body,
+    ) -> Result<Result<Vec<u32>, String>, ImapFailure> {
+        let wanted = match body {
+            Body::New => Some(&entry.sha256),
+            Body::Original => entry.original.as_ref(),
+        };
+        self.session.noop_with_next();
+        let before = self.session.refusals().0;
+        let least = entry.least;
+        let criteria = format!("UID {least}:* UNDELETED");
+        let found = match self.session.search(&criteria) {
+            Err(ImapFailure::Refused { text, .. }) => return Ok(Err(text)),
+            found => found?,
+        };
+        // `*` is the last message, whatever its UID.
+        let found: Vec<u32> = found.into_iter().filter(|uid| *uid >= least).collect();
+        if found.is_empty() {
+            return Ok(Ok(Vec::new()));
+        }
+        let sizes = match self.session.fetch_sizes(&found) {
+            Err(ImapFailure::Refused { text, .. }) => return Ok(Err(text)),
+            sizes => sizes?,
+        };
+        let (after, said) = self.session.refusals();
+        if after > before {
+            return Ok(Err(said.to_owned()));
+        }
+        let mut copies = Vec::new();
+        for uid in found {
+            let size = sizes.binary_search_by_key(&uid, |(uid, _)| *uid);
+            let size = size
+                .ok()
+                .and_then(|at| sizes.get(at))
+                .map(|(_, size)| *size);
+            // A message without a size may be any.
+            let is_likely = match body {
+                Body::New => size.is_none_or(|size| size == entry.size),
+                Body::Original => true,
+            };
+            if !is_likely || self.journal.is_known_copy(entry, uid) {
+                continue;
+            }
+            match self.digest(uid, size.unwrap_or(entry.size))? {
+                Reading::Digest(digest) if Some(&digest) == wanted => copies.push(uid),
+                Reading::Digest(_) | Reading::Nothing => {}
+                Reading::Unknown(why) => return Ok(Err(why)),
             }
         }
-        if missing.is_empty() {
-            return Ok(None);
-        }
-        let kept = self.metadata(copy.uid)?.map(|copy| copy.flags);
-        let not_kept = without(now, &kept.unwrap_or_default());
-        Ok(not_kept.into_iter().next())
+        Ok(Ok(copies))
     }
 
     /// A flag that the folder cannot hold for ever (RFC 3501 §7.1, PERMANENTFLAGS). Servers that do not say it can hold all.
@@ -461,32 +449,37 @@ impl Replacing<'_> {
     }
 }
 
-pub(super) const DELETED: &str = "\\Deleted";
+impl Replacement {
+    pub(super) fn internal_date(&self) -> InternalDate {
+        InternalDate {
+            text: self.date.0.clone(),
+            seconds: self.date.1,
+        }
+    }
+}
+
+/// A refusal is an answer; every other failure ends the session.
+fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, Refusal>, ImapFailure> {
+    match done {
+        Err(ImapFailure::Refused {
+            command,
+            code,
+            text,
+            ..
+        }) => Ok(Err(Refusal {
+            command,
+            code,
+            text,
+        })),
+        // An answer that cannot be read tells nothing, like a refusal.
+        Err(ImapFailure::Unreadable(text)) => Ok(Err(Refusal {
+            command: "FETCH",
+            code: None,
+            text: text.to_string(),
+        })),
+        done => done.map(Ok),
+    }
+}
 
 /// Gmail's extensions.
 pub(super) const GMAIL: &str = "X-GM-EXT-1";
-
-const MOVED: &str = "another program moved or deleted it meanwhile";
-
-const NOT_CARRIED: &str =
-    "its flags changed at the last moment, and the server does not keep all of them on the copy";
-
-const CARRIED: &str = "its flags changed meanwhile, and were carried over";
-
-fn is(one: &str, other: &str) -> bool {
-    one.eq_ignore_ascii_case(other)
-}
-
-pub(super) fn has(flags: &[String], name: &str) -> bool {
-    flags.iter().any(|flag| is(flag, name))
-}
-
-/// Those that are not among the others.
-pub(super) fn without(flags: &[String], others: &[String]) -> Vec<String> {
-    let left = flags.iter().filter(|flag| !has(others, flag));
-    left.cloned().collect()
-}
-
-fn is_same(flags: &[String], others: &[String]) -> bool {
-    without(flags, others).is_empty() && without(others, flags).is_empty()
-}

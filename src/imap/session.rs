@@ -57,21 +57,11 @@ pub(crate) struct Selected {
 }
 
 /// What STORE does to the flags that a message has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FlagChange {
     Add,
     Remove,
     Replace,
-}
-
-/// What became of STORE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stored {
-    Done,
-    /// The message changed since: MODIFIED (RFC 7162 §3.1.3). Nothing was stored.
-    Modified,
-    /// There is no such message any more, as far as the server says.
-    Gone,
 }
 
 /// A connection that is logged in.
@@ -331,6 +321,24 @@ impl ImapSession {
             }
         }
         Ok(())
+    }
+
+    /// Flags and dates of few messages, and whether the server refused the command: [`fetch::look`].
+    pub(super) fn look(
+        &mut self,
+        uids: &[u32],
+    ) -> Result<(BTreeMap<u32, fetch::Glimpse>, Result<(), ImapFailure>), ImapFailure> {
+        fetch::look(&mut self.exchange, uids, self.has_modseq)
+    }
+
+    /// What the server refused last, and how many commands it refused so far.
+    pub(super) fn refusals(&self) -> (u64, &str) {
+        self.exchange.refusals()
+    }
+
+    /// The name that the server's program gives itself (RFC 2971).
+    pub(super) fn server_name(&self) -> Option<&str> {
+        self.exchange.server_name()
     }
 
     /// RFC822.SIZE of messages, whose UIDs are in ascending order; those that are not there any more are left out. A server

@@ -132,8 +132,9 @@ reasons! {
     FlagsNotKept "flags-not-kept" none "the folder on the server cannot hold the flags, keywords or labels of the message";
     QuotaFull "quota-full" none "the quota on the server leaves no room for the new message beside the old one";
     ServerRefused "server-refused" none "the server refuses the new message, or to delete the old one";
-    AmbiguousCopy "ambiguous-copy" none "several messages may be the copy that embody made, or the server does not say which one is: all stay";
+    AmbiguousCopy "ambiguous-copy" none "several messages may be the copy that embody made, the server does not say which one is, or another message is where the copy should be: all stay";
     WrongSize "wrong-size" none "the message on the server does not have the size that the server says";
+    NulByte "nul-byte" none "the message may hold NUL bytes, which IMAP cannot transfer: servers send 0x80 in their place, and the new message would have that";
 }
 
 impl Reason {

@@ -12,6 +12,7 @@ mod one_thing;
 mod prompt;
 mod proxy;
 mod reading;
+mod refused_once;
 mod refusing;
 mod replaced;
 mod rig;

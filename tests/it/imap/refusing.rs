@@ -10,7 +10,7 @@ use super::scripted::Scripted;
 
 /// How the server is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Nature {
+pub(super) enum Nature {
     Honest,
     OtherOctets,
     StoresNothing,
@@ -34,26 +34,26 @@ enum Nature {
 }
 
 #[derive(Clone, Debug)]
-struct Stored {
-    uid: u32,
-    gmail: u64,
-    flags: Vec<String>,
-    labels: String,
-    date: String,
-    text: String,
+pub(super) struct Stored {
+    pub(super) uid: u32,
+    pub(super) gmail: u64,
+    pub(super) flags: Vec<String>,
+    pub(super) labels: String,
+    pub(super) date: String,
+    pub(super) text: String,
 }
 
-struct Model {
+pub(super) struct Model {
     nature: Nature,
-    next: u32,
-    inbox: Vec<Stored>,
-    trash: Vec<Stored>,
+    pub(super) next: u32,
+    pub(super) inbox: Vec<Stored>,
+    pub(super) trash: Vec<Stored>,
 }
 
-const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
+pub(super) const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
 
 impl Model {
-    fn new(nature: Nature) -> Self {
+    pub(super) fn new(nature: Nature) -> Self {
         // One attachment, in ASCII.
         let text = String::from_utf8(mail(1, 8000).octets).unwrap();
         let text = text.replace('\u{fc}', "ue").replace('\u{df}', "ss");
@@ -94,7 +94,7 @@ impl Model {
         all
     }
 
-    fn answer(&mut self, command: &str) -> Option<String> {
+    pub(super) fn answer(&mut self, command: &str) -> Option<String> {
         let words: Vec<&str> = command.split(' ').collect();
         let ok = |text: String| Some(format!("{text}TAG OK done\r\n"));
         match words.as_slice() {

@@ -1,0 +1,1525 @@
+//! The replacement of one message as a state machine: a pure function from a state and an event to the next state and one
+//! command.
+//!
+//! [`super::replace`] carries the commands out on a server and returns what came of each as an event; the tests in
+//! `model.rs` do the same in a world of values, with every fault and every action of a second client at every step. Both run
+//! this one function, so that there is no second description of what embody does.
+//!
+//! The rules, in the order in which they outrank each other:
+//!
+//! 1. A refused command, or a response that lacks what was asked for, is *unknown*, never *absent*. Unknown is tried again;
+//!    then the machine gives up ([`Conclusion::Unknown`]), and the journal keeps its entry for the next session.
+//! 2. A message is absent only if two FETCH commands that the server completed with OK, with a NOOP between them, say so.
+//! 3. A message is deleted only if its SHA-256 was read in this session and is the one of this run or of the journal.
+//! 4. The original is deleted only while the copy is there, whole, and without `\Deleted`. The copy is deleted only while the
+//!    original is there without our `\Deleted`, or after another program removed it in this very session.
+//! 5. A resumed replacement that finds anything else leaves both messages and says so.
+
+use super::journal::{Replacement, ReplacementStep};
+use super::replace::Fate;
+use super::session::{FlagChange, InternalDate};
+use crate::report::Reason;
+
+/// Number of times that a message is tried which changes all the time, or which the server does not remove.
+const ROUNDS: u32 = 8;
+
+/// Number of times that a refused command is tried again before the session is given up.
+const DOUBTS: u32 = 3;
+
+/// Number of times that a copy is deleted before its refusal ends the run.
+const REMOVALS: u32 = 3;
+
+/// Pause before the second round, in milliseconds; each further one is twice as long, 2.5 seconds in all.
+const PAUSE: u64 = 20;
+
+/// Pause before a refused command is tried again, in milliseconds; each further one is four times as long.
+const BACK_OFF: u64 = 50;
+
+pub(super) const DELETED: &str = "\\Deleted";
+
+/// What the server and the options allow.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Terms {
+    /// Whether the server has Gmail's labels.
+    pub(super) is_gmail: bool,
+    /// Whether old messages are moved to a folder, and not expunged.
+    pub(super) has_trash: bool,
+    /// Whether REPLACE (RFC 8508) may be used where the quota has no room for both messages.
+    pub(super) may_replace: bool,
+    /// A rule that the tests of the model switch off, to see that the model finds what it is there for.
+    #[cfg(test)]
+    pub(super) without: Option<Rule>,
+}
+
+/// The rules without which mail was lost or doubled.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Rule {
+    /// A copy with `\Deleted` is taken back, and the original stays.
+    MarkedCopy,
+    /// A resumed replacement reads the digest of both messages again.
+    Digest,
+    /// A refused command is not an absent message.
+    Unknown,
+}
+
+/// The content of a message that embody has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Body {
+    New,
+    Original,
+}
+
+/// NO or BAD to a command.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Refusal {
+    pub(super) command: &'static str,
+    /// The word of the response code in upper case.
+    pub(super) code: Option<String>,
+    pub(super) text: String,
+}
+
+/// What a FETCH says of a message.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Sight {
+    Present(Seen),
+    /// The server completed the FETCH with OK and did not list the message.
+    Absent,
+    /// The FETCH was refused, or the response has no flags.
+    Unknown(String),
+}
+
+/// The metadata of a message that is there.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Seen {
+    pub(super) flags: Vec<String>,
+    /// `None` if the response has no INTERNALDATE.
+    pub(super) date: Option<InternalDate>,
+    pub(super) modseq: Option<u64>,
+}
+
+/// What reading a whole message came to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Reading {
+    /// SHA-256 of its bytes in hexadecimal digits.
+    Digest(String),
+    /// The server completed the command with OK and gave no body.
+    Nothing,
+    Unknown(String),
+}
+
+/// Gmail's number and labels of a message.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Labelled {
+    pub(super) message_id: u64,
+    pub(super) labels: Vec<String>,
+}
+
+/// What is to be done next.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Command {
+    /// Write the entry to the journal, durably.
+    Note,
+    /// Append a message with the entry's flags and date.
+    Append(Body),
+    /// REPLACE the original by the new message.
+    Replace,
+    /// Write the original to a file next to the journal, durably.
+    Keep,
+    /// Remove that file.
+    Drop,
+    /// Find the messages with this content that have no smaller UID than the entry's `least`.
+    Search(Body),
+    /// Read a whole message.
+    Read(u32),
+    /// Fetch the metadata of the original and of the copy; after a NOOP if `is_fresh`.
+    Look { copy: u32, is_fresh: bool },
+    /// Change flags of a message.
+    Store(u32, FlagChange, Vec<String>),
+    /// Mark the original `\Deleted`, if it did not change since.
+    Mark(Option<u64>),
+    /// Read the original's flags (and labels), and at once expunge it or move it to the trash.
+    Remove,
+    /// Expunge the copy, or where Gmail only takes a label away by that, move it to the trash.
+    TakeAway(u32),
+    /// Fetch Gmail's number and labels of the original and of the copy.
+    Labels(u32),
+    /// Change labels of the copy.
+    StoreLabels(u32, FlagChange, Vec<String>),
+    /// Wait for so many milliseconds.
+    Rest(u64),
+    /// Remove the entry from the journal.
+    End,
+    /// Nothing more: this is what it came to.
+    Give(Conclusion),
+}
+
+/// What came of the last command.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Event {
+    /// The first one.
+    Begin,
+    /// Of [`Command::Note`], [`Command::Keep`], [`Command::Drop`], [`Command::Rest`] and [`Command::End`].
+    Done,
+    /// Of [`Command::Store`], [`Command::StoreLabels`] and [`Command::TakeAway`].
+    Answered(Result<(), Refusal>),
+    /// Of [`Command::Append`] and [`Command::Replace`]: UIDVALIDITY and UID, if the server gives them.
+    Appended(Result<Option<(u32, u32)>, Refusal>),
+    /// Of [`Command::Search`]; the error says why it is unknown.
+    Found(Result<Vec<u32>, String>),
+    Read(Reading),
+    /// The original and the copy.
+    Seen(Sight, Sight),
+    /// Of [`Command::Mark`].
+    Marked {
+        /// Whether the server did not mark it because it changed since.
+        answer: Result<bool, Refusal>,
+        /// Flags of the original in the responses; `None` if they do not mention it.
+        flags: Option<Vec<String>>,
+    },
+    /// Of [`Command::Remove`].
+    Removed {
+        answer: Result<(), Refusal>,
+        /// Flags and labels that the original had a moment before.
+        flags: Option<Vec<String>>,
+        labels: Option<Vec<String>>,
+        /// Whether the responses say that a message went.
+        is_told: bool,
+    },
+    /// The original and the copy; `None` if the server did not give them.
+    Labels(Option<Labelled>, Option<Labelled>),
+}
+
+/// What a replacement came to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Conclusion {
+    /// The journal has no entry any more.
+    Settled(Fate),
+    /// The same; the original is as it was, and may be tried afresh. Only of resumed ones.
+    Nothing,
+    /// The journal keeps the entry; another session may do better.
+    Unknown(String),
+    /// The journal keeps the entry; the run ends, because each further message would leave a copy.
+    Stuck(String),
+}
+
+/// Where the replacement is to get to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Goal {
+    Finish,
+    /// The copy is to go, for this reason. `None`: what an earlier session was at; the message may be tried afresh.
+    TakeBack(Option<(Reason, String)>),
+    /// Nothing is to go.
+    LeaveBoth(String),
+}
+
+/// For what a search is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Purpose {
+    /// The server did not say which message the copy is, or refused it.
+    AfterAppend(Option<Refusal>),
+    /// An earlier session may have appended it.
+    Resumed,
+    AfterReplace,
+    /// An earlier session may have replaced it; whether the original is there.
+    ReplaceResumed(bool),
+    PutBack(Option<Refusal>),
+}
+
+/// The command that the machine waits for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum At {
+    Start,
+    NotingBegun,
+    Appending,
+    Searching(Purpose),
+    NotingCopy,
+    Identifying,
+    Reading(u32),
+    Looking(bool),
+    Unmarking,
+    NotingFlags,
+    Carrying,
+    Labelling,
+    NotingLabels,
+    Storing,
+    NotingDeleting,
+    Marking,
+    Removing,
+    LookingAfter(bool),
+    CarryingLast,
+    CheckingLast,
+    LabellingLast,
+    CheckingLabels,
+    NotingTakeBack,
+    MarkingCopy,
+    UnmarkingCopy,
+    TakingAway,
+    LookingBefore(bool, Refusal),
+    Keeping(Refusal),
+    NotingReplace(Refusal),
+    Replacing,
+    LookingAgain(bool, Refusal),
+    ReadingReplaced(u32),
+    LookingResumed(bool),
+    NotingPutBack,
+    PuttingBack,
+    ReadingPutBack(u32),
+    Dropping(Conclusion),
+    Ending(Conclusion),
+    Resting(Again),
+    Over,
+}
+
+/// What is done after a pause.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Again {
+    Look,
+    Search(Purpose),
+    Identify,
+    Label,
+    ReadReplaced(u32),
+    ReadPutBack(u32),
+    LookResumed,
+}
+
+/// One replacement.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Machine {
+    terms: Terms,
+    /// What the journal has, or gets with the next [`Command::Note`].
+    entry: Replacement,
+    at: At,
+    goal: Goal,
+    /// Whether an earlier session began it.
+    is_resumed: bool,
+    /// UID of the copy; 0: it has none yet.
+    copy: u32,
+    /// Digest of the copy as it was read in this session.
+    copy_digest: Option<String>,
+    /// Whether the original is the message that was read.
+    is_original: bool,
+    /// Whether the original may have our `\Deleted`.
+    is_ours: bool,
+    /// Whether the original, if it is gone, may have gone by our mark or our command: it was there then, as far as is known.
+    was_there: bool,
+    /// Whether the server said that it removed the original.
+    is_kept: bool,
+    /// The original's modification sequence at the last look.
+    modseq: Option<u64>,
+    /// Flag changes of the copy that are still to be made.
+    changes: Vec<(FlagChange, Vec<String>)>,
+    /// Flags that were given to the copy, and that it has to have now.
+    given: Vec<String>,
+    /// Flags that were taken from the copy at the last moment.
+    taken: Vec<String>,
+    /// Labels that were given to the copy.
+    given_labels: Option<Vec<String>>,
+    /// Flags and labels that the original had last.
+    last: Option<Vec<String>>,
+    last_labels: Option<Vec<String>>,
+    /// Whether the server did not give them, although the original went.
+    is_last_unknown: bool,
+    remark: Option<&'static str>,
+    refusal: Option<Refusal>,
+    rounds: u32,
+    doubts: u32,
+    removals: u32,
+}
+
+impl Machine {
+    /// Begins a replacement whose original this session has read.
+    pub(super) fn new(terms: Terms, entry: Replacement) -> Self {
+        Self {
+            terms,
+            entry,
+            at: At::Start,
+            goal: Goal::Finish,
+            is_resumed: false,
+            copy: 0,
+            copy_digest: None,
+            is_original: true,
+            is_ours: false,
+            was_there: false,
+            is_kept: false,
+            modseq: None,
+            changes: Vec::new(),
+            given: Vec::new(),
+            taken: Vec::new(),
+            given_labels: None,
+            last: None,
+            last_labels: None,
+            is_last_unknown: false,
+            remark: None,
+            refusal: None,
+            rounds: 0,
+            doubts: 0,
+            removals: 0,
+        }
+    }
+
+    /// Goes on with an entry of the journal; `doubt` says why the entry is not to be believed.
+    pub(super) fn resumed(terms: Terms, entry: Replacement, doubt: Option<String>) -> Self {
+        let is_deleting = matches!(entry.step, ReplacementStep::Deleting(_));
+        let goal = match (doubt, &entry.step) {
+            (Some(why), _) => Goal::LeaveBoth(why),
+            (None, ReplacementStep::TakingBack(..)) => Goal::TakeBack(None),
+            _ => Goal::Finish,
+        };
+        Self {
+            goal,
+            is_resumed: true,
+            is_original: false,
+            // What is moved to the trash gets no mark.
+            is_ours: is_deleting && !terms.has_trash,
+            was_there: is_deleting,
+            remark: Some(FINISHED),
+            ..Self::new(terms, entry)
+        }
+    }
+
+    /// What the journal has to have when [`Command::Note`] is carried out.
+    pub(super) fn entry(&self) -> &Replacement {
+        &self.entry
+    }
+
+    /// The next state, and what is to be done in it.
+    pub(super) fn next(mut self, event: Event) -> (Self, Command) {
+        let at = std::mem::replace(&mut self.at, At::Over);
+        let command = self.step(at, event);
+        (self, command)
+    }
+
+    fn step(&mut self, at: At, event: Event) -> Command {
+        match (at, event) {
+            (At::Start, Event::Begin) => self.start(),
+            (At::NotingBegun, Event::Done) => self.to(At::Appending, Command::Append(Body::New)),
+            (At::Appending, Event::Appended(answer)) => self.appended(answer),
+            (At::Searching(purpose), Event::Found(found)) => self.found(purpose, found),
+            (At::NotingCopy, Event::Done) => self.identify(),
+            (At::Identifying, Event::Labels(old, copy)) => self.identified(old, copy),
+            (At::Reading(uid), Event::Read(reading)) => self.was_read(uid, reading),
+            (At::Looking(is_fresh), Event::Seen(old, copy)) => self.seen(old, copy, is_fresh),
+            (At::Unmarking | At::UnmarkingCopy, Event::Answered(answer)) => match answer {
+                Ok(()) => self.look(false),
+                Err(refusal) => self.doubt(refusal.said(), Again::Look),
+            },
+            (At::NotingFlags, Event::Done) => self.carry(),
+            (At::Carrying, Event::Answered(answer)) => match answer {
+                Ok(()) => self.carry(),
+                Err(refusal) => self.refused(&refusal),
+            },
+            (At::Labelling, Event::Labels(old, copy)) => self.labelled(old, copy),
+            (At::NotingLabels, Event::Done) => self.store_labels(At::Storing),
+            (At::Storing, Event::Answered(answer)) => match answer {
+                Ok(()) => self.label(),
+                Err(refusal) => self.refused(&refusal),
+            },
+            (At::NotingDeleting, Event::Done) => self.delete(),
+            (At::Marking, Event::Marked { answer, flags }) => self.marked(answer, flags),
+            (
+                At::Removing,
+                Event::Removed {
+                    answer,
+                    flags,
+                    labels,
+                    is_told,
+                },
+            ) => self.removed(answer, flags, labels, is_told),
+            (At::LookingAfter(is_fresh), Event::Seen(old, copy)) => {
+                self.seen_after(old, copy, is_fresh)
+            }
+            (At::CarryingLast, Event::Answered(answer)) => {
+                if answer.is_err() {
+                    self.remark = Some(NOT_CARRIED);
+                }
+                self.carry_last()
+            }
+            (At::CheckingLast, Event::Seen(_, copy)) => self.checked_last(&copy),
+            (At::LabellingLast, Event::Answered(answer)) => {
+                if answer.is_err() {
+                    self.remark = Some(NOT_CARRIED);
+                }
+                self.label_last()
+            }
+            (At::CheckingLabels, Event::Labels(_, copy)) => self.checked_labels(copy),
+            (At::NotingTakeBack, Event::Done) => self.mark_copy(),
+            (At::MarkingCopy, Event::Answered(answer)) => match answer {
+                Ok(()) => self.to(At::TakingAway, Command::TakeAway(self.copy)),
+                Err(refusal) => self.not_taken(refusal),
+            },
+            (At::TakingAway, Event::Answered(answer)) => match answer {
+                Ok(()) => self.look(false),
+                Err(refusal) => self.not_taken(refusal),
+            },
+            (At::LookingBefore(is_fresh, why), Event::Seen(old, _)) => {
+                self.seen_before(old, is_fresh, why)
+            }
+            (At::Keeping(why), Event::Done) => self.to(At::NotingReplace(why), Command::Note),
+            (At::NotingReplace(_), Event::Done) => self.to(At::Replacing, Command::Replace),
+            (At::Replacing, Event::Appended(answer)) => self.replaced(answer),
+            (At::LookingAgain(is_fresh, why), Event::Seen(old, _)) => {
+                self.seen_again(old, is_fresh, why)
+            }
+            (At::ReadingReplaced(uid), Event::Read(reading)) => self.replaced_read(uid, reading),
+            (At::LookingResumed(is_fresh), Event::Seen(old, _)) => self.seen_resumed(old, is_fresh),
+            (At::NotingPutBack, Event::Done) => {
+                self.to(At::PuttingBack, Command::Append(Body::Original))
+            }
+            (At::PuttingBack, Event::Appended(answer)) => self.put_back(answer),
+            (At::ReadingPutBack(uid), Event::Read(reading)) => self.put_back_read(uid, reading),
+            (At::Dropping(conclusion), Event::Done) => self.end(conclusion),
+            (At::Ending(conclusion), Event::Done) => Command::Give(conclusion),
+            (At::Resting(again), Event::Done) => self.again(again),
+            // No command has such an event. The journal keeps what is not known.
+            (_, event) => Command::Give(Conclusion::Unknown(format!(
+                "an event out of its turn: {event:?}"
+            ))),
+        }
+    }
+
+    fn to(&mut self, at: At, command: Command) -> Command {
+        self.at = at;
+        command
+    }
+
+    fn look(&mut self, is_fresh: bool) -> Command {
+        let copy = self.copy;
+        self.to(At::Looking(is_fresh), Command::Look { copy, is_fresh })
+    }
+
+    fn look_at(&mut self, at: At, is_fresh: bool) -> Command {
+        let copy = self.copy;
+        self.to(at, Command::Look { copy, is_fresh })
+    }
+
+    fn search(&mut self, body: Body, purpose: Purpose) -> Command {
+        self.to(At::Searching(purpose), Command::Search(body))
+    }
+
+    /// Removes the journal's entry, and then concludes.
+    fn end(&mut self, conclusion: Conclusion) -> Command {
+        self.to(At::Ending(conclusion), Command::End)
+    }
+
+    fn left(&mut self, reason: Reason, why: impl Into<String>) -> Command {
+        self.end(Conclusion::Settled(Fate::Left(reason, why.into())))
+    }
+
+    /// Ends with both messages there, or with one that may be another's: a person has to look.
+    fn both(&mut self, reason: Reason, why: impl Into<String>) -> Command {
+        self.end(Conclusion::Settled(Fate::Both(reason, why.into())))
+    }
+
+    /// Tries again after a pause what the server did not answer, until that was done often enough.
+    fn doubt(&mut self, why: String, again: Again) -> Command {
+        self.doubts += 1;
+        if self.doubts > DOUBTS {
+            return Command::Give(Conclusion::Unknown(why));
+        }
+        let pause = BACK_OFF << (2 * (self.doubts - 1));
+        self.to(At::Resting(again), Command::Rest(pause))
+    }
+
+    fn again(&mut self, again: Again) -> Command {
+        match again {
+            Again::Look => self.look(true),
+            Again::Search(purpose) => {
+                let body = match purpose {
+                    Purpose::PutBack(_) => Body::Original,
+                    _ => Body::New,
+                };
+                self.search(body, purpose)
+            }
+            Again::Identify => self.identify(),
+            Again::Label => self.label(),
+            Again::ReadReplaced(uid) => self.to(At::ReadingReplaced(uid), Command::Read(uid)),
+            Again::ReadPutBack(uid) => self.to(At::ReadingPutBack(uid), Command::Read(uid)),
+            Again::LookResumed => self.look_at(At::LookingResumed(true), true),
+        }
+    }
+
+    /// A new round after a pause, as long as there are some.
+    fn round(&mut self) -> Command {
+        self.rounds += 1;
+        if self.rounds >= ROUNDS {
+            let (reason, why) = match self.is_kept {
+                true => (Reason::ServerRefused, KEPT),
+                false => (Reason::ChangedMeanwhile, RESTLESS),
+            };
+            self.goal = Goal::TakeBack(Some((reason, why.to_owned())));
+            return self.look(true);
+        }
+        // As long as it has our mark, another program may expunge it: then there is no pause.
+        if self.is_ours {
+            return self.look(true);
+        }
+        let pause = PAUSE << (self.rounds - 1);
+        self.to(At::Resting(Again::Look), Command::Rest(pause))
+    }
+
+    /// A step towards the end was refused: the copy is to go.
+    fn refused(&mut self, refusal: &Refusal) -> Command {
+        let why = refusal.said();
+        self.goal = Goal::TakeBack(Some((Reason::ServerRefused, why)));
+        self.look(true)
+    }
+
+    fn start(&mut self) -> Command {
+        if !self.is_resumed {
+            return self.to(At::NotingBegun, Command::Note);
+        }
+        let uid = match &self.entry.step {
+            ReplacementStep::Begun => {
+                return match &self.goal {
+                    Goal::LeaveBoth(why) => {
+                        let why = why.clone();
+                        self.both(Reason::AmbiguousCopy, why)
+                    }
+                    _ => self.search(Body::New, Purpose::Resumed),
+                };
+            }
+            ReplacementStep::Replacing => {
+                return self.look_at(At::LookingResumed(false), false);
+            }
+            ReplacementStep::PuttingBack => {
+                return self.look_at(At::LookingResumed(false), false);
+            }
+            ReplacementStep::Appended(uid)
+            | ReplacementStep::Deleting(uid)
+            | ReplacementStep::TakingBack(uid, _) => *uid,
+        };
+        self.copy = uid;
+        // A message that was there before the copy is not the copy, whatever the journal says.
+        if uid == self.entry.uid || uid < self.entry.least {
+            self.goal = Goal::LeaveBoth(NOT_OURS.to_owned());
+        }
+        self.look(false)
+    }
+
+    fn appended(&mut self, answer: Result<Option<(u32, u32)>, Refusal>) -> Command {
+        match answer {
+            Ok(Some((uidvalidity, _))) if uidvalidity != self.entry.uidvalidity => {
+                self.both(Reason::ChangedMeanwhile, RENUMBERED)
+            }
+            Ok(Some((_, uid))) if uid >= self.entry.least && uid != self.entry.uid => {
+                self.has_copy(uid)
+            }
+            Ok(Some(_)) => {
+                let refusal = Refusal {
+                    command: "APPEND",
+                    code: Some("EARLIER".into()),
+                    text: EARLIER.into(),
+                };
+                self.search(Body::New, Purpose::AfterAppend(Some(refusal)))
+            }
+            Ok(None) => self.search(Body::New, Purpose::AfterAppend(None)),
+            // A server may refuse what it did all the same.
+            Err(refusal) => self.search(Body::New, Purpose::AfterAppend(Some(refusal))),
+        }
+    }
+
+    fn has_copy(&mut self, uid: u32) -> Command {
+        self.copy = uid;
+        self.entry.step = ReplacementStep::Appended(uid);
+        self.to(At::NotingCopy, Command::Note)
+    }
+
+    fn found(&mut self, purpose: Purpose, found: Result<Vec<u32>, String>) -> Command {
+        let found = match found {
+            Ok(found) => found,
+            Err(_) if self.is_without_unknown() => Vec::new(),
+            Err(why) => return self.doubt(why, Again::Search(purpose)),
+        };
+        let is_copy = !matches!(purpose, Purpose::PutBack(_));
+        if let ([_], true) = (found.as_slice(), is_copy) {
+            self.copy_digest = Some(self.entry.sha256.clone());
+        }
+        match (purpose, found.as_slice()) {
+            (Purpose::AfterAppend(_) | Purpose::Resumed | Purpose::ReplaceResumed(true), [uid]) => {
+                self.has_copy(*uid)
+            }
+            (Purpose::AfterAppend(None), _) => self.both(Reason::AmbiguousCopy, NOT_SAID),
+            (Purpose::AfterAppend(Some(refusal)), []) => {
+                let Refusal { code, text, .. } = &refusal;
+                match code.as_deref() {
+                    Some("EARLIER") => {
+                        let text = text.clone();
+                        self.left(Reason::AlteredByServer, text)
+                    }
+                    Some("OVERQUOTA") if self.terms.may_replace => {
+                        self.look_at(At::LookingBefore(false, refusal), false)
+                    }
+                    Some("OVERQUOTA") => {
+                        let text = text.clone();
+                        self.left(Reason::QuotaFull, text)
+                    }
+                    _ => {
+                        let text = text.clone();
+                        self.left(Reason::ServerRefused, text)
+                    }
+                }
+            }
+            (Purpose::Resumed, []) => self.drop_and_end(Conclusion::Nothing),
+            (
+                Purpose::AfterAppend(Some(_)) | Purpose::Resumed | Purpose::ReplaceResumed(true),
+                _,
+            ) => self.drop_and_end(Conclusion::Settled(Fate::Both(
+                Reason::AmbiguousCopy,
+                SEVERAL.to_owned(),
+            ))),
+            (Purpose::AfterReplace | Purpose::ReplaceResumed(false), [uid]) => {
+                let fate = Fate::Replaced(*uid, Some(BY_REPLACE));
+                self.drop_and_end(Conclusion::Settled(fate))
+            }
+            (Purpose::AfterReplace | Purpose::ReplaceResumed(false), []) => self.begin_put_back(),
+            (Purpose::AfterReplace | Purpose::ReplaceResumed(false), _) => self.drop_and_end(
+                Conclusion::Settled(Fate::Both(Reason::AmbiguousCopy, SEVERAL.to_owned())),
+            ),
+            (Purpose::PutBack(None), []) => {
+                self.to(At::PuttingBack, Command::Append(Body::Original))
+            }
+            (Purpose::PutBack(Some(refusal)), []) => Command::Give(Conclusion::Unknown(format!(
+                "{NOT_PUT_BACK}: {}",
+                refusal.text
+            ))),
+            (Purpose::PutBack(_), _) => self.is_put_back(),
+        }
+    }
+
+    /// Gmail keeps one message of equal ones, and may give back one that is there.
+    fn identify(&mut self) -> Command {
+        match self.terms.is_gmail && !self.is_resumed {
+            true => self.to(At::Identifying, Command::Labels(self.copy)),
+            false if self.copy_digest.is_some() => self.look(false),
+            false => self.read(self.copy),
+        }
+    }
+
+    fn identified(&mut self, old: Option<Labelled>, copy: Option<Labelled>) -> Command {
+        match (old, copy) {
+            (Some(old), Some(copy)) if old.message_id == copy.message_id => {
+                self.left(Reason::AlteredByServer, SAME)
+            }
+            (Some(_), Some(_)) => self.read(self.copy),
+            // A later look says what is there.
+            _ => self.doubt(NO_LABELS.to_owned(), Again::Identify),
+        }
+    }
+
+    fn read(&mut self, uid: u32) -> Command {
+        self.to(At::Reading(uid), Command::Read(uid))
+    }
+
+    fn was_read(&mut self, uid: u32, reading: Reading) -> Command {
+        match reading {
+            Reading::Digest(digest) if uid == self.entry.uid => {
+                if self.entry.original.as_deref() != Some(&digest) {
+                    self.goal = Goal::LeaveBoth(NOT_THE_ORIGINAL.to_owned());
+                }
+                self.is_original = true;
+                self.look(false)
+            }
+            Reading::Digest(digest) => {
+                let is_whole = digest == self.entry.sha256;
+                self.copy_digest = Some(digest);
+                if !is_whole && self.goal == Goal::Finish && !self.is_resumed {
+                    self.goal = altered(OTHER_BYTES);
+                }
+                self.look(false)
+            }
+            Reading::Nothing => self.look_after_nothing(),
+            Reading::Unknown(_) if self.is_without_unknown() => self.look_after_nothing(),
+            Reading::Unknown(why) => self.doubt(why, Again::Look),
+        }
+    }
+
+    /// The body did not come: either the message is gone, or it is listed and cannot be read.
+    fn look_after_nothing(&mut self) -> Command {
+        match self.is_without_unknown() {
+            true => {
+                self.goal = altered(NOT_STORED);
+                self.end(Conclusion::Settled(Fate::Left(
+                    Reason::AlteredByServer,
+                    NOT_STORED.to_owned(),
+                )))
+            }
+            false => self.doubt(UNREADABLE.to_owned(), Again::Look),
+        }
+    }
+
+    fn seen(&mut self, old: Sight, copy: Sight, is_fresh: bool) -> Command {
+        let (old, copy) = match (self.known(old), self.known(copy)) {
+            (Ok(old), Ok(copy)) => (old, copy),
+            (Err(why), _) | (_, Err(why)) => return self.doubt(why, Again::Look),
+        };
+        // Some servers do not show a message for a moment while its neighbours go.
+        if (old.is_none() || copy.is_none()) && !is_fresh {
+            return self.look(true);
+        }
+        match self.goal.clone() {
+            Goal::Finish => self.finish(old, copy),
+            Goal::TakeBack(why) => self.take_back(why, old, copy),
+            Goal::LeaveBoth(why) => self.leave_both(why, old.as_ref()),
+        }
+    }
+
+    fn known(&self, sight: Sight) -> Result<Option<Seen>, String> {
+        match sight {
+            Sight::Present(seen) => Ok(Some(seen)),
+            Sight::Absent => Ok(None),
+            Sight::Unknown(_) if self.is_without_unknown() => Ok(None),
+            Sight::Unknown(why) => Err(why),
+        }
+    }
+
+    /// Takes our mark off the original.
+    fn unmark(&mut self) -> Command {
+        self.rounds += 1;
+        if self.rounds > ROUNDS * 2 {
+            return Command::Give(Conclusion::Unknown(STAYS_MARKED.to_owned()));
+        }
+        self.to(
+            At::Unmarking,
+            Command::Store(self.entry.uid, FlagChange::Remove, vec![DELETED.to_owned()]),
+        )
+    }
+
+    fn finish(&mut self, old: Option<Seen>, copy: Option<Seen>) -> Command {
+        let Some(old) = old else {
+            return self.finish_without_original(copy);
+        };
+        if has(&old.flags, DELETED) {
+            if self.is_ours {
+                // No program may expunge it before everything was compared once more.
+                return self.unmark();
+            }
+            if self.is_resumed {
+                // A person may have seen both, and chosen the copy.
+                return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
+            }
+            let why = (Reason::ChangedMeanwhile, MARKED.to_owned());
+            return self.turn_back(Some(why), Some(old), copy);
+        }
+        // What was ours is taken off: a mark from here on is another program's.
+        (self.is_ours, self.was_there) = (false, false);
+        let Some(copy) = copy else {
+            let why = match (self.is_resumed, self.copy_digest.is_some()) {
+                (true, _) => None,
+                (_, true) => Some((Reason::ChangedMeanwhile, COPY_WENT.to_owned())),
+                (_, false) => Some((Reason::AlteredByServer, NOT_STORED.to_owned())),
+            };
+            return self.turn_back(why, Some(old), None);
+        };
+        if has(&copy.flags, DELETED) && !self.is_without_marked_copy() {
+            let why = (Reason::ChangedMeanwhile, COPY_MARKED.to_owned());
+            return self.turn_back(Some(why), Some(old), Some(copy));
+        }
+        match &self.copy_digest {
+            None if !(self.is_resumed && self.is_without_digest()) => return self.read(self.copy),
+            Some(digest) if *digest != self.entry.sha256 => {
+                return match self.is_resumed {
+                    true => self.both(Reason::AmbiguousCopy, NOT_OURS),
+                    false => self.turn_back(why_altered(OTHER_BYTES), Some(old), Some(copy)),
+                };
+            }
+            _ => {}
+        }
+        if !self.is_original && !self.is_without_digest() {
+            if self.entry.original.is_some() {
+                return self.read(self.entry.uid);
+            }
+            // A journal of 0.3.0 does not have it. The date is what there is; the copy goes, and the message is tried afresh.
+            return match old.date.as_ref().is_some_and(|date| self.is_date(date)) {
+                true => self.turn_back(None, Some(old), Some(copy)),
+                false => self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL),
+            };
+        }
+        match &copy.date {
+            None if self.doubts >= DOUBTS => {
+                return self.turn_back(why_altered(NO_DATE), Some(old), Some(copy));
+            }
+            None => return self.doubt(NO_DATE.to_owned(), Again::Look),
+            Some(date) if !self.is_date(date) => {
+                return self.turn_back(why_altered(OTHER_DATE), Some(old), Some(copy));
+            }
+            Some(_) => {}
+        }
+        self.bring_flags(&old, &copy)
+    }
+
+    fn is_date(&self, date: &InternalDate) -> bool {
+        self.entry.internal_date().is_same(date)
+    }
+
+    /// Gives the copy the flags of the original, and takes from it those that the original lost; what another program set on
+    /// the copy itself stays.
+    fn bring_flags(&mut self, old: &Seen, copy: &Seen) -> Command {
+        let missing = without(&old.flags, &copy.flags);
+        if let Some(flag) = missing.iter().find(|flag| has(&self.given, flag)) {
+            let why = format!("the server does not keep {flag} on the copy");
+            let why = Some((Reason::FlagsNotKept, why));
+            return self.turn_back(why, Some(old.clone()), Some(copy.clone()));
+        }
+        let lost = without(&self.entry.flags, &old.flags);
+        let taken: Vec<String> = lost.into_iter().filter(|it| has(&copy.flags, it)).collect();
+        if !is_same(&old.flags, &self.entry.flags) {
+            self.remark = Some(CARRIED);
+        }
+        if missing.is_empty() && taken.is_empty() {
+            self.given.clear();
+            self.entry.flags = old.flags.clone();
+            self.last = Some(old.flags.clone());
+            self.modseq = old.modseq;
+            return match self.terms.is_gmail {
+                true => self.label(),
+                false => self.note_deleting(),
+            };
+        }
+        self.rounds += 1;
+        if self.rounds >= ROUNDS {
+            let why = Some((Reason::ChangedMeanwhile, RESTLESS.to_owned()));
+            return self.turn_back(why, Some(old.clone()), Some(copy.clone()));
+        }
+        self.given.clone_from(&missing);
+        self.changes = [
+            (FlagChange::Add, missing.clone()),
+            (FlagChange::Remove, taken),
+        ]
+        .into_iter()
+        .filter(|(_, flags)| !flags.is_empty())
+        .collect();
+        // A flag that the original loses again later is known to be ours on the copy.
+        self.entry.flags.extend(missing);
+        self.to(At::NotingFlags, Command::Note)
+    }
+
+    fn carry(&mut self) -> Command {
+        match self.changes.pop() {
+            Some((change, flags)) => {
+                self.to(At::Carrying, Command::Store(self.copy, change, flags))
+            }
+            None => self.look(false),
+        }
+    }
+
+    fn label(&mut self) -> Command {
+        self.to(At::Labelling, Command::Labels(self.copy))
+    }
+
+    fn labelled(&mut self, old: Option<Labelled>, copy: Option<Labelled>) -> Command {
+        let (Some(old), Some(copy)) = (old, copy) else {
+            if self.is_without_unknown() {
+                return self.note_deleting();
+            }
+            return self.doubt(NO_LABELS.to_owned(), Again::Label);
+        };
+        let missing = without(&old.labels, &copy.labels);
+        let lost = without(&self.entry.labels, &old.labels);
+        let taken: Vec<String> = lost
+            .into_iter()
+            .filter(|it| has(&copy.labels, it))
+            .collect();
+        if missing.is_empty() && taken.is_empty() {
+            self.entry.labels = old.labels;
+            return self.note_deleting();
+        }
+        let is_given = |given: &Vec<String>| missing.iter().any(|label| has(given, label));
+        if self.given_labels.as_ref().is_some_and(is_given) {
+            self.goal = Goal::TakeBack(Some((Reason::FlagsNotKept, LABELS.to_owned())));
+            return self.look(false);
+        }
+        self.rounds += 1;
+        if self.rounds >= ROUNDS {
+            self.goal = Goal::TakeBack(Some((Reason::ChangedMeanwhile, RESTLESS.to_owned())));
+            return self.look(false);
+        }
+        self.given_labels = Some(missing.clone());
+        self.entry.labels.extend(missing.clone());
+        self.changes = [(FlagChange::Add, missing), (FlagChange::Remove, taken)]
+            .into_iter()
+            .filter(|(_, labels)| !labels.is_empty())
+            .collect();
+        self.to(At::NotingLabels, Command::Note)
+    }
+
+    fn store_labels(&mut self, at: At) -> Command {
+        match self.changes.pop() {
+            Some((change, labels)) => self.to(at, Command::StoreLabels(self.copy, change, labels)),
+            None => self.label(),
+        }
+    }
+
+    fn note_deleting(&mut self) -> Command {
+        self.entry.step = ReplacementStep::Deleting(self.copy);
+        self.to(At::NotingDeleting, Command::Note)
+    }
+
+    fn delete(&mut self) -> Command {
+        match self.terms.has_trash {
+            true => self.to(At::Removing, Command::Remove),
+            false => {
+                let since = self.modseq;
+                self.to(At::Marking, Command::Mark(since))
+            }
+        }
+    }
+
+    fn marked(&mut self, answer: Result<bool, Refusal>, flags: Option<Vec<String>>) -> Command {
+        match answer {
+            Ok(true) => self.round(),
+            Ok(false) => {
+                self.is_ours = true;
+                self.was_there = flags.is_some();
+                self.last = flags.or(self.last.take());
+                self.to(At::Removing, Command::Remove)
+            }
+            Err(refusal) => {
+                // It may have been done all the same, whatever the code is: a message that is gone now may have gone with
+                // our mark, and its copy stays.
+                self.is_ours = true;
+                self.was_there = true;
+                self.refused(&refusal)
+            }
+        }
+    }
+
+    fn removed(
+        &mut self,
+        answer: Result<(), Refusal>,
+        flags: Option<Vec<String>>,
+        labels: Option<Vec<String>>,
+        is_told: bool,
+    ) -> Command {
+        self.was_there |= flags.is_some() || is_told;
+        let flags_are_unknown = flags.is_none();
+        if let Some(mut flags) = flags {
+            // A mark that another program set, and that took the message away with it, is the copy's now.
+            if !self.terms.has_trash {
+                flags.retain(|flag| !is(flag, DELETED));
+            }
+            self.last = Some(flags);
+        } else if let Some(last) = &mut self.last
+            && !self.terms.has_trash
+        {
+            last.retain(|flag| !is(flag, DELETED));
+        }
+        self.is_last_unknown = flags_are_unknown || self.terms.is_gmail && labels.is_none();
+        self.last_labels = labels;
+        self.is_kept = answer.is_ok();
+        self.refusal = answer.err();
+        // A refusal may mean that it is gone: only a look that is sure counts then.
+        let is_fresh = self.refusal.is_some() || !self.was_there;
+        self.look_at(At::LookingAfter(is_fresh), is_fresh)
+    }
+
+    fn seen_after(&mut self, old: Sight, copy: Sight, is_fresh: bool) -> Command {
+        let old = match self.known(old) {
+            Ok(old) => old,
+            Err(why) => return self.doubt(why, Again::Look),
+        };
+        match (old, self.refusal.take()) {
+            (None, _) if self.was_there => {
+                let copy = match self.known(copy) {
+                    Ok(Some(copy)) => copy,
+                    // The copy is looked for once more; and so is the original.
+                    _ if !is_fresh => return self.look_at(At::LookingAfter(true), true),
+                    Ok(None) => return self.left(Reason::ChangedMeanwhile, BOTH_WENT),
+                    Err(why) => return self.doubt(why, Again::Look),
+                };
+                self.finished_with(&copy)
+            }
+            // It was not there any more when it was to be marked or moved: another program removed it before.
+            (None, _) => {
+                (self.is_ours, self.was_there) = (false, false);
+                let copy = match self.known(copy) {
+                    Ok(copy) => copy,
+                    Err(why) => return self.doubt(why, Again::Look),
+                };
+                if copy.is_none() && !is_fresh {
+                    return self.look_at(At::LookingAfter(true), true);
+                }
+                self.finish(None, copy)
+            }
+            (Some(_), Some(refusal)) => self.refused(&refusal),
+            (Some(_), None) => self.round(),
+        }
+    }
+
+    /// The original is gone; whether the copy may stay.
+    fn finish_without_original(&mut self, copy: Option<Seen>) -> Command {
+        let is_by_us = self.was_there;
+        let Some(copy) = copy else {
+            return match (is_by_us, self.is_resumed) {
+                (true, _) => self.left(Reason::ChangedMeanwhile, BOTH_WENT),
+                (_, true) => self.end(Conclusion::Nothing),
+                (_, false) => self.left(Reason::ChangedMeanwhile, MOVED),
+            };
+        };
+        if is_by_us {
+            if self.copy_digest.is_none() && !self.is_without_digest() {
+                return self.read(self.copy);
+            }
+            let is_whole = self.copy_digest.as_ref() == Some(&self.entry.sha256);
+            if !is_whole && !self.is_without_digest() {
+                return self.both(Reason::AmbiguousCopy, NOT_OURS_ALONE);
+            }
+            return self.finished_with(&copy);
+        }
+        if self.is_resumed {
+            // Whoever removed the original may have seen both.
+            return self.left(Reason::ChangedMeanwhile, REMOVED);
+        }
+        let why = Some((Reason::ChangedMeanwhile, MOVED.to_owned()));
+        self.turn_back(why, None, Some(copy))
+    }
+
+    /// The original is gone, and the copy there: gives it the flags that the original had last.
+    fn finished_with(&mut self, copy: &Seen) -> Command {
+        if has(&copy.flags, DELETED) && !self.is_resumed {
+            // It was without a mark before the original went: another program marked one of two messages, and not the last.
+            self.changes = vec![(FlagChange::Remove, vec![DELETED.to_owned()])];
+            self.remark = Some(MARK_REMOVED);
+        } else {
+            self.changes = Vec::new();
+        }
+        if let Some(last) = self.last.take() {
+            let missing = without(&last, &copy.flags);
+            let lost = without(&self.entry.flags, &last);
+            let taken: Vec<String> = lost.into_iter().filter(|it| has(&copy.flags, it)).collect();
+            if !missing.is_empty() || !taken.is_empty() {
+                self.remark = Some(CARRIED);
+            }
+            self.given.clone_from(&missing);
+            self.taken.clone_from(&taken);
+            let changes = [(FlagChange::Add, missing), (FlagChange::Remove, taken)];
+            let changes = changes.into_iter().filter(|(_, flags)| !flags.is_empty());
+            self.changes.extend(changes);
+        }
+        self.carry_last()
+    }
+
+    fn carry_last(&mut self) -> Command {
+        match self.changes.pop() {
+            Some((change, flags)) => {
+                self.to(At::CarryingLast, Command::Store(self.copy, change, flags))
+            }
+            None if self.given.is_empty() && self.taken.is_empty() => self.finished(),
+            None => self.look_at(At::CheckingLast, false),
+        }
+    }
+
+    fn checked_last(&mut self, copy: &Sight) -> Command {
+        let is_kept = match copy {
+            Sight::Present(copy) => {
+                let is_left = self.taken.iter().any(|flag| has(&copy.flags, flag));
+                without(&self.given, &copy.flags).is_empty() && !is_left
+            }
+            _ => false,
+        };
+        if !is_kept {
+            self.remark = Some(NOT_CARRIED);
+        }
+        self.given.clear();
+        self.taken.clear();
+        self.finished()
+    }
+
+    fn finished(&mut self) -> Command {
+        if let Some(last) = &self.last_labels {
+            let missing = without(last, &self.entry.labels);
+            let taken = without(&self.entry.labels, last);
+            let changes = [(FlagChange::Add, missing), (FlagChange::Remove, taken)];
+            let changes = changes.into_iter().filter(|(_, labels)| !labels.is_empty());
+            self.changes = changes.collect();
+            if !self.changes.is_empty() {
+                if self.remark != Some(NOT_CARRIED) {
+                    self.remark = Some(CARRIED);
+                }
+                return self.label_last();
+            }
+        }
+        if self.is_last_unknown {
+            self.remark = Some(LAST_UNKNOWN);
+        }
+        let fate = Fate::Replaced(self.copy, self.remark);
+        self.end(Conclusion::Settled(fate))
+    }
+
+    fn label_last(&mut self) -> Command {
+        match self.changes.pop() {
+            Some((change, labels)) => self.to(
+                At::LabellingLast,
+                Command::StoreLabels(self.copy, change, labels),
+            ),
+            None => self.to(At::CheckingLabels, Command::Labels(self.copy)),
+        }
+    }
+
+    fn checked_labels(&mut self, copy: Option<Labelled>) -> Command {
+        let wanted = self.last_labels.take().unwrap_or_default();
+        let is_kept = copy.is_some_and(|copy| {
+            let lost = without(&self.entry.labels, &wanted);
+            let is_left = lost.iter().any(|label| has(&copy.labels, label));
+            without(&wanted, &copy.labels).is_empty() && !is_left
+        });
+        if !is_kept {
+            self.remark = Some(NOT_CARRIED);
+        }
+        self.finished()
+    }
+
+    /// From here on the copy is to go.
+    fn turn_back(
+        &mut self,
+        why: Option<(Reason, String)>,
+        old: Option<Seen>,
+        copy: Option<Seen>,
+    ) -> Command {
+        self.goal = Goal::TakeBack(why.clone());
+        self.take_back(why, old, copy)
+    }
+
+    fn take_back(
+        &mut self,
+        why: Option<(Reason, String)>,
+        old: Option<Seen>,
+        copy: Option<Seen>,
+    ) -> Command {
+        match &old {
+            // It went with our mark: the copy is what there is.
+            None if self.was_there => {
+                self.goal = Goal::Finish;
+                return self.finish_without_original(copy);
+            }
+            Some(old) if self.is_ours && has(&old.flags, DELETED) => return self.unmark(),
+            _ if self.is_resumed && old.as_ref().is_none_or(|old| has(&old.flags, DELETED)) => {
+                // Whoever removed or marked the original may have seen both, and chosen the copy.
+                let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
+                let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
+                if is_marked && is_by_us {
+                    return self.unmark_copy();
+                }
+                return match (copy, old) {
+                    (Some(_), None) => self.left(Reason::ChangedMeanwhile, REMOVED),
+                    (Some(_), Some(_)) => self.left(Reason::ChangedMeanwhile, MARKED_STAYS),
+                    (None, _) => self.end(Conclusion::Nothing),
+                };
+            }
+            Some(_) => (self.is_ours, self.was_there) = (false, false),
+            None => {}
+        }
+        let Some(copy) = copy else {
+            return self.end(match why {
+                Some((reason, why)) => Conclusion::Settled(Fate::Left(reason, why)),
+                None => Conclusion::Nothing,
+            });
+        };
+        let Some(digest) = self.copy_digest.clone() else {
+            return self.read(self.copy);
+        };
+        if self.is_resumed && !self.is_vouched(&digest) {
+            return self.both(Reason::AmbiguousCopy, NOT_OURS);
+        }
+        if self.removals >= REMOVALS {
+            let text = self.refusal.as_ref().map_or(KEEPS_COPY, |it| &it.text);
+            let why = why.map_or(TAKEN_BACK.to_owned(), |(_, why)| why);
+            let what = format!(
+                "{why}; the copy of a message (UID {}) stays, because the server refuses to delete it: {text}",
+                self.copy
+            );
+            return Command::Give(Conclusion::Stuck(what));
+        }
+        self.removals += 1;
+        let step = ReplacementStep::TakingBack(self.copy, digest);
+        if self.entry.step != step {
+            self.entry.step = step;
+            return self.to(At::NotingTakeBack, Command::Note);
+        }
+        // A copy that is marked needs no second mark.
+        match has(&copy.flags, DELETED) {
+            true => self.to(At::TakingAway, Command::TakeAway(self.copy)),
+            false => self.mark_copy(),
+        }
+    }
+
+    /// Whether the journal has this digest of the copy.
+    fn is_vouched(&self, digest: &str) -> bool {
+        let noted = match &self.entry.step {
+            ReplacementStep::TakingBack(_, noted) => Some(noted.as_str()),
+            _ => None,
+        };
+        digest == self.entry.sha256 || noted == Some(digest)
+    }
+
+    fn mark_copy(&mut self) -> Command {
+        // At Gmail, expunging takes a label away and no message: it is moved, and needs no mark.
+        if self.terms.is_gmail {
+            return self.to(At::TakingAway, Command::TakeAway(self.copy));
+        }
+        let flags = vec![DELETED.to_owned()];
+        let command = Command::Store(self.copy, FlagChange::Add, flags);
+        self.to(At::MarkingCopy, command)
+    }
+
+    fn unmark_copy(&mut self) -> Command {
+        self.rounds += 1;
+        if self.rounds > ROUNDS * 2 {
+            return Command::Give(Conclusion::Unknown(STAYS_MARKED.to_owned()));
+        }
+        let flags = vec![DELETED.to_owned()];
+        let command = Command::Store(self.copy, FlagChange::Remove, flags);
+        self.to(At::UnmarkingCopy, command)
+    }
+
+    /// The server refuses to delete the copy.
+    fn not_taken(&mut self, refusal: Refusal) -> Command {
+        self.refusal = Some(refusal);
+        let pause = BACK_OFF << (2 * self.removals.saturating_sub(1));
+        self.to(At::Resting(Again::Look), Command::Rest(pause))
+    }
+
+    /// Leaves both messages, but for our mark.
+    fn leave_both(&mut self, why: String, old: Option<&Seen>) -> Command {
+        match old {
+            Some(old) if self.is_ours && has(&old.flags, DELETED) => self.unmark(),
+            _ => self.both(Reason::AmbiguousCopy, why),
+        }
+    }
+
+    // REPLACE (RFC 8508).
+
+    fn seen_before(&mut self, old: Sight, is_fresh: bool, why: Refusal) -> Command {
+        match self.known(old) {
+            Ok(Some(old)) if !has(&old.flags, DELETED) => {
+                self.entry.flags = old.flags;
+                self.entry.step = ReplacementStep::Replacing;
+                self.to(At::Keeping(why), Command::Keep)
+            }
+            Ok(None) if !is_fresh => self.look_at(At::LookingBefore(true, why), true),
+            Ok(_) => self.left(Reason::ChangedMeanwhile, MOVED),
+            Err(_) => self.left(Reason::QuotaFull, why.text),
+        }
+    }
+
+    fn replaced(&mut self, answer: Result<Option<(u32, u32)>, Refusal>) -> Command {
+        match answer {
+            Ok(Some((uidvalidity, uid)))
+                if uidvalidity == self.entry.uidvalidity && uid >= self.entry.least =>
+            {
+                self.to(At::ReadingReplaced(uid), Command::Read(uid))
+            }
+            Ok(_) => self.search(Body::New, Purpose::AfterReplace),
+            Err(refusal) => self.look_at(At::LookingAgain(true, refusal), true),
+        }
+    }
+
+    /// REPLACE was refused: the original is there, unless the server did it all the same.
+    fn seen_again(&mut self, old: Sight, is_fresh: bool, why: Refusal) -> Command {
+        match self.known(old) {
+            Ok(Some(_)) => {
+                let fate = Fate::Left(Reason::QuotaFull, why.text);
+                self.drop_and_end(Conclusion::Settled(fate))
+            }
+            Ok(None) if is_fresh => self.search(Body::New, Purpose::AfterReplace),
+            _ => self.doubt(why.said(), Again::LookResumed),
+        }
+    }
+
+    fn replaced_read(&mut self, uid: u32, reading: Reading) -> Command {
+        match reading {
+            Reading::Digest(digest) if digest == self.entry.sha256 => {
+                let fate = Fate::Replaced(uid, Some(BY_REPLACE));
+                self.drop_and_end(Conclusion::Settled(fate))
+            }
+            Reading::Digest(_) => self.begin_put_back(),
+            Reading::Nothing => self.doubt(UNREADABLE.to_owned(), Again::ReadReplaced(uid)),
+            Reading::Unknown(why) => self.doubt(why, Again::ReadReplaced(uid)),
+        }
+    }
+
+    fn seen_resumed(&mut self, old: Sight, is_fresh: bool) -> Command {
+        let old = match self.known(old) {
+            Ok(old) => old,
+            Err(why) => return self.doubt(why, Again::LookResumed),
+        };
+        if let Goal::LeaveBoth(why) = &self.goal {
+            let why = format!("{why}; {KEPT_FILE}");
+            return self.both(Reason::AmbiguousCopy, why);
+        }
+        match (old, &self.entry.step) {
+            (None, _) if !is_fresh => self.look_at(At::LookingResumed(true), true),
+            (Some(_), ReplacementStep::PuttingBack) => self.drop_and_end(Conclusion::Nothing),
+            (None, ReplacementStep::PuttingBack) => {
+                self.search(Body::Original, Purpose::PutBack(None))
+            }
+            (Some(_), _) => self.search(Body::New, Purpose::ReplaceResumed(true)),
+            (None, _) => self.search(Body::New, Purpose::ReplaceResumed(false)),
+        }
+    }
+
+    fn begin_put_back(&mut self) -> Command {
+        self.entry.step = ReplacementStep::PuttingBack;
+        self.to(At::NotingPutBack, Command::Note)
+    }
+
+    fn put_back(&mut self, answer: Result<Option<(u32, u32)>, Refusal>) -> Command {
+        match answer {
+            Ok(Some((uidvalidity, uid)))
+                if uidvalidity == self.entry.uidvalidity && uid >= self.entry.least =>
+            {
+                self.to(At::ReadingPutBack(uid), Command::Read(uid))
+            }
+            Ok(_) => {
+                let refusal = Refusal {
+                    command: "APPEND",
+                    code: None,
+                    text: NOT_SAID.to_owned(),
+                };
+                self.search(Body::Original, Purpose::PutBack(Some(refusal)))
+            }
+            Err(refusal) => self.search(Body::Original, Purpose::PutBack(Some(refusal))),
+        }
+    }
+
+    fn put_back_read(&mut self, uid: u32, reading: Reading) -> Command {
+        match reading {
+            Reading::Digest(digest) if Some(&digest) == self.entry.original.as_ref() => {
+                self.is_put_back()
+            }
+            // A second try would add one more. The file stays.
+            Reading::Digest(_) => self.both(Reason::AlteredByServer, NOT_PUT_BACK),
+            Reading::Nothing => self.doubt(UNREADABLE.to_owned(), Again::ReadPutBack(uid)),
+            Reading::Unknown(why) => self.doubt(why, Again::ReadPutBack(uid)),
+        }
+    }
+
+    fn is_put_back(&mut self) -> Command {
+        let fate = Fate::Both(Reason::AlteredByServer, PUT_BACK.to_owned());
+        self.drop_and_end(Conclusion::Settled(fate))
+    }
+
+    /// The file with the original, if there is one, is not needed any more.
+    fn drop_and_end(&mut self, conclusion: Conclusion) -> Command {
+        match self.entry.step {
+            ReplacementStep::Replacing | ReplacementStep::PuttingBack => {
+                self.to(At::Dropping(conclusion), Command::Drop)
+            }
+            // The file is written before the step is noted.
+            ReplacementStep::Begun if self.is_resumed => {
+                self.to(At::Dropping(conclusion), Command::Drop)
+            }
+            _ => self.end(conclusion),
+        }
+    }
+
+    #[cfg(test)]
+    fn is_without_unknown(&self) -> bool {
+        self.terms.without == Some(Rule::Unknown)
+    }
+
+    #[cfg(test)]
+    fn is_without_marked_copy(&self) -> bool {
+        self.terms.without == Some(Rule::MarkedCopy)
+    }
+
+    #[cfg(test)]
+    fn is_without_digest(&self) -> bool {
+        self.terms.without == Some(Rule::Digest)
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)]
+    fn is_without_unknown(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)]
+    fn is_without_marked_copy(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)]
+    fn is_without_digest(&self) -> bool {
+        false
+    }
+}
+
+impl Refusal {
+    pub(super) fn said(&self) -> String {
+        format!("the server refuses {}: {}", self.command, self.text)
+    }
+}
+
+fn why_altered(why: &str) -> Option<(Reason, String)> {
+    Some((Reason::AlteredByServer, why.to_owned()))
+}
+
+fn altered(why: &str) -> Goal {
+    Goal::TakeBack(why_altered(why))
+}
+
+const FINISHED: &str = "what an earlier session left half-made was finished";
+const CARRIED: &str = "its flags changed meanwhile, and were carried over";
+const NOT_CARRIED: &str = "its flags or labels changed at the last moment, and the server does not keep all of them on the copy";
+const LAST_UNKNOWN: &str = "the server did not give its flags of the last moment, and the copy has those of the moment before";
+const MARK_REMOVED: &str = "another program marked the new message as deleted while the old one went; the mark was removed";
+const BY_REPLACE: &str = "by REPLACE, for want of room";
+
+const MOVED: &str = "another program moved or deleted it meanwhile";
+const MARKED: &str = "another program marked it as deleted meanwhile";
+const MARKED_STAYS: &str =
+    "another program marked it as deleted after the copy was made, which stays";
+const REMOVED: &str = "another program removed it after the copy was made, which stays";
+const BOTH_WENT: &str = "another program removed the message and its copy during the run";
+const COPY_WENT: &str = "another program removed the copy while it was compared";
+const COPY_MARKED: &str =
+    "the copy was marked as deleted before the message was; the copy was removed";
+const RENUMBERED: &str = "the folder was made anew meanwhile; the copy is in the new one";
+const RESTLESS: &str = "another program changes its flags all the time";
+const KEPT: &str = "the server says that it removed the message, and keeps it";
+const TAKEN_BACK: &str = "an earlier session was stopped while it removed the copy";
+
+const OTHER_BYTES: &str = "the server stored other bytes than it was given";
+const NOT_STORED: &str = "the server said that it stored the copy, and did not";
+const OTHER_DATE: &str = "the server gave the copy another date";
+const NO_DATE: &str = "the server does not give the date of the copy";
+const EARLIER: &str = "the server names a message that was there before";
+const SAME: &str = "the server took the copy for a message that it has already";
+const LABELS: &str = "the server does not keep the labels on the copy";
+
+const SEVERAL: &str = "several messages may be the copy that an earlier run made; all stay";
+const NOT_SAID: &str = "the server does not say which message is the copy";
+const NOT_OURS: &str = "the message where the copy should be is another one; nothing was deleted";
+const NOT_OURS_ALONE: &str =
+    "the message where the copy should be is another one, and the original is gone";
+const NOT_THE_ORIGINAL: &str = "the message where the original should be is another one; nothing was deleted, and the copy stays";
+
+const UNREADABLE: &str = "the server lists the message and does not give its content";
+const NO_LABELS: &str = "the server does not give the labels of the message and of its copy";
+const STAYS_MARKED: &str = "the server does not remove \\Deleted from a message";
+const KEEPS_COPY: &str = "it says OK, and keeps it";
+
+const KEPT_FILE: &str = "the original is in a file next to the journal";
+const NOT_PUT_BACK: &str = "the server stored other bytes than it was given, by REPLACE, and does not take the message as it was either, which is in a file next to the journal";
+const PUT_BACK: &str = "the server stored other bytes than it was given; the message was appended again as it was, and the altered one stays beside it";
+
+pub(super) fn is(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+pub(super) fn has(flags: &[String], name: &str) -> bool {
+    flags.iter().any(|flag| is(flag, name))
+}
+
+/// Flags that are not among the others.
+pub(super) fn without(flags: &[String], others: &[String]) -> Vec<String> {
+    let left = flags.iter().filter(|flag| !has(others, flag));
+    left.cloned().collect()
+}
+
+fn is_same(flags: &[String], others: &[String]) -> bool {
+    without(flags, others).is_empty() && without(others, flags).is_empty()
+}

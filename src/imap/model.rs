@@ -1,0 +1,1225 @@
+//! The replacement in a world of values: every answer of a server, every break, every action of a second client, a server that
+//! is restored from a snapshot, and a kill after every step, at every step, in all combinations within a budget.
+//!
+//! The machine is [`Machine`], the one that embody runs; only the server, the journal's file and the loop around the machine
+//! (`AccountRun::again` and `resume_earlier`) are modelled. The exploration is breadth-first over hashed states, so that the
+//! trace of a failure is the shortest one.
+//!
+//! What must hold:
+//!
+//! 1. No command of ours leaves the folder without a whole version of the message that has no `\Deleted`, unless another client
+//!    acted after the last look, or took the message away itself.
+//! 2. Nothing is expunged or moved that this run or the journal does not vouch for.
+//! 3. After a quiet rerun exactly one version exists, with the flags and labels of the last moment; or both exist, and a run
+//!    said so with status 1.
+//! 4. The status is 0 only if nothing is half-made.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
+
+use super::journal::{Replacement, ReplacementStep};
+use super::machine::{
+    Body, Command, Conclusion, Event, Labelled, Machine, Reading, Refusal, Rule, Seen, Sight, Terms,
+};
+use super::replace::Fate;
+use super::session::{FlagChange, InternalDate};
+
+const SEEN: u8 = 1;
+const FLAGGED: u8 = 2;
+const DELETED: u8 = 4;
+const FLAGS: [(u8, &str); 3] = [
+    (SEEN, "\\Seen"),
+    (FLAGGED, "\\Flagged"),
+    (DELETED, "\\Deleted"),
+];
+
+/// RFC 5530, those of APPEND (RFC 4315, RFC 9051) and of CONDSTORE; none; and BAD.
+const CODES: [&str; 24] = [
+    "",
+    "BAD",
+    "UNAVAILABLE",
+    "AUTHENTICATIONFAILED",
+    "AUTHORIZATIONFAILED",
+    "EXPIRED",
+    "PRIVACYREQUIRED",
+    "CONTACTADMIN",
+    "NOPERM",
+    "INUSE",
+    "EXPUNGEISSUED",
+    "CORRUPTION",
+    "SERVERBUG",
+    "CLIENTBUG",
+    "CANNOT",
+    "LIMIT",
+    "OVERQUOTA",
+    "ALREADYEXISTS",
+    "NONEXISTENT",
+    "TRYCREATE",
+    "READ-ONLY",
+    "TOOBIG",
+    "MODIFIED",
+    "THROTTLED",
+];
+
+const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
+const OTHER_DATE: &str = "25-Nov-2026 10:00:00 +0100";
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Content {
+    Old,
+    New,
+    Altered,
+    Foreign,
+}
+
+impl Content {
+    fn digest(self) -> String {
+        format!("{self:?}")
+    }
+
+    fn is_version(self) -> bool {
+        matches!(self, Self::Old | Self::New)
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Mail {
+    uid: u32,
+    content: Content,
+    flags: u8,
+    labels: u8,
+    modseq: u64,
+    has_date: bool,
+    /// Flags that the second client set on it.
+    by_client: u8,
+}
+
+impl Mail {
+    fn is_good(&self) -> bool {
+        self.content.is_version() && self.flags & DELETED == 0
+    }
+}
+
+/// What the server is like, beyond what one fault does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Nature {
+    is_gmail: bool,
+    has_trash: bool,
+    has_replace: bool,
+    is_full: bool,
+    alters: bool,
+    /// Also the original that is put back.
+    alters_original: bool,
+    changes_date: bool,
+    gives_no_uid: bool,
+    gives_no_date: bool,
+    has_condstore: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Server {
+    mails: Vec<Mail>,
+    trash: Vec<Mail>,
+    next: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Budget {
+    faults: u8,
+    client: u8,
+    kills: u8,
+    restores: u8,
+}
+
+/// What the program is at.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Process {
+    /// A command under way; whether it is that of an entry which an earlier run left.
+    Running {
+        machine: Box<Machine>,
+        command: Command,
+        is_earlier: bool,
+    },
+    /// The connection broke.
+    Broken,
+    /// The journal has what an earlier run left.
+    Starting,
+    /// It was killed.
+    Dead,
+    Over,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct World {
+    server: Server,
+    journal: Option<Replacement>,
+    /// An entry that was ended, which a power cut brings back.
+    unsynced_end: Option<Replacement>,
+    is_kept: bool,
+    process: Process,
+    budget: Budget,
+    /// Status of the run so far.
+    status: u8,
+    /// Whether a run ended with status 1, or a row named what stays.
+    is_told: bool,
+    /// Whether a row said that flags were not kept.
+    is_told_of_flags: bool,
+    /// Whether the second client, or the snapshot, took the message away.
+    is_taken: bool,
+    /// Whether the second client acted on a version since the last look.
+    is_raced: bool,
+    /// The same at any moment that mattered.
+    was_raced: bool,
+    /// Flags and labels that the original had when it went by us.
+    last: Option<(u8, u8)>,
+    /// Digest of an altered copy that this session read.
+    has_read_altered: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Model {
+    nature: Nature,
+    without: Option<Rule>,
+    budget: Budget,
+    /// Whether a snapshot is empty, or has the original.
+    has_empty_snapshot: bool,
+    /// Whether the journal is one of version 0.3.0, without the digest of the original.
+    is_old_journal: bool,
+}
+
+type Step = (String, World);
+
+fn names(bits: u8) -> Vec<String> {
+    let named = FLAGS.iter().filter(|(bit, _)| bits & bit != 0);
+    named.map(|(_, name)| (*name).to_owned()).collect()
+}
+
+fn bits(names: &[String]) -> u8 {
+    names.iter().fold(0, |all, name| {
+        let found = FLAGS.iter().find(|(_, it)| it.eq_ignore_ascii_case(name));
+        all | found.unwrap().0
+    })
+}
+
+fn label_names(bits: u8) -> Vec<String> {
+    (0..3)
+        .filter(|bit| bits & (1 << bit) != 0)
+        .map(|bit| format!("label{bit}"))
+        .collect()
+}
+
+fn label_bits(names: &[String]) -> u8 {
+    names.iter().fold(0, |all, name| {
+        all | 1 << name.trim_start_matches("label").parse::<u8>().unwrap()
+    })
+}
+
+impl Model {
+    fn terms(&self) -> Terms {
+        Terms {
+            is_gmail: self.nature.is_gmail,
+            has_trash: self.nature.has_trash,
+            may_replace: self.nature.has_replace,
+            without: self.without,
+        }
+    }
+
+    fn snapshot(&self) -> Server {
+        let old = Mail {
+            uid: 1,
+            content: Content::Old,
+            flags: SEEN,
+            labels: u8::from(self.nature.is_gmail),
+            modseq: 1,
+            has_date: true,
+            by_client: 0,
+        };
+        Server {
+            mails: vec![old],
+            trash: Vec::new(),
+            next: 2,
+        }
+    }
+
+    fn initial(&self) -> World {
+        let world = World {
+            server: self.snapshot(),
+            journal: None,
+            unsynced_end: None,
+            is_kept: false,
+            process: Process::Starting,
+            budget: self.budget,
+            status: 0,
+            is_told: false,
+            is_told_of_flags: false,
+            is_taken: false,
+            is_raced: false,
+            was_raced: false,
+            last: None,
+            has_read_altered: false,
+        };
+        self.settle(world)
+    }
+
+    fn entry(&self, old: &Mail, next: u32) -> Replacement {
+        Replacement {
+            folder: "INBOX".into(),
+            uidvalidity: 7,
+            uid: old.uid,
+            least: next.max(old.uid + 1),
+            sha256: Content::New.digest(),
+            size: 3,
+            original: Some(Content::Old.digest()),
+            original_size: 3,
+            flags: names(old.flags),
+            labels: Vec::new(),
+            date: (DATE.into(), InternalDate::of(DATE).seconds),
+            step: ReplacementStep::Begun,
+        }
+    }
+
+    /// Goes on, without a choice, to the next command, or to the end of the run.
+    fn settle(&self, mut world: World) -> World {
+        match &world.process {
+            Process::Starting | Process::Broken => {
+                world.has_read_altered = false;
+                let is_earlier = world.process == Process::Starting;
+                match world.journal.clone() {
+                    Some(mut entry) => {
+                        if self.is_old_journal {
+                            entry.original = None;
+                        }
+                        let machine = Machine::resumed(self.terms(), entry, None);
+                        self.advance(world, machine, Event::Begin, is_earlier)
+                    }
+                    None => self.afresh(world),
+                }
+            }
+            _ => world,
+        }
+    }
+
+    /// The message is replaced if it is there: a run looks for it among those without `\Deleted`.
+    fn afresh(&self, mut world: World) -> World {
+        let old = world.server.mails.iter();
+        let old = old
+            .filter(|it| it.content == Content::Old && it.is_good())
+            .max_by_key(|it| it.uid);
+        match old {
+            Some(old) if world.journal.is_none() => {
+                let entry = self.entry(old, world.server.next);
+                let machine = Machine::new(self.terms(), entry);
+                self.advance(world, machine, Event::Begin, false)
+            }
+            _ => {
+                world.process = Process::Over;
+                world
+            }
+        }
+    }
+
+    fn advance(&self, mut world: World, machine: Machine, event: Event, is_earlier: bool) -> World {
+        let (machine, command) = machine.next(event);
+        let Command::Give(conclusion) = command else {
+            world.process = Process::Running {
+                machine: Box::new(machine),
+                command,
+                is_earlier,
+            };
+            return world;
+        };
+        match conclusion {
+            Conclusion::Settled(fate) => {
+                match &fate {
+                    Fate::Both(..) => {
+                        world.status = 1;
+                        world.is_told = true;
+                    }
+                    Fate::Replaced(_, Some(remark)) if remark.contains("last moment") => {
+                        world.is_told_of_flags = true;
+                    }
+                    _ => {}
+                }
+                world.process = Process::Over;
+                match is_earlier {
+                    true => self.afresh(world),
+                    false => world,
+                }
+            }
+            Conclusion::Nothing => self.afresh(world),
+            Conclusion::Unknown(_) => {
+                // Other sessions come to the same within a run that has no more faults; the run may also end here.
+                world.status = 1;
+                world.is_told = true;
+                world.process = Process::Over;
+                world
+            }
+            Conclusion::Stuck(_) => {
+                world.status = 1;
+                world.is_told = true;
+                world.process = Process::Over;
+                world
+            }
+        }
+    }
+
+    /// What a command does on the server, and what an honest server says.
+    fn effect(&self, world: &mut World, entry: &Replacement, command: &Command) -> Event {
+        let nature = self.nature;
+        let server = &mut world.server;
+        match command {
+            Command::Note => {
+                world.journal = Some(entry.clone());
+                world.unsynced_end = None;
+                Event::Done
+            }
+            Command::End => {
+                world.unsynced_end = world.journal.take();
+                Event::Done
+            }
+            Command::Keep => {
+                world.is_kept = true;
+                Event::Done
+            }
+            Command::Drop => {
+                world.is_kept = false;
+                Event::Done
+            }
+            Command::Rest(_) => Event::Done,
+            Command::Append(_) | Command::Replace => {
+                let is_original = *command == Command::Append(Body::Original);
+                let is_replace = *command == Command::Replace;
+                if nature.is_full
+                    && !is_replace
+                    && server
+                        .mails
+                        .iter()
+                        .filter(|it| it.content != Content::Foreign)
+                        .count()
+                        > 0
+                    && !is_original
+                {
+                    return Event::Appended(Err(refusal("OVERQUOTA")));
+                }
+                if is_replace {
+                    let at = server.mails.iter().position(|it| it.uid == entry.uid);
+                    let Some(at) = at else {
+                        return Event::Appended(Err(refusal("NONEXISTENT")));
+                    };
+                    server.mails.remove(at);
+                    // Flags of the moment between the look and REPLACE are lost.
+                    world.last = None;
+                }
+                let uid = server.next;
+                server.next += 1;
+                let content = match (is_original, nature.alters) {
+                    (true, _) if nature.alters_original => Content::Altered,
+                    (true, _) => Content::Old,
+                    (false, true) => Content::Altered,
+                    (false, false) => Content::New,
+                };
+                server.mails.push(Mail {
+                    uid,
+                    content,
+                    flags: bits(&entry.flags),
+                    labels: 0,
+                    modseq: 1,
+                    has_date: true,
+                    by_client: 0,
+                });
+                Event::Appended(Ok((!nature.gives_no_uid).then_some((7, uid))))
+            }
+            Command::Search(body) => {
+                let wanted = match body {
+                    Body::New => Content::New,
+                    Body::Original => Content::Old,
+                };
+                let found = server.mails.iter().filter(|it| {
+                    it.content == wanted && it.uid >= entry.least && it.flags & DELETED == 0
+                });
+                Event::Found(Ok(found.map(|it| it.uid).collect()))
+            }
+            Command::Read(uid) => {
+                let found = server.mails.iter().find(|it| it.uid == *uid);
+                world.has_read_altered |= found.is_some_and(|it| it.content == Content::Altered);
+                Event::Read(
+                    found.map_or(Reading::Nothing, |it| Reading::Digest(it.content.digest())),
+                )
+            }
+            Command::Look { copy, .. } => {
+                world.is_raced = false;
+                Event::Seen(self.sight(server, entry.uid), self.sight(server, *copy))
+            }
+            Command::Store(uid, change, flags) => {
+                let bits = bits(flags);
+                let is_ours = |it: &&mut Mail| it.uid == *uid;
+                if let Some(it) = server.mails.iter_mut().find(is_ours) {
+                    match change {
+                        FlagChange::Add => it.flags |= bits,
+                        _ => it.flags &= !bits,
+                    }
+                    it.modseq += 1;
+                }
+                Event::Answered(Ok(()))
+            }
+            Command::Mark(since) => {
+                let Some(it) = server.mails.iter_mut().find(|it| it.uid == entry.uid) else {
+                    return Event::Marked {
+                        answer: Ok(false),
+                        flags: None,
+                    };
+                };
+                if since.is_some_and(|since| it.modseq > since) {
+                    return Event::Marked {
+                        answer: Ok(true),
+                        flags: None,
+                    };
+                }
+                it.flags |= DELETED;
+                it.modseq += 1;
+                Event::Marked {
+                    answer: Ok(false),
+                    flags: Some(names(it.flags)),
+                }
+            }
+            Command::Remove => {
+                let found = server.mails.iter().position(|it| it.uid == entry.uid);
+                let seen = found.map(|at| &server.mails[at]);
+                let flags = seen.map(|it| names(it.flags));
+                let labels = seen
+                    .filter(|_| nature.is_gmail)
+                    .map(|it| label_names(it.labels));
+                let mut is_told = false;
+                if let Some(at) = found {
+                    let it = &server.mails[at];
+                    if nature.has_trash || it.flags & DELETED != 0 {
+                        world.last = Some((it.flags & !DELETED, it.labels));
+                        let it = server.mails.remove(at);
+                        if nature.has_trash {
+                            server.trash.push(it);
+                        }
+                        is_told = true;
+                    }
+                }
+                Event::Removed {
+                    answer: Ok(()),
+                    flags,
+                    labels,
+                    is_told,
+                }
+            }
+            Command::TakeAway(uid) => {
+                let found = server.mails.iter().position(|it| it.uid == *uid);
+                if let Some(at) = found
+                    && (nature.is_gmail || server.mails[at].flags & DELETED != 0)
+                {
+                    let it = server.mails.remove(at);
+                    if nature.is_gmail {
+                        server.trash.push(it);
+                    }
+                }
+                Event::Answered(Ok(()))
+            }
+            Command::Labels(copy) => {
+                let of = |uid: u32| {
+                    let it = server.mails.iter().find(|it| it.uid == uid)?;
+                    Some(Labelled {
+                        message_id: u64::from(it.uid),
+                        labels: label_names(it.labels),
+                    })
+                };
+                Event::Labels(of(entry.uid), of(*copy))
+            }
+            Command::StoreLabels(uid, change, labels) => {
+                let bits = label_bits(labels);
+                if let Some(it) = server.mails.iter_mut().find(|it| it.uid == *uid) {
+                    match change {
+                        FlagChange::Add => it.labels |= bits,
+                        _ => it.labels &= !bits,
+                    }
+                }
+                Event::Answered(Ok(()))
+            }
+            Command::Give(_) => unreachable!(),
+        }
+    }
+
+    /// What the machine knows is lost. Flags of the last look, which goes out together with the expunging, are not in the
+    /// journal: IMAP has no way to note them between both.
+    fn forget(&self, world: &mut World) {
+        let noted = world
+            .journal
+            .as_ref()
+            .map(|it| (bits(&it.flags), label_bits(&it.labels)));
+        if world.last != noted {
+            world.last = None;
+        }
+    }
+
+    fn sight(&self, server: &Server, uid: u32) -> Sight {
+        let Some(it) = server.mails.iter().find(|it| it.uid == uid) else {
+            return Sight::Absent;
+        };
+        let is_copy = it.content != Content::Old;
+        let date = match self.nature.changes_date && is_copy {
+            true => OTHER_DATE,
+            false => DATE,
+        };
+        let has_date = it.has_date && !(self.nature.gives_no_date && is_copy);
+        Sight::Present(Seen {
+            flags: names(it.flags),
+            date: has_date.then(|| InternalDate::of(date)),
+            modseq: self.nature.has_condstore.then_some(it.modseq),
+        })
+    }
+
+    /// All that may come next.
+    fn steps(&self, world: &World) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if let Process::Running {
+            machine,
+            command,
+            is_earlier,
+        } = &world.process
+        {
+            self.run(world, machine, command, *is_earlier, &mut steps);
+            if world.budget.kills > 0 {
+                let mut next = world.clone();
+                next.budget.kills -= 1;
+                next.process = Process::Dead;
+                self.forget(&mut next);
+                steps.push(("kill".into(), next));
+            }
+        }
+        if matches!(world.process, Process::Dead | Process::Over) {
+            if world.budget.kills > 0 || world.process == Process::Dead {
+                let mut next = world.clone();
+                if world.process == Process::Over {
+                    next.budget.kills -= 1;
+                }
+                next.status = 0;
+                next.process = Process::Starting;
+                steps.push(("rerun".into(), self.settle(next)));
+            }
+            if world.process == Process::Dead
+                && world.journal.is_none()
+                && world.unsynced_end.is_some()
+            {
+                let mut next = world.clone();
+                next.journal = next.unsynced_end.take();
+                steps.push(("power cut".into(), next));
+            }
+            if world.budget.restores > 0 {
+                let mut next = world.clone();
+                next.budget.restores -= 1;
+                next.server = self.snapshot();
+                next.last = None;
+                // A copy of an earlier time may be back, or gone; what the second client did is undone.
+                next.is_taken = false;
+                if self.has_empty_snapshot {
+                    next.server.mails.clear();
+                    next.server.next = 1;
+                    next.is_taken = true;
+                }
+                steps.push(("restore the server".into(), next));
+            }
+        }
+        if world.budget.client > 0 {
+            self.client(world, &mut steps);
+        }
+        steps
+    }
+
+    fn run(
+        &self,
+        world: &World,
+        machine: &Machine,
+        command: &Command,
+        is_earlier: bool,
+        steps: &mut Vec<Step>,
+    ) {
+        let entry = machine.entry().clone();
+        let mut done = world.clone();
+        let event = self.effect(&mut done, &entry, command);
+        self.check_command(world, &done, &entry, command);
+        let go = |world: &World, event: Event| {
+            self.advance(world.clone(), machine.clone(), event, is_earlier)
+        };
+        steps.push((format!("{command:?}"), go(&done, event.clone())));
+        let is_local = matches!(
+            command,
+            Command::Note | Command::End | Command::Keep | Command::Drop | Command::Rest(_)
+        );
+        if world.budget.faults == 0 || is_local {
+            return;
+        }
+        let faulty = |world: &World| {
+            let mut world = world.clone();
+            world.budget.faults -= 1;
+            world
+        };
+        // A connection that breaks, or ends with BYE, before the effect and after it.
+        for (when, world) in [("before", world), ("after", &done)] {
+            let mut next = faulty(world);
+            next.process = Process::Broken;
+            self.forget(&mut next);
+            steps.push((format!("{command:?}: break {when}"), self.settle(next)));
+        }
+        for code in CODES {
+            for (when, world) in [("before", world), ("after", &done)] {
+                // It says that nothing was stored. A server that stores all the same has marked the message in the name of
+                // another client.
+                if code == "MODIFIED" && when == "after" {
+                    continue;
+                }
+                for event in refused(&event, code) {
+                    let label = format!("{command:?}: NO [{code}] {when}: {event:?}");
+                    let mut world = faulty(world);
+                    // The flags of the last moment are not to be had.
+                    if matches!(event, Event::Removed { flags: None, .. }) {
+                        world.last = None;
+                    }
+                    steps.push((label, go(&world, event)));
+                }
+            }
+        }
+        // A server that says OK and does nothing.
+        if matches!(
+            command,
+            Command::Store(..) | Command::TakeAway(_) | Command::Remove | Command::StoreLabels(..)
+        ) {
+            let event = match event.clone() {
+                Event::Removed { flags, labels, .. } => Event::Removed {
+                    answer: Ok(()),
+                    flags,
+                    labels,
+                    is_told: false,
+                },
+                event => event,
+            };
+            steps.push((
+                format!("{command:?}: nothing done"),
+                go(&faulty(world), event),
+            ));
+        }
+        // A response that lacks what was asked for.
+        if let Event::Seen(old, copy) = &event {
+            let no_date = |sight: &Sight| match sight {
+                Sight::Present(seen) => Sight::Present(Seen {
+                    date: None,
+                    ..seen.clone()
+                }),
+                sight => sight.clone(),
+            };
+            let event = Event::Seen(no_date(old), no_date(copy));
+            steps.push((format!("{command:?}: no dates"), go(&faulty(&done), event)));
+        }
+    }
+
+    fn client(&self, world: &World, steps: &mut Vec<Step>) {
+        let is_running = matches!(world.process, Process::Running { .. });
+        let mut act = |what: String, is_original: bool, change: &dyn Fn(&mut Server)| {
+            let mut next = world.clone();
+            next.budget.client -= 1;
+            let before = good(&next.server);
+            change(&mut next.server);
+            let after = good(&next.server);
+            if after < before {
+                next.is_raced = is_running;
+                // Nothing is left, or embody honours the deletion of what it is at in this moment.
+                next.is_taken |= after == 0 || is_running && is_original;
+            }
+            steps.push((format!("the other client: {what}"), next));
+        };
+        for (at, it) in world.server.mails.iter().enumerate() {
+            let is_original = it.content == Content::Old;
+            for flag in [FLAGGED, SEEN] {
+                act(format!("toggles {flag} of {}", it.uid), false, &|server| {
+                    let it = &mut server.mails[at];
+                    it.flags ^= flag;
+                    it.by_client |= flag;
+                    it.modseq += 1;
+                });
+            }
+            if self.nature.is_gmail && it.labels & 2 == 0 && is_original {
+                act(format!("labels {}", it.uid), false, &|server| {
+                    server.mails[at].labels |= 2;
+                });
+            }
+            if it.flags & DELETED == 0 {
+                act(format!("marks {}", it.uid), is_original, &|server| {
+                    server.mails[at].flags |= DELETED;
+                    server.mails[at].modseq += 1;
+                });
+            }
+            act(format!("moves {}", it.uid), is_original, &|server| {
+                server.mails.remove(at);
+            });
+        }
+        if world.server.mails.iter().any(|it| it.flags & DELETED != 0) {
+            act("EXPUNGE".into(), false, &|server| {
+                server.mails.retain(|it| it.flags & DELETED == 0);
+            });
+        }
+        act("appends".into(), false, &|server| {
+            let uid = server.next;
+            server.next += 1;
+            server.mails.push(Mail {
+                uid,
+                content: Content::Foreign,
+                flags: 0,
+                labels: 0,
+                modseq: 1,
+                has_date: true,
+                by_client: 0,
+            });
+        });
+    }
+
+    /// The first two of what must hold.
+    fn check_command(&self, before: &World, after: &World, entry: &Replacement, command: &Command) {
+        let gone = |it: &&Mail| !after.server.mails.iter().any(|there| there.uid == it.uid);
+        for gone in before.server.mails.iter().filter(gone) {
+            let is_ours = match gone.content {
+                Content::Old => gone.uid == entry.uid,
+                Content::New => true,
+                Content::Altered => {
+                    after.has_read_altered
+                        || matches!(&entry.step, ReplacementStep::TakingBack(_, digest) if *digest == Content::Altered.digest())
+                }
+                Content::Foreign => false,
+            };
+            assert!(is_ours, "{command:?} removes {gone:?}");
+        }
+        // REPLACE deletes before anything can be compared: the original is in a file then.
+        let (now, then) = (good(&before.server), good(&after.server));
+        let is_kept = after.is_kept;
+        assert!(
+            now == 0 || then > 0 || before.is_raced || is_kept || after.is_taken,
+            "{command:?} takes the last version away"
+        );
+    }
+
+    /// The last two of what must hold, at the end of a run.
+    fn check_end(&self, world: &World) {
+        if world.status == 0 {
+            assert!(world.journal.is_none(), "status 0, and the journal is open");
+            assert!(
+                !world.is_kept || world.is_told,
+                "status 0, and the original is in a file"
+            );
+            assert!(
+                good(&world.server) < 2 || world.is_told,
+                "status 0, and the message is there twice"
+            );
+        }
+    }
+
+    fn check_quiet(&self, world: &World) {
+        let mut quiet = world.clone();
+        quiet.budget = Budget {
+            faults: 0,
+            client: 0,
+            kills: 0,
+            restores: 0,
+        };
+        quiet.status = 0;
+        quiet.process = Process::Starting;
+        let mut quiet = self.settle(quiet);
+        let mut count = 0;
+        while let Process::Running {
+            machine,
+            command,
+            is_earlier,
+        } = quiet.process.clone()
+        {
+            let before = quiet.clone();
+            let entry = machine.entry().clone();
+            let event = self.effect(&mut quiet, &entry, &command);
+            self.check_command(&before, &quiet, &entry, &command);
+            quiet = self.advance(quiet, *machine, event, is_earlier);
+            count += 1;
+            assert!(count < 500, "a quiet run that does not end");
+        }
+        self.check_end(&quiet);
+        let good: Vec<&Mail> = quiet
+            .server
+            .mails
+            .iter()
+            .filter(|it| it.is_good())
+            .collect();
+        match good.as_slice() {
+            [] => assert!(
+                quiet.is_taken || quiet.was_raced || quiet.is_kept && quiet.is_told,
+                "after a quiet rerun there is none: {quiet:?}"
+            ),
+            [one] => {
+                if let Some((flags, labels)) = quiet.last
+                    && one.content == Content::New
+                    && !quiet.is_told_of_flags
+                {
+                    let wanted = flags & !one.by_client & !DELETED;
+                    let has = one.flags & !one.by_client & !DELETED;
+                    assert_eq!(has, wanted, "flags after a quiet rerun: {quiet:?}");
+                    assert_eq!(
+                        one.labels & labels,
+                        labels,
+                        "labels after a quiet rerun: {quiet:?}"
+                    );
+                }
+            }
+            _ => assert!(
+                quiet.is_told,
+                "after a quiet rerun there are several, and no run said so: {quiet:?}"
+            ),
+        }
+    }
+
+    /// Explores all states. The error is what does not hold, with the way to it.
+    fn explore(&self) -> Result<usize, String> {
+        let mut seen: HashSet<u64> = HashSet::new();
+        let mut ways: Vec<(usize, String)> = Vec::new();
+        let mut queue: VecDeque<(usize, World)> = VecDeque::new();
+        let hash = |world: &World| {
+            let mut hasher = DefaultHasher::new();
+            world.hash(&mut hasher);
+            hasher.finish()
+        };
+        let first = self.initial();
+        seen.insert(hash(&first));
+        ways.push((0, "begin".into()));
+        queue.push_back((0, first));
+        while let Some((at, world)) = queue.pop_front() {
+            let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                if world.process == Process::Over {
+                    self.check_end(&world);
+                }
+                if matches!(world.process, Process::Dead | Process::Over) {
+                    self.check_quiet(&world);
+                }
+                self.steps(&world)
+            }));
+            let steps = looked.map_err(|panic| {
+                let why = panic.downcast_ref::<String>().cloned();
+                let why = why.or(panic.downcast_ref::<&str>().map(|why| (*why).to_owned()));
+                let mut way = Vec::new();
+                let mut at = at;
+                while at > 0 {
+                    way.push(ways[at].1.clone());
+                    at = ways[at].0;
+                }
+                way.reverse();
+                format!(
+                    "{}\nafter {} states, by way of\n  {}\nin {world:?}",
+                    why.unwrap_or_default(),
+                    seen.len(),
+                    way.join("\n  ")
+                )
+            })?;
+            for (label, mut next) in steps {
+                next.was_raced |= next.is_raced;
+                if seen.insert(hash(&next)) {
+                    ways.push((at, label));
+                    queue.push_back((ways.len() - 1, next));
+                }
+            }
+        }
+        Ok(seen.len())
+    }
+}
+
+fn good(server: &Server) -> usize {
+    server.mails.iter().filter(|it| it.is_good()).count()
+}
+
+fn refusal(code: &str) -> Refusal {
+    Refusal {
+        command: "COMMAND",
+        code: Some(code.to_owned()).filter(|code| !code.is_empty()),
+        text: "no".into(),
+    }
+}
+
+/// What a command with this event comes to if it, or a part of it, is refused.
+fn refused(event: &Event, code: &str) -> Vec<Event> {
+    let why = || "no".to_owned();
+    match event {
+        Event::Answered(_) => vec![Event::Answered(Err(refusal(code)))],
+        Event::Appended(_) => vec![Event::Appended(Err(refusal(code)))],
+        Event::Marked { .. } => {
+            let answer = match code {
+                "MODIFIED" => Ok(true),
+                code => Err(refusal(code)),
+            };
+            vec![Event::Marked {
+                answer,
+                flags: None,
+            }]
+        }
+        Event::Removed {
+            answer,
+            flags,
+            labels,
+            is_told,
+        } => vec![
+            Event::Removed {
+                answer: Err(refusal(code)),
+                flags: flags.clone(),
+                labels: labels.clone(),
+                is_told: false,
+            },
+            Event::Removed {
+                answer: answer.clone(),
+                flags: None,
+                labels: None,
+                is_told: *is_told,
+            },
+        ],
+        Event::Found(_) => vec![Event::Found(Err(why()))],
+        Event::Read(_) => vec![Event::Read(Reading::Unknown(why()))],
+        Event::Seen(old, copy) => {
+            let unknown = || Sight::Unknown(why());
+            vec![
+                Event::Seen(unknown(), unknown()),
+                Event::Seen(old.clone(), unknown()),
+                Event::Seen(unknown(), copy.clone()),
+            ]
+        }
+        Event::Labels(old, copy) => vec![
+            Event::Labels(None, None),
+            Event::Labels(old.clone(), None),
+            Event::Labels(None, copy.clone()),
+        ],
+        Event::Begin | Event::Done => Vec::new(),
+    }
+}
+
+const BUDGET: Budget = Budget {
+    faults: 1,
+    client: 1,
+    kills: 1,
+    restores: 0,
+};
+
+fn model(nature: Nature) -> Model {
+    Model {
+        nature,
+        without: None,
+        budget: BUDGET,
+        has_empty_snapshot: false,
+        is_old_journal: false,
+    }
+}
+
+#[track_caller]
+fn holds(name: &str, model: &Model) {
+    let begun = std::time::Instant::now();
+    match model.explore() {
+        Ok(states) => eprintln!("{name}: {states} states, {:?}", begun.elapsed()),
+        Err(why) => panic!("{name}: {why}"),
+    }
+}
+
+/// Bits of natures, some of which exclude others.
+fn natures() -> Vec<(String, Nature)> {
+    let plain = Nature::default();
+    let condstore = Nature {
+        has_condstore: true,
+        ..plain
+    };
+    let gmail = Nature {
+        is_gmail: true,
+        has_trash: true,
+        ..plain
+    };
+    let replace = Nature {
+        is_full: true,
+        has_replace: true,
+        ..plain
+    };
+    vec![
+        ("plain".into(), plain),
+        ("CONDSTORE".into(), condstore),
+        ("Gmail".into(), gmail),
+        (
+            "trash".into(),
+            Nature {
+                has_trash: true,
+                ..plain
+            },
+        ),
+        (
+            "no APPENDUID".into(),
+            Nature {
+                gives_no_uid: true,
+                ..plain
+            },
+        ),
+        (
+            "other bytes".into(),
+            Nature {
+                alters: true,
+                ..plain
+            },
+        ),
+        (
+            "another date".into(),
+            Nature {
+                changes_date: true,
+                ..plain
+            },
+        ),
+        (
+            "no date".into(),
+            Nature {
+                gives_no_date: true,
+                ..plain
+            },
+        ),
+        (
+            "quota".into(),
+            Nature {
+                is_full: true,
+                ..plain
+            },
+        ),
+        ("REPLACE".into(), replace),
+        (
+            "REPLACE, other bytes".into(),
+            Nature {
+                alters: true,
+                ..replace
+            },
+        ),
+        (
+            "REPLACE, no APPENDUID".into(),
+            Nature {
+                gives_no_uid: true,
+                ..replace
+            },
+        ),
+        (
+            "REPLACE, other bytes also of the original".into(),
+            Nature {
+                alters: true,
+                alters_original: true,
+                ..replace
+            },
+        ),
+        (
+            "REPLACE, no APPENDUID, other bytes".into(),
+            Nature {
+                gives_no_uid: true,
+                alters: true,
+                ..replace
+            },
+        ),
+    ]
+}
+
+fn explored(name: &str, nature: Nature, budgets: &[(u8, u8, u8)]) {
+    for (faults, client, kills) in budgets {
+        let budget = Budget {
+            faults: *faults,
+            client: *client,
+            kills: *kills,
+            restores: 0,
+        };
+        let model = Model {
+            budget,
+            ..model(nature)
+        };
+        let name =
+            format!("{name}, {faults} faults, {client} actions of another client, {kills} kills");
+        holds(&name, &model);
+    }
+}
+
+#[test]
+fn no_server_loses_or_doubles_a_message() {
+    for (name, nature) in natures() {
+        explored(&name, nature, &[(1, 1, 0), (1, 0, 1), (0, 1, 1)]);
+    }
+}
+
+/// In `.ci/peers`.
+#[test]
+#[ignore = "400,000 states"]
+fn no_server_loses_or_doubles_a_message_whatever_comes_together() {
+    for (name, nature) in natures() {
+        explored(&name, nature, &[(1, 1, 1)]);
+    }
+}
+
+#[test]
+#[ignore = "10,000,000 states: with --release"]
+fn no_server_loses_or_doubles_a_message_if_one_thing_happens_twice() {
+    for (name, nature) in natures() {
+        explored(&name, nature, &[(2, 1, 1), (1, 2, 1), (1, 1, 2)]);
+    }
+}
+
+#[test]
+fn a_server_restored_from_a_snapshot_loses_and_doubles_nothing() {
+    for (has_empty_snapshot, is_old_journal) in [(false, false), (true, false), (false, true)] {
+        let restored = Model {
+            has_empty_snapshot,
+            is_old_journal,
+            budget: Budget {
+                faults: 0,
+                client: 1,
+                kills: 1,
+                restores: 1,
+            },
+            ..model(Nature::default())
+        };
+        holds("restored", &restored);
+    }
+}
+
+/// Each rule that mail was lost or doubled without, taken out: the model finds it.
+#[test]
+fn the_model_finds_what_each_rule_is_there_for() {
+    for (rule, budget) in [
+        (
+            Rule::MarkedCopy,
+            Budget {
+                faults: 0,
+                client: 1,
+                kills: 1,
+                restores: 0,
+            },
+        ),
+        (
+            Rule::Digest,
+            Budget {
+                faults: 0,
+                client: 1,
+                kills: 1,
+                restores: 1,
+            },
+        ),
+        (
+            Rule::Unknown,
+            Budget {
+                faults: 1,
+                client: 0,
+                kills: 0,
+                restores: 0,
+            },
+        ),
+    ] {
+        let whole = Model {
+            budget,
+            ..model(Nature::default())
+        };
+        let states = whole.explore().unwrap();
+        let without = Model {
+            without: Some(rule),
+            ..whole
+        };
+        let found = without.explore().unwrap_err();
+        eprintln!("with all rules: {states} states; without {rule:?}: {found}\n");
+    }
+}
