@@ -186,7 +186,8 @@ fn a_store_is_no_cache_and_a_cache_is_no_store() {
             .arg(folder.path().join("m.eml"))
             .output()
             .unwrap();
-        assert_eq!(ran.status.code(), Some(1), "{}", stderr(&ran));
+        assert_eq!(ran.status.code(), Some(2), "{}", stderr(&ran));
+        assert!(stderr(&ran).contains("is not a store"), "{}", stderr(&ran));
     }
     // What is somebody's is not made a cache, not even by name.
     let foreign = folder.path().join("f");
