@@ -285,18 +285,6 @@ fn is_hidden(change: Change, was: &str) -> bool {
     hides && was.starts_with("LIST")
 }
 
-/// Whether a response that the session cannot do without was made unreadable: the run ends there, and says so.
-fn ends_the_run(change: Change, was: &str) -> bool {
-    let Change::Garble(_, garbling) = change else {
-        return false;
-    };
-    let is_unreadable = matches!(
-        garbling,
-        Garbling::Opened | Garbling::Quoted | Garbling::Cut
-    );
-    was.starts_with("EXAMINE") || is_unreadable && was.contains("FETCH ")
-}
-
 /// Whether a run says that a folder cannot be read, or is not there by the name that LIST gave.
 fn is_list_named(said: &str) -> bool {
     said.contains("cannot be read") || said.contains("the server refused EXAMINE")
@@ -384,7 +372,7 @@ fn each_change(
                     let changed = changed(*change);
                     let run = run(&changed.server);
                     let was = changed.was.lock().unwrap().clone();
-                    if is_hidden(*change, &was) || ends_the_run(*change, &was) {
+                    if is_hidden(*change, &was) {
                         continue;
                     }
                     if let Err(why) = judge(&run, &was) {
