@@ -563,7 +563,8 @@ mod tests {
         begun(&journal, replacement(2));
         drop(journal);
         let text = std::fs::read(&path).unwrap();
-        for at in 0..usize::try_from(whole).unwrap() {
+        // Without the line feed between them, both lines are one that a crash may have left, and nothing is deleted for it.
+        for at in 0..usize::try_from(whole).unwrap() - 1 {
             let mut damaged = text.clone();
             damaged[at] ^= 1;
             std::fs::write(&path, &damaged).unwrap();

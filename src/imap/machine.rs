@@ -16,7 +16,6 @@
 //! 5. A resumed replacement that finds anything else leaves both messages and says so.
 
 use super::journal::{Replacement, ReplacementStep};
-use super::replace::Fate;
 use super::session::{FlagChange, InternalDate};
 use crate::report::Reason;
 
@@ -36,6 +35,17 @@ const PAUSE: u64 = 20;
 const BACK_OFF: u64 = 50;
 
 pub(super) const DELETED: &str = "\\Deleted";
+
+/// What became of a message that was to be replaced.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Fate {
+    /// The new one has this UID; a remark says what else had to be done.
+    Replaced(u32, Option<&'static str>),
+    /// It is as it was.
+    Left(Reason, String),
+    /// It is as it was, or another program removed it; and a message is there that may be its copy. A person has to look.
+    Both(Reason, String),
+}
 
 /// What the server and the options allow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -550,8 +560,9 @@ impl Machine {
             self.goal = Goal::TakeBack(Some((reason, why.to_owned())));
             return self.look(true);
         }
-        // As long as it has our mark, another program may expunge it: then there is no pause.
-        if self.is_ours {
+        // As long as it has our mark, another program may expunge it: then there is no pause. But a server that keeps a
+        // message which it says that it removed needs time: Dovecot does so for a moment while the folder changes.
+        if self.is_ours && !self.is_kept {
             return self.look(true);
         }
         let pause = PAUSE << (self.rounds - 1);

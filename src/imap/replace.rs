@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use super::failure::ImapFailure;
 use super::journal::{Journal, OpenReplacement, Replacement, ReplacementStep};
+pub(crate) use super::machine::Fate;
 use super::machine::{
     Body, Command, Conclusion, Event, Labelled, Machine, Reading, Refusal, Seen, Sight, Terms,
 };
@@ -40,17 +41,6 @@ const MORE: usize = 1 << 20;
 
 /// Longest wait between two looks at whether the run was stopped.
 const LOOKS: Duration = Duration::from_millis(50);
-
-/// What became of a message that was to be replaced.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Fate {
-    /// The new one has this UID; a remark says what else had to be done.
-    Replaced(u32, Option<&'static str>),
-    /// It is as it was.
-    Left(Reason, String),
-    /// It is as it was, or another program removed it; and a message is there that may be its copy. A person has to look.
-    Both(Reason, String),
-}
 
 /// Replaces messages of the folder that is selected.
 pub(super) struct Replacing<'r> {
