@@ -6,6 +6,8 @@ pub(super) mod carriage;
 pub(super) mod emlx;
 pub(super) mod eudora;
 pub(super) mod flags;
+#[cfg(test)]
+pub(super) mod lie;
 pub(super) mod mbox;
 pub(super) mod mh;
 pub(super) mod mmdf;
@@ -49,7 +51,7 @@ pub(super) enum Division {
     Eudora { has_cr: bool },
     /// A form that is wrong about where a message is, for tests of the check (`read::accounts`).
     #[cfg(test)]
-    Lying(crate::mailbox::read::accounts::Lie),
+    Lying(lie::Lie),
 }
 
 /// Known by their first octets, and not read.

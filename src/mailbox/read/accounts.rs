@@ -7,7 +7,7 @@
 
 use std::io;
 
-use crate::mailbox::forms::mbox::Frame;
+use crate::mailbox::read::message_check::{imbalance, is_blank};
 use crate::mailbox::read::window::{Chunk, Windows};
 use crate::mailbox::start::BYTE_ORDER_MARK;
 
@@ -58,7 +58,7 @@ impl Accounts {
                 true => bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes),
                 false => bytes,
             };
-            if !is_oversized && !is_blank(unmarked) {
+            if !is_oversized && !chunk.is_torn && !is_blank(unmarked) {
                 return Err(imbalance(self.at, "text before the first message"));
             }
             self.is_oversized = is_oversized;
@@ -95,101 +95,6 @@ impl Accounts {
     }
 }
 
-/// Whether the separator before the message is one line, and after the message are empty lines only. MMDF also has a line of four
-/// Control-A on each side.
-pub(crate) fn check_message(
-    frame: &Frame,
-    (from_line, content, behind): (&[u8], &[u8], &[u8]),
-    offset: u64,
-) -> io::Result<()> {
-    let length = frame.end.saturating_sub(frame.start);
-    if from_line.len() + content.len() + behind.len() != length {
-        return Err(imbalance(
-            offset,
-            "the parts of the message are not all of it",
-        ));
-    }
-    let separator = without_mark(from_line);
-    let endings = separator
-        .iter()
-        .rev()
-        .take_while(|byte| matches!(byte, b'\r' | b'\n'));
-    let line = &separator[..separator.len() - endings.count()];
-    let ending = &separator[line.len()..];
-    let is_one_line = line.iter().all(|byte| !matches!(byte, b'\r' | b'\n'));
-    let is_mmdf = separator.len() < from_line.len();
-    if from_line.is_empty() {
-        return Err(imbalance(offset, "a message without a separator"));
-    }
-    let is_separator = is_mmdf && line.is_empty() || line.starts_with(b"From ");
-    if !is_one_line || !is_separator || line_endings(ending) > 1 {
-        return Err(imbalance(offset, "the separator is more than one line"));
-    }
-    if !is_blank(without_mark(behind)) {
-        let at = offset + (from_line.len() + content.len()) as u64;
-        return Err(imbalance(at, "text after the message that belongs to none"));
-    }
-    Ok(())
-}
-
-fn without_mark(bytes: &[u8]) -> &[u8] {
-    let behind = bytes.strip_prefix(b"\x01\x01\x01\x01");
-    let ended = behind.and_then(|it| it.strip_prefix(b"\r\n").or(it.strip_prefix(b"\n")));
-    // At the end of a file the line may have no end.
-    ended.or(behind.filter(|it| it.is_empty())).unwrap_or(bytes)
-}
-
-fn is_blank(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
-}
-
-/// An LF with all CRs before it is one line ending.
-fn line_endings(bytes: &[u8]) -> usize {
-    let line_feeds = memchr::memchr_iter(b'\n', bytes).count();
-    let last = bytes.iter().rev().take_while(|&&byte| byte == b'\r');
-    line_feeds + last.count()
-}
-
-fn imbalance(at: u64, what: &str) -> io::Error {
-    io::Error::other(format!(
-        "byte {at}: {what}, so mail could be lost; there is no result. This is a fault of embody: please report it"
-    ))
-}
-
-/// How a form is wrong.
-#[cfg(test)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lie {
-    /// The first bytes of a message are in none.
-    Gap,
-    /// The last bytes of a message are not of its content.
-    Tail,
-    /// The last bytes of a message are a message without a separator.
-    End,
-}
-
-#[cfg(test)]
-impl Lie {
-    pub(crate) fn of_start(bytes: &[u8]) -> Option<Self> {
-        let kinds = [("gap", Self::Gap), ("tail", Self::Tail), ("end", Self::End)];
-        let word = bytes.strip_prefix(b"From a-lie ")?;
-        let found = kinds
-            .into_iter()
-            .find(|(name, _)| word.starts_with(name.as_bytes()));
-        found.map(|(_, lie)| lie)
-    }
-
-    pub(crate) fn frame(self, bytes: &[u8], at: usize) -> Frame {
-        let end = bytes.len();
-        match self {
-            Self::Gap => Frame::counted(at + 5, end, end),
-            Self::Tail => Frame::counted(at, end - 5, end),
-            Self::End if at == 0 => Frame::counted(at, end - 5, end - 5),
-            Self::End => Frame::counted(at, end, end),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -201,7 +106,9 @@ mod tests {
     use crate::edit::Edits;
     use crate::error::Error;
     use crate::mailbox::forms::carriage::in_line_feeds;
+    use crate::mailbox::forms::mbox::Frame;
     use crate::mailbox::forms::{Division, eudora};
+    use crate::mailbox::read::message_check::check_message;
     use crate::mailbox::read::source::Source;
     use crate::mailbox::{Format, Message, Options, Stop, Transform, convert_to};
     use crate::platform::FileExt as _;

@@ -4,6 +4,7 @@ pub(super) mod accounts;
 mod background;
 pub(super) mod cut;
 pub(super) mod file;
+mod message_check;
 pub(super) mod messages;
 pub(super) mod opened;
 pub(super) mod pipeline;

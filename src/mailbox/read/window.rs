@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex};
 
 use super::source::Source;
 use crate::error::unpoisoned;
+#[cfg(test)]
+use crate::mailbox::forms::lie::Lie;
 use crate::mailbox::forms::mbox::{self, Counted, Frame};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
 use crate::mailbox::forms::{Division, carriage, eudora, mmdf};
-#[cfg(test)]
-use crate::mailbox::read::accounts;
-use crate::mailbox::read::accounts::check_message;
+use crate::mailbox::read::message_check::check_message;
 use crate::mailbox::start::before_first_message;
 
 /// A separator may start within it and not be seen: as much as one can need, and the empty line before it.
@@ -37,6 +37,8 @@ pub(crate) struct Chunk {
     pub(crate) frames: Vec<Frame>,
     pub(crate) first_number: u64,
     pub(crate) oversized: u64,
+    /// The bytes are what damage left of a mailbox before its first message.
+    pub(crate) is_torn: bool,
 }
 
 impl Chunk {
@@ -221,6 +223,7 @@ impl Windows {
             frames: Vec::new(),
             first_number: self.next_number,
             oversized: 0,
+            is_torn: false,
         };
         let is_end = loop {
             let whole = self.fill(&mut buffer[..full], &mut filled)?;
@@ -238,7 +241,7 @@ impl Windows {
                 }
             }
             #[cfg(test)]
-            if let Some(lie) = accounts::Lie::of_start(bytes).filter(|_| self.offset == 0) {
+            if let Some(lie) = Lie::of_start(bytes).filter(|_| self.offset == 0) {
                 self.division = Division::Lying(lie);
             }
             let mut wanted = 0;
@@ -279,8 +282,10 @@ impl Windows {
         // Nobody knows where the last message would have ended.
         let damage = self.source.damage();
         if is_end && damage.is_some_and(|damage| !damage.whole) && chunk.length == filled {
+            chunk.is_torn = chunk.frames.is_empty();
             chunk.length = chunk.frames.pop().map_or(filled, |frame| frame.start);
-            self.cut_off = (filled - chunk.length) as u64;
+            // What is read behind this end is empty, and cuts nothing off.
+            self.cut_off += (filled - chunk.length) as u64;
             filled = chunk.length;
         }
         chunk.buffer = buffer;

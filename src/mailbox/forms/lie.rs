@@ -1,0 +1,35 @@
+//! A form that is wrong about where a message is, for tests of the check that no byte is lost (`read::accounts`).
+
+use crate::mailbox::forms::mbox::Frame;
+
+/// How a form is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lie {
+    /// The first bytes of a message are in none.
+    Gap,
+    /// The last bytes of a message are not of its content.
+    Tail,
+    /// The last bytes of a message are a message without a separator.
+    End,
+}
+
+impl Lie {
+    pub(crate) fn of_start(bytes: &[u8]) -> Option<Self> {
+        let kinds = [("gap", Self::Gap), ("tail", Self::Tail), ("end", Self::End)];
+        let word = bytes.strip_prefix(b"From a-lie ")?;
+        let found = kinds
+            .into_iter()
+            .find(|(name, _)| word.starts_with(name.as_bytes()));
+        found.map(|(_, lie)| lie)
+    }
+
+    pub(crate) fn frame(self, bytes: &[u8], at: usize) -> Frame {
+        let end = bytes.len();
+        match self {
+            Self::Gap => Frame::counted(at + 5, end, end),
+            Self::Tail => Frame::counted(at, end - 5, end),
+            Self::End if at == 0 => Frame::counted(at, end - 5, end - 5),
+            Self::End => Frame::counted(at, end, end),
+        }
+    }
+}

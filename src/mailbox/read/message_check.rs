@@ -1,0 +1,66 @@
+//! The part of the check in `accounts` that looks at one message.
+
+use std::io;
+
+use crate::mailbox::forms::mbox::Frame;
+
+/// Whether the separator before the message is one line, and after the message are empty lines only. MMDF also has a line of four
+/// Control-A on each side.
+pub(crate) fn check_message(
+    frame: &Frame,
+    (from_line, content, behind): (&[u8], &[u8], &[u8]),
+    offset: u64,
+) -> io::Result<()> {
+    let length = frame.end.saturating_sub(frame.start);
+    if from_line.len() + content.len() + behind.len() != length {
+        return Err(imbalance(
+            offset,
+            "the parts of the message are not all of it",
+        ));
+    }
+    let separator = without_mark(from_line);
+    let endings = separator
+        .iter()
+        .rev()
+        .take_while(|byte| matches!(byte, b'\r' | b'\n'));
+    let line = &separator[..separator.len() - endings.count()];
+    let ending = &separator[line.len()..];
+    let is_one_line = line.iter().all(|byte| !matches!(byte, b'\r' | b'\n'));
+    let is_mmdf = separator.len() < from_line.len();
+    if from_line.is_empty() {
+        return Err(imbalance(offset, "a message without a separator"));
+    }
+    let is_separator = is_mmdf && line.is_empty() || line.starts_with(b"From ");
+    if !is_one_line || !is_separator || line_endings(ending) > 1 {
+        return Err(imbalance(offset, "the separator is more than one line"));
+    }
+    if !is_blank(without_mark(behind)) {
+        let at = offset + (from_line.len() + content.len()) as u64;
+        return Err(imbalance(at, "text after the message that belongs to none"));
+    }
+    Ok(())
+}
+
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    let behind = bytes.strip_prefix(b"\x01\x01\x01\x01");
+    let ended = behind.and_then(|it| it.strip_prefix(b"\r\n").or(it.strip_prefix(b"\n")));
+    // At the end of a file the line may have no end.
+    ended.or(behind.filter(|it| it.is_empty())).unwrap_or(bytes)
+}
+
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
+}
+
+/// An LF with all CRs before it is one line ending.
+fn line_endings(bytes: &[u8]) -> usize {
+    let line_feeds = memchr::memchr_iter(b'\n', bytes).count();
+    let last = bytes.iter().rev().take_while(|&&byte| byte == b'\r');
+    line_feeds + last.count()
+}
+
+pub(crate) fn imbalance(at: u64, what: &str) -> io::Error {
+    io::Error::other(format!(
+        "byte {at}: {what}, so mail could be lost; there is no result. This is a fault of embody: please report it"
+    ))
+}
