@@ -250,7 +250,12 @@ impl Expander {
         }
         // A leaf that is no reference and no document has nothing in it that is looked at.
         let tree = crate::mime::scan(header, &self.policy().limits.scan());
-        tree.root().content != crate::mime::Content::Leaf
+        let root = tree.root();
+        // Whether a composite with an untrue Content-Transfer-Encoding has parts, its body says.
+        let is_composite = ["multipart/", "message/"]
+            .iter()
+            .any(|start| root.essence.starts_with(start));
+        is_composite || root.content != crate::mime::Content::Leaf
     }
 
     /// Where the first byte is that [`Expander::expand`] might care about, in any run of whole messages. This runs at
