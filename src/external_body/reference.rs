@@ -289,11 +289,12 @@ pub(super) fn declared_charset<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<
     (!label.trim_ascii().is_empty()).then_some(label)
 }
 
-/// `None` if the octets are not text in the charset, or in UTF-8 where none is declared.
+/// `None` if the octets are not text in the charset. Where none is declared, UTF-8 and text that is Western by its letters
+/// are read: Pipermail's archives of lists declare no charset.
 pub(super) fn text_in<'t>(label: Option<&[u8]>, octets: &'t [u8]) -> Option<Cow<'t, str>> {
     match label.filter(|label| !charset::is_utf16_label(label)) {
         Some(label) => charset::decode(label, octets),
-        None => charset::decode_undeclared(octets),
+        None => charset::decode_undeclared(octets).or_else(|| charset::decode_western(octets)),
     }
 }
 

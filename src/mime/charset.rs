@@ -75,6 +75,15 @@ pub fn decode_undeclared(octets: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Returns text that can only be windows-1252 or ISO-8859-1: letters outside ASCII stand alone, or two together. In Cyrillic, Greek
+/// and East Asian text they stand in runs. `None` for other octets.
+pub fn decode_western(octets: &[u8]) -> Option<Cow<'_, str>> {
+    let mut runs = octets.split(|byte| byte.is_ascii());
+    let is_western = |run: &[u8]| run.len() <= 2 && run.iter().all(|byte| *byte >= 0xc0);
+    let is_plain = !octets.iter().any(|byte| *byte < b' ' && *byte != b'\t');
+    (is_plain && runs.all(is_western)).then(|| encoding_rs::WINDOWS_1252.decode(octets).0)
+}
+
 /// Returns the text with octets that are not UTF-8 percent-escaped (RFC 3986 §2.5): another character in their place
 /// would name another resource.
 pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
@@ -292,6 +301,22 @@ pub fn without_doubtful_bytes(text: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn western_text_without_a_charset_is_known_by_letters_that_stand_alone() {
+        for (octets, expected) in [
+            (&b"nicht verf\xfcgbar"[..], Some("nicht verf\u{fc}gbar")),
+            (b"Gr\xf6\xdfe.pdf", Some("Gr\u{f6}\u{df}e.pdf")),
+            // Cyrillic in windows-1251 and KOI8-R, and Japanese in Shift_JIS and EUC-JP.
+            (b"\xce\xf2\xf7\xb8\xf2.pdf", None),
+            (b"\xef\xd4\xde\xc5\xd4.pdf", None),
+            (b"\x95\xf1\x8d\x90.pdf", None),
+            (b"\xca\xf3\xb9\xf0.pdf", None),
+            (b"\x1b$)C\x0eBy\x0f", None),
+        ] {
+            assert_eq!(decode_western(octets).as_deref(), expected, "{octets:?}");
+        }
+    }
 
     #[test]
     fn labels_of_mail_and_of_the_web_are_known() {
