@@ -218,6 +218,8 @@ pub mod policy;
 #[cfg(feature = "cli")]
 mod record;
 pub mod report;
+#[cfg(feature = "cli")]
+mod same;
 #[allow(unreachable_pub)]
 mod span;
 // The program alone collects stores.

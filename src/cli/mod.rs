@@ -5,6 +5,7 @@
 
 mod args;
 mod cache;
+mod compare;
 mod config;
 mod convert;
 mod detach;
@@ -184,6 +185,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Detach(args) => detach::detach(&args.0),
         Command::Restore(args) => detach::restore(&args.0),
         Command::Inspect(args) => Status::of_report(inspect::run(&args.0)),
+        Command::Compare(args) => Status::of_report(compare::run(&args.0)),
         #[cfg(all(unix, feature = "milter"))]
         Command::Milter(args) => {
             let done = milter::run(&args.0, &|| reread(arguments));

@@ -371,6 +371,46 @@ See also:
 ";
 
 #[cfg(all(unix, feature = "milter"))]
+pub(super) const COMPARE: &str = "\
+Examples:
+  embody compare archive.mbox kept.mbox
+      After embody embed archive.mbox --output kept.mbox: every message of
+      archive.mbox is in kept.mbox, identical or with its pictures embedded
+  embody compare ~/Maildir /backup/Maildir
+      Before you delete the first
+  embody compare takeout.zip imaps://user@mail.example.org/
+      Whether a server has all the mail of an archive
+
+How messages are compared:
+  Line endings, quoted From lines, flags, and fields that mailboxes write do
+  not count. Then a message of OLD is identical to one of NEW; or NEW has one
+  that embody made of it: with pictures embedded, attachments detached with
+  their digest or restored, links made absolute, references filled; or it is
+  altered otherwise; or it is missing. The order of messages and their folders
+  do not count.
+
+  Flags (read, replied, forwarded, flagged, draft, deleted) that OLD has and
+  NEW lost are named, if both mailboxes can hold flags.
+
+{size}
+
+Exit status:
+  0
+      No message of OLD is missing in NEW or altered otherwise
+  1
+      Some are, or lost flags, or some mail could not be read
+  2
+      The command line is wrong
+
+Files:
+  TMPDIR
+      Where descriptions of messages that are not identical are kept during
+      the run, and copies of mail on servers
+
+See also:
+  embody-convert(1), embody-embed(1), embody-detach(1)
+";
+
 pub(super) const MILTER: &str = "\
 Examples:
   embody milter --listen unix:/run/embody/milter.sock --fetch https

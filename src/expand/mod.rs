@@ -34,6 +34,8 @@ mod stored;
 mod substitute;
 mod wrapped;
 
+#[cfg(feature = "cli")]
+pub(crate) use self::embed::BLANK_PICTURE;
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 #[cfg(feature = "cli")]
 pub(crate) use self::look::Target;

@@ -24,6 +24,8 @@ use self::link_text::mentions_base;
 #[cfg(feature = "cli")]
 pub(crate) use self::referred::Showing;
 pub(crate) use self::referred::shown_inline;
+#[cfg(feature = "cli")]
+pub(crate) use self::shown::Piece;
 pub(crate) use self::shown::{Shown, absolute_sheet, sheet_with_urls};
 use super::bases::Bases;
 use super::protection::protection;

@@ -107,6 +107,9 @@ pub(super) enum Command {
     /// Show what a mailbox holds and what would change
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = whole(pages::INSPECT))]
     Inspect(Deferred<InspectArgs>),
+    /// Prove that one mailbox has all the mail of another
+    #[command(after_help = "Example: embody compare archive.mbox kept.mbox", after_long_help = whole(pages::COMPARE))]
+    Compare(Deferred<CompareArgs>),
     /// Run as a milter for Postfix and Sendmail
     #[cfg(all(unix, feature = "milter"))]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = whole(pages::MILTER))]
@@ -411,6 +414,34 @@ pub(super) struct InspectArgs {
     pub(super) imap: ImapArgs,
     #[command(flatten)]
     pub(super) policy: PolicyArgs,
+}
+
+#[derive(Args, Debug)]
+#[group(skip)]
+#[command(mut_args(short(&["json", "quiet"])))]
+pub(super) struct CompareArgs {
+    /// The mail as it was: an mbox, a Maildir, a folder, an archive, a message, an imaps: URL
+    #[arg(value_name = "OLD")]
+    pub(super) old: PathBuf,
+    /// The mail as it is now, in a mailbox of any kind
+    #[arg(value_name = "NEW")]
+    pub(super) new: PathBuf,
+    /// Print JSON lines, one for each message that is missing or altered [default: off]
+    ///
+    /// A last line has the counts, {"compare":{...}}.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Name messages that are missing or altered, and print nothing else [default: off]
+    #[arg(long)]
+    pub(super) quiet: bool,
+    /// What both mailboxes are
+    #[arg(long, value_name = "WHAT", default_value = "auto")]
+    pub(super) format: Format,
+    #[command(flatten)]
+    pub(super) compressed: CompressedArgs,
+    #[cfg(all(unix, feature = "imap"))]
+    #[command(flatten)]
+    pub(super) imap: ImapArgs,
 }
 
 #[derive(Args, Debug)]

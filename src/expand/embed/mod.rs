@@ -14,6 +14,8 @@ mod wanted;
 
 use std::collections::{HashMap, HashSet};
 
+#[cfg(feature = "cli")]
+pub(crate) use self::pictures::BLANK_PICTURE;
 use self::pictures::{Container, New, Picture, Pictures};
 use self::places::{Meaning, Place, Places};
 use self::wanted::SHEET;

@@ -24,7 +24,7 @@ use crate::policy::{Policy, Trackers};
 use crate::report::{Reason, Refusal};
 use crate::span::Newline;
 
-const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+pub(crate) const BLANK_PICTURE: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
 pub(super) const SVG: &str = "image/svg+xml";
 
@@ -171,7 +171,7 @@ impl<'p> Pictures<'p> {
             extension: "gif",
             size: Some((1, 1)),
         };
-        let octets = Octets::shared(BLANK);
+        let octets = Octets::shared(BLANK_PICTURE);
         let number = self.add_text(octets, (kind, None), None);
         self.blank = Some(number);
         number

@@ -106,12 +106,29 @@ impl Flags {
         Self::of_bits(bits | if is_high { FLAGGED } else { 0 })
     }
 
+    /// The flags of both.
+    #[cfg(feature = "cli")]
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The letters of the flags that `other` lacks. Whether a message is new is no flag.
+    #[cfg(feature = "cli")]
+    pub(crate) fn without(self, other: Self) -> String {
+        text(&LETTERS, self.0 & !other.0)
+    }
+
     pub(crate) fn is_in_cur(self) -> bool {
         self.0 != 0
     }
 
     pub(crate) fn letters(self) -> String {
         text(&LETTERS, self.0)
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn has_fields(content: &[u8]) -> bool {
+        fields(content).next().is_some()
     }
 
     pub(crate) fn of_fields(content: &[u8]) -> Self {

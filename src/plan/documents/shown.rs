@@ -63,6 +63,13 @@ impl Shown<'_> {
     }
 }
 
+/// A document is text with links in it.
+#[cfg(feature = "cli")]
+pub(crate) enum Piece<'d> {
+    Text(&'d [u8]),
+    Link(Cow<'d, str>),
+}
+
 impl Documents<'_> {
     /// A part that is no document shows none.
     pub(crate) fn shown(
@@ -160,6 +167,50 @@ impl Documents<'_> {
             relative: None,
             charset: None,
         })
+    }
+
+    /// The text of a document between the values of its links, and what each link means, in the order of the document: its
+    /// absolute URL, or the reference itself if it has no base or means a place in the document.
+    #[cfg(feature = "cli")]
+    pub(crate) fn read(
+        &mut self,
+        part: PartId,
+        ledger: &mut Ledger,
+        mut see: impl FnMut(Piece<'_>),
+    ) -> Result<(), Refusal> {
+        self.looked_at(part, ledger, true, |_, ledger, _, document| {
+            let base_url = base_url(document.base.as_deref());
+            let scheme = scheme(&base_url);
+            let text = |from: usize, to: usize| document.octets.get(from..to).unwrap_or_default();
+            let mut until = 0;
+            for link in document.links.iter() {
+                if link.span.start < until {
+                    continue;
+                }
+                see(Piece::Text(text(until, link.span.start)));
+                until = link.span.end;
+                let value = document.value(&link);
+                let reference = match &value {
+                    Some(value) => cleaned(value.trim_ascii()),
+                    None => Cow::Owned(document.unclear(&link)),
+                };
+                let url = match relation(scheme, &reference) {
+                    Relation::Absolute => absolute_as_browser(reference),
+                    Relation::SameDocument => reference,
+                    Relation::Relative => {
+                        ledger.work(base_url.len())?;
+                        match resolve_as_browser(&base_url, &reference) {
+                            Ok(absolute) => Cow::Owned(absolute),
+                            Err(_) => reference,
+                        }
+                    }
+                };
+                see(Piece::Link(url));
+            }
+            see(Piece::Text(text(until, document.octets.len())));
+            Ok((Changes::default(), ()))
+        })?;
+        Ok(())
     }
 
     /// The sheet was made [absolute](absolute_sheet).

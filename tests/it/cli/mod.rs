@@ -1,6 +1,7 @@
 //! The program: options, standard streams, signals, and what happens when the system fails.
 
 mod command_line;
+mod compare;
 mod config_file;
 mod faults;
 mod milter;

@@ -29,6 +29,8 @@ const COMMANDS: &[(&str, Writes)] = &[
     ("inspect --html - box", Report),
     ("inspect --html OUT --json box", Report),
     ("inspect --messages box", Mail(1)),
+    ("compare box box", Report),
+    ("compare --json box box", Report),
     ("split box", Report),
     ("split --count box mail.eml", Report),
     ("store check store", Report),

@@ -1,0 +1,676 @@
+//! `embody compare`: proves that one mailbox has all the mail of another.
+//!
+//! Both mailboxes are read twice. The first reading takes a digest of each message, and most messages of NEW are
+//! identical to one of OLD. The second reading describes those that are left, and the relation of two descriptions
+//! ([`changes`]) says whether embody made one of the other. Descriptions of OLD are in a temporary file, so memory
+//! holds less than 100 bytes for a message, whatever its size.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+use serde::{Deserialize, Serialize};
+
+use super::args::CompareArgs;
+use super::exit::{Signals, Status};
+use super::origin::Origin;
+#[cfg(all(unix, feature = "imap"))]
+use super::remote;
+use super::report_file::json;
+use super::say;
+use super::streams::{is_standard, print, write_error};
+use crate::edit::Edits;
+use crate::error::{Error, unpoisoned};
+#[cfg(all(unix, feature = "imap"))]
+use crate::imap::download::Download;
+use crate::mailbox::{
+    Effect, Flags, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
+    flags_of_message,
+};
+#[cfg(all(unix, feature = "imap"))]
+use crate::policy::Policy;
+use crate::report::Detail;
+use crate::same::{Altered, Changes, Description, Digest, changes, identity, plain};
+
+/// Messages of OLD with one Message-ID that a message of NEW is compared with.
+const MOST_COMPARED: usize = 16;
+
+pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
+    let signals = Signals::watch();
+    let stop = &signals.stop;
+    let sides = [&args.old, &args.new];
+    if sides.iter().any(|side| is_standard(side)) {
+        let what = "compare reads each mailbox twice, and standard input can be read once only; name a file or a folder";
+        return Err(Error::Usage(what.into()));
+    }
+    let options = &args.compressed.added_to(Options {
+        format: args.format,
+        effect: Effect::DryRun,
+        ..Options::default()
+    });
+    let done = (|| {
+        let [old, new] = [
+            side(&args.old, args, options, stop)?,
+            side(&args.new, args, options, stop)?,
+        ];
+        compare(&old, &new, options, stop)
+    })();
+    let verdict = match done {
+        Err(Error::Interrupted) => return Ok(signals.status()),
+        done => done?,
+    };
+    let text = match args.json {
+        true => verdict.json().map_err(write_error)?,
+        false => verdict.text(args).into_bytes(),
+    };
+    print(&text)?;
+    Ok(verdict.status())
+}
+
+/// A mailbox to be compared.
+struct Side {
+    path: PathBuf,
+    /// The copy of a mailbox on a server, removed when the comparison is over.
+    _copy: Option<tempfile::TempDir>,
+    is_damaged: bool,
+}
+
+/// Downloads mail on a server into a temporary folder, because it is read twice.
+fn side(source: &Path, args: &CompareArgs, options: &Options, stop: &Stop) -> Result<Side, Error> {
+    #[cfg(all(unix, feature = "imap"))]
+    if let Some(account) = remote::account(source, &args.imap, &Policy::default())? {
+        let copy = tempfile::tempdir().map_err(Error::cannot_write("a temporary folder"))?;
+        let options = &Options {
+            effect: Effect::Write,
+            ..options.clone()
+        };
+        let download: Download<'_, ()> = Download {
+            account: &account,
+            output: copy.path(),
+            options,
+            transform: &Untouched,
+            observer: &Told,
+            stop,
+        };
+        let done = download.run();
+        let summary = done.map_err(|why| remote::error(why, &account))?;
+        return Ok(Side {
+            path: copy.path().to_owned(),
+            is_damaged: summary.damaged > 0,
+            _copy: Some(copy),
+        });
+    }
+    let _ = (args, options, stop);
+    Ok(Side {
+        path: source.to_owned(),
+        _copy: None,
+        is_damaged: false,
+    })
+}
+
+#[cfg(all(unix, feature = "imap"))]
+struct Untouched;
+
+#[cfg(all(unix, feature = "imap"))]
+impl Transform<()> for Untouched {
+    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn transform(&self, _message: &Message<'_>) -> Result<(Edits, ()), Error> {
+        Ok((Edits::new(), ()))
+    }
+}
+
+#[cfg(all(unix, feature = "imap"))]
+struct Told;
+
+#[cfg(all(unix, feature = "imap"))]
+impl Observer<()> for Told {
+    fn damaged(&self, path: &Path, why: &Detail) {
+        say::tell(&say::damaged(path, &why.to_string()));
+    }
+}
+
+/// What is known of the messages of OLD with one identity.
+#[derive(Default)]
+struct Known {
+    /// Messages of OLD that no message of NEW is identical to.
+    left: u32,
+    old_flags: Flags,
+    new_flags: Flags,
+    /// Whether the mailbox of each message of NEW can hold flags.
+    can_hold_flags: bool,
+    is_found: bool,
+}
+
+/// What became of one message of OLD that is not in NEW as it was.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    source: String,
+    index: u64,
+    called: String,
+    description: Description,
+}
+
+/// The description of a message of OLD in the temporary file.
+struct Entry {
+    key: u64,
+    at: u64,
+    is_found: bool,
+    /// Why the last message of NEW with the same key is another one.
+    altered: Option<Altered>,
+}
+
+#[derive(Default)]
+struct Verdict {
+    old: u64,
+    new: u64,
+    identical: u64,
+    changed: u64,
+    changes: Changes,
+    /// Named messages, and what is wrong with each.
+    lost: Vec<(Named, Loss)>,
+    is_damaged: bool,
+}
+
+#[derive(Serialize)]
+struct Named {
+    source: String,
+    index: u64,
+    #[serde(rename = "message")]
+    called: String,
+}
+
+enum Loss {
+    Missing,
+    Altered(Altered),
+    /// Letters of a Maildir.
+    Flags(String),
+}
+
+fn compare(old: &Side, new: &Side, options: &Options, stop: &Stop) -> Result<Verdict, Error> {
+    let mut verdict = Verdict::default();
+    let mut known: HashMap<Digest, Known> = HashMap::new();
+    verdict.is_damaged |= old.is_damaged | new.is_damaged;
+    verdict.is_damaged |= read(
+        &old.path,
+        options,
+        stop,
+        |_| false,
+        |look| {
+            verdict.old += 1;
+            let known = known.entry(look.identity).or_default();
+            known.left += 1;
+            known.old_flags = known.old_flags.with(look.flags.unwrap_or_default());
+        },
+    )?;
+    let mut others: HashMap<Digest, u32> = HashMap::new();
+    verdict.is_damaged |= read(
+        &new.path,
+        options,
+        stop,
+        |_| false,
+        |look| {
+            verdict.new += 1;
+            let Some(known) = known.get_mut(&look.identity) else {
+                *others.entry(look.identity).or_default() += 1;
+                return;
+            };
+            known.can_hold_flags =
+                look.flags.is_some() && (known.can_hold_flags || !known.is_found);
+            known.is_found = true;
+            known.new_flags = known.new_flags.with(look.flags.unwrap_or_default());
+            match known.left.checked_sub(1) {
+                Some(left) => {
+                    known.left = left;
+                    verdict.identical += 1;
+                }
+                // A copy more than OLD has.
+                None => {}
+            }
+        },
+    )?;
+    let lost_flags = |known: &Known| match known.is_found && known.can_hold_flags {
+        true => known.old_flags.without(known.new_flags),
+        false => String::new(),
+    };
+    known.retain(|_, known| known.left > 0 || !lost_flags(known).is_empty());
+    if known.is_empty() {
+        return Ok(verdict);
+    }
+
+    let mut spool = Spool::new()?;
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut failure = None;
+    let is_known = |identity: &Digest| known.contains_key(identity);
+    let mut losses = HashMap::new();
+    for (identity, known) in &known {
+        losses.insert(*identity, (known.left, lost_flags(known)));
+    }
+    verdict.is_damaged |= read(&old.path, options, stop, is_known, |look| {
+        let Some((left, flags)) = losses.get_mut(&look.identity) else {
+            return;
+        };
+        let Some(described) = look.described else {
+            return;
+        };
+        let named = Named {
+            source: described.source,
+            index: described.index,
+            called: described.called,
+        };
+        if !flags.is_empty() && look.flags.is_some_and(|of| !of.letters().is_empty()) {
+            verdict
+                .lost
+                .push((named, Loss::Flags(std::mem::take(flags))));
+            return;
+        }
+        let Some(fewer) = left.checked_sub(1) else {
+            return;
+        };
+        *left = fewer;
+        let record = Record {
+            source: named.source,
+            index: named.index,
+            called: named.called,
+            description: described.description,
+        };
+        let key = record.description.key();
+        match spool.push(&record) {
+            Ok(at) => entries.push(Entry {
+                key,
+                at,
+                is_found: false,
+                altered: None,
+            }),
+            Err(error) => failure = Some(error),
+        }
+    })?;
+    drop(losses);
+    entries.sort_by_key(|entry| (entry.key, entry.at));
+    spool.finish().map_err(temporary)?;
+    let is_other = |identity: &Digest| others.contains_key(identity);
+    verdict.is_damaged |= read(&new.path, options, stop, is_other, |look| {
+        if let Some(described) = look.described
+            && failure.is_none()
+        {
+            match spool.place(&mut entries, &described.description) {
+                Ok(Some(of_message)) => {
+                    verdict.changed += 1;
+                    verdict.changes.add(of_message);
+                }
+                Ok(None) => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+    })?;
+    if let Some(failure) = failure {
+        return Err(temporary(failure));
+    }
+    entries.sort_by_key(|entry| entry.at);
+    for entry in entries.into_iter().filter(|entry| !entry.is_found) {
+        let record = spool.record(entry.at).map_err(temporary)?;
+        let named = Named {
+            source: record.source,
+            index: record.index,
+            called: record.called,
+        };
+        let loss = entry.altered.map_or(Loss::Missing, Loss::Altered);
+        verdict.lost.push((named, loss));
+    }
+    Ok(verdict)
+}
+
+fn temporary(error: io::Error) -> Error {
+    Error::cannot_write("a temporary file")(error)
+}
+
+/// Records in a temporary file.
+struct Spool {
+    writer: BufWriter<File>,
+    end: u64,
+}
+
+impl Spool {
+    fn new() -> Result<Self, Error> {
+        let file = tempfile::tempfile().map_err(temporary)?;
+        Ok(Self {
+            writer: BufWriter::new(file),
+            end: 0,
+        })
+    }
+
+    /// Returns where the record is.
+    fn push(&mut self, record: &Record) -> io::Result<u64> {
+        let bytes = serde_json::to_vec(record)?;
+        let at = self.end;
+        self.writer.write_all(&(bytes.len() as u64).to_be_bytes())?;
+        self.writer.write_all(&bytes)?;
+        self.end += 8 + bytes.len() as u64;
+        Ok(at)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
+    fn record(&mut self, at: u64) -> io::Result<Record> {
+        let file = self.writer.get_mut();
+        file.seek(SeekFrom::Start(at))?;
+        let mut length = [0; 8];
+        file.read_exact(&mut length)?;
+        let mut bytes = Vec::new();
+        file.take(u64::from_be_bytes(length))
+            .read_to_end(&mut bytes)?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    /// Finds the message of OLD that embody made the described one of. Entries are in the order of their keys.
+    fn place(&mut self, entries: &mut [Entry], new: &Description) -> io::Result<Option<Changes>> {
+        let key = new.key();
+        let start = entries.partition_point(|entry| entry.key < key);
+        let rest = entries.get_mut(start..).unwrap_or_default();
+        let count = rest.partition_point(|entry| entry.key == key);
+        let candidates = rest.get_mut(..count).unwrap_or_default();
+        // A million messages with one Message-ID take no more than linear time.
+        for entry in candidates
+            .iter_mut()
+            .filter(|entry| !entry.is_found)
+            .take(MOST_COMPARED)
+        {
+            let record = self.record(entry.at)?;
+            match changes(&record.description, new) {
+                Ok(changes) => {
+                    entry.is_found = true;
+                    return Ok(Some(changes));
+                }
+                Err(altered) => entry.altered = Some(altered),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What one reading says of a message.
+struct Look {
+    identity: Digest,
+    /// `None` if the mailbox cannot hold flags.
+    flags: Option<Flags>,
+    described: Option<Described>,
+}
+
+struct Described {
+    source: String,
+    index: u64,
+    called: String,
+    description: Description,
+}
+
+/// Shows each message of a mailbox to `see`, in its order; messages that `describes` names are described. Returns
+/// whether some of it could not be read.
+fn read(
+    mailbox: &Path,
+    options: &Options,
+    stop: &Stop,
+    describes: impl Fn(&Digest) -> bool + Sync,
+    see: impl FnMut(Look) + Send,
+) -> Result<bool, Error> {
+    let reading = Reading {
+        describes,
+        see: Mutex::new((see, false)),
+    };
+    let summary = convert_in_place(mailbox, options, &reading, &reading, stop)?;
+    let (_, is_damaged) = unpoisoned(reading.see.into_inner());
+    Ok(is_damaged || summary.damaged > 0)
+}
+
+struct Reading<D, S> {
+    describes: D,
+    /// What sees the messages, and whether something could not be read.
+    see: Mutex<(S, bool)>,
+}
+
+impl<D, S> Reading<D, S> {
+    fn locked(&self) -> MutexGuard<'_, (S, bool)> {
+        unpoisoned(self.see.lock())
+    }
+}
+
+impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for Reading<D, S> {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        (!bytes.is_empty()).then_some(0)
+    }
+
+    fn touched(&self, _bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        (0..ends.len()).collect()
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Look), Error> {
+        let plain = plain(message.content);
+        let identity = identity(&plain);
+        let describe = || {
+            let source = message.source.display().to_string();
+            let origin = Origin::new(&source, message.number, message.content);
+            Described {
+                called: origin.called(),
+                source,
+                index: message.number,
+                description: Description::of(&plain),
+            }
+        };
+        let look = Look {
+            identity,
+            flags: flags_of_message(
+                message.source,
+                message.content,
+                message.quoting != Quoting::None,
+            ),
+            described: (self.describes)(&identity).then(describe),
+        };
+        Ok((Edits::new(), look))
+    }
+}
+
+impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Observer<Look> for Reading<D, S> {
+    fn message(&self, look: Look, _is_refused: bool) {
+        (self.locked().0)(look);
+    }
+
+    fn damaged(&self, path: &Path, why: &Detail) {
+        let mut see = self.locked();
+        // Each mailbox is read twice, and what is damaged is named once.
+        if !see.1 {
+            say::tell(&say::damaged(path, &super::wording::detail(why)));
+        }
+        see.1 = true;
+    }
+
+    fn done(&self, summary: &Summary) {
+        if summary.oversized > 0 {
+            self.locked().1 = true;
+        }
+    }
+}
+
+impl Verdict {
+    fn status(&self) -> Status {
+        match self.lost.is_empty() && !self.is_damaged {
+            true => Status::Success,
+            false => Status::Trouble,
+        }
+    }
+
+    fn counts(&self) -> (u64, u64, u64) {
+        let mut counts = (0, 0, 0);
+        for (_, loss) in &self.lost {
+            match loss {
+                Loss::Missing => counts.0 += 1,
+                Loss::Altered(_) => counts.1 += 1,
+                Loss::Flags(_) => counts.2 += 1,
+            }
+        }
+        counts
+    }
+
+    fn text(&self, args: &CompareArgs) -> String {
+        let mut text = String::new();
+        let (missing, altered, flags) = self.counts();
+        if !args.quiet {
+            let (old, new) = (say::shown(&args.old), say::shown(&args.new));
+            let _ = writeln!(
+                text,
+                "{} in {old}, {} in {new}.",
+                messages(self.old),
+                messages(self.new)
+            );
+            let _ = writeln!(
+                text,
+                "{} identical. {} changed as embody changes mail{}.",
+                self.identical,
+                self.changed,
+                of_changes(&self.changes)
+            );
+            if self.lost.is_empty() && !self.is_damaged {
+                let _ = writeln!(text, "No message is missing or altered otherwise.");
+            } else {
+                let _ = writeln!(
+                    text,
+                    "{missing} missing. {altered} altered otherwise. {flags} lost flags."
+                );
+            }
+            if self.is_damaged {
+                let _ = writeln!(
+                    text,
+                    "Some of the mail could not be read, so this says nothing about it."
+                );
+            }
+        }
+        for (named, loss) in &self.lost {
+            let place = format!("{}, message {}", say::harmless(&named.source), named.index);
+            let called = say::harmless_within(&named.called);
+            let _ = match loss {
+                Loss::Missing => writeln!(text, "missing: {called}: {place}"),
+                Loss::Altered(why) => writeln!(text, "altered: {called}: {why}: {place}"),
+                Loss::Flags(letters) => {
+                    writeln!(
+                        text,
+                        "flags: {called}: {} lost: {place}",
+                        flag_names(letters)
+                    )
+                }
+            };
+        }
+        text
+    }
+
+    fn json(&self) -> io::Result<Vec<u8>> {
+        #[derive(Serialize)]
+        struct Row<'r> {
+            #[serde(flatten)]
+            named: &'r Named,
+            outcome: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            detail: Option<String>,
+        }
+        #[derive(Serialize)]
+        struct Counts {
+            old: u64,
+            new: u64,
+            identical: u64,
+            changed: u64,
+            missing: u64,
+            altered: u64,
+            lost_flags: u64,
+            is_whole: bool,
+        }
+        #[derive(Serialize)]
+        struct Whole {
+            compare: Counts,
+        }
+        let mut lines = Vec::new();
+        for (named, loss) in &self.lost {
+            let (outcome, detail) = match loss {
+                Loss::Missing => ("missing", None),
+                Loss::Altered(why) => ("altered", Some(why.to_string())),
+                Loss::Flags(letters) => ("lost-flags", Some(flag_names(letters))),
+            };
+            lines.extend(json(&Row {
+                named,
+                outcome,
+                detail,
+            })?);
+        }
+        let (missing, altered, lost_flags) = self.counts();
+        lines.extend(json(&Whole {
+            compare: Counts {
+                old: self.old,
+                new: self.new,
+                identical: self.identical,
+                changed: self.changed,
+                missing,
+                altered,
+                lost_flags,
+                is_whole: self.status() == Status::Success,
+            },
+        })?);
+        Ok(lines)
+    }
+}
+
+fn messages(count: u64) -> String {
+    match count {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    }
+}
+
+/// Empty if nothing was counted.
+fn of_changes(changes: &Changes) -> String {
+    let counts = [
+        (changes.embedded, "picture embedded", "pictures embedded"),
+        (
+            changes.detached,
+            "attachment detached",
+            "attachments detached",
+        ),
+        (
+            changes.restored,
+            "attachment restored",
+            "attachments restored",
+        ),
+        (changes.filled, "reference filled", "references filled"),
+        (
+            changes.resolved,
+            "document with links made absolute",
+            "documents with links made absolute",
+        ),
+    ];
+    let counts = counts
+        .iter()
+        .filter_map(|(count, one, several)| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            count => Some(format!("{count} {several}")),
+        });
+    let counts: Vec<String> = counts.collect();
+    match counts.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", counts.join(", ")),
+    }
+}
+
+fn flag_names(letters: &str) -> String {
+    let names = letters.chars().map(|letter| match letter {
+        'D' => "draft",
+        'F' => "flagged",
+        'P' => "forwarded",
+        'R' => "replied",
+        'S' => "read",
+        _ => "deleted",
+    });
+    names.collect::<Vec<_>>().join(", ")
+}

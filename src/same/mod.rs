@@ -1,0 +1,16 @@
+//! Whether two messages are the same mail: identical, changed only as embody changes mail, or altered otherwise.
+//!
+//! A message is first brought into a [plain form](plain), in which the traces of mailbox formats are gone. Two messages
+//! with one plain form are identical. Otherwise a [`Description`] of each is made, and [`changes`] compares the
+//! descriptions part by part. Descriptions are small, so a program that compares mailboxes of any size keeps
+//! them in a file and not the messages.
+//!
+//! The module is pure: it reads no files and makes no network requests.
+
+mod description;
+mod plain;
+mod relation;
+
+pub(crate) use self::description::Description;
+pub(crate) use self::plain::{Digest, identity, plain};
+pub(crate) use self::relation::{Altered, Changes, changes};

@@ -1,0 +1,161 @@
+//! The form of a message in which it does not matter what mailbox it is in.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::span::starts_like;
+
+/// Fields that mail programs and embody itself write into the header of a stored message: flags, numbers of the
+/// mailbox, lengths that follow from the body, and the mark of `--mark`. In lower case.
+const FIELDS_OF_MAILBOXES: [&[u8]; 14] = [
+    b"status",
+    b"x-status",
+    b"x-keywords",
+    b"x-mozilla-status",
+    b"x-mozilla-status2",
+    b"x-mozilla-keys",
+    b"x-uid",
+    b"x-uidl",
+    b"x-imap",
+    b"x-imapbase",
+    b"x-evolution",
+    b"content-length",
+    b"lines",
+    b"x-embody",
+];
+
+/// The first half of a SHA-256, which is enough to tell messages apart and half as long.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub(crate) struct Digest(u64, u64);
+
+impl Digest {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self::of_sha256(&Sha256::digest(bytes).into())
+    }
+
+    fn of_sha256(sha256: &[u8; 32]) -> Self {
+        let half = |at: usize| {
+            let bytes = sha256.get(at..at + 8).and_then(|it| it.try_into().ok());
+            u64::from_be_bytes(bytes.unwrap_or_default())
+        };
+        Self(half(0), half(8))
+    }
+
+    /// Reads 64 hexadecimal digits. Returns `None` for anything else.
+    pub(crate) fn of_hex(digits: &str) -> Option<Self> {
+        let half = |at: usize| u64::from_str_radix(digits.get(at..at + 16)?, 16).ok();
+        (digits.len() == 64).then_some(())?;
+        Some(Self(half(0)?, half(16)?))
+    }
+}
+
+/// A short digest, for values of which there are few in one message.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    Digest::of(bytes).0
+}
+
+/// Returns the plain form of `content`, a message without the separator line of an mbox:
+/// * every line ends with a line feed;
+/// * `From ` lines are not quoted, however often they were;
+/// * the header has no fields that mailboxes write, and no `From ` lines;
+/// * the message does not end with empty lines.
+pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(content.len() + 1);
+    let (mut is_header, mut is_dropped) = (true, false);
+    let mut rest = content;
+    while !rest.is_empty() {
+        let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        let (line, behind) = rest.split_at(end);
+        let ending = match behind {
+            [b'\r', b'\n', ..] => 2,
+            [_, ..] => 1,
+            [] => 0,
+        };
+        rest = behind.get(ending..).unwrap_or_default();
+        let line = unquoted(line);
+        if is_header {
+            let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
+            is_header = !line.is_empty();
+            is_dropped = is_header
+                && match is_folded {
+                    true => is_dropped,
+                    false => line.starts_with(b"From ") || is_field_of_mailboxes(line),
+                };
+            if is_dropped {
+                continue;
+            }
+        }
+        plain.extend_from_slice(line);
+        plain.push(b'\n');
+    }
+    let end = plain.iter().rposition(|byte| *byte != b'\n');
+    plain.truncate(end.map_or(0, |end| end + 2));
+    plain
+}
+
+/// Returns what tells a message from others that are not identical to it: the digest of its plain form.
+pub(crate) fn identity(plain: &[u8]) -> Digest {
+    Digest::of(plain)
+}
+
+/// Removes every `>` from the start of a quoted `From ` line: readers disagree on how many a format adds.
+fn unquoted(line: &[u8]) -> &[u8] {
+    let quotes = line.iter().take_while(|byte| **byte == b'>').count();
+    let behind = line.get(quotes..).unwrap_or_default();
+    if behind.starts_with(b"From ") {
+        behind
+    } else {
+        line
+    }
+}
+
+fn is_field_of_mailboxes(line: &[u8]) -> bool {
+    FIELDS_OF_MAILBOXES.iter().any(|name| {
+        let behind = line.get(name.len()..).unwrap_or_default();
+        starts_like(line, name) && behind.trim_ascii_start().starts_with(b":")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn plain_form_of_one_mail_in_two_mailboxes_is_the_same() {
+        let mbox = b"Status: RO\nSubject: a\nContent-Length: 9\nX-Mozilla-Keys:\n\t$Label1\nTo: b\n\n>From here\nx\n\n";
+        let maildir = b"Subject: a\r\nTo: b\r\n\r\nFrom here\r\nx";
+        assert_eq!(plain(mbox), plain(maildir));
+        assert_eq!(plain(mbox), b"Subject: a\nTo: b\n\nFrom here\nx\n");
+    }
+
+    #[test]
+    fn plain_form_keeps_every_other_byte() {
+        let mail = b"Statusx: 1\nX-Status-Report: 2\nSubject: a\n\nStatus: RO\n> From x\n\n\ny";
+        assert_eq!(plain(mail), [&mail[..], b"\n"].concat());
+        assert_eq!(plain(b""), b"");
+        assert_eq!(plain(b"\n\n"), b"");
+    }
+
+    #[test]
+    fn digest_is_read_from_the_digits_of_a_sha256() {
+        let digits = format!("{:x}", Sha256::digest(b"x"));
+        assert_eq!(Digest::of_hex(&digits), Some(Digest::of(b"x")));
+        for bad in ["", "00", &digits[1..], &digits.replace('2', "g")] {
+            assert_eq!(Digest::of_hex(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn plain_form_of_a_plain_form_is_itself(
+            lines in prop::collection::vec("(>{0,2}From x|Status: R|Subject: b| folded||text)(\r\n|\n|\r)", 0..12),
+        ) {
+            // A header that begins with what is dropped may end earlier the second time: only whole messages count.
+            let content = format!("Subject: a\n{}", lines.concat());
+            let once = plain(content.as_bytes());
+            prop_assert_eq!(plain(&once), once);
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Two descriptions → what embody did to a message, or why it was not embody.
+
+use std::collections::{HashMap, HashSet};
+
+use super::description::{Description, Document, Item, Link, Part};
+use super::plain::Digest;
+use crate::mime::media_type;
+
+/// The picture that `--trackers blank` puts in has no source.
+use crate::expand::BLANK_PICTURE;
+
+/// What embody changed in one message.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Changes {
+    /// Links that point at a part of the mail now.
+    pub(crate) embedded: usize,
+    /// Attachments that were moved into a store, with their digest in the note.
+    pub(crate) detached: usize,
+    /// Attachments that came back from a store.
+    pub(crate) restored: usize,
+    /// References whose content is in the mail now.
+    pub(crate) filled: usize,
+    /// Documents whose relative links are absolute now.
+    pub(crate) resolved: usize,
+}
+
+/// Why a message is not one that embody changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Altered {
+    /// A header field that embody never changes is different.
+    Header,
+    /// A part is missing, or has other content.
+    Part {
+        number: String,
+        essence: String,
+        size: u64,
+    },
+    /// The fields of a part are different.
+    PartFields { number: String },
+    /// A link of a document leads elsewhere.
+    Link { number: String },
+    /// An enclosed message, or text around parts, is missing or different.
+    Around,
+    /// There are parts that nothing in the old message refers to.
+    More,
+    /// A boundary line at the end of a multipart is missing.
+    Cut,
+    /// Only the encoding of parts, boundary lines, or the white space of fields is different.
+    Encoding,
+}
+
+impl std::fmt::Display for Altered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Header => write!(f, "its header is different"),
+            Self::Part {
+                number,
+                essence,
+                size,
+            } => {
+                let number = match number.as_str() {
+                    "" => "1",
+                    number => number,
+                };
+                write!(
+                    f,
+                    "part {number} ({essence}, {size} bytes) is missing or different"
+                )
+            }
+            Self::PartFields { number } => {
+                write!(f, "the header fields of part {number} are different")
+            }
+            Self::Link { number } => write!(f, "a link in part {number} leads elsewhere"),
+            Self::Around => write!(
+                f,
+                "an enclosed message or the text around its parts is different"
+            ),
+            Self::More => write!(f, "it has parts that are not from the old message"),
+            Self::Cut => write!(f, "its end is missing"),
+            Self::Encoding => write!(
+                f,
+                "the encoding of its parts or the white space in its header is different"
+            ),
+        }
+    }
+}
+
+/// Says what embody did to the message that `old` describes so that it became the one that `new` describes.
+///
+/// # Errors
+/// [`Altered`] if that cannot be what embody did.
+pub(crate) fn changes(old: &Description, new: &Description) -> Result<Changes, Altered> {
+    if old.header != new.header {
+        return Err(Altered::Header);
+    }
+    if new.unclosed > old.unclosed {
+        return Err(Altered::Cut);
+    }
+    let mut comparison = Comparison::of(new);
+    for item in &old.items {
+        comparison.find(item)?;
+    }
+    comparison.finish()?;
+    let changes = comparison.changes;
+    if changes == Changes::default() {
+        return Err(Altered::Encoding);
+    }
+    let only_links = Changes {
+        embedded: changes.embedded,
+        resolved: changes.resolved,
+        ..Changes::default()
+    };
+    if changes == only_links && old.other_fields != new.other_fields {
+        return Err(Altered::PartFields {
+            number: "of the message".to_owned(),
+        });
+    }
+    Ok(changes)
+}
+
+struct Comparison<'c> {
+    new: &'c [Item],
+    /// The first item of the new message that no item of the old one was found in.
+    at: usize,
+    parts_by_id: HashMap<u64, &'c Part>,
+    /// The last place of each content, so that a search that must fail does not begin.
+    last: HashMap<Digest, usize>,
+    /// Items of the new message that were passed over.
+    extra: Vec<&'c Item>,
+    /// Multiparts and messages that say where they are from.
+    located: HashSet<u64>,
+    linked: HashSet<u64>,
+    /// References of the old message that are not in the new one.
+    filled: Vec<Part>,
+    /// Number of contents that have to be among the extra items.
+    expected: usize,
+    changes: Changes,
+}
+
+impl<'c> Comparison<'c> {
+    fn of(new: &'c Description) -> Self {
+        let (mut parts_by_id, mut last) = (HashMap::new(), HashMap::new());
+        for (at, item) in new.items.iter().enumerate() {
+            if let Item::Part(part) = item {
+                if let Some(id) = part.id {
+                    parts_by_id.entry(id).or_insert(&**part);
+                }
+                for digest in contents(part) {
+                    last.insert(digest, at);
+                }
+            }
+        }
+        Self {
+            new: &new.items,
+            at: 0,
+            parts_by_id,
+            last,
+            extra: Vec::new(),
+            located: new.located.iter().copied().collect(),
+            linked: HashSet::new(),
+            filled: Vec::new(),
+            expected: 0,
+            changes: Changes::default(),
+        }
+    }
+
+    fn find(&mut self, old: &Item) -> Result<(), Altered> {
+        let Item::Part(part) = old else {
+            let rest = self.new.iter().skip(self.at);
+            let place = rest.clone().position(|new| new == old);
+            return self.pass(place).ok_or(Altered::Around);
+        };
+        if let Some(reference) = &part.reference {
+            let mut objects = contents(part).chain(reference.of.iter().copied());
+            if objects.any(|it| self.may_stand(it)) && self.find_part(part)? {
+                return Ok(());
+            }
+            if !reference.is_rival {
+                self.changes.filled += 1;
+                self.expected += 1;
+                self.filled.push((**part).clone());
+            }
+            return Ok(());
+        }
+        let may_stand = part.notes == 0 || contents(part).any(|it| self.may_stand(it));
+        if may_stand && self.find_part(part)? || self.find_pieces(part) {
+            return Ok(());
+        }
+        Err(altered(part))
+    }
+
+    /// Whether this content stands in the rest of the new message.
+    fn may_stand(&self, content: Digest) -> bool {
+        self.last.get(&content).is_some_and(|last| *last >= self.at)
+    }
+
+    /// Moves behind the item at `place`, counted from where the comparison is.
+    fn pass(&mut self, place: Option<usize>) -> Option<()> {
+        let end = self.at + place?;
+        self.extra.extend(self.new.get(self.at..end)?);
+        self.at = end + 1;
+        Some(())
+    }
+
+    fn find_part(&mut self, old: &Part) -> Result<bool, Altered> {
+        let mut trouble = None;
+        for (place, item) in self.new.iter().skip(self.at).enumerate() {
+            let Item::Part(new) = item else { continue };
+            match self.compare(old, new) {
+                Ok(Some(changes)) => {
+                    self.changes.add(changes);
+                    self.pass(Some(place));
+                    return Ok(true);
+                }
+                Ok(None) => {}
+                Err(altered) => {
+                    trouble.get_or_insert(altered);
+                }
+            }
+        }
+        trouble.map_or(Ok(false), Err)
+    }
+
+    /// `None`: these are two parts.
+    fn compare(&mut self, old: &Part, new: &Part) -> Result<Option<Changes>, Altered> {
+        let is_same = old.content == new.content || contents(old).any(|it| is_content(new, it));
+        let changes = match (&old.reference, &new.reference) {
+            (None, Some(reference)) if contents(old).any(|it| reference.of.contains(&it)) => {
+                Changes {
+                    detached: 1,
+                    ..Changes::default()
+                }
+            }
+            (Some(reference), None) if reference.of.iter().any(|it| is_content(new, *it)) => {
+                Changes {
+                    restored: usize::from(reference.is_note),
+                    filled: usize::from(!reference.is_note),
+                    ..Changes::default()
+                }
+            }
+            _ if is_same && old.fields == new.fields => {
+                // Files of clouds are parts of their own; the document that names them stays.
+                return Ok(Some(Changes::default()));
+            }
+            _ if is_same => {
+                return Err(Altered::PartFields {
+                    number: old.number.clone(),
+                });
+            }
+            _ => {
+                let (Some(old_document), Some(new_document)) = (&old.document, &new.document)
+                else {
+                    return Ok(None);
+                };
+                if old.fields != new.fields || old_document.frame != new_document.frame {
+                    return Ok(None);
+                }
+                let changes = self.compare_links(old_document, new_document);
+                return changes.map(Some).ok_or_else(|| Altered::Link {
+                    number: old.number.clone(),
+                });
+            }
+        };
+        Ok(Some(changes))
+    }
+
+    fn compare_links(&mut self, old: &Document, new: &Document) -> Option<Changes> {
+        let mut changes = Changes::default();
+        if old.links.len() != new.links.len() {
+            return None;
+        }
+        for (old, new) in old.links.iter().zip(&new.links) {
+            match (old, new) {
+                _ if old == new => {}
+                (Link::Url(_), Link::Part(id)) if self.located.contains(id) => {
+                    changes.embedded += 1;
+                }
+                (_, Link::Part(id)) => {
+                    let part = self.parts_by_id.get(id)?;
+                    let is_blank = part.content == Some(Digest::of(BLANK_PICTURE));
+                    let is_meant = match old {
+                        Link::Data(content) => is_content(part, *content),
+                        Link::Url(_) => part.has_location,
+                        Link::Part(_) => false,
+                    };
+                    (is_meant || is_blank).then_some(())?;
+                    self.linked.insert(*id);
+                    changes.embedded += 1;
+                }
+                _ => return None,
+            }
+        }
+        // The documents are different, and so some relative link is absolute now.
+        if changes.embedded == 0 {
+            changes.resolved = 1;
+        }
+        Some(changes)
+    }
+
+    /// A text with notes is divided where the content of a note came in.
+    fn find_pieces(&mut self, old: &Part) -> bool {
+        if old.notes == 0 {
+            return false;
+        }
+        let mut wanted = old.pieces.as_slice();
+        let mut notes_left = 0;
+        let (before, extra) = (self.at, self.extra.len());
+        let mut at = self.at;
+        while !wanted.is_empty() {
+            match self.new.get(at) {
+                Some(Item::Part(new)) if !new.pieces.is_empty() => {
+                    match wanted.strip_prefix(new.pieces.as_slice()) {
+                        Some(rest) => {
+                            (wanted, notes_left) = (rest, notes_left + new.notes);
+                        }
+                        None => self.extra.extend(self.new.get(at)),
+                    }
+                }
+                Some(item) => self.extra.push(item),
+                None => {
+                    self.at = before;
+                    self.extra.truncate(extra);
+                    return false;
+                }
+            }
+            at += 1;
+        }
+        self.at = at;
+        let filled = old.notes.saturating_sub(notes_left);
+        self.changes.filled += filled;
+        self.expected += filled;
+        notes_left < old.notes
+    }
+
+    fn finish(&mut self) -> Result<(), Altered> {
+        self.extra
+            .extend(self.new.get(self.at..).unwrap_or_default());
+        // Content that came in may be a message, a multipart, or a document with pictures of its own.
+        if self.expected > 0 {
+            return match self.expected <= self.extra.len() {
+                true => self.check_filled(),
+                false => Err(Altered::Around),
+            };
+        }
+        let hosted = self.new.iter().any(|item| match item {
+            Item::Part(part) => part.notes > 0 && part.document.is_some(),
+            _ => false,
+        });
+        let extra = self.extra.iter().map(|item| match item {
+            Item::Part(part) => Some(part),
+            Item::Aside(_) | Item::Message(_) => None,
+        });
+        let extra: Vec<&Part> = extra
+            .map(|it| it.map(|part| &**part))
+            .collect::<Option<_>>()
+            .ok_or(Altered::More)?;
+        for part in &extra {
+            // A style sheet that came in shows pictures that came with it.
+            let links = part.document.iter().flat_map(|document| &document.links);
+            self.linked.extend(links.filter_map(|link| match link {
+                Link::Part(id) => Some(*id),
+                Link::Url(_) | Link::Data(_) => None,
+            }));
+        }
+        for part in extra {
+            if part.id.is_some_and(|id| self.linked.contains(&id)) {
+                continue;
+            }
+            if hosted && part.has_location {
+                self.changes.filled += 1;
+                continue;
+            }
+            return Err(Altered::More);
+        }
+        Ok(())
+    }
+}
+
+impl Comparison<'_> {
+    /// The content of each reference came in, as far as the reference says what that is.
+    fn check_filled(&self) -> Result<(), Altered> {
+        let (mut objects, mut essences) = (HashSet::new(), HashSet::new());
+        let mut is_composite = false;
+        for item in &self.extra {
+            match item {
+                Item::Part(part) => {
+                    objects.extend(contents(part));
+                    essences.insert(part.essence.as_str());
+                }
+                Item::Message(_) | Item::Aside(_) => is_composite = true,
+            }
+        }
+        for part in &self.filled {
+            let Some(reference) = &part.reference else {
+                continue;
+            };
+            let essence = reference.essence.as_deref();
+            let is_composed = essence.is_some_and(media_type::is_composite);
+            let is_there = match (reference.of.as_slice(), essence) {
+                (_, Some(_)) if is_composed => is_composite || essences.len() > 0,
+                ([], Some("application/octet-stream") | None) => true,
+                ([], Some(essence)) => essences.contains(essence) || is_composite,
+                (of, _) => of.iter().any(|it| objects.contains(it)),
+            };
+            if !is_there {
+                return Err(altered(part));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Changes {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.embedded += other.embedded;
+        self.detached += other.detached;
+        self.restored += other.restored;
+        self.filled += other.filled;
+        self.resolved += other.resolved;
+    }
+}
+
+fn altered(part: &Part) -> Altered {
+    Altered::Part {
+        number: part.number.clone(),
+        essence: part.essence.clone(),
+        size: part.size,
+    }
+}
+
+/// The digests of a part that may be those of an object in a store, or of the same text elsewhere.
+fn contents(part: &Part) -> impl Iterator<Item = Digest> {
+    [part.content, part.text].into_iter().flatten()
+}
+
+fn is_content(part: &Part, digest: Digest) -> bool {
+    contents(part).any(|it| it == digest)
+}
