@@ -224,13 +224,10 @@ fn compare(old: &Side, new: &Side, options: &Options, stop: &Stop) -> Result<Ver
                 look.flags.is_some() && (known.can_hold_flags || !known.is_found);
             known.is_found = true;
             known.new_flags = known.new_flags.with(look.flags.unwrap_or_default());
-            match known.left.checked_sub(1) {
-                Some(left) => {
-                    known.left = left;
-                    verdict.identical += 1;
-                }
-                // A copy more than OLD has.
-                None => {}
+            // There may be more copies than OLD has.
+            if let Some(left) = known.left.checked_sub(1) {
+                known.left = left;
+                verdict.identical += 1;
             }
         },
     )?;

@@ -158,7 +158,7 @@ impl ConfigFile {
             .collect::<Vec<_>>()
             .join(",");
         // As in "--max-body <SIZE>".
-        let words = arguments.split(|symbol: char| matches!(symbol, ' ' | ',' | '=' | '['));
+        let words = arguments.split([' ', ',', '=', '[']);
         self.place(words.filter_map(|word| word.strip_prefix("--")))
     }
 }

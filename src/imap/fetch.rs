@@ -414,13 +414,16 @@ pub(super) struct Glimpse {
     pub(super) modseq: Option<u64>,
 }
 
+/// What was told of messages, by UID, and the refusal if the command was refused.
+pub(super) type Glimpses = (BTreeMap<u32, Glimpse>, Result<(), ImapFailure>);
+
 /// Flags and dates of few messages, with whatever the server leaves out, and whether it refused the command. What
 /// [`metadata`] leaves out may be there all the same; here that can be told.
 pub(super) fn look(
     exchange: &mut Exchange,
     uids: &[u32],
     has_modseq: bool,
-) -> Result<(BTreeMap<u32, Glimpse>, Result<(), ImapFailure>), ImapFailure> {
+) -> Result<Glimpses, ImapFailure> {
     let text = format!(
         "UID FETCH {} (UID FLAGS INTERNALDATE{})",
         sequence_set(uids),

@@ -324,10 +324,7 @@ impl ImapSession {
     }
 
     /// Flags and dates of few messages, and whether the server refused the command: [`fetch::look`].
-    pub(super) fn look(
-        &mut self,
-        uids: &[u32],
-    ) -> Result<(BTreeMap<u32, fetch::Glimpse>, Result<(), ImapFailure>), ImapFailure> {
+    pub(super) fn look(&mut self, uids: &[u32]) -> Result<fetch::Glimpses, ImapFailure> {
         fetch::look(&mut self.exchange, uids, self.has_modseq)
     }
 

@@ -363,9 +363,8 @@ impl<'a> Document<'a> {
         match local(name).as_slice() {
             // Illustrator writes it for itself: what needs an extension is shown by no browser.
             b"foreignobject" if self.requires_extensions => {
-                if !closes_itself && self.foreign.is_none() {
-                    self.foreign = Some(self.depth + 1);
-                }
+                let inside = (!closes_itself).then_some(self.depth + 1);
+                self.foreign = self.foreign.or(inside);
             }
             // These run, load or hold something that is not SVG.
             b"animation" | b"applet" | b"audio" | b"base" | b"embed" | b"foreignobject"

@@ -397,7 +397,7 @@ impl Comparison<'_> {
             let essence = reference.essence.as_deref();
             let is_composed = essence.is_some_and(media_type::is_composite);
             let is_there = match (reference.of.as_slice(), essence) {
-                (_, Some(_)) if is_composed => is_composite || essences.len() > 0,
+                (_, Some(_)) if is_composed => is_composite || !essences.is_empty(),
                 ([], Some("application/octet-stream") | None) => true,
                 ([], Some(essence)) => essences.contains(essence) || is_composite,
                 (of, _) => of.iter().any(|it| objects.contains(it)),

@@ -289,7 +289,7 @@ fn what_is_skipped_is_what_the_filter_leaves() {
         }
     }
     assert!(
-        skipped >= 2,
+        skipped >= 1,
         "only {skipped} headers say that the body does not matter"
     );
 }

@@ -42,7 +42,8 @@ pub(crate) fn ends_lines_with_cr(message: &[u8]) -> bool {
         }
         let is_field = || field(&rest[..end]).is_some_and(|(name, _)| !name.is_empty());
         let is_folded = matches!(rest[0], b' ' | b'\t');
-        if !is_told && !is_field() && !(is_folded && lines > 0) && !rest.starts_with(b">From ") {
+        let is_quoted = || rest.starts_with(b">From ");
+        if !(is_told || is_field() || is_folded && lines > 0 || is_quoted()) {
             return false;
         }
         lines += 1;

@@ -87,7 +87,7 @@ pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
         length += line.len();
     }
     let rest = content.get(length..)?;
-    if length == 0 || !field(rest).is_some_and(|(name, _)| !name.is_empty()) {
+    if length == 0 || field(rest).is_none_or(|(name, _)| name.is_empty()) {
         return None;
     }
     let line = content.strip_prefix(b">").unwrap_or(content);
