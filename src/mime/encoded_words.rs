@@ -21,6 +21,7 @@ pub fn decoded_words(text: &[u8]) -> String {
 }
 
 /// Like [`decoded_words`]; `label` is the charset that bytes outside of words have if they are not UTF-8.
+#[cfg(any(test, feature = "cli"))]
 pub fn decoded_text(text: &[u8], label: Option<&[u8]>) -> String {
     decoded(text, label).0
 }
