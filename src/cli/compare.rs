@@ -135,7 +135,7 @@ impl Observer<()> for Told {
     }
 }
 
-/// What is known of the messages of OLD with one identity.
+/// Counts and flags of the messages of OLD with one identity.
 #[derive(Default)]
 struct Known {
     /// Messages of OLD that no message of NEW is identical to.
@@ -147,7 +147,7 @@ struct Known {
     is_found: bool,
 }
 
-/// What became of one message of OLD that is not in NEW as it was.
+/// A message of OLD that is not identical to one of NEW, as the temporary file keeps it.
 #[derive(Serialize, Deserialize)]
 struct Record {
     source: String,
@@ -392,7 +392,7 @@ impl Spool {
     }
 }
 
-/// What one reading says of a message.
+/// One message, as a reading found it.
 struct Look {
     identity: Digest,
     /// `None` if the mailbox cannot hold flags.

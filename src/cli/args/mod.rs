@@ -434,7 +434,7 @@ pub(super) struct CompareArgs {
     /// Name messages that are missing or altered, and print nothing else [default: off]
     #[arg(long)]
     pub(super) quiet: bool,
-    /// What both mailboxes are
+    /// Format of both mailboxes
     #[arg(long, value_name = "WHAT", default_value = "auto")]
     pub(super) format: Format,
     #[command(flatten)]
