@@ -370,7 +370,6 @@ See also:
   embody(1), embody-filter(1), embody-convert(1)
 ";
 
-#[cfg(all(unix, feature = "milter"))]
 pub(super) const COMPARE: &str = "\
 Examples:
   embody compare archive.mbox kept.mbox
@@ -411,6 +410,7 @@ See also:
   embody-convert(1), embody-embed(1), embody-detach(1)
 ";
 
+#[cfg(all(unix, feature = "milter"))]
 pub(super) const MILTER: &str = "\
 Examples:
   embody milter --listen unix:/run/embody/milter.sock --fetch https
