@@ -1,9 +1,9 @@
 # /etc/dovecot/sieve/embody.sieve
 require "vnd.dovecot.filter";
 
-# "embody" is the program of that name in sieve_filter_bin_dir. What it writes becomes the message, if it
-# ends with 0. When it fails, is missing or takes too long, the message stays as it came, and what follows
-# goes on. As a test, not an action ("filter" alone), since an action that fails ends all scripts: the
-# message would go to INBOX, past the user's own rules.
+# "embody" is the program with this name in sieve_filter_bin_dir. If it exits with 0, its output replaces the message.
+# If it fails, is not installed or exceeds its time limit, the message is not changed, and the next commands run.
+# "filter" is used as a test here. As an action, a failure would end all scripts, and the message would be delivered to
+# INBOX without the rules of the user.
 if not filter "embody" {
 }

@@ -1,4 +1,4 @@
-//! Attachments that Apple's Mail keeps in files of their own (docs/references.md, "Apple's Mail"). The shapes are those of the
+//! Attachments that Apple's Mail keeps in files of their own (docs/references.md, "Apple Mail"). The shapes are those of the
 //! samples of github.com/qqilihq/partial-emlx-converter.
 
 use std::fs;

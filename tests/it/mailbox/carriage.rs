@@ -1,5 +1,5 @@
 //! mboxes whose lines end with CR alone, as Entourage and old programs of the Mac wrote them, and mailboxes in which only some messages
-//! are of that kind. docs/mailboxes.md, "What is recognised".
+//! are of that kind. docs/mailboxes.md, "Supported formats".
 
 use std::fs;
 use std::path::Path;

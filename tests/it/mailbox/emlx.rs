@@ -1,4 +1,4 @@
-//! What Apple's Mail keeps, and what browsers save (docs/mailboxes.md, "Apple's Mail").
+//! What Apple's Mail keeps, and what browsers save (docs/mailboxes.md, "Apple Mail").
 
 use std::fs;
 

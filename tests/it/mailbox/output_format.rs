@@ -1,5 +1,5 @@
-//! `--output-format`: mbox, Maildir and files of messages, each into each other (docs/mailboxes.md, "From one form into
-//! another").
+//! `--output-format`: mbox, Maildir and files of messages, each into each other (docs/mailboxes.md, "Convert
+//! between formats").
 
 use std::collections::BTreeMap;
 use std::fs::{self, FileTimes};

@@ -714,7 +714,9 @@ fn the_table_of_odd_boxes_is_what_programs_do() {
         }
         rows += 1;
     }
-    let (_, section) = page.split_once("### What others do").unwrap();
+    let (_, section) = page
+        .split_once("### Comparison with other programs")
+        .unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let table = section
         .lines()
