@@ -315,7 +315,7 @@ http {{
         words = ['convert', '--quiet', mailbox, '--output', out]
         compare('memory: `convert`, 500 MB mbox', [peak([one, *words]) / 1e6 for one in both], 'MB')
         version = subprocess.check_output([other, '--version'], text=True).split()[-1]
-        return f'| what | embody | {version} | ratio |\n|---|---|---|---|\n' + '\n'.join(compared) + '\n'
+        return f'| measurement | embody | {version} | ratio |\n|---|---|---|---|\n' + '\n'.join(compared) + '\n'
 
     def real(self, mailbox):
         mailbox, out = os.path.abspath(mailbox), str(self.folder / 'out')
@@ -350,7 +350,7 @@ def same(a, b):
 def table(rows):
     words = {True: 'yes', False: '**no**', None: ''}
     lines = (f'| {row.what} | {row.ours} | {row.peer} | {short(row.ratio)} | {row.goal} | {words[met(row)]} |\n' for row in rows)
-    return '| what | embody | beside | ratio | goal | met? |\n|---|---|---|---|---|---|\n' + ''.join(lines)
+    return '| measurement | embody | compared with | ratio | goal | met? |\n|---|---|---|---|---|---|\n' + ''.join(lines)
 
 
 STYLE = '''text { font: 13px system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #1f2328 }
