@@ -4,12 +4,14 @@
 //! (RFC 2046 §5.2.3, RFC 2017). embody puts the content where the reference was, makes relative
 //! links in HTML and CSS work, and leaves every other byte unchanged.
 //!
+//! The crate is not published yet. To use a checkout of it without the command line program:
+//!
 //! ```text
-//! cargo add embody --no-default-features --features http,mailbox
+//! cargo add --path ../embody --no-default-features --features http,mailbox
 //! ```
 //!
-//! Four programs stand in `examples/`: `fill` (one mail, with its pictures), `fetch` (answers of one's own), `senders` (reads
-//! any mailbox) and `detach` (moves attachments of a mailbox out, and back in).
+//! `examples/` has four programs: `fill` (one message with its pictures), `fetch` (a fetcher of your own), `senders` (reads
+//! any mailbox) and `detach` (moves the attachments of a mailbox out and back in).
 //!
 //! # Fill a mail
 //!
@@ -133,16 +135,19 @@
 //!
 //! # Features
 //!
-//! All are on by default. A library needs no `cli`: `default-features = false`.
+//! All of these except `s3` are on by default. A program that only uses the library sets `default-features = false` and
+//! names the features that it needs.
 //!
-//! * `file`: `file:` URLs are read, beneath [`Policy::with_file_roots`] (cap-std).
-//! * `http`: `http:` and `https:` URLs are retrieved (ureq, rustls).
-//! * `ftp`: `ftp:` URLs are (suppaftp).
+//! * `file`: reads `file:` URLs below [`Policy::with_file_roots`] (cap-std).
+//! * `http`: retrieves `http:` and `https:` URLs (ureq, rustls).
+//! * `ftp`: retrieves `ftp:` URLs (suppaftp).
 //! * `mailbox`: the module `mailbox`.
-//! * `cache`: the module `cache`: answers that are kept from run to run; it needs `http`.
+//! * `cache`: the module `cache`, which keeps responses from run to run. It needs `http`.
+//! * `s3`: stores of attachments in S3 and compatible servers. Not on by default.
+//! * `cli`: the program `embody`, without the two commands below. Its options are in its manual pages; docs/ describes its
+//!   reports and has recipes for mail systems.
+//! * `imap`: the program reads and changes mail on IMAP servers.
 //! * `milter`: the program has the command `embody milter`.
-//! * `cli`: the program `embody`, with all but that. Its options are in its manual pages, its reports and
-//!   recipes for mail systems in docs/.
 //!
 //! # How it works
 //!
