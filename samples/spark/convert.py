@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Converts mboxes on a Spark cluster: what would be fetched, each of it once, then all mail with nobody to ask.
+"""Converts mboxes on a Spark cluster. First each URL is fetched once into the cache, then all mail is converted offline.
 
     spark-submit --master 'local[2,4]' convert.py --output DIR --cache DIR SOURCE... -- --fetch https
 
-SOURCE, DIR and the cache are on a file system that all hosts share; SOURCE may be in a bucket, s3://BUCKET/KEY, and parts
-may go into one. What stands behind -- goes to embody. docs/scale.md explains the stages, and what is in DIR.
+SOURCE, DIR and the cache must be on a file system that all hosts share. SOURCE can also be in a bucket, s3://BUCKET/KEY, and
+parts can be written to a bucket. Options after -- are passed to embody. docs/scale.md explains the stages and the files in DIR.
 """
 
 import argparse
@@ -30,14 +30,14 @@ from py4j.protocol import Py4JJavaError
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-# What the report says of each reference: docs/reasons.md.
+# Columns of the report, which docs/reasons.md explains.
 ROW = """time string, source string, range string, length long, mtime string, index long, message_id string,
     date string, message string, part string, kind string, url string, outcome string, reason string, detail string,
     media_type string, bytes long, ms long"""
-# References that content brings in, level by level.
+# Limit for the number of rounds. Each round fetches what the content of the round before refers to.
 ROUNDS = 4
 DIED = "its worker died"
-# What tells where messages begin stands less far from a range.
+# Bytes around a range that are copied with it. embody needs them to find where messages begin.
 MARGIN = 1 << 20
 
 
@@ -46,12 +46,12 @@ def is_object(name):
 
 
 def split_query(name):
-    """What stands behind ? in the name of an object tells how it is reached, not what it is."""
+    """Divides the name of an object from its query (after ?), which says how the object is reached."""
     return name.partition("?") if is_object(name) else (name, "", "")
 
 
 def listed(source):
-    """The files that a source means: of a bucket, the objects beneath a name."""
+    """Returns the files of a source. For a bucket, these are the objects below a prefix."""
     if not is_object(source):
         return [os.path.abspath(source)]
     filesystem, path = fs.FileSystem.from_uri(source)
@@ -64,8 +64,8 @@ def listed(source):
 
 @contextmanager
 def here(name, wanted=None):
-    """A file as embody reads it. Of an object, the octets that are wanted are copied to where they stand in it: into
-    a file as long and as old, which is empty elsewhere."""
+    """Gives a local file to embody. For an object, this is a sparse file with the length and time of the object, into which only
+    the wanted bytes are copied, at their positions."""
     if not is_object(name):
         yield name
         return
@@ -91,7 +91,7 @@ def here(name, wanted=None):
 
 
 def embody(job, arguments, rows=None):
-    """Runs embody; gives why it failed, if it did, and what it printed. What was killed is tried again."""
+    """Runs embody. Returns the error, or None, and the output. A process that was killed is started again, up to three times in all."""
     for _ in range(3):
         if rows:
             Path(rows).unlink(missing_ok=True)
@@ -103,7 +103,7 @@ def embody(job, arguments, rows=None):
 
 
 def convert(job, piece, rows, *more):
-    """embody convert for one range, on one core: Spark has one task for each."""
+    """Converts one range on one core, because Spark runs one task on each core."""
     name, start, end = piece["path"], piece["from"], piece["to"]
     of = ["--range", f"{start}-{end}", "--expect", f"{piece['length']}:{piece['mtime']}"]
     told = ["convert", "--quiet", "--jobs", "1", "--cache", job.cache, "--report", rows, *job.options]
@@ -131,7 +131,7 @@ def lines(rows):
 
 
 def split(job, source):
-    """The ranges of a source, and what went wrong."""
+    """Returns the ranges of a source, and an error or None."""
     try:
         with here(source) as file:
             why, found = embody(job, ["split", "--size", job.size, "--", file])
@@ -142,7 +142,7 @@ def split(job, source):
 
 
 def look(job, piece):
-    """What a range refers to. A range that fails here fails in the third stage, and is listed there."""
+    """Returns the references of a range. Errors are ignored, because the range fails again in the third stage, which reports them."""
     with tempfile.TemporaryDirectory() as folder:
         rows = os.path.join(folder, "rows")
         convert(job, piece, rows, "--dry-run", "--output", os.path.join(folder, "none"))
@@ -158,8 +158,8 @@ def host(reference):
 
 
 def letter(kind, url, media_type, date=None):
-    """A message with one reference, asked for as the mail asks: an answer is kept for a URL and a media type, and
-    that of an archive for the date."""
+    """Returns a message with one reference. It has the media type of the original, and its date if an archive is used, because
+    the cache stores responses by URL, media type and date."""
     if re.search(r"[\x00-\x1f\x7f]", url):
         return ""
     date = f"Date: {format_datetime(datetime.fromisoformat(date.replace('Z', '+00:00')))}\n" if date else ""
@@ -174,7 +174,7 @@ def letter(kind, url, media_type, date=None):
 
 
 def fetch(job, references):
-    """Brings what a host has into the cache. A host is in one partition: no two workers ask it at the same time."""
+    """Fetches the URLs of a host into the cache. A host is in one partition, so only one worker sends requests to it."""
     with tempfile.TemporaryDirectory() as folder:
         mailbox = os.path.join(folder, "mbox")
         with open(mailbox, "w", encoding="utf-8", errors="replace", newline="\n") as out:
@@ -184,11 +184,11 @@ def fetch(job, references):
 
 
 def place(job, piece):
-    """Where a range's part goes: names in order, beneath the name of the source; and its rows."""
+    """Returns the paths of the part and of the rows of a range. Parts sort by name, below the name of the source."""
     name = f"{piece['from']:020}-{piece['to']:020}"
     path = piece["path"] if is_object(piece["path"]) else os.path.abspath(piece["path"])
     rows = f"{hashlib.sha256(path.encode()).hexdigest()[:32]}-{name}.jsonl"
-    # A key may have names in it that mean another folder.
+    # A key can contain . and .., which would lead to another directory.
     beneath = split_query(path)[0].replace("://", ":/").lstrip("/")
     beneath = re.sub(r"(?<![^/])\.{1,2}(?![^/])", lambda dots: "%2E" * len(dots[0]), beneath)
     parts, mark, query = split_query(job.parts)
@@ -196,7 +196,8 @@ def place(job, piece):
 
 
 def write(job, piece):
-    """The part of a range, whole or not at all: two workers that do the same do not meet."""
+    """Writes the part of a range under a unique name and then renames it, so that two workers with the same range do not disturb each
+    other. Returns an error or None."""
     part, rows = place(job, piece)
     new = os.path.join(job.output, "tmp", uuid.uuid4().hex)
     why = convert(job, piece, new + ".rows", "--offline", "--output", new)
@@ -207,7 +208,7 @@ def write(job, piece):
 
 
 def put(new, part):
-    """A whole file gets its name. An object has one only when its last octet came."""
+    """Gives a complete file its name. An object appears under its name only after its last byte was sent."""
     if not is_object(part):
         os.makedirs(os.path.dirname(part), exist_ok=True)
         os.replace(new, part)
@@ -248,13 +249,13 @@ def remove(part):
 
 
 def stage(sc, work, items):
-    """A task for each; what a worker that died too often left undone has no result."""
+    """Runs one task for each item. The result of a task whose worker died too often is DIED."""
     failed = {}
     tasks = sc.parallelize(list(enumerate(items)), max(1, len(items)))
     try:
         failed = dict(tasks.map(lambda item: (item[0], work(item[1]))).collect())
     except Py4JJavaError as error:
-        print(f"Spark gave up: {str(error.java_exception)[:500]}", file=sys.stderr)
+        print(f"Spark stopped the stage: {str(error.java_exception)[:500]}", file=sys.stderr)
     return [failed.get(number, DIED) for number in range(len(items))]
 
 
@@ -265,25 +266,25 @@ def names_archive(options):
 def main():
     behind = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", required=True, help="a new folder")
-    parser.add_argument("--cache", required=True, help="the cache of embody")
-    parser.add_argument("--parts", help="where parts go, a folder or s3://BUCKET/NAME [default: parts in --output]")
-    parser.add_argument("--size", default="128M", help="octets in a range")
-    parser.add_argument("--ranges", help="ranges as embody split names them: failed.jsonl of a run, with its --output")
-    parser.add_argument("--embody", default="embody", help="the program, on each host")
+    parser.add_argument("--output", required=True, help="a new directory")
+    parser.add_argument("--cache", required=True, help="the directory for embody --cache")
+    parser.add_argument("--parts", help="directory or s3://BUCKET/NAME for the parts [default: parts in --output]")
+    parser.add_argument("--size", default="128M", help="size of a range")
+    parser.add_argument("--ranges", help="file with ranges, as embody split prints them; failed.jsonl of a run with the same --output")
+    parser.add_argument("--embody", default="embody", help="path of the program on each host")
     parser.add_argument("source", nargs="*")
     job = parser.parse_args(sys.argv[1:behind])
     job.options = sys.argv[behind + 1 :]
     if not any(option.startswith("--cache-max") for option in job.options):
-        # What was fetched first would be gone before it is used.
+        # With a limit, responses would be evicted before they are used.
         job.options += ["--cache-max", "none"]
     job.output, job.cache = os.path.abspath(job.output), os.path.abspath(job.cache)
     job.parts = job.parts or os.path.join(job.output, "parts")
     job.parts = job.parts if is_object(job.parts) else os.path.abspath(job.parts)
-    # What one answer is kept for.
+    # The key of a response in the cache.
     job.known_by = ["kind", "url", "media_type", *(["date"] if names_archive(job.options) else [])]
     if bool(job.ranges) == bool(job.source):
-        parser.error("either SOURCE or --ranges")
+        parser.error("give either SOURCE or --ranges")
     spark = SparkSession.builder.appName("embody").getOrCreate()
     sc = spark.sparkContext
     sc.setLogLevel("WARN")
@@ -296,7 +297,7 @@ def main():
     else:
         os.makedirs(job.output)
         if not is_new(job.parts):
-            parser.error("--parts: something is there; parts of two runs would be taken for one mailbox")
+            parser.error("--parts: the place is not empty, and parts of two runs would be mixed; name an empty place")
         sources = [file for source in job.source for file in listed(source)]
         found = sc.parallelize(sources, len(sources)).map(partial(split, job)).collect()
         pieces = [piece for pieces, _ in found for piece in pieces]
@@ -305,7 +306,7 @@ def main():
     for name in ["rows", "tmp"]:
         os.makedirs(os.path.join(job.output, name), exist_ok=True)
 
-    # An empty cache is one, too: the last stage asks for it though nothing was fetched.
+    # Creates the cache, because the last stage needs it even if nothing was fetched.
     embody(job, ["convert", "--quiet", "--cache", job.cache, "--output", "/dev/null", "--", "/dev/null"])
     ranges = sc.parallelize(pieces, max(1, len(pieces)))
     missing = ranges.flatMap(partial(look, job)).distinct().persist()
@@ -315,14 +316,14 @@ def main():
     for _ in range(ROUNDS):
         by_host = missing.keyBy(host).partitionBy(4 * sc.defaultParallelism, lambda name: zlib.crc32(name.encode()))
         fetched = by_host.mapPartitions(partial(fetch, job)).collect()
-        print(f"asked for {sum(count for count, _ in fetched)} URLs")
+        print(f"requested {sum(count for count, _ in fetched)} URLs")
         troubles += [f"fetching: {why}" for _, why in fetched if why]
         asked = asked.union(missing)
         whys = stage(sc, partial(write, job), [pieces[number] for number in todo])
-        # A part is there whole, or not at all.
+        # A part exists only if it is complete, so the part of a worker that died later counts as done.
         done = [why == DIED and not failed and is_there(place(job, pieces[n])[0]) for n, why in zip(todo, whys)]
         failed.update({n: None if there else why for n, why, there in zip(todo, whys, done)})
-        # What was not known before its parent was there.
+        # References that were found only in the content of this round.
         rows = spark.read.schema(ROW).json(Path(job.output, "rows").as_uri())
         lacking = rows.where("reason = 'offline' and url rlike '^(?i:https?):'")
         missing = lacking.select(*job.known_by).rdd.map(tuple).distinct().subtract(asked).persist()

@@ -201,7 +201,7 @@ fn a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls() {
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     // What the messages bring in is fetched with them.
-    assert!(said.contains("asked for 1000 URLs\n"), "{said}");
+    assert!(said.contains("requested 1000 URLs\n"), "{said}");
 
     let times = asked.lock().unwrap().clone();
     let hosts: std::collections::BTreeSet<&String> = times.keys().map(|(host, _)| host).collect();
