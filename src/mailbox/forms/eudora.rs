@@ -37,11 +37,13 @@ pub(crate) fn ends_lines_with_cr(start: &[u8]) -> bool {
 
 /// `next` is the octet behind: a CR before its LF is not bare.
 pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
-    let ends: Vec<usize> = memchr::memchr_iter(b'\r', bytes).collect();
-    for at in ends {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\r', &bytes[at..]) {
+        at += found;
         if bytes.get(at + 1).copied().or(next) != Some(b'\n') {
             bytes[at] = b'\n';
         }
+        at += 1;
     }
 }
 

@@ -18,10 +18,10 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter};
 
-use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::separator::{
-    self, LOOK_AHEAD, from_line_length, is_separator, next_separator,
+    self, LOOK_AHEAD, from_line_length, holds_plausible, is_separator,
 };
+use crate::mailbox::forms::{cost, mmdf};
 use crate::span::Span;
 
 const MAX_TRAILING_LINE_ENDS: usize = 2;
@@ -84,7 +84,11 @@ impl Frame {
             return self;
         }
         let bytes = bytes.get(..self.end).unwrap_or(bytes);
-        let header = Header::of_message(bytes, self.start);
+        self.with_header(bytes, &Header::of_message(bytes, self.start))
+    }
+
+    fn with_header(self, bytes: &[u8], header: &Header) -> Self {
+        let bytes = bytes.get(..self.end).unwrap_or(bytes);
         let body = header.body.unwrap_or_default();
         let content_end = header
             .counted_end()
@@ -94,7 +98,7 @@ impl Frame {
                 let behind = bytes.get(content..);
                 behind.is_some_and(|rest| boundary_behind(b'\n', rest) == Some(rest.len()))
             })
-            .filter(|_| !next_separator(bytes, body.saturating_sub(1), true).1);
+            .filter(|_| !holds_plausible(bytes, body.saturating_sub(1)));
         Self {
             is_looked_at: true,
             content_end,
@@ -133,12 +137,31 @@ pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 /// From a Content-Length's end on.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
-/// Only separators count, and there is none before `from`. `whole`: nothing follows `bytes`.
-pub(crate) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: bool) -> End {
-    let end = match next_separator(bytes, from, whole).0 {
-        Some(end) => end,
-        None if whole => bytes.len(),
-        None => return Err(None),
+/// What was found of a message whose end is not in sight. When more bytes are there, the search for its end goes on
+/// where it stopped, so that the time is in proportion to the bytes. Offsets are from the start of the message.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Progress {
+    /// The line ending before the next separator is here or later.
+    pub(crate) searched: usize,
+    header: HeaderReader,
+    /// The Content-Length is not believed.
+    is_judged: bool,
+}
+
+/// Only separators count. `whole`: nothing follows `bytes`.
+pub(crate) fn end_by_separator(
+    bytes: &[u8],
+    start: usize,
+    progress: &mut Progress,
+    whole: bool,
+) -> End {
+    let end = match separator::search(bytes, start + progress.searched, whole) {
+        Ok(end) => end,
+        Err(_) if whole => bytes.len(),
+        Err(searched) => {
+            progress.searched = searched - start;
+            return Err(None);
+        }
     };
     Ok(Frame {
         start,
@@ -153,28 +176,41 @@ pub(crate) fn end_of_message(
     start: usize,
     whole: bool,
     counted: &mut Counted,
+    progress: &mut Progress,
     peek: &mut Peek<'_>,
 ) -> End {
-    let mut window = Window { bytes, whole, peek };
-    let known = counted.following.take();
-    let right = match known.filter(|&(at, _)| at == start as u64) {
-        Some((_, right)) => Some(right),
-        None => window.right(0, &Header::of_message(bytes, start)),
-    };
-    if let Some(right) = right
-        && window.is_right_behind(&right, counted)
-    {
-        // Both ends are in the window, or neither is of use yet.
-        return match (usize::try_from(right.end), usize::try_from(right.content)) {
-            (Ok(end), Ok(content)) if end <= bytes.len() => Ok(Frame::counted(start, content, end)),
-            _ => Err(Some(right.end)),
+    if !progress.is_judged {
+        let mut window = Window { bytes, whole, peek };
+        let known = counted.following.take();
+        let right = match known.filter(|&(at, _)| at == start as u64) {
+            Some((_, right)) => Some(right),
+            None => {
+                let header = progress.header.read_on(&bytes[start..], whole);
+                window.right(0, &header.behind(start))
+            }
         };
+        if let Some(right) = right
+            && window.is_right_behind(&right, counted)
+        {
+            // Both ends are in the window, or neither is of use yet.
+            return match (usize::try_from(right.end), usize::try_from(right.content)) {
+                (Ok(end), Ok(content)) if end <= bytes.len() => {
+                    Ok(Frame::counted(start, content, end))
+                }
+                _ => Err(Some(right.end)),
+            };
+        }
+        // The header may have no end in sight yet, and its Content-Length may follow.
+        progress.header.read_on(&bytes[start..], whole);
+        progress.is_judged = progress.header.is_over;
     }
     // The empty line that ends the header also serves the next separator: a body may be empty. A header that has an end
     // holds no separator; in others even the first line may be one.
-    let body = Header::of_message(bytes, start).body;
-    let from = body.map_or(start, |body| body.saturating_sub(1));
-    Ok(end_by_separator(bytes, start, from, whole)?.looked_at(bytes))
+    let header = progress.header.header;
+    let from = header.body.map_or(0, |body| body.saturating_sub(1));
+    progress.searched = progress.searched.max(from);
+    let frame = end_by_separator(bytes, start, progress, whole)?;
+    Ok(frame.with_header(bytes, &header.behind(start)))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -269,45 +305,95 @@ impl Header {
     }
 
     pub(crate) fn of_message(bytes: &[u8], start: usize) -> Self {
-        let first = start + content_start(&bytes[start..]);
-        let header = Self::read(&bytes[first..], true);
-        Self {
-            body: header.body.map(|body| first + body),
-            ..header
-        }
+        let header = HeaderReader::default().read_on(&bytes[start..], true);
+        header.behind(start)
     }
 
     /// Of a message that was divided from others: a `From ` line in its header divides nothing.
     pub(crate) fn of(content: &[u8]) -> Self {
-        Self::read(content, false)
-    }
-
-    fn read(content: &[u8], others_follow: bool) -> Self {
         let mut header = Self::default();
         let mut at = 0;
-        while let Some(length) = memchr(b'\n', &content[at..]) {
-            let line = &content[at..at + length];
-            match line {
-                b"" | b"\r" => {
-                    header.body = Some(at + length + 1);
-                    return header;
-                }
-                // The header was never closed; the next message starts.
-                [b'F', ..] if others_follow && separator::is_separator_in_text(&content[at..]) => {
-                    return header;
-                }
-                line if others_follow && holds_separator(line, &content[at..]) => return header,
-                [b'C' | b'c', ..] if header.content_length.is_none() => {
-                    let (name, value) = field(line).unwrap_or_default();
-                    if name.eq_ignore_ascii_case(b"content-length") {
-                        header.content_length = number(value.of(line));
-                    }
-                }
-                _ => {}
-            }
+        while header.body.is_none()
+            && let Some(length) = memchr(b'\n', &content[at..])
+        {
+            header.take_line(&content[at..at + length], at + length + 1);
             at += length + 1;
         }
         header
+    }
+
+    /// For a header that was read without the bytes before it.
+    fn behind(self, start: usize) -> Self {
+        Self {
+            body: self.body.map(|body| start + body),
+            ..self
+        }
+    }
+
+    fn take_line(&mut self, line: &[u8], next: usize) {
+        match line {
+            b"" | b"\r" => self.body = Some(next),
+            [b'C' | b'c', ..] if self.content_length.is_none() => {
+                let (name, value) = field(line).unwrap_or_default();
+                if name.eq_ignore_ascii_case(b"content-length") {
+                    self.content_length = number(value.of(line));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads the header of a message, which may start with a `From ` line, as far as its bytes are there.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct HeaderReader {
+    header: Header,
+    /// Start of the line to be read next. It is 0 until the `From ` line was read.
+    line: usize,
+    /// No line before it ends later than `line`.
+    searched: usize,
+    /// The header has ended, or the next message starts before it was closed.
+    is_over: bool,
+}
+
+impl HeaderReader {
+    /// `message` starts with the bytes that were given before. `whole`: nothing follows.
+    fn read_on(&mut self, message: &[u8], whole: bool) -> Header {
+        if self.line == 0 {
+            let start = content_start(message);
+            // A CR in the end may be the first half of a line ending.
+            if start == message.len() && !whole {
+                return self.header;
+            }
+            (self.line, self.searched) = (start, start);
+        }
+        while !self.is_over {
+            let searched = message.get(self.searched..).unwrap_or_default();
+            let Some(length) = memchr(b'\n', searched) else {
+                cost::count(searched.len());
+                self.searched = message.len();
+                break;
+            };
+            cost::count(length + 1);
+            let end = self.searched + length;
+            let (line, rest) = (&message[self.line..end], &message[self.line..]);
+            let has_from = line.starts_with(b"From ")
+                || memchr(b'\r', line).is_some_and(|at| at + 1 < line.len());
+            if has_from && !whole && message.len() - end < LOOK_AHEAD {
+                // What follows tells whether the line is a separator.
+                self.searched = end;
+                break;
+            }
+            // The header was never closed; the next message starts.
+            self.is_over =
+                has_from && (separator::is_separator_in_text(rest) || holds_separator(line, rest));
+            if !self.is_over {
+                self.header.take_line(line, end + 1);
+                self.is_over = self.header.body.is_some();
+            }
+            (self.line, self.searched) = (end + 1, end + 1);
+        }
+        self.header
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use crate::mailbox::forms::cost;
 use crate::mailbox::forms::separator::from_line_length;
 
 const MARK: &[u8] = b"\x01\x01\x01\x01";
@@ -52,11 +53,17 @@ pub(crate) fn holds_line(content: &[u8]) -> bool {
     content.starts_with(MARK) || LINE.find(content).is_some()
 }
 
-/// The ends of the content and of the message; None if they are not in sight. `whole`: nothing follows `bytes`.
-pub(crate) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usize)> {
+/// The ends of the content and of the message; None if they are not in sight. The line ending before the closing line is
+/// at `from` or later. `whole`: nothing follows `bytes`.
+pub(crate) fn end_of_message(
+    bytes: &[u8],
+    start: usize,
+    from: usize,
+    whole: bool,
+) -> Option<(usize, usize)> {
     let opening = line(bytes.get(start..).unwrap_or_default()).unwrap_or_default();
     // An empty message is closed by the next line.
-    let from = (start + opening).saturating_sub(1);
+    let from = (start + opening).saturating_sub(1).max(from);
     let cut_off = whole.then_some((bytes.len(), bytes.len()));
     closing(bytes, from, whole).or(cut_off)
 }
@@ -64,6 +71,7 @@ pub(crate) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<
 /// Both ends, by the first closing line whose preceding `\n` is at `from` or later. None also if one may start in the last bytes.
 pub(crate) fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
     let searched = bytes.get(from..).unwrap_or_default();
+    cost::count(searched.len());
     for hit in LINE.find_iter(searched) {
         let start = from + hit + 1;
         let rest = bytes.get(start..).unwrap_or_default();
@@ -94,7 +102,7 @@ mod tests {
     fn contents(text: &str) -> Vec<String> {
         let (mut at, mut found) = (0, Vec::new());
         while at < text.len() {
-            let (content_end, end) = end_of_message(text.as_bytes(), at, true).unwrap();
+            let (content_end, end) = end_of_message(text.as_bytes(), at, at, true).unwrap();
             let start = at + content_start(&text.as_bytes()[at..]).unwrap();
             found.push(text[start..content_end].to_owned());
             at = end;
@@ -128,7 +136,7 @@ mod tests {
     fn in_a_part_of_a_file_a_closing_line_at_its_end_is_waited_for() {
         let text = format!("{LINE}a\n{LINE}{LINE}b\n{LINE}");
         for length in 5..text.len() {
-            let found = end_of_message(&text.as_bytes()[..length], 0, false);
+            let found = end_of_message(&text.as_bytes()[..length], 0, 0, false);
             match found {
                 Some(ends) => assert_eq!(ends, (7, 12)),
                 None => assert!(length < 23, "{length}"),

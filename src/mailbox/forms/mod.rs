@@ -3,6 +3,7 @@
 //! note about it, and `names` are those of folders. A form that is known but not read has a row in [`OTHERS`].
 
 pub(super) mod carriage;
+pub(super) mod cost;
 pub(super) mod emlx;
 pub(super) mod eudora;
 pub(super) mod flags;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::mailbox::forms::mbox::{Counted, end_of_message};
+use crate::mailbox::forms::mbox::{Counted, Progress, end_of_message};
 use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::separator::{is_plausible, next_separator};
 use crate::span::Span;
@@ -128,11 +128,18 @@ fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     let mut counted = Counted::default();
     while at < sample.len()
         && !counted.is_settled
-        && let Ok(frame) = end_of_message(sample, at, whole, &mut counted, &mut |_, _| None)
+        && let Ok(frame) = end_of_message(
+            sample,
+            at,
+            whole,
+            &mut counted,
+            &mut Progress::default(),
+            &mut |_, _| None,
+        )
     {
         if frame.is_mboxcl2 {
             let message = &sample[frame.start..frame.content_end.unwrap_or(frame.end)];
-            if next_separator(message, 0, true).0.is_some() {
+            if next_separator(message, 0, true).is_some() {
                 return true;
             }
         }

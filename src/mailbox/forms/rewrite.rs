@@ -12,14 +12,14 @@
 use std::borrow::Cow;
 use std::cell::LazyCell;
 
-use memchr::{memchr, memchr_iter};
+use memchr::memchr_iter;
 
 use crate::edit::{Edits, moved};
 use crate::lengths::{Lengths, Measure};
 use crate::mailbox::forms::mbox::{self, Frame, Header};
-use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_separator};
+use crate::mailbox::forms::{cost, mmdf};
 use crate::span::{Lines, Newline, Span};
 
 /// For the `From ` line, line ends and numbers.
@@ -79,7 +79,7 @@ pub(crate) fn rewritten(
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
     if is_lost(separator::is_separator)
         || is_lost(separator::is_separator_in_text)
-        || (!frame.is_mboxcl2 && next_separator(&new, 0, true).0.is_some())
+        || (!frame.is_mboxcl2 && next_separator(&new, 0, true).is_some())
     {
         return Err(Refused::Separator);
     }
@@ -195,7 +195,10 @@ fn kept_lines(
     let mut place_of = moved(edits);
     for (line, at) in quoting::from_lines(content) {
         let needed = if separator::is_plausible(&content[line..]) {
-            memchr(b'\n', &content[line..]).map_or(content.len(), |end| line + end)
+            // A bare CR ends it as well: many such lines may be in one line of a text.
+            let (length, _) = separator::line_end(&content[line..]);
+            cost::count(length);
+            line + length
         } else {
             at + b"From ".len()
         };
@@ -251,4 +254,28 @@ fn length_fields(content: &[u8], body: usize) -> impl Iterator<Item = (Measure, 
         let (name, value) = mbox::field(line.content.of(content))?;
         Some((Measure::of(name)?, value.shifted(line.content.start)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edit::Edit;
+
+    #[test]
+    fn lines_with_dates_after_bare_cr_are_each_looked_at_once() {
+        let lines = "\rFrom a Jan 1 10:00".repeat(2000);
+        let content = format!("A: b\n\n@{lines}");
+        let at = content.find('@').unwrap();
+        let edits = Edits::of([Edit::replace(Span::new(at, at + 1), "new")]).unwrap();
+        cost::taken();
+        let new = spliced_in_file(content.as_bytes(), &edits)
+            .unwrap()
+            .unwrap();
+        let looked_at = cost::taken();
+        assert_eq!(new, content.replace('@', "new").as_bytes());
+        assert!(
+            looked_at > 2000 && looked_at < 8 * content.len() as u64,
+            "{looked_at}"
+        );
+    }
 }

@@ -22,6 +22,8 @@ use memchr::memmem::Finder;
 use memchr::{memchr, memchr2};
 use std::sync::LazyLock;
 
+use crate::mailbox::forms::cost;
+
 /// From `From ` on: more bytes cannot change an answer. Fields with long values may precede the field that tells.
 pub(crate) const LOOK_AHEAD: usize = 2048;
 
@@ -135,6 +137,7 @@ impl<'a> FromLine<'a> {
         let looked_at = bytes.get(..LOOK_AHEAD);
         let (bytes, is_cut) = (looked_at.unwrap_or(bytes), looked_at.is_some());
         let (line, next) = line_end(bytes);
+        cost::count(next);
         Some(Self {
             line: &bytes[..line],
             behind: &bytes[next..],
@@ -170,25 +173,32 @@ impl<'a> FromLine<'a> {
             b"content-type",
         ];
         let mut follows = Follows::default();
-        for line in self.behind.split_inclusive(|&byte| byte == b'\n') {
-            let is_folded = matches!(line, [b' ' | b'\t', ..]);
-            if line.starts_with(b">From ") || is_folded && follows.fields > 0 {
-                continue;
+        let mut rest = self.behind;
+        while !rest.is_empty() {
+            let is_folded = matches!(rest, [b' ' | b'\t', ..]) && follows.fields > 0;
+            if !is_folded && !rest.starts_with(b">From ") {
+                let name = &rest[..name_length(rest)];
+                if !starts_header(rest) {
+                    // The name of a field that is cut off.
+                    follows.is_cut = self.is_cut && name.len() == rest.len();
+                    cost::count(name.len() + 1);
+                    return follows;
+                }
+                let is_among =
+                    |names: &[&[u8]]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
+                let is_telling = is_among(&TELLING);
+                follows.fields += 1;
+                follows.telling += usize::from(is_telling);
+                follows.mail_fields += usize::from(is_telling || is_among(&OF_MAIL));
+                if follows.is_header_of_mail() {
+                    return follows;
+                }
             }
-            let name = &line[..name_length(line)];
-            if !starts_header(line) {
-                // The name of a field that is cut off.
-                follows.is_cut = self.is_cut && name.len() == line.len();
-                return follows;
-            }
-            let is_among = |names: &[&[u8]]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
-            let is_telling = is_among(&TELLING);
-            follows.fields += 1;
-            follows.telling += usize::from(is_telling);
-            follows.mail_fields += usize::from(is_telling || is_among(&OF_MAIL));
-            if follows.is_header_of_mail() {
-                return follows;
-            }
+            // The end of a line is searched only if the line is passed: otherwise each of many lines that end with CR
+            // would cost a search of `LOOK_AHEAD` bytes.
+            let length = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+            cost::count(length);
+            rest = &rest[length..];
         }
         follows.is_cut = self.is_cut;
         follows
@@ -299,39 +309,79 @@ fn starts_header(bytes: &[u8]) -> bool {
     bytes.starts_with(b">From ") || field(bytes).is_some_and(is_field)
 }
 
-/// The first separator whose preceding line ending is at `from` or later, and whether a merely plausible one was passed on
-/// the way. Unless nothing follows, one may also start in the last bytes.
-pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Option<usize>, bool) {
-    let searched = bytes.get(from..).unwrap_or_default();
-    let mut passed_plausible = false;
-    for hit in FROM.find_iter(searched).filter(|&hit| hit > 0) {
-        let start = from + hit;
-        let (before, rest) = bytes.split_at(start);
-        let is_after_cr = before.ends_with(b"\r");
-        if !is_after_cr && !before.ends_with(b"\n") {
-            continue;
-        }
+/// The first separator whose preceding line ending is at `from` or later.
+pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> Option<usize> {
+    search(bytes, from, whole).ok()
+}
+
+/// Returns the first separator whose preceding line ending is at `from` or later. If there is none, the error is the
+/// place from which to search again when more bytes are there: unless nothing follows (`whole`), a separator may also
+/// start in the last bytes.
+pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, usize> {
+    for line in from_lines(bytes, from) {
+        let rest = &bytes[line.start..];
         if rest.len() < LOOK_AHEAD && !whole {
-            break;
+            cost::count(line.start - from);
+            return Err(line.start - 1);
         }
-        if is_after_cr {
-            if is_separator_after_cr(rest) {
-                return (Some(start), passed_plausible);
-            }
-            continue;
-        }
-        let before = &before[..start - 1];
-        let before = before.strip_suffix(b"\r").unwrap_or(before);
-        let divides = match before.is_empty() || before.ends_with(b"\n") {
-            true => is_separator(rest),
-            false => is_separator_in_text(rest),
+        let divides = match line.after {
+            After::Return => is_separator_after_cr(rest),
+            After::EmptyLine => is_separator(rest),
+            After::Text => is_separator_in_text(rest),
         };
         if divides {
-            return (Some(start), passed_plausible);
+            cost::count(line.start - from);
+            return Ok(line.start);
         }
-        passed_plausible |= is_plausible(rest);
     }
-    (None, passed_plausible)
+    cost::count(bytes.len().saturating_sub(from));
+    // The first bytes of `From ` may be the last ones, and the line ending before it.
+    Err(bytes.len().saturating_sub(FROM.needle().len()).max(from))
+}
+
+/// Whether a line of `bytes` whose preceding line feed is at `from` or later is a plausible separator.
+pub(crate) fn holds_plausible(bytes: &[u8], from: usize) -> bool {
+    from_lines(bytes, from)
+        .filter(|line| line.after != After::Return)
+        .any(|line| is_plausible(&bytes[line.start..]))
+}
+
+/// A line that starts with `From `.
+struct Candidate {
+    start: usize,
+    after: After,
+}
+
+/// What a candidate follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum After {
+    /// A bare CR.
+    Return,
+    EmptyLine,
+    Text,
+}
+
+/// Those whose preceding line ending is at `from` or later.
+fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
+    let searched = bytes.get(from..).unwrap_or_default();
+    FROM.find_iter(searched).filter_map(move |hit| {
+        let start = from + hit;
+        let before = &bytes[..start];
+        let before = match (hit > 0, before.strip_suffix(b"\n")) {
+            (true, Some(before)) => before,
+            (true, None) if before.ends_with(b"\r") => {
+                let after = After::Return;
+                return Some(Candidate { start, after });
+            }
+            _ => return None,
+        };
+        let before = before.strip_suffix(b"\r").unwrap_or(before);
+        let after = match before.is_empty() || before.ends_with(b"\n") {
+            true => After::EmptyLine,
+            false => After::Text,
+        };
+        Some(Candidate { start, after })
+    })
 }
 
 /// An address that needs no domain.

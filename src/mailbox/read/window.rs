@@ -13,7 +13,7 @@ use super::source::Source;
 use crate::error::unpoisoned;
 #[cfg(test)]
 use crate::mailbox::forms::lie::Lie;
-use crate::mailbox::forms::mbox::{self, Counted, Frame};
+use crate::mailbox::forms::mbox::{self, Counted, Frame, Progress};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
 use crate::mailbox::forms::{Division, carriage, eudora, mmdf};
 use crate::mailbox::read::message_check::check_message;
@@ -160,8 +160,8 @@ pub(crate) struct Windows {
     max_message: usize,
     carried: Vec<u8>,
     filled: usize,
-    /// So many of these bytes were searched, and the message that they start does not end there.
-    searched: usize,
+    /// Of the message that these bytes start, which does not end in them.
+    progress: Progress,
     pub(crate) offset: u64,
     /// Where the source was read to, whatever became of the bytes.
     pub(crate) read: u64,
@@ -188,7 +188,7 @@ impl Windows {
             max_message: max_message.max(window),
             carried: Vec::new(),
             filled: 0,
-            searched: 0,
+            progress: Progress::default(),
             offset: 0,
             read: 0,
             cut_off: 0,
@@ -296,7 +296,6 @@ impl Windows {
         // The buffer is the chunk's: what is behind the chunk is copied once, into the next one.
         let carried = &chunk.buffer[chunk.length..filled];
         self.filled = carried.len();
-        self.searched = self.searched.min(self.filled);
         if !carried.is_empty() {
             let mut next = self.buffers.take();
             if next.len() < carried.len() {
@@ -348,13 +347,13 @@ impl Windows {
     ) -> (usize, Option<u64>) {
         let mut at = 0;
         let mut counted = self.counted.elsewhere();
-        let mut searched = std::mem::take(&mut self.searched);
         let source = &mut self.source;
         let mut peek = |distance: u64, there: &mut [u8]| source.look(distance, there).ok();
         while at < bytes.len() && self.offset + (at as u64) < self.until {
-            let from = at + std::mem::take(&mut searched);
+            let mut progress = std::mem::take(&mut self.progress);
+            let from = at + progress.searched;
             let end = match self.division {
-                Division::Mmdf => mmdf::end_of_message(bytes, at, whole)
+                Division::Mmdf => mmdf::end_of_message(bytes, at, from, whole)
                     .map(|(content, end)| Frame::counted(at, content, end))
                     .ok_or(None),
                 Division::Eudora { .. } => eudora::next_message(bytes, from, whole)
@@ -364,9 +363,11 @@ impl Windows {
                 #[cfg(test)]
                 Division::Lying(lie) => Ok(lie.frame(bytes, at)),
                 Division::Mbox if counted.is_settled => {
-                    mbox::end_by_separator(bytes, at, from, whole)
+                    mbox::end_by_separator(bytes, at, &mut progress, whole)
                 }
-                Division::Mbox => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
+                Division::Mbox => {
+                    mbox::end_of_message(bytes, at, whole, &mut counted, &mut progress, &mut peek)
+                }
             };
             match end {
                 Ok(frame) => {
@@ -375,9 +376,10 @@ impl Windows {
                     frames.push(frame);
                 }
                 Err(needed) => {
-                    if counted.is_settled || self.division != Division::Mbox {
-                        self.searched = (bytes.len() - at).saturating_sub(UNSURE);
+                    if self.division != Division::Mbox {
+                        progress.searched = (bytes.len() - at).saturating_sub(UNSURE);
                     }
+                    self.progress = progress;
                     self.counted = counted;
                     return (at, needed.map(|end| end.saturating_sub(at as u64)));
                 }
@@ -388,7 +390,7 @@ impl Windows {
     }
 
     fn pass(&mut self, bytes: &[u8], whole: bool, left: Option<u64>) -> usize {
-        let searched = std::mem::take(&mut self.searched);
+        let searched = std::mem::take(&mut self.progress).searched;
         if let Some(left) = left {
             let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
             self.at = match left - passed as u64 {
@@ -403,7 +405,7 @@ impl Windows {
         let next = match self.division {
             Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),
             Division::Eudora { .. } => eudora::next_message(bytes, from, whole),
-            Division::Mbox => next_separator(bytes, from, whole).0,
+            Division::Mbox => next_separator(bytes, from, whole),
             #[cfg(test)]
             Division::Lying(_) => None,
         };

@@ -1,4 +1,5 @@
 use super::*;
+use crate::mailbox::forms::cost;
 use crate::platform::FileExt as _;
 use proptest::prelude::*;
 
@@ -35,6 +36,10 @@ pub(crate) fn pieces() -> impl Strategy<Value = Vec<u8>> {
         Just(b"From a@b Thu Jan  1 00:00:00 1970\rSubject: s\rTo: t\r\rtext\r\r".to_vec()),
         Just(b"From here on\nwe walk\n".to_vec()),
         Just(b"From x\nSubject: y\n".to_vec()),
+        (1_usize..900).prop_map(|n| b"From \nA:\nB:\n".repeat(n)),
+        (1_usize..900).prop_map(|n| b"A: b\n".repeat(n)),
+        (1_usize..9000).prop_map(|n| [b"\nFrom ".as_slice(), &b"a".repeat(n), b"\n"].concat()),
+        (1_usize..9000).prop_map(|n| [b"x".as_slice(), &b"\r".repeat(n)].concat()),
         Just(b">From z 10:00\n".to_vec()),
         Just(b"\n".to_vec()),
         Just(b"\r\n".to_vec()),
@@ -95,7 +100,8 @@ proptest! {
                 prop_assert!(!frame.is_looked_at);
                 let mut alone = Counted::default();
                 let peek = &mut |_: u64, _: &mut [u8]| None;
-                let end = mbox::end_of_message(chunk.bytes(), frame.start, true, &mut alone, peek);
+                let progress = &mut Progress::default();
+                let end = mbox::end_of_message(chunk.bytes(), frame.start, true, &mut alone, progress, peek);
                 let Ok(at_once) = end else {
                     panic!("all is there");
                 };
@@ -202,6 +208,78 @@ fn interrupted_and_short_reads_divide_alike_and_a_failed_one_is_no_end() {
             assert!(
                 walk(bad as u64).is_err(),
                 "an error at {bad} passed for the end"
+            );
+        }
+    }
+}
+
+/// What each mailbox has many times, after what it starts with. The search for the end of its first message has to wait
+/// for more bytes again and again.
+const UNDECIDED: [(&str, &str, &str); 23] = [
+    ("separators without a date", "", "From x\nA:\nB:\n"),
+    ("separators alone and fields", "", "From \nA:\nB:\n"),
+    ("separators alone", "", "From \n"),
+    ("quoted separators", "From \n", ">From \n"),
+    ("one and one", "", "From \n>From \n"),
+    (
+        "separators after empty lines",
+        "From a\n\n",
+        "From x y z w v\n\n",
+    ),
+    ("empty lines", "From a\n\n", "\n"),
+    ("empty lines with CR", "From a\r\n\r\n", "\r\n"),
+    ("CR", "From a\nA: b\n\n", "\r"),
+    ("CR in place of a header", "From a\n", "\r"),
+    ("CR and From", "From a\nA: b\n\n", "\rFrom \r"),
+    (
+        "CR and From with a date",
+        "From a\nA: b\n\n",
+        "\rFrom Jan 1:1",
+    ),
+    ("CR and From in a field", "From a\nA: ", "\rFrom Jan 1:1"),
+    ("fields", "From a\n", "A: b\n"),
+    ("Content-Lengths", "From a\n", "Content-Length: 77\n"),
+    (
+        "a Content-Length that jumps",
+        "From a\nContent-Length: 300000\n\n",
+        "\nFrom a\nB:\n",
+    ),
+    ("a folded field", "From a\nA:\n", " b\n"),
+    (
+        "fields that fill what is looked at",
+        "From a\n\n",
+        "From \nA: b\n c\n c\n c\n c\n c\n",
+    ),
+    ("one field", "From a\nA: ", "b"),
+    ("one line", "From a\n\n", "b"),
+    ("one From line", "From ", "a"),
+    (
+        "Eudora",
+        "From ???@??? Tue May 14 12:00:00 2024\n",
+        "\nFrom ???@??? x",
+    ),
+    (
+        "MMDF",
+        "\u{1}\u{1}\u{1}\u{1}\n",
+        "x\n\u{1}\u{1}\u{1}\u{1}\n",
+    ),
+];
+
+#[test]
+fn search_for_the_end_of_a_message_looks_at_each_byte_a_bounded_number_of_times() {
+    for (name, start, repeated) in UNDECIDED {
+        for length in [100_000_usize, 400_000] {
+            let times = length / repeated.len();
+            let bytes = [start.as_bytes(), &repeated.as_bytes().repeat(times)].concat();
+            cost::taken();
+            let (joined, _, oversized) = divided(&bytes, 1, 1 << 30);
+            let looked_at = cost::taken();
+            assert!(joined == bytes && oversized == 0, "{name}");
+            let most = 8 * bytes.len() as u64;
+            assert!(
+                looked_at <= most,
+                "{name}: {looked_at} of {} bytes",
+                bytes.len()
             );
         }
     }
