@@ -3,16 +3,19 @@
 //! because no field starts with `From `.
 //!
 //! **A separator** is a line that starts with `From `, at the start of the file or
-//! * after an empty line, if it holds a whole date as asctime(3) writes it (RFC 4155), in any language: a time of day with
-//!   seconds and a year tell it from text;
-//! * after any line, if it holds a date and is followed by a header field or a `>From ` line. Some writers leave the
-//!   empty line out, and Python, Dovecot and mutt do not ask for it;
+//! * after an empty line, if it holds a whole date as asctime(3) writes it (RFC 4155), or ends with a date in any
+//!   language or in ISO 8601 ([`ends_with_date`]);
+//! * after any line, if it holds such a date and is followed by a header field or a `>From ` line, or holds a month and a
+//!   time of day and is followed by one field of mail. Some writers leave the empty line out, and Python, Dovecot and mutt
+//!   do not ask for it;
 //! * after any line, with or without a date, if *the header of a mail* follows ([`FromLine::follows`]): Thunderbird and others
 //!   write `From ` or `From - ` alone. Body text such as "From the minutes of our last meeting", which lax writers leave
 //!   unquoted, stays in its message, whatever `Name: value` lines follow;
-//! * after an empty line, if it holds one word at most (`From a@b`), or a time of day, and one field of mail follows:
-//!   home-made separators and dates in other languages are divided, because merging two messages is worse than cutting
-//!   one.
+//! * after any line, if it holds nothing else (`From `, `From - `) and two header fields or one field of mail follow, or
+//!   if it holds an address alone and two fields follow, one of them of mail: no text looks so;
+//! * after an empty line, if it holds one word at most (`From b`), starts with an address, or holds a time of day, and
+//!   one field of mail follows, or if it holds nothing else and any field follows: home-made separators and dates in other
+//!   languages are divided, because merging two messages is worse than cutting one.
 //!
 //! **A plausible separator** is a separator, or any other line that starts with `From ` and holds a date: Dovecot and
 //! mutt divide there, Python at every `From `. [`rewrite`](crate::mailbox::forms::rewrite) takes none of these lines away.
@@ -33,17 +36,21 @@ static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "))
 /// exist must read more first.
 pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
-        let is_short = words(from.line).count() <= 2;
-        holds_whole_date(from.line)
-            || holds_seconds_and_year(from.line)
-            || from.divides_anywhere()
-            || (is_short || holds_time(from.line)) && from.follows().mail_fields > 0
+        from.has_date() || {
+            let follows = from.follows();
+            let is_home_made = from.has_one_word() || from.names_address() || holds_time(from.line);
+            from.divides_without_date(follows)
+                || is_home_made && follows.mail_fields > 0
+                || from.is_bare() && follows.fields > 0
+        }
     })
 }
 
 /// Whether a line after a line that is not empty is a separator.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
-    FromLine::of(bytes).is_some_and(|from| from.divides_anywhere())
+    FromLine::of(bytes).is_some_and(|from| {
+        starts_header(from.behind) && from.has_date() || from.divides_without_date(from.follows())
+    })
 }
 
 /// Dovecot, mutt or another reader that asks for a date would take the line for a separator.
@@ -145,8 +152,34 @@ impl<'a> FromLine<'a> {
         })
     }
 
-    fn divides_anywhere(&self) -> bool {
-        (starts_header(self.behind) && holds_date(self.line)) || self.follows().is_header_of_mail()
+    fn has_date(&self) -> bool {
+        holds_whole_date(self.line) || ends_with_date(self.line)
+    }
+
+    /// Whether what `follows` makes the line a separator also without an empty line before it.
+    fn divides_without_date(&self, follows: Follows) -> bool {
+        let has_two = follows.fields > 1;
+        let is_of_mail = follows.mail_fields > 0;
+        follows.is_header_of_mail()
+            || is_of_mail && holds_date(self.line)
+            || (has_two || is_of_mail) && self.is_bare()
+            || has_two && is_of_mail && self.has_one_word() && self.names_address()
+    }
+
+    /// `From ` or `From - ` and nothing else.
+    fn is_bare(&self) -> bool {
+        matches!(self.line.trim_ascii_end(), b"From" | b"From -")
+    }
+
+    fn has_one_word(&self) -> bool {
+        words(self.line).nth(2).is_none()
+    }
+
+    /// Whether the first word is an address.
+    fn names_address(&self) -> bool {
+        words(self.line)
+            .nth(1)
+            .is_some_and(|word| word.contains(&b'@'))
     }
 
     /// `>From ` lines before and among the fields are passed over, as readers do.
@@ -237,15 +270,37 @@ fn is_iso(word: &[u8]) -> bool {
     word.len() >= shape.len() && word.iter().zip(shape).all(same)
 }
 
-/// `Mo Okt 16 23:18:56 2023`: a date in another language. Text seldom has seconds.
-fn holds_seconds_and_year(line: &[u8]) -> bool {
-    let has_seconds = line.windows(8).any(|it| {
+/// Whether the line ends with a date that a program wrote: a day of ISO 8601 and a time of day (`2024-01-31 10:00`), or in
+/// any language a time with seconds and a year (`Mo Okt 16 23:18:56 2023`). A zone may follow. In text such as "From
+/// 2024-01-31 10:30 on we are closed" the sentence goes on.
+fn ends_with_date(line: &[u8]) -> bool {
+    const LAST: usize = 4;
+    // The last words alone: a line may be long.
+    let mut last: [&[u8]; LAST] = [b""; LAST];
+    let from_end = line.rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',');
+    let from_end = from_end.filter(|word| !word.is_empty());
+    for (place, word) in last.iter_mut().rev().zip(from_end) {
+        *place = word;
+    }
+    let is_year = |word: &&[u8]| word.len() == 4 && word.iter().all(u8::is_ascii_digit);
+    let has_year = || last.iter().any(is_year);
+    let has_seconds = || last.iter().any(|word| holds_seconds(word));
+    let [_, second, third, fourth] = last;
+    let is_day_and_time = |day: &[u8], time: &[u8]| is_iso(day) && holds_time(time);
+    is_day_and_time(fourth, fourth)
+        || is_day_and_time(third, third)
+        || is_day_and_time(third, fourth)
+        || is_day_and_time(second, third)
+        || has_year() && has_seconds()
+}
+
+/// A time of day with seconds, which text seldom has.
+fn holds_seconds(word: &[u8]) -> bool {
+    word.windows(8).any(|it| {
         let is_colon = |at: usize| it.get(at) == Some(&b':');
         let digits = it.iter().filter(|byte| byte.is_ascii_digit()).count();
         is_colon(2) && is_colon(5) && digits == 6
-    });
-    let is_year = |word: &[u8]| word.len() == 4 && word.iter().all(u8::is_ascii_digit);
-    has_seconds && words(line).any(|word| is_year(word) || is_iso(word))
+    })
 }
 
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -432,6 +487,31 @@ mod tests {
         ] {
             let expected = line.contains("decimal");
             assert_eq!(is_plausible(line.as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn line_that_ends_with_a_date_is_told_from_a_sentence_with_one() {
+        for line in [
+            "From a@b Mo Okt 16 23:18:56 2023",
+            "From a@b lun. 1 janv. 2024 10:00:00",
+            "From a@b 1 2024 10:00:00 +0100 (CET)",
+            "From a@b 2024-01-31 10:00",
+            "From a@b 2024-01-31 10:00:00 +0100",
+            "From a@b 2024-01-31T10:00:00Z",
+            "From 2024-01-31T10:00:00 GMT",
+        ] {
+            assert!(ends_with_date(line.as_bytes()), "{line}");
+        }
+        for line in [
+            "From ",
+            "From what I saw at 10:15:30 in 2023, all is well",
+            "From 2024-01-31 10:30 on we are closed",
+            "From 2024-01-31 on",
+            "From a@b Mo Okt 16 23:18 2023",
+            "From a@b 10:00:00",
+        ] {
+            assert!(!ends_with_date(line.as_bytes()), "{line}");
         }
     }
 

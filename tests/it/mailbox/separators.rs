@@ -570,6 +570,34 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
             behind("From b@example.org Mon Jan  1 11:18:56 PM 2024\nSubject: 2\n\nbody\n"),
         ),
         (
+            "no empty line, a date in German, a header field",
+            behind("From b@example.org Mo Okt 16 23:18:56 2023\nX-Foo: 2\n\nbody\n"),
+        ),
+        (
+            "no empty line, `From ` alone, Subject",
+            behind("From \nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "no empty line, an address alone, Subject and To",
+            behind("From b@example.org\nSubject: 2\nTo: c@example.org\n\nbody\n"),
+        ),
+        (
+            "an empty line, an address and a year, Subject and To",
+            behind("\nFrom b@example.org 2024\nSubject: 2\nTo: c@example.org\n\nbody\n"),
+        ),
+        (
+            "an empty line, a day of ISO 8601 in running text, a header field",
+            behind("\nFrom 2024-01-31 10:30 on we are closed\nNote: here\n"),
+        ),
+        (
+            "an empty line, seconds and a year in running text",
+            behind("\nFrom what I saw at 10:15:30 in 2023, all is well\n"),
+        ),
+        (
+            "no empty line, a month and a time of day in running text, a header field",
+            behind("From May 3, 10:30 on\nPresent: Anna\n"),
+        ),
+        (
             "an empty line, a date in German, no header field behind",
             behind("\nFrom b@example.org Mo Okt 16 23:18:56 2023\nmore text\n"),
         ),
