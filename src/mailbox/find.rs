@@ -2,7 +2,8 @@
 //! * A folder with `cur` and `new` in it is a Maildir, one with what programs keep in MH folders one of these; the
 //!   folders within are looked into as well.
 //! * A file is what its start says (`start`), and a compressed one is what it holds, looked into once. A name in
-//!   `.eml`, or in `.mht`, which browsers save, counts only where the start shows nothing else.
+//!   `.eml`, or in `.mht`, which browsers save, counts only where the start shows nothing else, or a `From ` line and no
+//!   second message follows.
 //! * An archive (`archive`) is read where it is named, not where it lies in a folder.
 //! * Everything else is skipped and named in a folder: also what Apple Mail and Eudora keep beside messages, stores and
 //!   caches of ours, and symbolic links. Given by name, it is an error that says what it is instead, and what to do.
@@ -25,6 +26,7 @@ pub(crate) use crate::mailbox::not_mail::not_in_place;
 use crate::mailbox::not_mail::{is_document, not_a_mailbox};
 use crate::mailbox::place::partial::{Members, maildir};
 use crate::mailbox::place::temporary;
+use crate::mailbox::read::second::is_one_message;
 pub(crate) use crate::mailbox::start::Kind;
 use crate::mailbox::start::{BYTE_ORDER_MARK, kind_of_start};
 use crate::mailbox::stop::Stop;
@@ -282,7 +284,9 @@ pub(crate) fn look_at(
             Ok(Kind::Mbox) if format == Format::Auto && eudora::starts(&start) => Ok(Kind::Eudora),
             kind => kind,
         };
-        return Ok(as_named(kind, path, format).map(|kind| (kind, None)));
+        let kind = as_named(kind, path, format);
+        let kind = as_content(kind, (path, format), (&start, &file), None)?;
+        return Ok(kind.map(|kind| (kind, None)));
     };
     let reader = start.as_slice().chain(&file);
     let decoder = Decoder::new(method, reader, u64::MAX);
@@ -294,8 +298,31 @@ pub(crate) fn look_at(
     };
     Ok(match kind_of(&plain, format) {
         Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
-        kind => as_named(kind, path, format).map(|kind| (kind, Some(method))),
+        kind => {
+            let kind = as_named(kind, path, format);
+            let kind = as_content(kind, (path, format), (&plain, &file), Some(method))?;
+            kind.map(|kind| (kind, Some(method)))
+        }
     })
+}
+
+/// A file named `.eml` that starts with a `From ` line is an mbox if another message follows, and otherwise a message with
+/// the separator that it had in an mbox: programs that save each message of an mbox write such files. It is never
+/// divided or quoted as an mbox then.
+fn as_content(
+    kind: Result<Kind, NotMail>,
+    (path, format): (&Path, Format),
+    (start, file): (&[u8], &File),
+    method: Option<Method>,
+) -> Result<Result<Kind, NotMail>, Error> {
+    let suffix = plain_suffix(path);
+    let is_named = suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("eml"));
+    let may_be = format == Format::Auto && kind == Ok(Kind::Mbox) && start.starts_with(b"From ");
+    if !(is_named && may_be) {
+        return Ok(kind);
+    }
+    let is_one = is_one_message(file, method).map_err(cannot_read(path))?;
+    Ok(if is_one { Ok(Kind::Eml) } else { kind })
 }
 
 /// `.eml` or `.mht` decides where the start shows nothing else: no mail goes missing for an octet of its header.

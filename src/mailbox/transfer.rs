@@ -152,16 +152,20 @@ impl<S: Send> Job<'_, S> {
         Ok(())
     }
 
+    /// `is_file`: the message is not of a Maildir or an MH folder, so that a `From ` line before it can only be the separator
+    /// that it had in an mbox.
     pub(crate) fn deliver_message(
         &self,
-        content: &[u8],
+        (content, is_file): (&[u8], bool),
         flags: Option<Flags>,
         modified: Option<SystemTime>,
         delivery: &mut Delivery,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        // In an mbox its own separator takes the place of a new one. Elsewhere the line stays, as all bytes do.
-        let own = own_separator(content).filter(|_| delivery.is_mbox());
+        // In an mbox its own separator takes the place of a new one. Elsewhere the line stays, as all bytes do, but for
+        // that of a file: an mbox of one message under the name of a message gives what the mbox would give.
+        let is_of_mbox = is_file && content.starts_with(b"From ");
+        let own = own_separator(content).filter(|_| delivery.is_mbox() || is_of_mbox);
         let (line, length) = own.unwrap_or_default();
         let content = content.get(length..).unwrap_or_default();
         let envelope = self.envelope(mmdf::from_line(line), content);
@@ -199,7 +203,7 @@ impl<S: Send> Job<'_, S> {
             match &letter.about {
                 Ok((flags, modified)) => {
                     let content = new.unwrap_or(&letter.content);
-                    self.deliver_message(content, *flags, *modified, delivery, summary)?;
+                    self.deliver_message((content, false), *flags, *modified, delivery, summary)?;
                 }
                 Err(why) => {
                     summary.damaged += 1;

@@ -8,6 +8,7 @@ mod message_check;
 pub(super) mod messages;
 pub(super) mod opened;
 pub(super) mod pipeline;
+pub(super) mod second;
 pub(super) mod sink;
 pub(super) mod source;
 pub(super) mod touch;

@@ -3,7 +3,7 @@
 //! An open file keeps what was written to it when the run fails: only the error says that it is not whole.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Write as _};
+use std::io::{BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
-use crate::mailbox::forms::separator::{from_line_length, next_separator};
 use crate::mailbox::forms::{self, emlx};
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
@@ -23,7 +22,6 @@ use crate::mailbox::read::Background;
 use crate::mailbox::read::file::{PackedFile, PackedReader};
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
-use crate::mailbox::read::window::Windows;
 use crate::mailbox::result;
 use crate::mailbox::transfer;
 use crate::mailbox::{Effect, Format, Observer, Options, Quoting, Stop, Summary, Transform};
@@ -272,7 +270,7 @@ impl<S: Send> Job<'_, S> {
                     let of_file = || source.original()?.metadata().ok()?.modified().ok();
                     let modified = came.or_else(of_file);
                     summary.bytes_out = 0;
-                    self.deliver_message(result, flags, modified, delivery, &mut summary)?;
+                    self.deliver_message((result, true), flags, modified, delivery, &mut summary)?;
                 }
                 sink => {
                     sink.put(result)?;
@@ -333,17 +331,4 @@ pub(crate) fn kind_of_open(
         }),
         kind => kind,
     })
-}
-
-pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
-    let line_ends = bytes.iter().take_while(|b| matches!(b, b'\n' | b'\r'));
-    let first = &bytes[line_ends.count()..];
-    let end = from_line_length(first).and_then(|length| length.checked_sub(1));
-    end.is_some_and(|end| next_separator(first, end, true).0.is_some())
-}
-
-pub(crate) fn holds_second_message(file: &File) -> io::Result<bool> {
-    let file = Arc::new(file.try_clone()?);
-    let mut windows = Windows::new(Source::file(&file), WINDOW, WINDOW);
-    Ok(windows.count(2)? > 1)
 }

@@ -3,8 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Output;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::common::programs::{done, embody, embody_in, fed, has_python, stderr};
 
@@ -321,4 +325,147 @@ fn flags_of_a_maildir_are_written_where_python_sees_them() {
         .output()
         .unwrap();
     assert_eq!(text(&output).trim(), "10", "{}", stderr(&output));
+}
+
+/// Messages in `.eml` files as programs write them that copy each message out of an mbox with its separator.
+#[test]
+fn folder_of_eml_files_that_begin_with_separators_is_messages_in_every_command() {
+    let fields = "From: lea@example.org\nSubject: m\nMIME-Version: 1.0\n";
+    let reference = "Content-Type: message/external-body; access-type=URL; URL=\"data:,hi\"\n\n\
+                     Content-Type: text/plain\n\n\n";
+    let large = with_attachment(fields);
+    let referring = format!("{fields}{reference}");
+    let lines = [
+        "From lea@example.org Mon Jan  1 10:00:00 2024\n",
+        "From - Mon Jan 01 2024 10:00:00\nX-Mozilla-Status: 0001\n",
+        "From \n",
+        "",
+    ];
+    for newline in ["\n", "\r\n"] {
+        for packed in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let at = folder.path();
+            fs::create_dir_all(at.join("eml/2024/1")).unwrap();
+            let mut expected = BTreeMap::new();
+            for (number, line) in lines.iter().enumerate() {
+                let place = if number == 0 { "2024/1/0" } else { "" };
+                let mail = if number == 1 { &referring } else { &large };
+                let mail = format!("{line}{mail}").replace('\n', newline);
+                let name = match place {
+                    "" => format!("eml/{number}.eml"),
+                    place => format!("eml/{place}.eml"),
+                };
+                expected.insert(name.clone(), mail.clone());
+                match packed {
+                    false => fs::write(at.join(name), mail).unwrap(),
+                    true => {
+                        fs::write(at.join(format!("{name}.gz")), gzip(mail.as_bytes())).unwrap()
+                    }
+                }
+            }
+            let run = |args: &[&str]| done(&embody_in(at, args), 0);
+            let survey = embody_in(at, &["inspect", "eml"]);
+            assert!(text(&survey).contains("4 messages"), "{}", text(&survey));
+            // The messages of one folder are one mailbox, with one separator each.
+            run(&[
+                "convert",
+                "eml",
+                "--output-format",
+                "mbox",
+                "--output",
+                "boxes",
+            ]);
+            for (name, messages) in [("INBOX", 3), ("2024/1", 1)] {
+                let mbox = fs::read_to_string(at.join(format!("boxes/{name}.mbox"))).unwrap();
+                assert_eq!(mbox.matches("From ").count(), messages, "{mbox}");
+                assert_eq!(
+                    mbox.matches("From lea@example.org ").count(),
+                    messages,
+                    "{mbox}"
+                );
+            }
+            if packed {
+                continue;
+            }
+            run(&["convert", "eml", "--links", "keep", "--output", "same"]);
+            let read = |name: &str| fs::read_to_string(at.join(name)).unwrap();
+            let new = read("same/1.eml");
+            assert!(new.starts_with(&lines[1].replace('\n', newline)), "{new}");
+            assert!(
+                new.ends_with("hi") || new.trim_end().ends_with("hi"),
+                "{new}"
+            );
+            assert_eq!(read("same/2024/1/0.eml"), expected["eml/2024/1/0.eml"]);
+            let detach = [
+                "detach",
+                "--larger-than",
+                "1k",
+                "--store",
+                "store",
+                "eml",
+                "--in-place",
+            ];
+            assert!(run(&detach).contains("3 attachments moved"));
+            assert!(read("eml/2.eml").starts_with(&format!("From {newline}From: lea@")));
+            run(&["restore", "--store", "store", "eml", "--in-place"]);
+            for (name, mail) in &expected {
+                assert_eq!(&read(name), mail);
+            }
+        }
+    }
+}
+
+#[test]
+fn eml_file_with_a_second_message_is_a_mailbox_and_one_without_is_a_message() {
+    let mail = "From lea@example.org Mon Jan  1 10:00:00 2024\nFrom: a@b\nSubject: s\n\n>From here\nFrom there on\n";
+    let two = format!("{mail}\n{mail}");
+    let late = format!("{mail}{}\n{mail}", "text\n".repeat(300_000));
+    for (name, text, messages) in [
+        ("one.eml", mail, 1),
+        ("two.eml", &two, 2),
+        ("late.eml", &late, 2),
+        ("ONE.EML", mail, 1),
+        ("one.mbox", mail, 1),
+        ("one", mail, 1),
+    ] {
+        for packed in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let at = folder.path();
+            let source = match packed {
+                false => name.to_owned(),
+                true => format!("{name}.gz"),
+            };
+            match packed {
+                false => fs::write(at.join(&source), text).unwrap(),
+                true => fs::write(at.join(&source), gzip(text.as_bytes())).unwrap(),
+            }
+            let args = [
+                "convert",
+                &source,
+                "--output-format",
+                "maildir",
+                "--output",
+                "md",
+            ];
+            done(&embody_in(at, &args), 0);
+            let found = files(&at.join("md/new"));
+            assert_eq!(found.len(), messages, "{source}");
+            let first = found.values().next().unwrap();
+            assert!(first.starts_with("From: a@b"), "{source}: {first}");
+            // The time when the message came is that of its separator.
+            assert!(
+                found.keys().next().unwrap().starts_with("1704103200."),
+                "{source}"
+            );
+            // Nothing in a message is quoted.
+            let is_message = messages == 1 && name.to_lowercase().ends_with(".eml");
+            assert_eq!(first.contains("\n>From here"), is_message, "{source}");
+        }
+    }
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
 }

@@ -1,0 +1,46 @@
+//! Whether a file that starts like an mbox holds more than one message. A message may start with the separator that it had
+//! in an mbox.
+
+use std::fs::File;
+use std::io::{self, Seek as _};
+use std::sync::Arc;
+
+use crate::mailbox::compressed::{Decoder, Method};
+use crate::mailbox::forms::separator::{from_line_length, next_separator};
+use crate::mailbox::read::source::Source;
+use crate::mailbox::read::window::Windows;
+
+const WINDOW: usize = 1 << 20;
+
+/// Limit of the bytes that are searched for a second message, so that compressed data cannot hold a run up.
+const SEARCHED: u64 = 256 << 20;
+
+pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
+    let line_ends = bytes.iter().take_while(|b| matches!(b, b'\n' | b'\r'));
+    let first = &bytes[line_ends.count()..];
+    let end = from_line_length(first).and_then(|length| length.checked_sub(1));
+    end.is_some_and(|end| next_separator(first, end, true).is_some())
+}
+
+pub(crate) fn holds_second_message(file: &File) -> io::Result<bool> {
+    let file = Arc::new(file.try_clone()?);
+    let mut windows = Windows::new(Source::file(&file), WINDOW, WINDOW);
+    Ok(windows.count(2)? > 1)
+}
+
+/// Whether the file, which starts with a `From ` line, holds no further message. Returns `false` also if this cannot be
+/// told: the compressed data are damaged, or there are more than 256 MiB.
+pub(crate) fn is_one_message(file: &File, method: Option<Method>) -> io::Result<bool> {
+    let mut file = file.try_clone()?;
+    let source = match method {
+        None if file.metadata()?.len() > SEARCHED => return Ok(false),
+        None => Source::file(&Arc::new(file)),
+        Some(method) => {
+            file.rewind()?;
+            Source::stream(Decoder::new(method, file, SEARCHED), None, Arc::default())
+        }
+    };
+    let mut windows = Windows::new(source, WINDOW, WINDOW);
+    let messages = windows.count(2)?;
+    Ok(messages == 1 && windows.source.damage().is_none())
+}
