@@ -4,13 +4,15 @@
 //! * Registered codings that were not requested (`br`, `zstd`, `compress` ...) are refused: their bytes are unreadable.
 //! * Other values (`utf-8`, `none`, `aws-chunked`) are mistakes in the configuration of a server. The bytes are used as
 //!   they are (Fetch §2.2.4, "handle content codings"), but only if they prove what they are: such a value may also name
-//!   a coding that is not known here.
+//!   a coding that is not known here. A picture proves itself by its first bytes, text by being text of its media type.
 
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
+use crate::mime::charset;
+use crate::mime::media_type::MediaType;
 use crate::mime::picture::is_recognised;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,18 +73,75 @@ impl Coding {
         }
     }
 
-    /// Checks content that came out of the [decoder](Self::decoder).
+    /// Checks content that came out of the [decoder](Self::decoder). `media_type` is the value of the Content-Type field.
     ///
     /// # Errors
     /// Why it may not be what the server meant.
-    pub(crate) fn check(&self, content: &[u8]) -> Result<(), String> {
-        match self {
-            Self::Unknown(value) if !is_recognised(content) => Err(format!(
+    pub(crate) fn check(&self, content: &[u8], media_type: Option<&[u8]>) -> Result<(), String> {
+        let Self::Unknown(value) = self else {
+            return Ok(());
+        };
+        let is_text = || {
+            let mut names = value.split(',').map(str::trim);
+            // A value without a type would be read as text/plain, which nothing says.
+            let media_type = media_type.filter(|value| value.contains(&b'/'));
+            let media_type = media_type.map(MediaType::parse);
+            !names.any(is_written_as_text)
+                && media_type.is_some_and(|media_type| is_text_of_type(content, &media_type))
+        };
+        match is_recognised(content) || is_text() {
+            true => Ok(()),
+            false => Err(format!(
                 "Content-Encoding is {value}, which is not a content coding, and the bytes do not show what they are"
             )),
-            _ => Ok(()),
         }
     }
+}
+
+/// Whether content with this encoding is text, so that it cannot be told from text without the encoding.
+fn is_written_as_text(name: &str) -> bool {
+    let name = name.strip_prefix("x-").unwrap_or(name);
+    matches!(
+        name,
+        "base64" | "quoted-printable" | "uuencode" | "uue" | "hex"
+    )
+}
+
+/// Whether all bytes are characters in the charset of the media type (UTF-8 if it has none), without the control
+/// characters that every compressed text soon has, and with the signs of mark-up or of a style sheet if the type is one.
+fn is_text_of_type(content: &[u8], media_type: &MediaType<'_>) -> bool {
+    const MAGIC: [&[u8]; 8] = [
+        b"\x1f\x8b",
+        b"\x1f\x9d",
+        b"BZh",
+        b"\x28\xb5\x2f\xfd",
+        b"\x04\x22\x4d\x18",
+        b"\xfd7zXZ\0",
+        b"\x5d\0\0",
+        b"\xff\x06\0\0sNaPpY",
+    ];
+    let is_compressed = |content: &[u8]| {
+        has_zlib_header(content) || MAGIC.iter().any(|magic| content.starts_with(magic))
+    };
+    let essence = &*media_type.essence;
+    let is_markup = matches!(essence, "text/html" | "text/xml" | "application/xml")
+        || essence.ends_with("+xml");
+    if is_compressed(content) || !(is_markup || essence.starts_with("text/")) {
+        return false;
+    }
+    let label = media_type.parameter("charset");
+    let Some(text) = charset::decode(label.as_deref().unwrap_or(b"utf-8"), content) else {
+        return false;
+    };
+    let is_written =
+        |symbol: char| !symbol.is_control() || matches!(symbol, '\t' | '\n' | '\r' | '\x0c');
+    text.chars().all(is_written)
+        && match essence {
+            _ if is_markup => text.trim_start().starts_with('<'),
+            "text/css" => text.contains(['{', '@']),
+            // One word may be in base64, or in another encoding.
+            _ => text.trim().contains(' '),
+        }
 }
 
 fn is_decoded(name: &&str) -> bool {
@@ -272,9 +331,94 @@ mod tests {
     #[test]
     fn unknown_coding_needs_bytes_that_show_their_type() {
         let coding = Coding::Unknown("utf-8".into());
-        assert_eq!(coding.check(b"GIF89a\x01\0\x01\0\0\0\0;"), Ok(()));
-        for text in [&b"hello"[..], b"", b"\x1b\x03\x00"] {
-            assert!(coding.check(text).is_err());
+        assert_eq!(coding.check(b"GIF89a\x01\0\x01\0\0\0\0;", None), Ok(()));
+        for text in [&b"hello"[..], b"", b"\x1b\x03\x00", b"body { color: red }"] {
+            assert!(coding.check(text, None).is_err());
+        }
+    }
+
+    #[test]
+    fn unknown_coding_with_text_is_accepted_if_the_text_is_of_its_type() {
+        const CSS: &[u8] = b"body { color: red }\n";
+        const HTML: &[u8] = b"\n<!doctype html><p>Hello</p>";
+        let rows: [(&str, &str, &[u8], bool); 28] = [
+            ("utf-8", "text/css", CSS, true),
+            ("none", "Text/CSS; charset=utf-8", CSS, true),
+            ("utf-8", "text/css", b"@import 'a.css';", true),
+            (
+                "utf-8",
+                "text/css",
+                "a::before { content: '\u{e4}' }".as_bytes(),
+                true,
+            ),
+            ("utf-8", "text/css", b"a { content: '\xe4' }", false),
+            (
+                "utf-8",
+                "text/css; charset=iso-8859-1",
+                b"a { content: '\xe4' }",
+                true,
+            ),
+            ("utf-8", "text/css; charset=unheard-of", CSS, false),
+            ("utf-8", "text/css", b"", false),
+            ("utf-8", "text/css", b"Ym9keSB7IGNvbG9yOiByZWQgfQo=", false),
+            ("utf-8", "text/css", b"body { color: red }\0", false),
+            ("utf-8", "text/css", b"x^{ body { color: red }", false),
+            ("utf-8", "text/css", b"BZh { color: red }", false),
+            (
+                "utf-8",
+                "text/css; charset=windows-1252",
+                b"\x1b\x2e\x00{\xf8\x8d\x94",
+                false,
+            ),
+            ("base64", "text/css", CSS, false),
+            ("utf-8, x-uuencode", "text/css", CSS, false),
+            ("quoted-printable", "text/html", b"<a href=3D\"/\">", false),
+            ("utf-8", "text/html", HTML, true),
+            ("utf-8", "text/html", b"\xef\xbb\xbf<p>Hello", true),
+            ("utf-8", "text/html; charset=utf-16le", b"<\0p\0>\0", true),
+            ("utf-8", "text/html; charset=utf-16le", b"<\0p\0>", false),
+            ("utf-8", "text/html", b"Hello", false),
+            ("utf-8", "application/xhtml+xml", HTML, true),
+            ("utf-8", "image/svg+xml", b"<p:svg xmlns:p='x'/>", true),
+            ("utf-8", "text/plain", b"of the month of May", true),
+            (
+                "utf-8",
+                "text/plain",
+                b"b2YgdGhlIG1vbnRo\nb2YgTWF5\n",
+                false,
+            ),
+            ("utf-8", "image/gif", HTML, false),
+            ("utf-8", "application/octet-stream", HTML, false),
+            ("utf-8", "", HTML, false),
+        ];
+        for (value, media_type, content, is_accepted) in rows {
+            let coding = Coding::Unknown(value.into());
+            let checked = coding.check(content, Some(media_type.as_bytes()));
+            assert_eq!(
+                checked.is_ok(),
+                is_accepted,
+                "{value} {media_type} {content:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn compressed_text_is_never_text_of_its_type() {
+        let css = b"body { color: red }\n".repeat(9);
+        for level in 0..10 {
+            let level = Compression::new(level);
+            let mut zlib = ZlibEncoder::new(Vec::new(), level);
+            zlib.write_all(&css).unwrap();
+            let mut bare = DeflateEncoder::new(Vec::new(), level);
+            bare.write_all(&css).unwrap();
+            for packed in [zlib.finish().unwrap(), bare.finish().unwrap()] {
+                for charset in ["utf-8", "windows-1252", "iso-8859-1", "utf-16le"] {
+                    let media_type = format!("text/css; charset={charset}");
+                    let coding = Coding::Unknown("utf-8".into());
+                    let checked = coding.check(&packed, Some(media_type.as_bytes()));
+                    assert!(checked.is_err(), "{level:?} {charset} {packed:?}");
+                }
+            }
         }
     }
 }

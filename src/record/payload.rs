@@ -210,7 +210,10 @@ impl Held {
             true => inflated(coding.decoder(&*body), policy)?,
             false => body,
         };
-        coding.check(&content).map_err(|why| refused(&why))?;
+        let media_type = self.head.all("content-type").next();
+        coding
+            .check(&content, media_type)
+            .map_err(|why| refused(&why))?;
         if !is_marked && !picture_end::ends_itself(&content) {
             return Err(refused("nothing says where its content ends"));
         }

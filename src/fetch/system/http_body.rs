@@ -19,6 +19,7 @@ pub(super) fn whole_body(
 ) -> Result<Vec<u8>, Refusal> {
     let chunked = is_chunked(&response)?;
     let coding = coding(response.headers())?;
+    let media_type = response.headers().get(header::CONTENT_TYPE).cloned();
     // ureq itself does not tell the length of an empty body.
     let measured = response.headers().contains_key(header::CONTENT_LENGTH);
     let length = response.body().content_length().unwrap_or(0);
@@ -49,7 +50,8 @@ pub(super) fn whole_body(
         content
     };
     let unproven = |why| Refusal::lasting(Reason::BadResponse, why);
-    coding.check(&content).map_err(unproven)?;
+    let media_type = media_type.as_ref().map(|value| value.as_bytes());
+    coding.check(&content, media_type).map_err(unproven)?;
     Ok(content)
 }
 

@@ -49,9 +49,13 @@ fn bare(content: &[u8]) -> Vec<u8> {
 }
 
 fn response(coding: &str, body: &[u8]) -> Vec<u8> {
+    response_of("image/gif", coding, body)
+}
+
+fn response_of(media_type: &str, coding: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: image/gif\r\nCache-Control: max-age=600\r\nContent-Encoding: {coding}\r\n\
+        "HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nCache-Control: max-age=600\r\nContent-Encoding: {coding}\r\n\
          Content-Length: {length}\r\nConnection: close\r\n\r\n"
     );
     [head.as_bytes(), body].concat()
@@ -78,6 +82,74 @@ fn content_encoding_that_is_no_coding_leaves_a_picture_as_it_is() {
             Err(Reason::BadResponse),
             "{coding}"
         );
+    }
+}
+
+const STYLES: &[u8] = b"body { color: red }\n";
+const PAGE: &[u8] = b"<!doctype html>\n<p>Hello</p>\n";
+
+#[test]
+fn content_encoding_that_is_no_coding_leaves_text_of_its_type_as_it_is() {
+    let content = |media_type: &str, coding: &str, body: &[u8]| {
+        let server = Raw::saying(response_of(media_type, coding, body));
+        fetch(&policy(&[server.address.port()]), &server.url("/"))
+            .map(|got| Vec::from(got.body))
+            .map_err(|refusal| refusal.reason)
+    };
+    for coding in NO_CODINGS {
+        for (media_type, body) in [
+            ("text/css", STYLES),
+            ("text/html; charset=utf-8", PAGE),
+            ("application/xhtml+xml", PAGE),
+            ("image/svg+xml", b"<x:y xmlns:x='z'/>"),
+            ("text/plain; charset=iso-8859-1", b"of the month of M\xe4rz"),
+        ] {
+            let is_text = coding != "base64";
+            let found = content(media_type, coding, body);
+            assert_eq!(found.is_ok(), is_text, "{coding} {media_type}: {found:?}");
+            if let Ok(found) = found {
+                assert_eq!(found, body, "{coding} {media_type}");
+            }
+            // Another type does not explain the bytes, and compressed text is not text.
+            for (media_type, body) in [
+                ("image/gif", body.to_vec()),
+                (media_type, gzip(body)),
+                (media_type, zlib(body)),
+            ] {
+                let found = content(media_type, coding, &body);
+                assert_eq!(found, Err(Reason::BadResponse), "{coding} {media_type}");
+            }
+        }
+    }
+}
+
+#[test]
+fn content_encoding_that_is_no_coding_is_ignored_for_text_in_cache_and_record_too() {
+    for (media_type, body) in [("text/css", STYLES), ("text/html", PAGE)] {
+        let server = Raw::saying(response_of(media_type, "utf-8", body));
+        let folder = tempfile::tempdir().unwrap();
+        let (cache, record) = (folder.path().join("cache"), folder.path().join("x.warc.gz"));
+        let url = server.url("/text");
+        let before = mail(&[reference(&url, media_type)]);
+        let options = format!(
+            "--fetch http --allow-net 127.0.0.0/8 --allow-port {}",
+            server.address.port()
+        );
+        let (cache, record) = (cache.display(), record.display());
+        let first = filter(
+            &format!("{options} --cache {cache} --record {record}"),
+            &before,
+        );
+        assert_eq!(first.column("outcome"), ["expanded"], "{}", first.stderr);
+        assert_eq!(server.count(), 1);
+        for again in [
+            format!("--cache {cache}"),
+            format!("--cache {cache} --offline"),
+            format!("--offline --archive {record}"),
+        ] {
+            filter(&format!("{options} {again}"), &before).gives(&first.stdout);
+        }
+        assert_eq!(server.count(), 1, "{media_type}");
     }
 }
 
