@@ -11,12 +11,12 @@ use std::{fs, mem};
 
 use clap::error::ContextKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, CommandFactory as _};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::args::Cli;
 use super::exit::{FILTERS, WALKS};
+use super::help::program;
 use crate::error::Error;
 
 pub(super) fn merged<'a>(
@@ -68,7 +68,7 @@ pub(super) fn merged<'a>(
         Error::Usage(format!("{place}: {what}").into())
     };
     for (key, value) in table {
-        let misplaced = ["config", "help", "version"].contains(&key.as_str());
+        let misplaced = ["config", "help", "help-all", "version"].contains(&key.as_str());
         let Some(argument) = option(command, &key).filter(|_| !misplaced) else {
             let names = names_of_all();
             let why = match (misplaced, &value) {
@@ -107,18 +107,22 @@ fn takes_config(command: &Command) -> bool {
 
 fn option<'a>(command: &'a Command, long: &str) -> Option<&'a Arg> {
     let mut arguments = command.get_arguments();
-    arguments.find(|argument| argument.get_long() == Some(long))
+    arguments.find(|argument| names(argument).any(|name| name == long))
+}
+
+/// The long name of an option, and its former names.
+fn names(option: &Arg) -> impl Iterator<Item = &str> {
+    let former = option.get_all_aliases().unwrap_or_default();
+    option.get_long().into_iter().chain(former)
 }
 
 /// The options of all commands that take a configuration file, which they may share.
 fn names_of_all() -> Vec<String> {
-    let mut program = Cli::command();
+    let mut program = program();
     program.build();
     let commands = program.get_subcommands().filter(|it| takes_config(it));
     let options = commands.flat_map(Command::get_arguments);
-    options
-        .filter_map(|option| Some(option.get_long()?.to_owned()))
-        .collect()
+    options.flat_map(names).map(str::to_owned).collect()
 }
 
 /// The name that is most like a wrong one, if any is.

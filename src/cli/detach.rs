@@ -81,7 +81,7 @@ fn detacher(
         store: store.clone(),
         base_url: args.base_url.clone().unwrap_or(base_url),
         choice: args.choice(),
-        form: args.form.unwrap_or_default(),
+        form: args.note_format.unwrap_or_default(),
         text: args.note,
         on_failure: policy.on_failure,
     });

@@ -78,11 +78,7 @@ impl Status {
         let Some(name) = arguments.get(1) else {
             return Self::Usage;
         };
-        let walks = |argument: &OsString| {
-            let argument = argument.to_string_lossy();
-            let option = argument.strip_prefix("--").unwrap_or_default();
-            WALKS.contains(&option.split('=').next().unwrap_or_default())
-        };
+        let walks = |argument: &OsString| is_of_walk(&argument.to_string_lossy());
         match name.to_str() {
             Some("filter") => Self::TryAgain,
             Some("help") => Self::Usage,
@@ -146,6 +142,16 @@ impl Signals {
     }
 }
 
+/// Whether an argument says that the command is about mailboxes, as `--output=x`, `-o`, `-ox` and `-qn` do.
+fn is_of_walk(argument: &str) -> bool {
+    if let Some(option) = argument.strip_prefix("--") {
+        return WALKS.contains(&option.split('=').next().unwrap_or_default());
+    }
+    let letters = argument.strip_prefix('-').unwrap_or_default();
+    let mut letters = letters.chars().skip_while(|letter| "qv".contains(*letter));
+    letters.next().is_some_and(|letter| "on".contains(letter))
+}
+
 #[cfg(unix)]
 const ASKING: &[i32] = &[SIGINT, SIGTERM, SIGHUP];
 #[cfg(not(unix))]
@@ -178,6 +184,39 @@ pub(super) fn limits_on_files_are_failed_writes() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_that_name_a_destination_or_a_dry_run_are_of_mailboxes() {
+        for argument in [
+            "--output",
+            "--output=x",
+            "--in-place",
+            "--dry-run",
+            "-o",
+            "-ox",
+            "-n",
+            "-nq",
+            "-qn",
+            "-vox",
+        ] {
+            assert!(is_of_walk(argument), "{argument}");
+        }
+        for argument in [
+            "",
+            "-",
+            "--",
+            "-q",
+            "-j2",
+            "-jn",
+            "output",
+            "--outputs",
+            "-x",
+            "-xo",
+            "o",
+        ] {
+            assert!(!is_of_walk(argument), "{argument}");
+        }
+    }
 
     #[test]
     fn a_hangup_is_left_alone_where_the_system_does_not_say_what_is_ignored() {

@@ -4,13 +4,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use clap::{Command, CommandFactory as _, ValueHint};
+use clap::{Command, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::args::Cli;
 use super::exit::Status;
+use super::help::{self, program};
 use super::streams::{is_standard, print};
 use crate::error::Error;
 use crate::policy::Scheme;
@@ -18,7 +18,7 @@ use crate::policy::Scheme;
 pub(super) fn man(folder: Option<&Path>) -> Status {
     let folder = folder.filter(|path| !is_standard(path));
     // Without clap's own `help`: embody(1) would name a page for it that is never written.
-    let mut program = Cli::command().disable_help_subcommand(true);
+    let mut program = program().disable_help_subcommand(true);
     program.build();
     let written = match folder {
         None => written_page(&program)
@@ -44,7 +44,7 @@ pub(super) fn completions(shell: Shell) -> Status {
 }
 
 fn completed() -> Command {
-    let mut program = Cli::command();
+    let mut program = program();
     program.build();
     program.mut_subcommands(|command| {
         command.mut_args(|argument| match argument.get_long() {
@@ -69,10 +69,7 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
     let more = command.get_after_long_help();
     let more = more.map(ToString::to_string).unwrap_or_default();
     let has_commands = command.has_subcommands();
-    let command = command
-        .clone()
-        .mut_args(|argument| argument.hide_short_help(false));
-    let page = Man::new(command)
+    let page = Man::new(help::with_all_options(command.clone()))
         .source(concat!("embody ", env!("CARGO_PKG_VERSION")))
         .manual("embody manual");
     let mut text = Vec::new();

@@ -12,6 +12,7 @@ mod detach;
 mod exit;
 mod filter;
 mod forecast;
+mod help;
 mod inspect;
 mod manual;
 mod messages;
@@ -71,7 +72,10 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         // To build the options takes as long as to filter a small mail.
         return filtered(&FilterArgs::default());
     }
-    let mut options = options(arguments);
+    let given = arguments;
+    let page = help::without_help_command(given);
+    let arguments = page.as_deref().unwrap_or(given);
+    let mut options = help::prepared(options(arguments), arguments);
     let (merged, file) = match config::merged(arguments, &mut options) {
         Ok(merged) => merged,
         Err(error) => {
@@ -83,7 +87,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         Ok(command) => dispatch(command, arguments),
         Err(problem) if !problem.use_stderr() => {
             let printed = problem.print().and_then(|()| std::io::stdout().flush());
-            Status::of_help(printed.map_err(streams::write_error), arguments.get(1))
+            Status::of_help(printed.map_err(streams::write_error), given.get(1))
         }
         Err(problem) => {
             if let Some(file) = file.filter(|_| parse_alone(arguments).is_ok()) {
@@ -98,8 +102,8 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
 /// `filter` runs once per message, so it builds its own options alone.
 fn options(arguments: &[OsString]) -> clap::Command {
     match arguments.get(1) {
-        Some(name) if name == "filter" => FilterArgs::command(),
-        _ => Cli::command(),
+        Some(name) if name == "filter" => help::with_flags(FilterArgs::command()),
+        _ => help::program(),
     }
 }
 

@@ -1,5 +1,6 @@
-//! The text of the long help and the manual pages besides the options. A line at the margin that ends with a colon
-//! begins a section; a line with two blanks in front is explained by those with six.
+//! The text of `--help-all` and the manual pages, apart from the options. A line at the margin that ends with a colon
+//! begins a section. A line that is indented by two blanks is explained by lines that are indented by six. The first section
+//! has the examples, which `--help` shows, too.
 
 /// A page with the paragraphs that several have.
 pub(super) fn whole(page: &str) -> String {
@@ -18,38 +19,38 @@ const VALUES: &str = "\
   DUR
       20s, 500ms, 1m30s
   PAT of a host
-      www.example.org, or *.example.org for all hosts beneath it (.example.org
-      is the same); a denied address is denied whatever name leads to it
+      www.example.org, or *.example.org for all hosts below it (.example.org
+      is the same). A denied address is denied under all its names
   FROM=TO of --map
-      Starts of URLs. TO ends behind its host (https://new.example/), or where
-      FROM ends (http:=https:)
+      Beginnings of URLs. TO ends after its host (https://new.example/), or
+      where FROM ends (http:=https:)
   An option that is given twice
-      The last one wins; lists (SCHEME, PAT, CIDR, DIR, FROM=TO and
-      the N of --allow-port) add up";
+      The last value is used; lists (SCHEME, PAT, CIDR, DIR, FROM=TO and
+      the N of --allow-port) are joined";
 
 const CONFIG: &str = "  FILE of --config
-      Options in TOML, under their long names without the hyphens in front";
+      Options in TOML, under their long names without the leading hyphens";
 
 pub(super) const EMBODY: &str = "\
 Examples:
   embody filter --fetch https < in.eml > out.eml
-      One message; what is behind https URLs is put in
+      One message; content from https servers is put in
   embody inspect ~/Mail/archive.mbox
-      What a mailbox holds, and what would become of it
+      What a mailbox contains, and what embody could do with it
 
 Exit status:
   0
       Everything was done
   1
-      Something could not be read or written
+      A file could not be read or written
   2
       The command line is wrong
   75
-      From filter: anything but a whole message on stdout
+      The command was a filter, and no complete message was written to stdout
 
 Files:
   embody.toml
-      Options in TOML; read only when --config names it
+      Options in TOML; only read if --config names it
 
 See also:
   procmail(1), maildrop(1), mbox(5), maildir(5)
@@ -59,31 +60,31 @@ See also:
 pub(super) const FILTER: &str = "\
 Examples:
   embody filter --fetch https < in.eml > out.eml
-      What is behind https URLs is put in
+      Content from https servers is put in
   embody filter --fetch https --allow-host .example.org < in.eml > out.eml
-      The same, but only from hosts beneath example.org
+      The same, but only from hosts below example.org
   embody filter --config /etc/embody.toml
-      As mail systems call it
+      As a mail system would call it
 
 {values}
 
 Exit status:
   0
-      A whole message is on stdout
+      A complete message was written to stdout
   75
-      Anything else, and nothing is on stdout: mail systems keep the message
-      and try again later. With --on-failure defer that includes temporary
-      failures: time-outs, refused connections, status 408, 429 and 5xx.
-      Stopped by SIGINT, SIGTERM or SIGHUP, too
+      In all other cases: nothing was written to stdout, and the mail system
+      should try again later. This includes wrong options and signals; and,
+      with --on-failure defer, temporary failures: time-outs, refused
+      connections, status 408, 429 and 5xx
 
 Files:
 {config}
   FILE of --report
-      JSON lines are appended, each in one write; several runs may share it.
-      docs/reasons.md explains fields and reasons
+      JSON lines are appended, each in one write, so that several runs may use
+      the same file. docs/reasons.md explains fields and reasons
   DIR of --cache
-      Answers of servers, and where nobody answers; docs/cache.md explains what
-      is kept, for how long, and who may read it
+      Responses of servers, and which servers did not respond. docs/cache.md
+      explains what is kept, for how long, and who may read it
 
 See also:
   embody(1), embody-convert(1), embody-inspect(1), procmail(1), maildrop(1)
@@ -92,19 +93,19 @@ See also:
 pub(super) const CONVERT: &str = "\
 Examples:
   embody convert --in-place --backup .old ~/Mail/archive.mbox
-      In place; the old mailbox stays as archive.mbox.old
+      Replaces the mailbox, and keeps the old one as archive.mbox.old
   embody convert --fetch https --dry-run --probe --in-place ~/Mail
-      Which sources answer (HEAD, then GET; ftp and file are read); nothing is
-      written
+      Asks each server whether it has the content (HEAD, then GET; ftp and
+      file are read); nothing is written
   embody convert ~/Maildir --output ~/Maildir.new
-      Beside the old one
+      Writes a new Maildir and leaves the old one unchanged
   embody convert 2024-January.txt.gz --output 2024-January.mbox.zst
-      gzip, zstd, bzip2 and xz are read wherever they are, and written if the
-      name says so; in place a compressed file stays compressed
+      Reads gzip, zstd, bzip2 and xz, and writes them if the name of the output
+      ends like that. With --in-place a compressed file stays compressed
   embody convert takeout-001.tgz --output mail.mbox
-      The mboxes of a zip or tar archive become one; nothing is unpacked
+      Joins the mboxes of a zip or tar archive, without unpacking it
   embody convert --range 8388608-16777216 archive.mbox --output part-2
-      What begins in these bytes; embody split says where to cut
+      Messages that begin in these bytes; embody split prints such ranges
 
 {values}
 
@@ -112,7 +113,8 @@ Exit status:
   0
       Everything was done
   1
-      Something could not be read or written, is damaged, or is no mailbox
+      A source could not be read, is damaged or is not a mailbox; or the
+      result could not be written
   2
       The command line is wrong
   128 and the signal's number
@@ -120,13 +122,13 @@ Exit status:
 
 Files:
   SOURCE.lock
-      The dotlock of an mbox while it is replaced
+      The lock file of an mbox, while it is replaced
 {config}
   FILE of --report
       JSON lines are appended, each in one write
   DIR of --cache
-      Answers of servers, and where nobody answers; docs/cache.md explains what
-      is kept, for how long, and who may read it
+      Responses of servers, and which servers did not respond. docs/cache.md
+      explains what is kept, for how long, and who may read it
 
 See also:
   embody(1), embody-filter(1), embody-inspect(1), mbox(5), maildir(5)
@@ -135,14 +137,14 @@ See also:
 pub(super) const EMBED: &str = "\
 Examples:
   embody embed ~/Mail/archive.mbox --output kept.mbox
-      convert with --embed data,remote --fetch http,https
+      The same as convert with --embed data,remote --fetch http,https
   embody embed --dry-run ~/Maildir --in-place
-      How many pictures there are, and where; no network requests are made
+      Counts the pictures and their servers, without network requests
   embody embed --in-place --backup .old --trackers blank ~/Mail/archive.mbox
-      In place; invisible pictures, which tell that a mail was read, become
-      blank, without network requests
+      Replaces the mailbox; tracking pictures become blank, without network
+      requests
   embody embed < in.eml > out.eml
-      One message, as filter does it
+      One message from stdin to stdout, as embody filter does
 
 {values}
 
@@ -150,17 +152,18 @@ Exit status:
   0
       Everything was done
   1
-      Something could not be read or written, is damaged, or is no mailbox
+      A source could not be read, is damaged or is not a mailbox; or the
+      result could not be written
   2
       The command line is wrong
   75
-      Of one message: anything but a whole message on stdout
+      For one message on stdin: no complete message was written to stdout
   128 and the signal's number
       Stopped by a signal
 
 Files:
   SOURCE.lock
-      The dotlock of an mbox while it is replaced
+      The lock file of an mbox, while it is replaced
 {config}
 
 See also:
@@ -170,36 +173,36 @@ See also:
 pub(super) const RECOVER: &str = "\
 Examples:
   embody recover ~/Mail/archive.mbox --output whole.mbox
-      convert with --fetch http,https and --follow of everything that stands for
-      an attachment
+      The same as convert with --fetch http,https and --follow for all kinds of
+      references that replace an attachment
   embody recover --attachments ~/list/attachments 2024-May.txt --output may.mbox
-      The folder of the list comes first, and then its server
+      Looks in the list's directory first, and then on its server
   embody recover --offline ~/Library/Mail/V10 --output mail
-      Only what Apple's Mail kept beside its mailboxes; no network requests
+      Uses only the files that Apple Mail keeps next to its mailboxes
   embody recover --dry-run ~/Maildir --in-place
-      How much is missing, and where it was; nothing is retrieved
+      Counts the missing attachments and their servers; retrieves nothing
   embody recover < in.eml > out.eml
-      One message, as filter does it
+      One message from stdin to stdout, as embody filter does
 
 {values}
 
 Exit status:
   0
-      Everything was done. An attachment that is gone is left, and the sum says
-      so
+      Everything was done. Attachments that are gone are counted in the summary
   1
-      Something could not be read or written, is damaged, or is no mailbox; or
-      files are missing, and none of them is below DIR of --attachments
+      A source could not be read, is damaged or is not a mailbox; or the
+      result could not be written; or --attachments DIR has no file that is
+      missing
   2
       The command line is wrong
   75
-      Of one message: anything but a whole message on stdout
+      For one message on stdin: no complete message was written to stdout
   128 and the signal's number
       Stopped by a signal
 
 Files:
   SOURCE.lock
-      The dotlock of an mbox while it is replaced
+      The lock file of an mbox, while it is replaced
 {config}
 
 See also:
@@ -209,45 +212,46 @@ See also:
 pub(super) const SPLIT: &str = "\
 Examples:
   embody split --size 128M ~/Mail > ranges.jsonl
-      Each line is a range for convert --range
+      Each line has one range for convert --range
   embody split --count archive.mbox
-      With the messages of each range
+      Also counts the messages of each range
 
 {size}
 
 Lines:
   path, from, to
-      The file, and the bytes: messages that begin in them
+      The file and its bytes; the range has the messages that begin there
   messages
-      How many those are, with --count
+      Number of these messages, with --count
   message_id
-      The first message's Message-ID
+      Message-ID of the first message
   length, mtime
-      The file's: convert --expect LENGTH:MTIME refuses another
+      Length and modification time of the file, for convert --expect
   kind
       mbox or message
   quoting
-      How the mbox quotes: mboxo, mboxrd or mboxcl2
+      How the mbox quotes From lines: mboxo, mboxrd or mboxcl2
   whole
-      Why the file is one range: it is a single message, compressed, an
+      Why the file has only one range: it is a single message, compressed, an
       archive, an MMDF mailbox, or an mbox in which each message has a
-      Content-Length that is right
+      correct Content-Length
 
-A Maildir or MH folder has no ranges, and is named on stderr; files without mail are, too.
+Maildirs and MH folders have no ranges. They, and files without mail, are
+named on stderr.
 
 Exit status:
   0
       All sources were split
   1
-      Something could not be read, or is no mailbox
+      A source could not be read, or is not a mailbox
   2
       The command line is wrong, or a source cannot be split
   141
-      The reader of a pipe on stdout closed it, as head does; nothing is said
+      The reader of stdout closed the pipe, as head does; no error is printed
 
 Files:
   SOURCE
-      Read, never written
+      Only read, never written
 
 See also:
   embody(1), embody-convert(1), mbox(5), parallel(1)
@@ -256,37 +260,36 @@ See also:
 pub(super) const DETACH: &str = "\
 Examples:
   embody detach --store /srv/store < in.eml > out.eml
-      One message; attachments of 100k and more go into the store
+      One message; attachments of at least 100k are moved into the store
   embody detach --store /srv/store --base-url https://files.example.org/ --in-place ~/Maildir
-      A Maildir in place; the attachments' URLs are those of a web server that
-      serves the store
+      Replaces the messages of a Maildir; the URLs of the attachments are those
+      of a web server that serves the store
   embody detach --store /srv/store --dry-run ~/Mail/archive.mbox
-      What would be saved
+      Counts the attachments that would be moved, and their size
 
 {size}
   PAT of a media type
       application/pdf, or video/* for all of them
   FORM
       external-body is message/external-body with a URL (RFC 2017); thunderbird
-      is what Thunderbird writes, which shows a link
+      is the form that Thunderbird writes and shows as a link
 
 Exit status:
   0
-      Everything was done: a whole message is on stdout, or the mailboxes are
-      written
+      Everything was done
   1
-      With --output or --in-place: something could not be read or written
+      With --output or --in-place: a file could not be read or written
   2
       With --output or --in-place: the command line is wrong
   75
-      As a filter: anything but a whole message on stdout. With --on-failure
-      defer that includes a store that fails for a while
+      For one message: no complete message was written to stdout. With
+      --on-failure defer this includes temporary failures of the store
   128 and the signal's number
-      Stopped by a signal; as a filter that is 75, too
+      With --output or --in-place: stopped by a signal
 
 Files:
   DIR/ab/cd/SHA256
-      The attachments in the store, by the hash of their bytes
+      An attachment in the store, named by the SHA-256 of its bytes
 {config}
   FILE of --report
       JSON lines are appended, each in one write
@@ -298,33 +301,33 @@ See also:
 pub(super) const RESTORE: &str = "\
 Examples:
   embody restore --store /srv/store < in.eml > out.eml
-      One message, as it was before detach
+      Restores one message as it was before detach
   embody restore --store /srv/store --in-place ~/Maildir
-      A Maildir in place
+      Replaces the messages of a Maildir
   embody restore --fetch https --allow-host files.example.org < in.eml
-      From the web server that serves the store
+      Retrieves the attachments from a web server
   embody restore --store /srv/store --dry-run ~/Mail/archive.mbox
-      Whether all attachments are there, each read and its hash compared
+      Reads all attachments and verifies their hashes; writes nothing
 
 {size}
   DUR
       20s, 500ms, 1m30s
   FROM=TO of --map
-      Starts of URLs: where a store has moved that is asked over the network
+      Beginnings of URLs: for a store that has moved to another server
 
 Exit status:
   0
-      Everything was done: a whole message is on stdout, or the mailboxes are
-      written. An attachment that is not there is left, and said so
+      Everything was done. If an attachment is missing, its reference is kept,
+      and the summary counts it
   1
-      With --output or --in-place: something could not be read or written
+      With --output or --in-place: a file could not be read or written
   2
       With --output or --in-place: the command line is wrong
   75
-      As a filter: anything but a whole message on stdout. With --on-failure
-      defer that includes a store or a server that fails for a while
+      For one message: no complete message was written to stdout. With
+      --on-failure defer this includes temporary failures of a store or server
   128 and the signal's number
-      Stopped by a signal; as a filter that is 75, too
+      With --output or --in-place: stopped by a signal
 
 Files:
 {config}
@@ -338,18 +341,19 @@ See also:
 pub(super) const INSPECT: &str = "\
 Examples:
   embody inspect --fetch https message.eml
-      The parts of a message and what filter would do with the same options
+      Shows the parts of a message, and what embody filter would do with it
   embody inspect --fetch https --probe --json ~/Mail/archive.mbox
-      One JSON object for each reference, each source asked whether it answers
+      Asks each server whether it has the content; prints one JSON object per
+      reference
   embody inspect --html survey.html ~/Mail
-      What is in mailboxes, in numbers, tables and plots, and what to do about it
+      Describes mailboxes in numbers, tables and plots, with commands to run next
 
 The survey of mailboxes:
-  Dates, attachments by size and type, what detach would save and which of
-  them are duplicates, pictures by host, trackers, data: URLs, links and
-  references, and with --probe who answers. It is printed in lines, by --json
-  as the last line, by --html as a page. docs/survey.md of embody says
-  what each field of it is, how it is counted, and where the bounds are.
+  The survey counts dates, attachments by size and type, duplicates, the
+  bytes that detach would save, pictures by host, trackers, data: URLs, links
+  and references. With --probe it also counts the servers that respond. It is
+  printed as text; --json prints it as the last line, and --html writes a page.
+  docs/survey.md explains each field.
 
 {values}
 
@@ -357,11 +361,11 @@ Exit status:
   0
       Everything was read
   1
-      Something could not be read
+      A source could not be read
   2
       The command line is wrong
   141
-      The reader of a pipe on stdout closed it, as head does; nothing is said
+      The reader of stdout closed the pipe, as head does; no error is printed
 
 Files:
 {config}
@@ -376,35 +380,35 @@ Examples:
       After embody embed archive.mbox --output kept.mbox: every message of
       archive.mbox is in kept.mbox, identical or with its pictures embedded
   embody compare ~/Maildir /backup/Maildir
-      Before you delete the first
+      Before you delete the first mailbox
   embody compare takeout.zip imaps://user@mail.example.org/
       Whether a server has all the mail of an archive
 
 How messages are compared:
-  Line endings, quoted From lines, flags, and fields that mailboxes write do
-  not count. Then a message of OLD is identical to one of NEW; or NEW has one
-  that embody made of it: with pictures embedded, attachments detached with
-  their digest or restored, links made absolute, references filled; or it is
-  altered otherwise; or it is missing. The order of messages and their folders
-  do not count.
+  Each message of OLD is one of these: identical to a message of NEW; changed
+  by embody (pictures embedded, attachments detached with their digest or
+  restored, links made absolute, references filled in); altered in another
+  way; or missing. Line endings, quoting of From lines, flags, fields that
+  mailboxes write, the order of messages and their folders do not count.
 
-  Flags (read, replied, forwarded, flagged, draft, deleted) that OLD has and
-  NEW lost are named, if both mailboxes can hold flags.
+  Flags (read, replied, forwarded, flagged, draft, deleted) that a message of
+  OLD has and that of NEW lacks are named, if both mailboxes can have flags.
 
 {size}
 
 Exit status:
   0
-      No message of OLD is missing in NEW or altered otherwise
+      All messages of OLD are in NEW, identical or changed by embody
   1
-      Some are, or lost flags, or some mail could not be read
+      A message is missing, altered or lost flags; or some mail could not be
+      read
   2
       The command line is wrong
 
 Files:
   TMPDIR
-      Where descriptions of messages that are not identical are kept during
-      the run, and copies of mail on servers
+      Directory for temporary files: descriptions of messages that are not
+      identical, and copies of mail from servers
 
 See also:
   embody-convert(1), embody-embed(1), embody-detach(1)
@@ -414,37 +418,37 @@ See also:
 pub(super) const MILTER: &str = "\
 Examples:
   embody milter --listen unix:/run/embody/milter.sock --fetch https
-      What is behind https URLs is put into the mail that Postfix or Sendmail
-      hands over there
+      Puts content from https servers into the mail that Postfix or Sendmail
+      sends to this socket
   embody milter --listen inet:8891 --config /etc/embody.toml --max-message 9M
       The same, on a port of 127.0.0.1
 
 Values:
   ADDRESS
-      unix:/path, inet:host:port, or inet:port, which is on 127.0.0.1. Who
-      can connect can have any mail worked on
+      unix:/path, inet:host:port, or inet:port for 127.0.0.1. Every program that
+      can connect can have its mail changed
 
 {values}
 
 Signals:
   HUP
-      The options are read again, with the configuration file, and the report
-      is opened again; sockets and connections stay
+      Reads the options and the configuration file again, and opens the report
+      again; sockets and connections stay open
   TERM, INT
-      Messages under way are answered, then the process ends with 0
+      Completes the messages that are under way, and ends with status 0
 
 Exit status:
   0
       Stopped by a signal
   1
-      It could not listen
+      The sockets could not be opened
   2
       The command line is wrong
 
 Files:
 {config}
   FILE of --report
-      JSON lines are appended, each in one write; source is the queue id
+      JSON lines are appended, each in one write. source is the queue id
 
 See also:
   embody(1), embody-filter(1), postconf(5), systemd.socket(5)
@@ -453,36 +457,36 @@ See also:
 pub(super) const STORE: &str = "\
 Examples:
   embody store check /var/store ~/Maildir ~/Mail
-      Hashes every object, and looks for the object of every reference
+      Verifies all objects, and that the object of each reference exists
   embody store check /var/store
-      Hashes every object
+      Verifies all objects
   embody store gc /var/store ~/Maildir ~/Mail
-      Lists objects that no mail names, with their sizes
+      Lists unreferenced objects with their sizes
   embody store gc --delete /var/store ~/Maildir ~/Mail
-      Removes those of them that are older than a day
+      Removes unreferenced objects that are older than a day
 
 Exit status:
   0
-      All is well; for gc, all mailboxes were read
+      check: all objects are intact; gc: all mailboxes were read
   1
-      An object is damaged or missing, something could not be read whole, or
-      mail of a user of the store was not named: then gc removes nothing
+      An object is damaged or missing, a mailbox could not be read completely,
+      or a mailbox that uses the store was not named. gc then removes nothing
   2
       The command line is wrong
   128 and the signal's number
       Stopped by a signal
   141
-      The reader of a pipe on stdout closed it, as head does; nothing is said
+      The reader of stdout closed the pipe, as head does; no error is printed
 
 Files:
   DIR/ab/cd/SHA256
-      An object, under the SHA-256 of its bytes
+      An object, named by the SHA-256 of its bytes
   DIR/.lock
-      Held by whoever puts objects, and alone by gc while it removes some
+      A shared lock for programs that add objects, and an exclusive one for gc
   DIR/.users
-      Who puts objects there; gc removes none while the mail of one was not read
+      The mailboxes that use the store; gc removes nothing until it has read all
   DIR/.tmp
-      What is being written
+      Files that are being written
 
 See also:
   embody(1), embody-inspect(1), RFC 2017
@@ -491,15 +495,15 @@ See also:
 pub(super) const SCHEMES: &str = "\
 Examples:
   embody schemes > schemes.md
-      The tables, in Markdown
+      Writes the tables, in Markdown
 
 Exit status:
   0
-      The tables are on stdout
+      The tables were written to stdout
   1
-      They could not be written
+      The tables could not be written
   141
-      The reader of a pipe on stdout closed it, as head does; nothing is said
+      The reader of stdout closed the pipe, as head does; no error is printed
 
 Files:
   none
@@ -511,21 +515,21 @@ See also:
 pub(super) const MAN: &str = "\
 Examples:
   embody man /usr/local/share/man/man1
-      All pages, for man(1) to find
+      Writes all pages to a directory in which man(1) finds them
   embody man | man -l -
-      The page embody(1), without installing it
+      Shows the page embody(1) without installing it
 
 Exit status:
   0
-      The pages are written
+      The pages were written
   1
-      They could not be written
+      The pages could not be written
   141
-      The reader of a pipe on stdout closed it, as head does; nothing is said
+      The reader of stdout closed the pipe, as head does; no error is printed
 
 Files:
   DIR/embody.1, DIR/embody-filter.1, and one for each other command
-      What is written; DIR is made if it is not there
+      The pages; DIR is created if it does not exist
 
 See also:
   embody(1), man(1)
@@ -534,17 +538,17 @@ See also:
 pub(super) const COMPLETIONS: &str = "\
 Examples:
   embody completions bash > ~/.local/share/bash-completion/completions/embody
-      For bash
+      Installs the completions for bash
   embody completions zsh > ~/.zfunc/_embody
-      For zsh, where fpath names ~/.zfunc
+      Installs them for zsh, if fpath contains ~/.zfunc
 
 Exit status:
   0
-      The script is on stdout
+      The script was written to stdout
   1
-      It could not be written
+      The script could not be written
   141
-      The reader of a pipe on stdout closed it, as head does; nothing is said
+      The reader of stdout closed the pipe, as head does; no error is printed
 
 Files:
   none

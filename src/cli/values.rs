@@ -1,11 +1,11 @@
-//! Values of options, from text; and which options the short help shows.
+//! Values of options, from text.
 
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use clap::ValueEnum;
 use clap::builder::{BoolValueParser, PathBufValueParser, PossibleValuesParser, TypedValueParser};
-use clap::{Arg, ValueEnum};
 
 use super::streams::is_standard;
 use crate::archive::Window;
@@ -274,16 +274,6 @@ pub(super) fn host_list(path: &str) -> Result<HostList, String> {
     hosts
         .map(|(line, number)| line.parse().map_err(|why| format!("line {number}: {why}")))
         .collect()
-}
-
-/// Leaves to the long help what is neither of these nor of `more`.
-pub(super) fn short(more: &'static [&'static str]) -> impl FnMut(Arg) -> Arg {
-    |option| match option.get_id().as_str() {
-        "output" | "in_place" | "report" | "config" | "fetch" | "allow_host" => option,
-        "links" | "embed" | "max_body" => option,
-        name if more.contains(&name) => option,
-        _ => option.hide_short_help(true),
-    }
 }
 
 #[cfg(test)]

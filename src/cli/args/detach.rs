@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::levels::levels;
 use super::policy::FailureArgs;
 use super::retrieval::{CacheArgs, RetrievalArgs, ServerArgs, TimeArgs};
 use super::walk::{ResumeArgs, SayingArgs, WalkArgs};
-use crate::cli::values::{at_least_one, base_url, duration_or_none, file, short, size};
+use crate::cli::values::{at_least_one, base_url, duration_or_none, file, size};
 use crate::detach::{Choice, Stub};
 use crate::policy::{Limits, Links, Policy, TypePattern};
 
@@ -16,57 +17,64 @@ use crate::policy::{Limits, Links, Policy, TypePattern};
 /// could ask for whose writer knows the hash of one large attachment and names it a thousand times.
 const RESTORED: u64 = 256 << 20;
 
-const STORE_FAILS: &str = "The store fails for a while: leave or defer [default: leave]";
-const FAILS: &str = "The store or a server fails for a while: leave or defer [default: leave]";
-const PROXY: &str = "Go through this proxy to a store that is a server [default: none]";
+const STORE_FAILS: &str =
+    "If the store is unavailable for a while: leave or defer [default: leave]";
+const FAILS: &str = "If content is unavailable for a while: leave or defer [default: leave]";
+const PROXY: &str = "Use this proxy for a store that is a server";
 
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
 #[command(mut_arg("on_failure", |option| option.help(STORE_FAILS)))]
 #[command(mut_arg("proxy", |option| option.help(PROXY).long_help(PROXY)))]
-#[command(mut_args(short(&["store", "base_url", "larger_than", "types", "inline", "form", "note"])))]
+#[command(mut_args(levels(
+    &["store", "base_url", "larger_than", "types", "inline", "note"],
+    &["note_format", "on_failure"]
+)))]
 pub struct DetachArgs {
-    /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
-    /// standard input if none is given
+    /// One message; or, with --output or --in-place, mailboxes, directories and imaps: URLs. Without it,
+    /// standard input is read
     #[arg(value_name = "FILE|SOURCE")]
     pub sources: Vec<PathBuf>,
-    /// Where attachments go: a folder, s3://BUCKET/PREFIX or https://HOST/PATH [default: none]
+    /// Move attachments to DIR, s3://BUCKET/PREFIX or https://HOST/PATH
     #[arg(long, value_name = "DIR|URL")]
     pub store: String,
-    /// What their URLs begin with [default: the file: URL of the store]
+    /// Beginning of the attachments' URLs [default: the file: URL of the store]
     #[arg(long, value_name = "URL", value_parser = base_url)]
     pub base_url: Option<String>,
-    /// Only what has so many bytes in the mail [default: 100k]
+    /// Move only attachments of at least this size [default: 100k]
     ///
-    /// Counted as the attachment is encoded there.
+    /// The size is that in the mail, where attachments are encoded.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     larger_than: Option<u64>,
-    /// Only these media types, e.g. video/* [default: all]
+    /// Move only these media types, e.g. video/* [default: all]
     #[arg(long = "type", value_name = "PAT,...", value_delimiter = ',')]
     types: Vec<TypePattern>,
-    /// Also the pictures that the mail shows [default: off]
+    /// Also move pictures that the mail displays
     ///
-    /// Parts to which its HTML or CSS refers, and inline pictures beside HTML. Readers will show broken pictures.
+    /// These are parts that HTML or CSS refers to, and inline pictures next to HTML. Mail clients will show broken
+    /// pictures.
     #[arg(long)]
     inline: bool,
-    /// What is left in their place [default: external-body]
-    #[arg(long, value_name = "FORM")]
-    pub form: Option<Stub>,
-    /// Add a text to the mail that names what left [default: off]
+    /// What replaces an attachment: external-body or thunderbird [default: external-body]
+    #[arg(long, value_name = "FORM", alias = "form")]
+    pub note_format: Option<Stub>,
+    /// Add a text to the mail that lists the moved attachments
     ///
-    /// With sizes and URLs.
+    /// The list has their names, sizes and URLs.
     #[arg(long)]
     pub note: bool,
     #[command(flatten)]
     failure: FailureArgs,
     #[command(flatten)]
     server: ServerArgs,
-    /// One request to a store that is a server; 0 is no limit [default: 20s]
+    /// Time limit for one request to a server; 0 is no limit [default: 20s]
     #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
     timeout: Option<Duration>,
-    /// Options in TOML; those given here win [default: none]
-    #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = file())]
+    /// Read options from this TOML file
+    ///
+    /// Options on the command line override those in the file.
+    #[arg(long, value_name = "FILE", value_parser = file())]
     config: Option<PathBuf>,
     #[command(flatten)]
     pub walk: WalkArgs,
@@ -97,14 +105,16 @@ impl DetachArgs {
 #[command(override_usage = "embody restore [OPTIONS] [--store <DIR|URL>] [FILE|SOURCE]...")]
 #[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["store", "fetch"])))]
 #[command(mut_arg("on_failure", |option| option.help(FAILS)))]
-#[command(mut_args(short(&["store"])))]
+#[command(mut_args(levels(&["store"], &["on_failure"])))]
 pub struct RestoreArgs {
-    /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
-    /// standard input if none is given
+    /// One message; or, with --output or --in-place, mailboxes, directories and imaps: URLs. Without it,
+    /// standard input is read
     #[arg(value_name = "FILE|SOURCE")]
     pub sources: Vec<PathBuf>,
-    /// Where the attachments are, whatever their URLs; without it --fetch says how these are retrieved
-    /// [default: none]
+    /// Get the attachments from this store
+    ///
+    /// The store is used for all attachments that detach moved, whatever their URLs are. Without --store, --fetch says
+    /// how the URLs may be retrieved.
     #[arg(long, value_name = "DIR|URL")]
     pub store: Option<String>,
     #[command(flatten)]
@@ -119,12 +129,14 @@ pub struct RestoreArgs {
     pub cache: CacheArgs,
     #[command(flatten)]
     pub resume: ResumeArgs,
-    /// What may come back into one message; what no longer fits is left [default: 256M]
+    /// Maximum growth of one message [default: 256M]
+    ///
+    /// Attachments that no longer fit are not put back.
     #[arg(long, value_name = "SIZE", help_heading = "Limits", value_parser = size)]
     max_growth: Option<u64>,
     #[command(flatten)]
     time: TimeArgs,
-    /// Retrievals at the same time, over all messages of a run [default: 8]
+    /// Number of parallel retrievals, in the whole run [default: 8]
     #[arg(long, value_name = "N", help_heading = "Limits", value_parser = at_least_one)]
     max_in_flight: Option<usize>,
 }

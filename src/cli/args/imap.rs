@@ -11,29 +11,32 @@ use crate::imap::account::{Account, Choice};
 
 #[derive(Args, Default, PartialEq, Debug)]
 #[group(skip)]
-#[command(next_help_heading = "Mail on servers (imaps: and imap:)")]
+#[command(next_help_heading = "Mail on servers (imaps:)")]
 pub struct ImapArgs {
-    /// The first line that this command prints is the password, or the token [default: none]
+    /// Command that prints the password or token for the server
     ///
-    /// Without it: the first line of the file that EMBODY_IMAP_PASSWORD_FILE names, or a question on the terminal.
+    /// Only the first line that it prints is used. Without this option, the password is the first line of the file in
+    /// EMBODY_IMAP_PASSWORD_FILE. Without that, embody prompts for the password on the terminal.
     #[arg(long, value_name = "CMD")]
     pub password_command: Option<String>,
-    /// Connections at a time [default: 2]
+    /// Number of parallel connections [default: 2]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     connections: Option<usize>,
-    /// Only messages that came on this day or later: 2020-12-31 [default: all]
+    /// Only messages received on this day or later, e.g. 2020-12-31
     #[arg(long, value_name = "DAY", value_parser = day)]
     since: Option<String>,
-    /// Only messages that came before this day [default: all]
+    /// Only messages received before this day
     #[arg(long, value_name = "DAY", value_parser = day)]
     before: Option<String>,
-    /// Only these folders; * stands for anything, % for one level [default: all]
+    /// Only these folders [default: all]
+    ///
+    /// * matches anything, and % matches names up to the next separator.
     #[arg(long, value_name = "FOLDER")]
     folder: Vec<String>,
-    /// None of these folders [default: none]
+    /// Skip these folders
     #[arg(long, value_name = "FOLDER")]
     not_folder: Vec<String>,
-    /// With imap: and a server on this machine: no TLS [default: off]
+    /// Allow imap: without TLS, to a server on this machine
     #[arg(long)]
     pub allow_plaintext: bool,
 }
@@ -58,22 +61,23 @@ impl ImapArgs {
 
 #[derive(Args, Default, PartialEq, Debug)]
 #[group(skip)]
-#[command(next_help_heading = "How accounts are changed in place (imaps:)")]
+#[command(next_help_heading = "Mail on servers, with --in-place")]
 pub struct ReplacingArgs {
-    /// Where the journal of half-made replacements is [default: $XDG_STATE_HOME/embody]
+    /// Directory of the journal [default: $XDG_STATE_HOME/embody]
     ///
-    /// The next run finishes, or takes back, what one that was killed left half-made. The folder is made if it is not there,
-    /// and nobody else may write to it.
+    /// The journal records replacements that are under way. If a run is killed, the next run completes or undoes them.
+    /// The directory is created if it does not exist; only its owner may have write permission.
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Move the old messages to this folder [default: none; at Gmail, its trash]
+    /// Move old messages to this folder [default: none; on Gmail: its trash]
     ///
-    /// Without it they are expunged once the new ones were read back.
+    /// Without this option, old messages are deleted after the new ones have been read back and compared.
     #[arg(long, value_name = "FOLDER")]
     pub trash: Option<String>,
-    /// Where the quota has no room for both, replace in one step (RFC 8508) [default: off]
+    /// Replace messages in one step if the quota has no room for both
     ///
-    /// Then the new message can be compared only when the old one is gone.
+    /// The server needs the extension REPLACE (RFC 8508). The new message can then be compared only after the old one
+    /// is gone.
     #[arg(long)]
     pub replace: bool,
 }

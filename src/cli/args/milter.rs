@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::levels::levels;
 use super::policy::{Common, FailureArgs};
-use crate::cli::values::{at_least_one, group, octal, short};
+use crate::cli::values::{at_least_one, group, octal};
 use crate::error::Error;
 use crate::milter::Address;
 use crate::policy::Policy;
@@ -13,8 +14,7 @@ use crate::policy::Policy;
 /// Postfix takes 10,240,000 bytes, in which line ends count twice.
 const MOST: u64 = 9 << 20;
 
-const MAX_MESSAGE: &str =
-    "A message with everything put in; what no longer fits is left [default: 9M]";
+const MAX_MESSAGE: &str = "Maximum size of one message, with new content [default: 9M]";
 
 /// Mail systems wait for 300 seconds, and something is to be left for what is not retrieving.
 const LONGEST_DEADLINE: Duration = Duration::from_secs(240);
@@ -23,27 +23,32 @@ const LONGEST_DEADLINE: Duration = Duration::from_secs(240);
 #[group(skip)]
 #[command(mut_arg("max_message", |option| option.help(MAX_MESSAGE)))]
 #[command(mut_arg("resolver", |option| option.hide(true)))]
-#[command(mut_args(short(&["listen", "on_failure"])))]
+#[command(mut_args(levels(
+    &["listen", "on_failure", "embed", "links", "max_message"],
+    &["socket_group", "socket_mode", "max_connections", "metrics"]
+)))]
 pub struct MilterArgs {
-    /// unix:/path or inet:host:port [default: none]
+    /// Socket for the mail system: unix:/path or inet:host:port
     ///
-    /// Where the mail system connects: unix:/path, inet:host:port, or inet:port, which is on 127.0.0.1. Several may be
-    /// given, and what systemd hands over comes besides.
+    /// inet:port listens on 127.0.0.1. The option may be given several times. Sockets that systemd passes to the
+    /// process are used, too.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Vec<Address>,
-    /// Group of the socket's file, by name or number [default: none]
+    /// Group of the socket file, by name or number
     ///
-    /// The mail system's, so that it may connect and nobody else. Without it the socket has the group of this process.
-    /// Only the super-user and members of the group may give it away.
+    /// Usually the group of the mail system, so that only the mail system can connect. Without this option the socket
+    /// file has the group of the process. Only root and members of a group can set it.
     #[arg(long, value_name = "GROUP", value_parser = group)]
     pub socket_group: Option<u32>,
-    /// Permissions of the socket's file, in octal [default: 0660]
+    /// Permissions of the socket file, in octal [default: 0660]
     #[arg(long, value_name = "MODE", value_parser = octal)]
     pub socket_mode: Option<u32>,
-    /// Connections at a time; messages of those above are to be tried again later [default: 128]
+    /// Maximum number of connections [default: 128]
+    ///
+    /// Messages on further connections get a temporary failure.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub max_connections: Option<usize>,
-    /// Where counts are told in Prometheus's format, e.g. inet:9891 [default: none]
+    /// Socket for counters in Prometheus format, e.g. inet:9891
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<Address>,
     #[command(flatten)]

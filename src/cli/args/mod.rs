@@ -6,6 +6,7 @@
 mod detach;
 #[cfg(all(unix, feature = "imap"))]
 mod imap;
+mod levels;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod policy;
@@ -23,22 +24,23 @@ use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 pub(super) use self::detach::{DetachArgs, RestoreArgs};
 #[cfg(all(unix, feature = "imap"))]
 pub(super) use self::imap::ImapArgs;
+use self::levels::levels;
 #[cfg(all(unix, feature = "milter"))]
 pub(super) use self::milter::MilterArgs;
 pub(super) use self::policy::PolicyArgs;
 use self::policy::{Common, FailureArgs};
 pub(super) use self::retrieval::{ArchiveArgs, ArchivePlace, CacheArgs};
-use self::walk::CompressedArgs;
+use self::walk::{CompressedArgs, MAILBOXES};
 pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::pages::{self, whole};
 use super::streams::is_standard;
 use super::survey::Group;
-use super::values::{expected, range, short, size};
+use super::values::{expected, range, size};
 use crate::error::Error;
 use crate::mailbox::{Format, Options};
 use crate::policy::{Policy, Trackers};
 
-/// Puts attachments that a mail only refers to back into the mail.
+/// Keeps mail whole: puts linked pictures and attachments into the mail.
 #[derive(Parser, Debug)]
 #[command(
     name = "embody",
@@ -57,9 +59,9 @@ pub(super) struct Cli {
     pub(super) command: Command,
 }
 
-const FILTER_ABOUT: &str = "Read one message, write it with what it refers to put in";
+const FILTER_ABOUT: &str = "Fill in external content in one message (stdin to stdout)";
 const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.eml\n\
-    Exit status: 0 with a whole message on stdout, else 75 and nothing on stdout.";
+    Exit status: 0 with a complete message on stdout, otherwise 75 and no output.";
 
 /// Options that are built once their command is the one to run.
 #[derive(Debug)]
@@ -89,51 +91,51 @@ impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
 pub(super) enum Command {
     #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = whole(pages::FILTER))]
     Filter(Deferred<FilterArgs>),
-    /// Process whole mailboxes: mbox, Maildir, MH, archives
+    /// Fill in external content in mailboxes: mbox, Maildir, MH, archives
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = whole(pages::CONVERT))]
     Convert(Deferred<ConvertArgs>),
-    /// Keep the pictures that HTML mail shows: put them into the mail
+    /// Put the pictures that HTML mail displays into the mail
     #[command(after_help = "Example: embody embed ~/Mail/archive.mbox --output kept.mbox", after_long_help = whole(pages::EMBED))]
     Embed(Deferred<EmbedArgs>),
-    /// Put missing attachments back: from links, notes and other programs' folders
+    /// Put missing attachments back into the mail
     #[command(after_help = "Example: embody recover ~/Mail/archive.mbox --output whole.mbox", after_long_help = whole(pages::RECOVER))]
     Recover(Deferred<RecoverArgs>),
-    /// Move large attachments into a store; what is left refers to them
+    /// Move large attachments into a store, and leave links to them
     #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::DETACH))]
     Detach(Deferred<DetachArgs>),
-    /// Put back, byte for byte, what detach moved into a store
+    /// Put attachments back that detach moved, byte for byte
     #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = whole(pages::RESTORE))]
     Restore(Deferred<RestoreArgs>),
-    /// Show what a mailbox holds and what would change
+    /// Show what mail contains and what embody could do with it
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = whole(pages::INSPECT))]
     Inspect(Deferred<InspectArgs>),
-    /// Prove that one mailbox has all the mail of another
+    /// Check that one mailbox has all the mail of another
     #[command(after_help = "Example: embody compare archive.mbox kept.mbox", after_long_help = whole(pages::COMPARE))]
     Compare(Deferred<CompareArgs>),
     /// Run as a milter for Postfix and Sendmail
     #[cfg(all(unix, feature = "milter"))]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = whole(pages::MILTER))]
     Milter(Deferred<Box<MilterArgs>>),
-    /// Run as a milter for Postfix and Sendmail: not on this system
+    /// Run as a milter for Postfix and Sendmail (not on this system)
     #[cfg(all(not(unix), feature = "milter"))]
     Milter {
-        /// What the milter would be told
+        /// Options of the milter
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         rest: Vec<std::ffi::OsString>,
     },
-    /// Say where to cut mboxes for convert --range, as JSON lines
+    /// Print byte ranges for convert --range as JSON lines
     #[command(after_help = "Example: embody split --size 128M ~/Mail > ranges.jsonl", after_long_help = whole(pages::SPLIT))]
     Split(Deferred<SplitArgs>),
-    /// Check a store of attachments, or find what nobody uses
+    /// Verify an attachment store, or list unreferenced objects
     #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]
     Store(Deferred<StoreArgs>),
-    /// Print the table of access types and URL schemes
+    /// Print tables of the supported access types and URL schemes
     #[command(after_help = "Example: embody schemes > schemes.md", after_long_help = pages::SCHEMES)]
     Schemes,
     /// Write the manual pages
     #[command(after_help = "Example: embody man /usr/local/share/man/man1", after_long_help = pages::MAN)]
     Man {
-        /// Where embody.1 and a page for each command go; without it embody(1) is printed
+        /// Directory for embody.1 and a page for each command; without it, embody(1) is printed
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
     },
@@ -155,10 +157,22 @@ pub(super) enum Command {
     args_override_self = true
 )]
 #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = whole(pages::FILTER))]
-#[command(mut_args(short(&["on_failure"])))]
+#[command(mut_args(levels(
+    &["follow", "attachments", "embed", "on_failure"],
+    &[
+        "allow_net",
+        "deadline",
+        "deny_host",
+        "file_root",
+        "links",
+        "mark",
+        "resolver",
+        "signed"
+    ]
+)))]
 #[group(skip)]
 pub(super) struct FilterArgs {
-    /// The message; standard input if not given
+    /// The message; without it, standard input is read
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     failure: FailureArgs,
@@ -175,27 +189,35 @@ impl FilterArgs {
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
-#[command(mut_args(short(&[])))]
+#[command(mut_args(levels(
+    &["backup", "follow", "attachments", "embed"],
+    &["links", "range"]
+)))]
 pub(super) struct ConvertArgs {
-    /// mbox files, Maildirs, MH folders, messages, or folders of them, compressed ones too; with
-    /// --output zip and tar archives of mboxes, and imaps: URLs
+    /// Mailboxes, messages, directories of them, archives or imaps: URLs
+    ///
+    /// Mailboxes are mbox, MMDF, Maildir, MH and those of Apple Mail and Eudora, also compressed. Zip and tar archives and
+    /// imaps: URLs need --output; an imaps: URL can also be changed with --in-place.
     #[arg(required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) walk: WalkArgs,
-    /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
-    #[arg(long, requires = "dry_run")]
+    /// With --dry-run: ask each server whether it has the content
+    ///
+    /// The request is HEAD, or GET for servers that do not support HEAD.
+    #[arg(long, requires = "dry_run", help_heading = MAILBOXES)]
     probe: bool,
-    /// Only the messages of an mbox that begin in these bytes, from A up to but not B [default: all]
+    /// Only messages of an mbox that begin in the bytes A up to B [default: all]
     ///
-    /// Parts of ranges that lie side by side, put together, are byte for byte what one run writes, wherever the
-    /// cuts are; embody split names such ranges. Messages count from 1 in each. See docs/scale.md.
-    #[arg(long, value_name = "A-B", conflicts_with = "in_place", value_parser = range)]
+    /// The byte B itself is not included. The results of adjacent ranges, concatenated, are identical to the result of
+    /// one run, wherever the cuts are. embody split prints such ranges. Messages are numbered from 1 in each range. See
+    /// docs/scale.md.
+    #[arg(long, value_name = "A-B", help_heading = MAILBOXES, conflicts_with = "in_place", value_parser = range)]
     range: Option<Range<u64>>,
-    /// Refuse a SOURCE that is not so long, or was modified since [default: none]
+    /// Refuse a SOURCE that has another length or modification time
     ///
-    /// The seconds are those that embody split writes, with nine digits behind the point.
-    #[arg(long, value_name = "LENGTH[:SECONDS]", requires = "range", value_parser = expected)]
+    /// The seconds are those that embody split prints, with nine digits after the point.
+    #[arg(long, value_name = "LENGTH[:SECONDS]", help_heading = MAILBOXES, requires = "range", value_parser = expected)]
     expect: Option<(u64, Option<SystemTime>)>,
     /// Set by `recover`: it is an error if --attachments has none of the files.
     #[arg(skip)]
@@ -240,16 +262,18 @@ impl ConvertArgs {
 #[derive(Args, Debug)]
 #[group(skip)]
 pub(super) struct PresetArgs {
-    /// One message, or with --output or --in-place mboxes, Maildirs, folders, imaps: URLs;
-    /// standard input if none is given
+    /// One message; or, with --output or --in-place, mailboxes, directories and imaps: URLs. Without it,
+    /// standard input is read
     #[arg(value_name = "FILE|SOURCE")]
     sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) walk: WalkArgs,
     #[command(flatten)]
     failure: FailureArgs,
-    /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
-    #[arg(long, requires = "dry_run")]
+    /// With --dry-run: ask each server whether it has the content
+    ///
+    /// The request is HEAD, or GET for servers that do not support HEAD.
+    #[arg(long, requires = "dry_run", help_heading = MAILBOXES)]
     probe: bool,
     #[command(flatten)]
     resume: ResumeArgs,
@@ -263,10 +287,7 @@ pub(super) struct PresetArgs {
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
 #[command(mut_arg("embed", |option| option.help(EMBEDDED).long_help(EMBEDDED)))]
 #[command(mut_arg("fetch", |option| option.help(RETRIEVED_FROM)))]
-#[command(mut_arg("links", |option| option.hide_short_help(true)))]
-#[command(mut_arg("max_body", |option| option.hide_short_help(true)))]
-#[command(mut_arg("on_failure", |option| option.hide_short_help(true)))]
-#[command(mut_args(short(&[])))]
+#[command(mut_args(levels(&["backup", "embed", "trackers", "embed_kinds"], &[])))]
 pub(super) struct EmbedArgs {
     #[command(flatten)]
     pub(super) preset: PresetArgs,
@@ -277,26 +298,28 @@ pub(super) struct EmbedArgs {
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
 #[command(mut_arg("attachments", |option| option.help(ATTACHMENTS).long_help(ATTACHMENTS)))]
-#[command(mut_arg("follow", |option| option.help(RECOVERED).long_help(RECOVERED)))]
+#[command(mut_arg("follow", |option| option.help(RECOVERED).long_help(RECOVERED_KINDS)))]
 #[command(mut_arg("offline", |option| option.help(OFFLINE)))]
 #[command(mut_arg("fetch", |option| option.help(RETRIEVED_FROM)))]
-#[command(mut_arg("embed", |option| option.hide_short_help(true)))]
-#[command(mut_arg("links", |option| option.hide_short_help(true)))]
-#[command(mut_arg("max_body", |option| option.hide_short_help(true)))]
-#[command(mut_arg("on_failure", |option| option.hide_short_help(true)))]
-#[command(mut_args(short(&["attachments", "offline"])))]
+#[command(mut_args(levels(
+    &["backup", "attachments", "offline"],
+    &["resolver"]
+)))]
 pub(super) struct RecoverArgs {
     #[command(flatten)]
     pub(super) preset: PresetArgs,
 }
 
-const EMBEDDED: &str = "Pictures of HTML from data, remote [default: data,remote]";
-const RETRIEVED_FROM: &str = "Retrieve by: http, https, ... as filter has it [default: http,https]";
-const ATTACHMENTS: &str = "Look here first, by the end of a file's URL [default: none]";
-const OFFLINE: &str = "Make no network requests: only files, --cache and --archive [default: off]";
-const RECOVERED: &str = "What stands for an attachment; besides these there are links and shortcuts (.url files), which are \
-    the sender's own words, all and none; -NAME takes one away \
-    [default: thunderbird,exchange,apple,eudora,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink]";
+const EMBEDDED: &str = "Embed pictures of HTML mail: data, remote [default: data,remote]";
+const RETRIEVED_FROM: &str =
+    "Retrieve over these schemes: http, https, ftp, file [default: http,https]";
+const ATTACHMENTS: &str = "Look for missing attachments in this directory first";
+const OFFLINE: &str = "Make no network requests: use files, --cache and --archive";
+const RECOVERED: &str =
+    "Kinds of references to follow; -NAME removes one [default: all that replace an attachment]";
+const RECOVERED_KINDS: &str = "Kinds of references to follow; -NAME removes one [default: thunderbird, exchange, apple, eudora, \
+    mailman, mailman-digests, sympa, gmail, outlook, mail-drop, filelink]\n\nFurther ones are links (to cloud files in the text) \
+    and shortcuts (.url files), all, and none.";
 
 impl EmbedArgs {
     /// Over mailboxes, the options of `convert`.
@@ -360,30 +383,32 @@ impl PresetArgs {
 
 #[derive(Args, Debug)]
 #[group(skip)]
-#[command(mut_args(short(&["json", "html", "probe"])))]
+#[command(mut_args(levels(
+    &["json", "html", "probe", "by", "embed"],
+    &["larger_than", "messages", "links"]
+)))]
 pub(super) struct InspectArgs {
-    /// Messages, mboxes, Maildirs, folders, archives, compressed ones too, imaps: URLs; standard
-    /// input if none is given
+    /// Messages, mailboxes, archives, directories or imaps: URLs. Without it, standard input is read
     #[arg(value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// Print JSON lines, one per reference [default: off]
+    /// Print JSON lines, one per reference
     ///
-    /// Of mailboxes, or with --by or --embed, a last line has the survey, {"survey":{...}}: docs/survey.md
-    /// says what each field is.
+    /// For mailboxes, and with --by or --embed, the last line contains the survey, {"survey":{...}}. docs/survey.md
+    /// describes its fields.
     #[arg(long)]
     pub(super) json: bool,
-    /// Write the survey as a page [default: none]
+    /// Write the survey to this file as an HTML page
     ///
-    /// It opens offline. An earlier page of that name is replaced, and nothing else; - is standard output.
+    /// The page needs no network. An earlier page is replaced; another file of that name is not. - is standard output.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Print the messages themselves, for programs, in place of what they hold [default: off]
+    /// Print the messages themselves, for other programs
     ///
-    /// Before each stands a JSON line with its source, its index and its bytes, and so many bytes and a line end follow. They are
-    /// those of the source, with the quoting of an mbox undone; nothing is put in.
+    /// Before each message there is a JSON line with its source, its index, and its length in bytes. After the message
+    /// there is a line ending. Messages are printed unchanged, apart from the quoting of mboxes, which is undone.
     #[arg(long, conflicts_with_all = ["json", "html", "by", "larger_than", "probe"])]
     pub(super) messages: bool,
-    /// Survey by host, type, year, sender, outcome [default: none]
+    /// Group the survey by host, type, year, sender, outcome
     #[arg(
         long,
         value_delimiter = ',',
@@ -391,20 +416,20 @@ pub(super) struct InspectArgs {
         value_name = "WHAT,..."
     )]
     pub(super) by: Vec<Group>,
-    /// Survey what detach would do with attachments of so many bytes in the mail [default: 100k]
+    /// Size of attachments that detach would move [default: 100k]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) larger_than: Option<u64>,
-    /// Name files that hold no mail on stderr [default: off]
-    #[arg(long)]
+    /// Name files that contain no mail on stderr
+    #[arg(short, long)]
     pub(super) verbose: bool,
-    /// Ask each source whether it answers [default: off]
+    /// Ask each server whether it has the content
     ///
-    /// HEAD, or GET where that is not understood; content is retrieved only where a server names a wrong type, such as a
-    /// web page in place of a picture. Pictures that HTML shows are asked for, too, under the same policy; trackers and what one clicks
-    /// never.
+    /// The request is HEAD, or GET for servers that do not support HEAD. Content is retrieved only if a server
+    /// announces a wrong type, such as a web page in place of a picture. Pictures that HTML displays are included,
+    /// under the same policy. Trackers and links that one clicks are not.
     #[arg(long)]
     probe: bool,
-    /// What the sources are
+    /// Format of the sources
     #[arg(long, value_name = "WHAT", default_value = "auto")]
     pub(super) format: Format,
     #[command(flatten)]
@@ -418,21 +443,21 @@ pub(super) struct InspectArgs {
 
 #[derive(Args, Debug)]
 #[group(skip)]
-#[command(mut_args(short(&["json", "quiet"])))]
+#[command(mut_args(levels(&["json"], &[])))]
 pub(super) struct CompareArgs {
-    /// The mail as it was: an mbox, a Maildir, a folder, an archive, a message, an imaps: URL
+    /// The mailbox before the change: an mbox, Maildir, directory, archive, message or imaps: URL
     #[arg(value_name = "OLD")]
     pub(super) old: PathBuf,
-    /// The mail as it is now, in a mailbox of any kind
+    /// The mailbox after the change, in any of these formats
     #[arg(value_name = "NEW")]
     pub(super) new: PathBuf,
-    /// Print JSON lines, one for each message that is missing or altered [default: off]
+    /// Print JSON lines, one for each message that is missing or altered
     ///
-    /// A last line has the counts, {"compare":{...}}.
+    /// The last line contains the counts, {"compare":{...}}.
     #[arg(long)]
     pub(super) json: bool,
-    /// Name messages that are missing or altered, and print nothing else [default: off]
-    #[arg(long)]
+    /// Print only messages that are missing or altered
+    #[arg(short, long)]
     pub(super) quiet: bool,
     /// Format of both mailboxes
     #[arg(long, value_name = "WHAT", default_value = "auto")]
@@ -446,15 +471,17 @@ pub(super) struct CompareArgs {
 
 #[derive(Args, Debug)]
 #[group(skip)]
-#[command(mut_args(short(&["size", "count"])))]
+#[command(mut_args(levels(&["size", "count"], &[])))]
 pub(super) struct SplitArgs {
-    /// mbox files and messages, or folders of them
+    /// mbox files and messages, or directories of them
     #[arg(required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// How long a range is, but for the end of its last message [default: 128M]
+    /// Length of a range [default: 128M]
+    ///
+    /// A range ends with the message that begins in it, so it may be longer.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) size: Option<u64>,
-    /// Count the messages of each range; all of the mail is read [default: off]
+    /// Count the messages of each range, which reads all mail
     #[arg(long)]
     pub(super) count: bool,
     #[command(flatten)]
@@ -464,26 +491,25 @@ pub(super) struct SplitArgs {
 #[derive(Args, Debug)]
 #[group(skip)]
 pub(super) struct StoreArgs {
-    /// check: is every object whole, has every reference its object?
-    /// gc: which objects does nothing refer to?
+    /// check: verify all objects and references; gc: list unreferenced objects
     #[arg(value_name = "check|gc", hide_possible_values = true)]
     pub(super) action: StoreAction,
-    /// The store
+    /// Directory of the store
     #[arg(value_name = "DIR")]
     pub(super) folder: PathBuf,
-    /// Mailboxes; for gc: all that may refer to the store
+    /// Mailboxes; for gc: all mailboxes that may refer to the store
     #[arg(value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// Write problems only: check writes nothing if all is well, and gc no sum [default: off]
-    #[arg(long)]
+    /// Print only problems
+    #[arg(short, long)]
     pub(super) quiet: bool,
-    /// With gc: remove what is not used and older than a day [default: off]
+    /// With gc: remove unreferenced objects that are older than a day
     #[arg(long)]
     pub(super) delete: bool,
-    /// With gc: whoever put something into the store, all mail that may refer to it is named [default: off]
+    /// With gc: assert that all mail that refers to the store is named
     ///
-    /// Without it nothing is removed while the store's list of users has a mailbox that was not named and read, or
-    /// standard input.
+    /// Without this option, nothing is removed if the store's list of users names a mailbox that was not given and
+    /// read, or standard input.
     #[arg(long)]
     pub(super) all_mail_is_here: bool,
 }

@@ -20,7 +20,7 @@ use crate::policy::{
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
 pub struct Common {
-    /// Add one header field, X-Embody, to messages that hold references [default: off]
+    /// Add an X-Embody field to messages that contain references
     #[arg(long, action = ArgAction::SetTrue, value_parser = choice([Mark::Off, Mark::Field]))]
     pub mark: Mark,
     #[command(flatten)]
@@ -63,7 +63,10 @@ impl Common {
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
 pub struct FailureArgs {
-    /// Temporary failure: leave or defer [default: leave]
+    /// If content is unavailable for a while: leave or defer [default: leave]
+    ///
+    /// leave keeps the reference and delivers the mail. defer ends with exit status 75, so that the mail system tries
+    /// the mail again later.
     #[arg(long, value_parser = word::<OnFailure>(), hide_possible_values = true, value_name = "WHAT")]
     pub on_failure: Option<OnFailure>,
 }
@@ -77,13 +80,13 @@ impl FailureArgs {
 
 type Program = Vec<String>;
 
-const DETACHED: &str = "What was detached";
+const DETACHED: &str = "Detached attachments";
 
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
 // are the policy's; a test holds the words of the help to them.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
-#[command(next_help_heading = "What may be retrieved")]
+#[command(next_help_heading = "Retrieval")]
 pub struct PolicyArgs {
     #[command(flatten)]
     retrieval: RetrievalArgs,
@@ -91,29 +94,35 @@ pub struct PolicyArgs {
     pub cache: CacheArgs,
     #[command(flatten)]
     pub archive: ArchiveArgs,
-    /// Append requests and answers, and which mail used them, to this WARC file; {pid} in its name, or a folder, is a file a
-    /// process [default: none]
+    /// Append all requests and responses to this WARC file
+    ///
+    /// The file also says which mail used a response. If the name contains {pid}, or is the name of a directory, each
+    /// process writes a file of its own.
     #[arg(long, value_name = "FILE.warc.gz", help_heading = KEPT)]
     pub record: Option<PathBuf>,
-    /// At how many bytes the next file begins, FILE-1.warc.gz [default: none]
+    /// Begin a further WARC file, FILE-1.warc.gz, at this size
     #[arg(long, value_name = "SIZE", requires = "record", help_heading = KEPT, value_parser = size)]
     pub record_max: Option<u64>,
-    /// Put back what detach moved into this store: --fetch file, --file-root DIR and a --map from --base-url
-    /// [default: none]
+    /// Put attachments back that detach moved into this directory
+    ///
+    /// This is short for --fetch file, --file-root DIR and, if --base-url is given, a --map from there to DIR.
     #[arg(long, value_name = "DIR", help_heading = DETACHED, value_parser = super::retrieval::file_root)]
     store: Option<PathBuf>,
-    /// What the URLs of that store begin with [default: none]
+    /// Beginning of the URLs of attachments in --store
     #[arg(long, value_name = "URL", requires = "store", help_heading = DETACHED, value_parser = base_url)]
     base_url: Option<String>,
-    /// Look for what Mailman took out, and what Thunderbird detached, beneath this folder, by the end of its URL; needs
-    /// no --fetch [default: none]
-    #[arg(long, value_name = "DIR", help_heading = "What may be retrieved", value_parser = super::retrieval::file_root)]
-    attachments: Vec<PathBuf>,
-    /// A program for files in clouds that want a sign-in; needs no --fetch [default: none]
+    /// Look for missing attachments in this directory first
     ///
-    /// It is started, without a shell, for each file that a mail shows a link to and that was not retrieved. It reads one
-    /// line of JSON, with url, name and provider, and writes the file; or it ends with another status than 0, and says why.
-    #[arg(long, value_name = "CMD", conflicts_with = "offline", help_heading = "What may be retrieved", value_parser = words)]
+    /// A file below DIR is used if the end of its path is the end of the URL in the mail. This applies to attachments
+    /// that Mailman removed and to those that Thunderbird detached. It needs no --fetch.
+    #[arg(long, value_name = "DIR", help_heading = "Retrieval", value_parser = super::retrieval::file_root)]
+    attachments: Vec<PathBuf>,
+    /// Program that downloads cloud files which need a login
+    ///
+    /// The program is started, without a shell, for each file that a mail links to and that could not be retrieved
+    /// otherwise. It reads one line of JSON with url, name and provider from stdin, and writes the file to stdout. If
+    /// it cannot, it ends with a status other than 0 and writes the reason to stderr. It needs no --fetch.
+    #[arg(long, value_name = "CMD", conflicts_with = "offline", help_heading = "Retrieval", value_parser = words)]
     pub resolver: Option<Program>,
     #[command(flatten)]
     content: ContentArgs,
@@ -158,35 +167,43 @@ impl PolicyArgs {
 
 #[derive(Args, Default, Debug)]
 #[group(skip)]
-#[command(next_help_heading = "What may be put in")]
+#[command(next_help_heading = "New content")]
 struct ContentArgs {
-    /// Only these media types, e.g. image/*; for data: URLs too [default: all]
+    /// Put in only these media types, e.g. image/* [default: all]
+    ///
+    /// This applies to data: URLs, too.
     #[arg(long, value_name = "PAT,...", value_delimiter = ',')]
     allow_type: Vec<TypePattern>,
-    /// Never these media types; wins over --allow-type [default: none]
+    /// Never put in these media types; overrides --allow-type
     #[arg(long, value_name = "PAT,...", value_delimiter = ',')]
     deny_type: Vec<TypePattern>,
-    /// Put in content whose type is not the declared one [default: off]
+    /// Accept content whose type differs from the declared one
     #[arg(long)]
     accept_mismatch: bool,
-    /// Signed or encrypted: leave or rewrite [default: leave]
+    /// Signed or encrypted parts: leave or rewrite [default: leave]
+    ///
+    /// rewrite changes them, and their signatures become invalid.
     #[arg(long, value_parser = word::<Protected>(), hide_possible_values = true, value_name = "WHAT")]
     signed: Option<Protected>,
-    /// Relative links: resolve or keep [default: resolve]
+    /// Relative links in HTML: resolve or keep [default: resolve]
     #[arg(long, value_parser = word::<Links>(), hide_possible_values = true, value_name = "WHAT")]
     links: Option<Links>,
-    /// References besides message/external-body: thunderbird, exchange (shortcuts that it sends), shortcuts (.url
-    /// files), apple, eudora (attachments beside the mailboxes of these programs), mailman, mailman-digests, sympa, gmail,
-    /// outlook, mail-drop, filelink, links (to files in clouds), all, none; -NAME takes one away
-    /// [default: thunderbird,exchange,apple,eudora]
+    /// Further kinds of references to follow; -NAME removes one [default: thunderbird,exchange,apple,eudora]
+    ///
+    /// message/external-body parts are always followed. thunderbird: detached attachments. exchange: shortcuts that
+    /// Exchange sends in place of attachments. shortcuts: .url files. apple, eudora: attachments that these programs
+    /// keep next to their mailboxes. mailman, mailman-digests, sympa: attachments that mailing lists removed. gmail,
+    /// outlook, mail-drop, filelink: links to cloud files that these programs put in place of attachments. links: all
+    /// other links to cloud files. all: every kind. none: no kind.
     #[arg(long, value_name = "WHAT,...", value_delimiter = ',', allow_hyphen_values = true, value_parser = follow)]
     follow: Vec<String>,
-    /// What --follow was called before.
+    /// The former name of --follow.
     #[arg(hide = true, long, value_parser = shortcuts)]
     shortcuts: Option<String>,
-    /// Pictures of HTML from data, remote [default: none]
+    /// Embed pictures of HTML mail: data, remote
     ///
-    /// What HTML shows becomes a part of the mail: from data: URLs, and from the web, which needs --fetch.
+    /// Each picture becomes a part of the mail. data: pictures in data: URLs; remote: pictures on web servers, which
+    /// also needs --fetch.
     #[arg(
         long,
         value_parser = ["data", "remote"],
@@ -195,7 +212,9 @@ struct ContentArgs {
         value_name = "WHAT,..."
     )]
     embed: Vec<String>,
-    /// Which of it: image, font, media, style (style sheets, and what they show) [default: image]
+    /// Embed image, font, media, style [default: image]
+    ///
+    /// style means style sheets, and everything that they display.
     #[arg(
         long,
         value_parser = ["image", "font", "media", "style"],
@@ -204,11 +223,16 @@ struct ContentArgs {
         value_name = "KIND,..."
     )]
     embed_kinds: Vec<String>,
-    /// Remote pictures of at most 3 by 3, or hidden: leave, blank (one transparent picture for all; nobody is
-    /// asked) or fetch (which tells the sender that the mail was read) [default: leave]
+    /// Tracking pictures: leave, blank or fetch [default: leave]
+    ///
+    /// These are remote pictures of at most 3 by 3 pixels, and hidden ones. leave keeps the URL. blank replaces each
+    /// with the same transparent picture, without network requests. fetch retrieves them, which tells the sender that
+    /// the mail was read.
     #[arg(long, value_parser = word::<Trackers>(), hide_possible_values = true, value_name = "WHAT")]
     trackers: Option<Trackers>,
-    /// Say in each part that comes in from where and when, in a field X-Embody-Source [default: off]
+    /// Write the source and date of retrieval into each new part
+    ///
+    /// The field is called X-Embody-Source.
     #[arg(long)]
     provenance: bool,
 }
@@ -261,36 +285,46 @@ impl ContentArgs {
 #[group(skip)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// One retrieved body, after decompression [default: 25M]
+    /// Maximum size of one retrieved body [default: 25M]
+    ///
+    /// The size is that after decompression.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_body: Option<u64>,
-    /// What one message may gain [default: 50M]
+    /// Maximum growth of one message [default: 50M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_growth: Option<u64>,
-    /// A message with everything put in; what no longer fits is left [default: none]
+    /// Maximum size of one message, with new content
+    ///
+    /// Content that no longer fits is not put in.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_message: Option<u64>,
-    /// Retrievals for one message [default: 32]
+    /// Maximum number of retrievals for one message [default: 32]
     #[arg(long, value_name = "N")]
     max_fetches: Option<u32>,
-    /// Redirects for one retrieval [default: 5]
+    /// Maximum number of redirects for one retrieval [default: 5]
     #[arg(long, value_name = "N")]
     max_redirects: Option<u32>,
-    /// Retrievals at the same time, over all messages of a run [default: 8]
+    /// Number of parallel retrievals, in the whole run [default: 8]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_in_flight: Option<usize>,
     #[command(flatten)]
     time: TimeArgs,
-    /// Levels of nesting; what is deeper stays unchanged [default: 64]
+    /// Maximum nesting of parts [default: 64]
+    ///
+    /// Deeper parts stay unchanged.
     #[arg(long, value_name = "N")]
     max_depth: Option<usize>,
-    /// Parts of one message; those behind stay unchanged [default: 10000]
+    /// Maximum number of parts of one message [default: 10000]
+    ///
+    /// Further parts stay unchanged.
     #[arg(long, value_name = "N")]
     max_parts: Option<usize>,
-    /// One header section [default: 64M]
+    /// Maximum size of one header section [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_header: Option<u64>,
-    /// How many times the bytes of a message, and of what was put into it, may be read [default: 32]
+    /// Limit of work on one message [default: 32]
+    ///
+    /// The bytes of the message, and of the content that is put in, may be read N times.
     #[arg(long, value_name = "N")]
     max_work: Option<u64>,
 }

@@ -14,38 +14,50 @@ use crate::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme};
 
 #[derive(Args, Default, Debug)]
 #[group(skip)]
-#[command(next_help_heading = "What may be retrieved")]
+#[command(next_help_heading = "Retrieval")]
 pub struct RetrievalArgs {
-    /// Options in TOML; those given here win [default: none]
+    /// Read options from this TOML file
+    ///
+    /// Options on the command line override those in the file.
     #[arg(long, value_name = "FILE", help_heading = None::<&'static str>, value_parser = file())]
     config: Option<PathBuf>,
     #[arg(
         long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme,
-        help = format!("Retrieve by: {} [default: none]", Scheme::names())
+        help = format!("Retrieve over these schemes: {}", Scheme::names())
     )]
     pub(super) fetch: Vec<Scheme>,
-    /// Only NAME,*.example.org,... [default: all public]
-    #[arg(long, value_name = "PAT", value_delimiter = ',')]
+    /// Retrieve only from these hosts: NAME or *.NAME [default: all public]
+    #[arg(long, value_name = "PAT,...", value_delimiter = ',')]
     allow_host: Vec<HostPattern>,
-    /// Never these hosts; wins over --allow-host [default: none]
+    /// Never retrieve from these hosts; overrides --allow-host
     #[arg(long, value_name = "PAT,...", value_delimiter = ',')]
     deny_host: Vec<HostPattern>,
-    /// A file of hosts never to ask: a host or *.host a line, # begins a comment [default: none]
+    /// Never retrieve from the hosts that are listed in this file
+    ///
+    /// The file has one host, or *.host, per line. A # begins a comment.
     #[arg(long, value_name = "FILE", value_parser = host_list)]
     deny_host_file: Vec<HostList>,
-    /// Also from addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
+    /// Also retrieve from these networks, e.g. 10.1.0.0/16
+    ///
+    /// Without this option, addresses that are not globally reachable are refused: private, loopback and link-local
+    /// ones.
     #[arg(long, value_name = "CIDR,...", value_delimiter = ',', value_parser = network)]
     allow_net: Vec<IpNet>,
-    /// Also from these ports, not only the scheme's own [default: none]
+    /// Also retrieve from these ports [default: the scheme's own]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = port)]
     allow_port: Vec<u16>,
-    /// Follow URLs with user:password@ [default: off]
+    /// Also retrieve URLs that contain a user name or a password
     #[arg(long)]
     allow_userinfo: bool,
-    /// Read file: and local-file only beneath these folders [default: none]
+    /// Read file: URLs only below this directory
+    ///
+    /// The same holds for references with access-type=local-file. Symbolic links that lead out of the directory are not
+    /// followed.
     #[arg(long, value_name = "DIR", value_parser = file_root)]
     file_root: Vec<PathBuf>,
-    /// Retrieve from TO what refers to FROM; the longest FROM wins [default: none]
+    /// Replace the beginning FROM of a URL with TO before retrieval
+    ///
+    /// If several FROM match, the longest one is used.
     #[arg(long, value_name = "FROM=TO")]
     map: Vec<Mapping>,
     #[command(flatten)]
@@ -73,15 +85,15 @@ impl RetrievalArgs {
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 pub struct ServerArgs {
-    /// Go through this proxy for http and https [default: none]
+    /// Use this proxy for http and https
     ///
-    /// http://[user:password@]host[:port], or https:// for a proxy with TLS. It is asked for http: URLs themselves, and to
-    /// CONNECT for https: URLs. It resolves the names behind it, so the addresses behind names are not checked: names of an own
-    /// network (without a dot, .local, .internal, .home.arpa) need --allow-host, and what else may not be
-    /// reached the proxy has to refuse.
+    /// The value is http://[user:password@]host[:port], or https:// if the proxy itself uses TLS. The proxy receives
+    /// requests for http: URLs, and CONNECT requests for https: URLs. The proxy resolves host names, so embody cannot
+    /// check their addresses: the proxy has to refuse addresses that must not be reached. Names of a local network
+    /// (without a dot, .local, .internal, .home.arpa) need --allow-host.
     #[arg(long, value_name = "URL")]
     proxy: Option<Proxy>,
-    /// Trust these certificates besides the system's [default: none]
+    /// Also trust the certificates in this PEM file
     #[arg(long, value_name = "PEM", value_parser = file())]
     ca_file: Option<PathBuf>,
 }
@@ -100,28 +112,33 @@ impl ServerArgs {
 #[group(skip)]
 #[command(next_help_heading = "Limits")]
 pub struct TimeArgs {
-    /// One retrieval; 0 is no limit [default: 20s]
+    /// Time limit for one retrieval; 0 is no limit [default: 20s]
     #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
     pub timeout: Option<Duration>,
-    /// All retrievals of one message, and the work on it; 0 is no limit [default: 60s]
+    /// Time limit for one message; 0 is no limit [default: 60s]
+    ///
+    /// The time includes all retrievals for the message and the work on it.
     #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
     pub deadline: Option<Duration>,
 }
 
-pub(super) const KEPT: &str = "What is kept from run to run";
+pub(super) const KEPT: &str = "Cache and records";
 
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = KEPT)]
 pub struct CacheArgs {
-    /// Keep what http and https servers answer in this folder, and use it [default: none]
+    /// Keep responses of http and https servers in this directory
+    ///
+    /// Later runs use them as long as they are fresh.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// What that folder may hold; what was not used for the longest time goes; none is no limit
-    /// [default: 2G]
+    /// Maximum size of the cache; none is no limit [default: 2G]
+    ///
+    /// The least recently used entries are evicted.
     #[arg(long, value_name = "SIZE", requires = "cache", value_parser = cache_max)]
     pub cache_max: Option<CacheMax>,
-    /// Keep also what the server forbids to keep: no-store (and private) [default: none]
+    /// Also cache responses that are marked no-store or private
     #[arg(
         long,
         value_parser = ["no-store"],
@@ -131,7 +148,9 @@ pub struct CacheArgs {
         requires = "cache"
     )]
     pub cache_ignore: Vec<String>,
-    /// Ask no server; only what is in --cache, fresh or not, and in the files of --archive [default: off]
+    /// Make no network requests
+    ///
+    /// Content comes only from --cache, whether it is fresh or stale, and from the files of --archive.
     #[arg(long)]
     pub offline: bool,
     /// Set by `recover`: with --offline, files that need no network may be all that is wanted.
@@ -157,21 +176,31 @@ fn archive(text: &str) -> Result<ArchivePlace, String> {
 #[group(skip)]
 #[command(next_help_heading = "Web archives")]
 pub struct ArchiveArgs {
-    /// Ask this web archive for what is gone, e.g. https://web.archive.org/web/{date}id_/{url}, or a WARC or WACZ file, or a
-    /// folder of them [default: none]
-    #[arg(long, value_name = "URL-TEMPLATE|FILE", value_parser = archive)]
+    /// If content is gone, retrieve it from this web archive
+    ///
+    /// The value is a URL template such as https://web.archive.org/web/{date}id_/{url}, or the name of a WARC or WACZ file,
+    /// or of a directory of such files.
+    #[arg(long, value_name = "URL|FILE", value_parser = archive)]
     pub archive: Option<ArchivePlace>,
-    /// Ask the archive first, and then the source [default: off]
+    /// Try the archive first, and then the original server
     #[arg(long, requires = "archive")]
     pub archive_first: bool,
-    /// How long before and after the mail's date a capture may be; in files any time [default: 90d,400d]
+    /// Time between the mail and a capture [default: 90d,400d]
+    ///
+    /// BEFORE is how much older than the mail a capture may be, AFTER how much newer. Captures in files may have any
+    /// date.
     #[arg(long, requires = "archive", value_name = "BEFORE,AFTER", value_parser = window)]
     pub archive_window: Option<Window>,
-    /// Where captures are listed, e.g. https://web.archive.org/cdx/search/cdx?url={url}&closest={date}: asked once where the
-    /// nearest is an error [default: none]
+    /// URL of the archive's list of captures
+    ///
+    /// For example https://web.archive.org/cdx/search/cdx?url={url}&closest={date}. If the capture nearest to the mail
+    /// is an error page, the list is requested once to find another one.
     #[arg(long, requires = "archive", value_name = "URL-TEMPLATE")]
     pub archive_cdx: Option<IndexTemplate>,
-    /// Tell the archive also URLs that look like secrets, or name no public host [default: off]
+    /// Also send URLs to the archive that may be secret
+    ///
+    /// Without this option, the archive does not receive URLs that look like secrets, nor URLs whose host is not
+    /// public.
     #[arg(long, requires = "archive")]
     pub archive_any: bool,
 }

@@ -12,31 +12,35 @@ use crate::error::Error;
 use crate::mailbox::{self, ByLabel, Effect, Format, check_backup_suffix};
 use crate::policy::Policy;
 
+pub(super) const MAILBOXES: &str = "Mailboxes";
+
 #[derive(Args, Debug)]
 #[group(skip)]
-#[command(next_help_heading = "How mailboxes are read and written")]
+#[command(next_help_heading = MAILBOXES)]
 pub struct WalkArgs {
-    /// The result: a new file or folder [default: none]
+    /// Write the result to this new file or directory
     ///
-    /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed so.
-    #[arg(long, value_name = "DEST", help_heading = None::<&'static str>)]
+    /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed.
+    #[arg(short, long, value_name = "DEST", help_heading = None::<&'static str>)]
     pub output: Option<PathBuf>,
-    /// Replace each source, under lock [default: off]
+    /// Replace each SOURCE with its result
+    ///
+    /// The source is locked during the run. It is replaced once the result is complete.
     #[arg(long, help_heading = None::<&'static str>)]
     pub in_place: bool,
-    /// What the sources are
+    /// Format of the sources
     #[arg(long, value_name = "WHAT", default_value = "auto")]
     format: Format,
-    /// What the result is to be: auto, mbox, maildir or eml [default: auto, as the source]
+    /// Format of the result: auto, mbox, maildir or eml [default: auto]
     ///
-    /// eml is a folder of messages, each in a file of its own; of one message it is a file. docs/mailboxes.md says what
-    /// becomes of flags and dates.
+    /// auto is the format of the source. eml is a directory with one file per message; for a single message it is a
+    /// file. docs/mailboxes.md describes what becomes of flags and dates.
     #[arg(long, value_name = "WHAT", conflicts_with = "in_place", value_parser = output_format)]
     output_format: Option<Format>,
-    /// Make a mailbox for each label of Google Takeout (X-Gmail-Labels) [default: off]
+    /// Make one mailbox per label of Google Takeout
     ///
-    /// DEST is a folder of them. A mail with several labels stands once in each; with --by-label=first only in that of
-    /// its first.
+    /// DEST is a directory of mailboxes. The labels are those in X-Gmail-Labels. A mail with several labels is written
+    /// to each of their mailboxes; with --by-label=first only to that of its first label.
     #[arg(
         long,
         value_name = "all|first",
@@ -47,10 +51,10 @@ pub struct WalkArgs {
         conflicts_with = "in_place"
     )]
     by_label: Option<ByLabel>,
-    /// Threads for the processor's work [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    /// Number of threads [default: one for each core]
+    #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<usize>,
-    /// With --in-place: keep the old file; its name ends with this [default: none]
+    /// With --in-place: keep the old file under a name with this suffix
     #[arg(
         long,
         value_name = "SUFFIX",
@@ -58,10 +62,10 @@ pub struct WalkArgs {
         value_parser = OsStringValueParser::new().try_map(|it| check_backup_suffix(&it).map(|()| it))
     )]
     backup: Option<std::ffi::OsString>,
-    /// Write nothing, retrieve nothing; say what would be done [default: off]
-    #[arg(long, help_heading = None::<&'static str>)]
+    /// Preview a run: nothing is written or retrieved
+    #[arg(short = 'n', long, help_heading = None::<&'static str>)]
     pub dry_run: bool,
-    /// A progress bar on a terminal, lines elsewhere
+    /// Show progress on stderr
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub progress: ProgressOption,
     #[command(flatten)]
@@ -77,10 +81,10 @@ pub struct WalkArgs {
 #[derive(Args, Debug)]
 #[group(skip)]
 pub struct CompressedArgs {
-    /// What one compressed file may expand to [default: 64G]
+    /// Maximum size of a compressed source when expanded [default: 64G]
     ///
-    /// It may also expand to 1000 times what it is at most, once that is more than 64M. What is beyond is said, and not
-    /// read; the exit status is 1, and such a file is never replaced.
+    /// Above 64M, a source may also expand to at most 1000 times its size. The rest of a larger source is not read, and
+    /// an error message names the source. The exit status is 1, and the source is not replaced.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_expanded: Option<u64>,
 }
@@ -97,11 +101,11 @@ impl CompressedArgs {
 /// When progress is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum ProgressOption {
-    /// A bar on a terminal, a line now and then elsewhere.
+    /// A progress bar on a terminal, otherwise a line every ten seconds.
     Auto,
-    /// A bar, or lines where there is no terminal, at once.
+    /// A progress bar on a terminal, otherwise a line every second.
     Always,
-    /// Nothing.
+    /// No progress.
     Never,
 }
 
@@ -176,11 +180,11 @@ impl WalkArgs {
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 pub struct ResumeArgs {
-    /// Keep no answers beside --output; a run that is stopped begins anew [default: off]
+    /// Keep no responses for resuming
     ///
-    /// Without it what servers answer is kept in DEST.embody-resume until the output is whole, and the same command
-    /// goes on with it: docs/cache.md.
-    #[arg(long, help_heading = "How mailboxes are read and written")]
+    /// Without this option, responses of servers are kept in DEST.embody-resume until the output is complete. If the
+    /// run is stopped, the same command resumes it. See docs/cache.md.
+    #[arg(long, help_heading = MAILBOXES)]
     pub no_resume: bool,
 }
 
@@ -188,14 +192,16 @@ pub struct ResumeArgs {
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
 pub struct SayingArgs {
-    /// Append JSON lines; - is stderr [default: none]
+    /// Append one JSON line per reference to this file
+    ///
+    /// - is standard error.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Say nothing on stderr but errors [default: off]
-    #[arg(long, conflicts_with = "verbose")]
+    /// Print only errors
+    #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Say more on stderr: every line, Message-ID, Subject, totals [default: off]
-    #[arg(long)]
+    /// Print more: each reference, with Message-ID and Subject
+    #[arg(short, long)]
     verbose: bool,
 }
 

@@ -27,18 +27,18 @@ use crate::mailbox::program::Program;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Format {
-    /// Each source is looked into.
+    /// Recognised for each source.
     #[default]
     Auto,
     /// mbox files.
     Mbox,
-    /// Files of messages between lines of four Control-A.
+    /// Files with lines of four Control-A around messages.
     Mmdf,
-    /// Folders with cur and new.
+    /// Directories with cur and new.
     Maildir,
-    /// Folders of messages with numbers for names.
+    /// Directories of messages in numbered files.
     Mh,
-    /// Files that are a message each.
+    /// Files with one message each.
     Eml,
 }
 

@@ -188,7 +188,7 @@ fn results_of_each_command_lose_nothing() {
         folder.run("convert old.mbox --output folder.mbox.gz");
         folder.run("detach --store store --larger-than 1k old.mbox --output detached.mbox");
         folder.run(
-            "detach --store store --larger-than 1k --form thunderbird old.mbox --output moved.mbox",
+            "detach --store store --larger-than 1k --note-format thunderbird old.mbox --output moved.mbox",
         );
         folder.run("restore --store store detached.mbox --output restored.mbox");
         folder.run("convert --mark old.mbox --output marked.mbox");

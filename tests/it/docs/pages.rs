@@ -344,7 +344,7 @@ fn a_command_that_is_not_run_here_is_shown_and_run_where_the_list_says() {
 }
 
 fn help(command: &str) -> String {
-    let ran = embody().args([command, "--help"]).output();
+    let ran = embody().args([command, "--help-all"]).output();
     let ran = ran.expect("embody can be run");
     assert!(ran.status.success(), "embody {command} is no command");
     String::from_utf8(ran.stdout).expect("help is text")

@@ -40,7 +40,7 @@ fn mails(folder: &Path) -> Vec<Vec<u8>> {
                     "--quiet",
                     "--larger-than",
                     "5k",
-                    "--form",
+                    "--note-format",
                     form,
                     "--store",
                 ])

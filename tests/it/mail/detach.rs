@@ -208,7 +208,7 @@ fn a_maildir_loses_its_attachments_and_gets_them_back() {
     let before = maildir(&work, 15);
     for form in ["external-body", "thunderbird --note"] {
         work.succeeds(&format!(
-            "detach --store store --larger-than 1k --form {form} --in-place maildir"
+            "detach --store store --larger-than 1k --note-format {form} --in-place maildir"
         ));
         let detached = messages(&work);
         assert!(
@@ -492,7 +492,7 @@ fn every_sample_comes_back() {
     }
     assert!(compared > 100, "only {compared} samples");
     for form in ["external-body", "thunderbird"] {
-        let options = format!("--store store --larger-than 0 --quiet --form {form}");
+        let options = format!("--store store --larger-than 0 --quiet --note-format {form}");
         work.succeeds(&format!("detach {options} in --output {form}"));
         work.succeeds(&format!(
             "restore --store store --quiet {form} --output {form}.back"
@@ -573,7 +573,7 @@ fn the_samples_are_detached_as_they_show_and_come_back() {
         for twin in [|bytes: Vec<u8>| bytes, |bytes: Vec<u8>| crlf(&bytes)] {
             let (before, after) = (twin(read("in")), twin(read(after)));
             let options = format!(
-                "detach --store store --larger-than 1k --base-url https://files.example.org/ --form {form}"
+                "detach --store store --larger-than 1k --base-url https://files.example.org/ --note-format {form}"
             );
             let mut detach = embody();
             detach.args(options.split(' ')).current_dir(work.path(""));

@@ -229,7 +229,7 @@ fn two_programs_detach_the_same_mails_at_once() {
 /// What detach leaves is what check and gc look for.
 #[test]
 fn check_and_gc_find_what_detach_left_in_each_form() {
-    for more in [&[][..], &["--note"], &["--form", "thunderbird"]] {
+    for more in [&[][..], &["--note"], &["--note-format", "thunderbird"]] {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("store");
         let mut command = detach(&store);

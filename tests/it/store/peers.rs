@@ -310,8 +310,8 @@ fn a_dkim_signature_holds_again_after_the_way_there_and_back() {
         for more in [
             &[][..],
             &["--note"],
-            &["--form", "thunderbird"],
-            &["--form", "thunderbird", "--note"],
+            &["--note-format", "thunderbird"],
+            &["--note-format", "thunderbird", "--note"],
         ] {
             let left = detached(detach(store).args(more), &signed);
             assert_eq!(python("verify", form, &left), b"fail", "{more:?}");

@@ -1,0 +1,100 @@
+//! The three levels of help: `-h` has the options that most people need, `--help` adds those for particular cases, and
+//! `--help-all` has all options, with every paragraph about them.
+//!
+//! clap has two levels. The flags that hide an option from its short and its long help say at which level the option begins to
+//! be shown; for `--help` they are rearranged before clap parses the command line.
+
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
+
+use super::args::Cli;
+
+/// The program with all its commands.
+pub(super) fn program() -> Command {
+    with_flags(Cli::command())
+}
+
+/// `-h`, `--help` and `--help-all`, which every command has.
+pub(super) fn with_flags(command: Command) -> Command {
+    let help = Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::HelpShort)
+        .help("Print help: the usual options with -h, more with --help");
+    let help_all = Arg::new("help_all")
+        .long("help-all")
+        .action(ArgAction::HelpLong)
+        .help("Print help with all options, values and exit statuses");
+    let flags = [help, help_all].map(|flag| flag.global(true).help_heading(None::<&str>));
+    command.disable_help_flag(true).args(flags)
+}
+
+/// `embody help COMMAND` as `embody COMMAND --help`.
+pub(super) fn without_help_command(arguments: &[OsString]) -> Option<Vec<OsString>> {
+    let [first, help, name] = arguments else {
+        return None;
+    };
+    let is_known = help == "help" && Cli::command().find_subcommand(name).is_some();
+    is_known.then(|| vec![first.clone(), name.clone(), "--help".into()])
+}
+
+/// The same program, but clap shows what the level of help consists of that the arguments ask for.
+pub(super) fn prepared(program: Command, arguments: &[OsString]) -> Command {
+    let mut flags = arguments.iter().filter_map(|argument| argument.to_str());
+    let Some(flag) = flags.find(|it| ["-h", "--help", "--help-all"].contains(it)) else {
+        return program;
+    };
+    if flag == "-h" {
+        return program;
+    }
+    let shown = |command| match flag {
+        "--help" => with_particular_options(command),
+        _ => with_all_options(command),
+    };
+    let mut program = program;
+    program.build();
+    match arguments.get(1).and_then(|name| name.to_str()) {
+        Some(name) if program.find_subcommand(name).is_some() => {
+            program.mut_subcommand(name, shown)
+        }
+        _ => shown(program),
+    }
+}
+
+fn with_particular_options(command: Command) -> Command {
+    let hides_some = command.get_arguments().any(Arg::is_hide_long_help_set);
+    if !hides_some {
+        // Nothing is left for --help-all.
+        return command.mut_arg("help", |flag| flag.action(ArgAction::HelpLong));
+    }
+    let page = command.get_after_long_help().map(ToString::to_string);
+    let page = page.unwrap_or_default();
+    let examples = first_examples(&page);
+    let name = command.get_name();
+    let more = format!(
+        "{examples}\n\nembody {name} --help-all lists all options, with their values and the exit statuses."
+    );
+    let command = command.mut_args(|option| {
+        let is_hidden = option.is_hide_long_help_set();
+        option.hide_short_help(is_hidden)
+    });
+    command.after_help(more)
+}
+
+/// The first section of a page, up to the third example.
+fn first_examples(page: &str) -> String {
+    const MOST: usize = 3;
+    let section = page.split("\n\n").next().unwrap_or_default();
+    let is_example = |line: &str| line.starts_with("  ") && !line.starts_with("      ");
+    let mut examples = 0;
+    let lines = section.lines().take_while(|line| {
+        examples += usize::from(is_example(line));
+        examples <= MOST
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn with_all_options(command: Command) -> Command {
+    command.mut_args(|option| option.hide_short_help(false).hide_long_help(false))
+}
