@@ -8,6 +8,7 @@ mod milter;
 mod outputs;
 mod preset;
 mod python;
+mod referee;
 mod refused;
 mod report_file;
 mod signals;

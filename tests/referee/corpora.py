@@ -1,0 +1,229 @@
+"""Prepares the cases of the referee: generated mailboxes, the samples, and public corpora.
+
+Public corpora are other people's mail: they are read from a cache directory outside of this repository and never
+become part of it. EMBODY_CORPORA, or --corpora, names the cache directory. Each corpus is looked for there as
+`OWNER+NAME/repo` (a bare git directory), `OWNER/NAME` or `OWNER+NAME` (a clone or a plain directory).
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import mails
+from compare import Case
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOKS_LIKE_MAIL = re.compile(rb"(?:From [^\n]*\n)?(?:[!-9;-~]+[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*)")
+
+# Corpus, kind, which files. Kinds: "mails" (files with a message each), "mboxes" (mailboxes, each a case), "inbox"
+# (public-inbox: one message in each commit), "texts" (monthly texts of Mailman's archives, with their attachments).
+CORPORA = [
+    ("stalwartlabs/mail-parser", "mails", r"^resources/eml/.*\.eml$"),
+    ("jstedfast/MimeKit", "mails", r"^UnitTests/TestData/.*\.(eml|msg|txt)$"),
+    ("jstedfast/MimeKit", "mboxes", r"^UnitTests/TestData/.*mbox.*\.txt$"),
+    ("apache/james-mime4j", "mails", r"^(core|dom|mbox)/src/test/resources/.*\.(msg|eml)$"),
+    ("apache/james-mime4j", "mboxes", r"^mbox/src/test/resources/.*rlug"),
+    ("notmuch/notmuch", "mails", r"^test/corpora/"),
+    ("twisted/pipermail", "texts", r"^[\w-]+/[12]\d\d\d-[A-Z][a-z]+\.txt$"),
+    ("imagej/pipermail", "texts", r"^[\w-]+/[12]\d\d\d-[A-Z][a-z]+\.txt$"),
+    ("linux-mailinglist-archives/usrp-users.lists.ettus.com.0", "inbox", ""),
+    ("rf-peixoto/phishing_pot", "mails", r"^email/.*\.eml$"),
+]
+MAILS_IN_A_CASE, LARGEST_TEXT, TEXTS = 40, 1 << 20, 8
+
+
+class Files:
+    """The files of a corpus, in a git directory or a plain directory."""
+
+    def __init__(self, cache, name):
+        owner, short = name.split("/")
+        places = [cache / f"{owner}+{short}/repo", cache / owner / short, cache / f"{owner}+{short}", cache / short]
+        self.place = next((place for place in places if place.is_dir() and any(place.iterdir())), None)
+        self.git = None
+        if self.place:
+            for git in (self.place, self.place / ".git"):
+                if (git / "HEAD").is_file() and (git / "objects").is_dir():
+                    self.git = git
+
+    def names(self):
+        if self.git:
+            listed = subprocess.run(
+                ["git", f"--git-dir={self.git}", "ls-tree", "-r", "-z", "--name-only", "HEAD"], check=True, capture_output=True).stdout
+            return sorted(name.decode("utf-8", "surrogateescape") for name in listed.split(b"\0") if name)
+        return sorted(str(path.relative_to(self.place)) for path in self.place.rglob("*") if path.is_file())
+
+    def read(self, names):
+        """Yields name and bytes of each file; a file that the snapshot lacks is left out."""
+        if self.git:
+            yield from self.objects((name, f"HEAD:{name}") for name in names)
+        else:
+            yield from ((name, (self.place / name).read_bytes()) for name in names)
+
+    def objects(self, wanted):
+        process = subprocess.Popen(["git", f"--git-dir={self.git}", "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for name, revision in wanted:
+            if "\n" in revision:
+                continue
+            process.stdin.write(revision.encode("utf-8", "surrogateescape") + b"\n")
+            process.stdin.flush()
+            answer = process.stdout.readline().split()
+            if answer[-1] == b"missing":
+                continue
+            octets = process.stdout.read(int(answer[2]))
+            process.stdout.read(1)
+            yield name, octets
+        process.stdin.close()
+        process.wait()
+
+    def messages(self, most):
+        log = subprocess.run(["git", f"--git-dir={self.git}", "log", "--reverse", "--format=%H"], check=True, capture_output=True, text=True).stdout
+        commits = spread(log.split(), most)
+        return [octets for _, octets in self.objects((commit, f"{commit}:m") for commit in commits)]
+
+
+def spread(items, most):
+    """At most so many items, from all over the list."""
+    items = list(items)
+    return items if len(items) <= most else [items[at * len(items) // most] for at in range(most)]
+
+
+def by_hash(items, most):
+    """At most so many items, chosen by the hash of their names."""
+    chosen = sorted(items, key=lambda item: hashlib.sha256(item.encode("utf-8", "surrogateescape")).digest())[:most]
+    return sorted(chosen)
+
+
+def mbox_of(messages):
+    lines = []
+    for octets in messages:
+        quoted = re.sub(rb"(?m)^(>*From )", rb">\1", octets)
+        lines.append(b"From list@example.org Tue May 14 10:00:01 2024\n" + quoted + (b"\n" if octets.endswith(b"\n") else b"\n\n"))
+    return b"".join(lines)
+
+
+def prepared(cache, work, most, wanted):
+    """Cases of the public corpora, written below `work`; and the names of corpora that are not in the cache."""
+    cases, skipped = [], []
+    for name, kind, pattern in CORPORA:
+        if wanted and not any(word in name for word in wanted):
+            continue
+        files = Files(cache, name) if cache else None
+        if not files or not files.place or (kind == "inbox" and not files.git):
+            skipped.append(name)
+            continue
+        base = work / f"{name.split('/')[1]}-{kind}-{most}"
+        if not (base / "done").exists():
+            shutil.rmtree(base, ignore_errors=True)
+            base.mkdir(parents=True)
+            WRITERS[kind](files, base, pattern, most)
+            (base / "done").touch()
+        for source in sorted(path for path in base.iterdir() if path.name.startswith("case-")):
+            attached = base / ("files-" + source.name.removeprefix("case-").split(".")[0])
+            cases.append(Case(f"{base.name}/{source.name}", source, attached if attached.is_dir() else None))
+    return cases, skipped
+
+
+def write_mails(files, base, pattern, most):
+    names = by_hash([name for name in files.names() if re.search(pattern, name)], 4 * most)
+    chosen = []
+    for name, octets in files.read(names):
+        if LOOKS_LIKE_MAIL.match(octets.lstrip(b"\r\n")[:4000].replace(b"\r\n", b"\n")):
+            chosen.append((name, octets))
+        if len(chosen) == most:
+            break
+    for at, (name, octets) in enumerate(chosen):
+        folder = base / f"case-{at // MAILS_IN_A_CASE:03}"
+        folder.mkdir(exist_ok=True)
+        short = re.sub(r"[^\w-]+", "-", name.rsplit("/", 1)[-1])[:40]
+        (folder / f"{at:05}-{short}.eml").write_bytes(octets)
+
+
+def write_mboxes(files, base, pattern, most):
+    names = [name for name in files.names() if re.search(pattern, name) and not name.endswith("summary.txt")]
+    for at, (_, octets) in enumerate(files.read(names)):
+        if octets.startswith(b"From "):
+            (base / f"case-{at:03}.mbox").write_bytes(octets)
+
+
+def write_texts(files, base, pattern, most):
+    """Monthly texts, with the attachments that they name."""
+    everything = files.names()
+    texts = [name for name in everything if re.search(pattern, name)]
+    known = set(everything)
+    count = 0
+    for name, octets in files.read(by_hash(texts, 4 * TEXTS)):
+        if not 50_000 < len(octets) <= LARGEST_TEXT or count == max(1, TEXTS * most // 400):
+            continue
+        (base / f"case-{count:03}.txt").write_bytes(octets)
+        tails = set(re.findall(rb"/(attachments/\d{8}/[0-9a-f]{8}/[\w.-]+)", octets))
+        folder = name.rsplit("/", 1)[0]
+        wanted = [f"{folder}/{tail.decode()}" for tail in sorted(tails) if f"{folder}/{tail.decode()}" in known]
+        for attached, content in files.read(wanted):
+            path = base / f"files-{count:03}" / attached.removeprefix(folder + "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        count += 1
+
+
+def write_inbox(files, base, pattern, most):
+    messages = files.messages(most)
+    for at in range(0, len(messages), 2 * MAILS_IN_A_CASE):
+        (base / f"case-{at // (2 * MAILS_IN_A_CASE):03}.mbox").write_bytes(mbox_of(messages[at:at + 2 * MAILS_IN_A_CASE]))
+
+
+WRITERS = {"mails": write_mails, "mboxes": write_mboxes, "texts": write_texts, "inbox": write_inbox}
+
+
+def generated(work, seed, count, is_large):
+    """Cases with mails of every form: directories of mails, an mbox, a Maildir, Apple's Mail and Eudora."""
+    base = work / f"generated-{seed}-{count}"
+    shutil.rmtree(base, ignore_errors=True)
+    base.mkdir(parents=True)
+    cases = []
+
+    def add(name, source, files=None):
+        cases.append(Case(f"{base.name}/{name}", source, files, True))
+
+    for at in range(0, count, MAILS_IN_A_CASE):
+        numbers = range(at, min(at + MAILS_IN_A_CASE, count))
+        folder, files = base / f"mails-{at:04}", base / f"files-{at:04}"
+        mails.write_mails(folder, seed, numbers)
+        mails.write_attachments(files, seed, numbers)
+        add(folder.name, folder, files)
+    numbers = range(100_000, 100_000 + count // 3)
+    mails.write_attachments(base / "files-mbox", seed, numbers)
+    (base / "mails.mbox").write_bytes(mails.mbox(seed, numbers))
+    add("mails.mbox", base / "mails.mbox", base / "files-mbox")
+    mails.write_maildir(base / "Maildir", seed, range(200_000, 200_000 + count // 5))
+    add("Maildir", base / "Maildir")
+    mails.write_apple(base / "apple", seed)
+    add("apple", base / "apple")
+    mails.write_eudora(base / "eudora", seed)
+    add("eudora", base / "eudora")
+    if is_large:
+        folder = base / "large"
+        folder.mkdir()
+        (folder / "chain-31.eml").write_bytes(mails.chain_mail(31))
+        (folder / "many.eml").write_bytes(mails.many_references(9_000, 30))
+        (folder / "rivals.eml").write_bytes(mails.failing_rivals(16, 4 << 20))
+        add("large", folder)
+    return cases
+
+
+def samples(work):
+    """The messages in samples/ of this repository, as one directory."""
+    folder = work / "samples"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for path in sorted((ROOT / "samples").rglob("*.in.eml")):
+        name = str(path.relative_to(ROOT / "samples")).replace("/", "-")
+        shutil.copyfile(path, folder / name.replace(".in.eml", ".eml"))
+    return [Case("samples", folder, None, True)]
+
+
+def cache_directory(named):
+    value = named or os.environ.get("EMBODY_CORPORA")
+    return Path(value).resolve() if value else None

@@ -1,0 +1,98 @@
+"""The option sets of the referee.
+
+Each set is a list of `Step`s, which run one after the other in a directory of their own. In arguments, `@in` is the
+source, `@web` lets the scripted server answer for http and https, and `@run` is the directory of the run. A step
+with `each` runs once for every mail of a directory of mails, and is left out for other sources.
+"""
+
+import collections
+
+Step = collections.namedtuple("Step", "arguments each")
+# Comparing the requests of a set makes no sense where a limit on growth was exceeded: retrievals that were already
+# under way when the limit was reached may or may not have been sent.
+GROWTH = {"small-growth", "small-message"}
+WEB = "--fetch http --proxy http://127.0.0.1:@port --map https:=http: --timeout 3s"
+PICTURES = "--embed data,remote"
+ALL = "--embed data,remote --embed-kinds image,font,media,style"
+FILES = "--fetch http,file --file-root @run/srv --map file:///srv/files/=file://@run/srv/ --attachments @run/files --map ftp:=http:"
+
+
+def step(text, each=False):
+    return Step(text.replace("@web", WEB).split(), each)
+
+
+def convert(options, name="out"):
+    return step(f"convert {options} @in --output {name} --report rows-{name}.json --verbose --progress never")
+
+
+def each(options, command="filter"):
+    return step(f"{command} {options} --report rows.json @in", each=True)
+
+
+SETS = {
+    "convert": [convert("")],
+    "filter": [each("")],
+    "links-keep": [convert("--links keep")],
+    "embed-data": [convert("--embed data")],
+    "embed-data-filter": [each("--embed data --embed-kinds image,font,media,style")],
+    "embed": [convert(f"{PICTURES} @web")],
+    "embed-filter": [each(f"{PICTURES} @web")],
+    "embed-links-keep": [convert(f"{PICTURES} --links keep @web")],
+    "trackers-blank": [convert(f"{PICTURES} --trackers blank @web")],
+    "trackers-fetch": [convert(f"{PICTURES} --trackers fetch @web")],
+    "all-kinds": [convert(f"{ALL} --trackers fetch --max-fetches 64 @web")],
+    "styles": [convert("--embed remote --embed-kinds style @web")],
+    "fonts-media": [convert("--embed remote --embed-kinds font,media @web")],
+    "small-growth": [convert(f"{ALL} --max-growth 20k --follow all @web")],
+    "small-message": [convert(f"{ALL} --max-message 60k @web")],
+    "few-fetches": [convert(f"{ALL} --max-fetches 3 --follow all @web")],
+    "small-work": [convert(f"{ALL} --max-work 2 @web")],
+    "small-body": [convert(f"{ALL} --max-body 2k @web")],
+    "depth": [convert(f"{PICTURES} --max-depth 1 @web")],
+    "parts": [convert(f"{PICTURES} --max-parts 4 @web")],
+    "defer": [each(f"{PICTURES} --on-failure defer @web")],
+    "dry-run": [convert(f"{ALL} --follow all --dry-run @web"), each(f"{PICTURES} @web --fetch https --max-fetches 0")],
+    "dry-run-probe": [convert(f"{PICTURES} --follow all --dry-run --probe @web")],
+    "inspect": [step("inspect @in"), step(f"inspect {ALL} --follow all --by host,type,year,sender,outcome --larger-than 10k @web @in")],
+    "inspect-json": [step(f"inspect --json {PICTURES} --follow all --fetch http,https @in")],
+    "inspect-probe": [step(f"inspect --probe --json {PICTURES} --follow all @web @in")],
+    "messages": [step("inspect --messages @in")],
+    "follow": [convert(f"--follow all @web {FILES}")],
+    "follow-filter": [each(f"--follow all @web {FILES} --accept-mismatch")],
+    "recover": [step(f"recover @in --output out --report rows.json --progress never @web --attachments @run/files")],
+    "mark": [convert("--mark"), each("--mark --embed data")],
+    "provenance": [convert(f"{PICTURES} --provenance --mark @web --follow all")],
+    "detach": [
+        step("detach --store @run/store --base-url http://store.example.org/ --larger-than 1k --note @in --output out --report rows.json --verbose --progress never"),
+        step("restore --store @run/store out --output back --report rows-back.json --verbose --progress never"),
+    ],
+    "detach-thunderbird": [
+        step("detach --store @run/store --larger-than 1k --inline --form thunderbird @in --output out --report rows.json --verbose --progress never"),
+        step("restore --store @run/store out --output back --report rows-back.json --verbose --progress never"),
+    ],
+    "signed": [convert(f"{PICTURES} --signed rewrite --follow all @web")],
+    "jobs": [convert(f"{PICTURES} --jobs 1 @web", "out-1"), convert(f"{PICTURES} --jobs 4 @web", "out-4")],
+    "cache": [
+        convert(f"{PICTURES} --cache @run/cache @web", "out-cold"), convert(f"{PICTURES} --cache @run/cache @web", "out-warm"),
+        convert(f"{PICTURES} --cache @run/cache --offline @web", "out-offline"),
+    ],
+    "record": [convert(f"{PICTURES} --record made.warc.gz --jobs 1 --max-in-flight 1 @web")],
+    "resolver": [convert("--follow all --resolver @run/resolve @web")],
+    "archive": [convert(f"{PICTURES} --archive http://archive.example.org/web/{{date}}id_/{{url}} --archive-any --follow all @web")],
+    "archive-first": [convert(f"{PICTURES} --archive http://archive.example.org/web/{{date}}id_/{{url}} --archive-first --max-fetches 6 @web")],
+    "policy": [
+        convert(f"{PICTURES} @web --deny-host img.example.com --allow-type image/*,text/plain --deny-type image/gif --max-redirects 2", "out-1"),
+        convert(f"{PICTURES} @web --allow-host *.example.org --allow-userinfo --accept-mismatch --allow-port 8080", "out-2"),
+    ],
+    "in-place": [step(f"convert {PICTURES} @web --in-place --backup .old @copy --report rows.json --verbose --progress never")],
+    "twice": [convert(f"{PICTURES} @web", "out-1"), step(f"convert {PICTURES} @web out-1 --output out-2 --report rows-2.json --verbose --progress never")],
+}
+RESOLVER = """#!/bin/sh
+# Answers for every third question, by the length of the question.
+read -r question
+case $((${#question} % 3)) in
+  0) printf 'resolved %s' "$question" ;;
+  1) echo "no file for this question" >&2; exit 1 ;;
+  2) exit 75 ;;
+esac
+"""
