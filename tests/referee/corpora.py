@@ -114,7 +114,7 @@ def prepared(cache, work, most, wanted):
         if not files or not files.place or (kind == "inbox" and not files.git):
             skipped.append(name)
             continue
-        base = work / f"{name.split('/')[1]}-{kind}-{most}"
+        base = work / f"{name.replace('/', '+')}-{kind}-{most}"
         if not (base / "done").exists():
             shutil.rmtree(base, ignore_errors=True)
             base.mkdir(parents=True)
