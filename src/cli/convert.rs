@@ -1,5 +1,6 @@
 //! `embody convert`: whole mailboxes, beside or in place.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use super::report_file::{self, ReportFile};
 use super::reporter::{Counts, Reporter};
 use super::say;
 use super::streams::{self, is_folder, is_standard, size, stream};
-use super::survey::in_units;
+use super::survey::{Repeated, RunContext, check_page, in_units, run_page, write_page};
 use super::targets;
 use super::totals::{self, Totals};
 use super::verb::{Expanding, Said};
@@ -82,7 +83,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         effect: walk.options.effect,
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
-        tells_rows: common.saying.tells_rows(),
+        tells_rows: common.saying.tells_rows() || args.walk.html.is_some(),
     };
     let done = walk.run(&expanding, None, resume.as_ref(), String::new);
     cache.tell_trouble(common.saying.volume());
@@ -186,7 +187,27 @@ impl Walk<'_> {
         if let Some(resume) = resume.filter(|_| has_done_some && !has_left_some) {
             resume.is_whole.set(true);
         }
+        let tally = reporter.run_tally();
         let (summary, counts, failure) = reporter.finish();
+        if let Some(file) = &self.args.html {
+            let arguments: Vec<OsString> = std::env::args_os().collect();
+            let verb = arguments.get(1).and_then(|verb| verb.to_str());
+            let context = RunContext {
+                verb: verb.unwrap_or("convert"),
+                sources: &self.sources,
+                output: self.output,
+                repeated: Repeated::of_run(&arguments),
+                start: &started.time,
+                is_stopped: matches!(status, Status::Stopped(_)),
+            };
+            let page = run_page(&tally, &summary, &context);
+            if let Err(error) = write_page(file, &page) {
+                say::tell(&say::error(&error));
+                if status == Status::Success {
+                    status = Status::Trouble;
+                }
+            }
+        }
         if matches!(status, Status::Stopped(_)) {
             say::tell(&stopped(self.args, &self.options, &summary));
         }
@@ -282,7 +303,7 @@ impl Walk<'_> {
             start,
             made: resume.map(|resume| &resume.made),
             several: self.sources.len() > 1 || self.sources.iter().any(|source| is_folder(source)),
-            counts: Counts::new(report.transpose()?),
+            counts: Counts::with_page(Counts::new(report.transpose()?), self.args.html.is_some()),
         })
     }
 
@@ -390,6 +411,10 @@ impl Walk<'_> {
 
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
+        if let Some(page) = &self.args.html {
+            report_file::check_apart("--html", page, &self.sources, &self.targets()?)?;
+            check_page(page)?;
+        }
         #[cfg(all(unix, feature = "imap"))]
         {
             let are_remote = remote::are_remote(&self.sources, &self.args.imap)?;

@@ -1,6 +1,7 @@
 //! `embody inspect`: what mail holds, and what the same options would do. It fetches nothing; `--probe` only asks.
 
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -23,7 +24,10 @@ use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless_within};
 use super::streams::{is_folder, is_output_lost, is_standard, print, stream, write_error};
-use super::survey::{Looked, NamedSource, SourceKind, Surveying, as_json, lines, page, write_page};
+use super::survey::{
+    NamedSource, Repeated, SourceKind, SurveyContext, Surveying, as_json, check_page, in_units,
+    lines, page, write_page,
+};
 use super::totals::{Totals, read};
 use super::verb::Expanding;
 use super::wording;
@@ -39,7 +43,7 @@ use crate::mailbox::{
 use crate::mime::scan;
 use crate::policy::Policy;
 
-pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, Error> {
     if args.messages {
         return messages::run(args);
     }
@@ -48,6 +52,8 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         let what = "--json and --html - would both write to standard output";
         return Err(Error::Usage(what.into()));
     }
+    let page_file = args.html.as_deref().filter(|_| !is_page_printed);
+    page_file.map_or(Ok(()), check_page)?;
     let policy = args.policy.policy();
     let cache = Cache::of(&args.policy, args.asking(), None)?;
     let stdin = [Path::new("-").to_owned()];
@@ -130,7 +136,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         name: source.display().to_string(),
         kind: source_kind(source, args.format),
     });
-    let looked = Looked {
+    let context = SurveyContext {
         larger_than,
         base_url: &base_url,
         is_probed: args.asking() == Asking::WhetherThereIsAnAnswer,
@@ -142,6 +148,8 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             Some(word) if args.format != Format::Auto => format!(" --format {}", word.get_name()),
             _ => String::new(),
         },
+        repeated: Repeated::of_retrieval(arguments),
+        page: page_file.and_then(Path::to_str).map(str::to_owned),
         start: &inspection.start.time,
     };
     // One message is told by its outline or its rows; with --by it is counted as well.
@@ -149,15 +157,15 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     match inspection.says {
         Says::Rows if is_told || tells_embeds => {
             let embed = tells_embeds.then(|| sum.forecast.embed(&policy));
-            let line = as_json(&sum.survey, &looked, embed);
+            let line = as_json(&sum.survey, &context, embed);
             print(&json(&line).map_err(write_error)?)?;
         }
-        Says::Text if is_told => print(lines(&sum.survey, &looked).as_bytes())?,
+        Says::Text if is_told => print(lines(&sum.survey, &context).as_bytes())?,
         _ => {}
     }
     match &args.html {
-        Some(_) if is_page_printed => print(page(&sum.survey, &looked).as_bytes())?,
-        Some(file) => write_page(file, &page(&sum.survey, &looked))?,
+        Some(_) if is_page_printed => print(page(&sum.survey, &context).as_bytes())?,
+        Some(file) => write_page(file, &page(&sum.survey, &context))?,
         None => {}
     }
     Ok(status)
@@ -202,6 +210,7 @@ fn source_kind(source: &Path, format: Format) -> SourceKind {
     }
     match look_at(source, format) {
         Ok(Ok((Kind::Archive, _))) => SourceKind::Archive,
+        Ok(Ok((Kind::Eml, _))) => SourceKind::Message,
         _ => SourceKind::File,
     }
 }
@@ -315,8 +324,11 @@ impl Inspection<'_> {
             return Ok(totals);
         }
         let mut text = self.heading(source);
-        text += &format!("{}, {} bytes\n", read(&summary), summary.bytes_in);
-        text += &totals.table(false);
+        text += &format!("{}, {}\n", read(&summary), in_units(summary.bytes_in));
+        text += &match self.args.verbose {
+            true => totals.table(false),
+            false => totals.table_of(&["missing", "skipped"]),
+        };
         if self.surveying.tells_embeds {
             text += &totals.forecast.lines(self.policy(), true);
         }

@@ -179,8 +179,6 @@ fn recover(args: RecoverArgs) -> Status {
 }
 
 fn dispatch(command: Command, arguments: &[OsString]) -> Status {
-    #[cfg(not(all(unix, feature = "milter")))]
-    let _ = arguments;
     match command {
         Command::Filter(args) => filtered(&args.0),
         Command::Convert(args) => Status::of(convert::run(&args.0)),
@@ -188,7 +186,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Recover(args) => recover(args.0),
         Command::Detach(args) => detach::detach(&args.0),
         Command::Restore(args) => detach::restore(&args.0),
-        Command::Inspect(args) => Status::of_report(inspect::run(&args.0)),
+        Command::Inspect(args) => Status::of_report(inspect::run(&args.0, arguments)),
         Command::Compare(args) => Status::of_report(compare::run(&args.0)),
         #[cfg(all(unix, feature = "milter"))]
         Command::Milter(args) => {

@@ -10,6 +10,7 @@ use super::origin::{Origin, Start};
 use super::progress::Display;
 use super::report_file::ReportFile;
 use super::say;
+use super::survey::RunTally;
 use super::totals::Totals;
 use super::verb::Said;
 use super::wording;
@@ -37,6 +38,8 @@ pub(super) struct Counts {
     mailbox: PathBuf,
     rows: Option<io::Result<ReportFile>>,
     of_mailbox: Totals,
+    /// For the page about the run: of the mailbox, and of the mailboxes before it.
+    run: Option<[RunTally; 2]>,
     /// A mailbox that an error or a stop ended does not count.
     settled: (Summary, Totals),
 }
@@ -48,9 +51,25 @@ impl Counts {
             ..Self::default()
         })
     }
+
+    /// The same that count for the page about a run, too.
+    pub(super) fn with_page(counts: Mutex<Self>, has_page: bool) -> Mutex<Self> {
+        let counts = unpoisoned(counts.into_inner());
+        Mutex::new(Self {
+            run: has_page.then(Default::default),
+            ..counts
+        })
+    }
 }
 
 impl Reporter<'_> {
+    /// What the page about the run says.
+    pub(super) fn run_tally(&self) -> RunTally {
+        let mut counts = unpoisoned(self.counts.lock());
+        let [_, run] = counts.run.take().unwrap_or_default();
+        run
+    }
+
     pub(super) fn finish(self) -> (Summary, Totals, Option<io::Error>) {
         let counts = unpoisoned(self.counts.into_inner());
         let (summary, totals) = counts.settled;
@@ -82,6 +101,9 @@ impl Observer<Said> for Reporter<'_> {
     fn begin(&self, mailbox: &Path) {
         let mut counts = unpoisoned(self.counts.lock());
         counts.of_mailbox = Totals::default();
+        if let Some([run, _]) = &mut counts.run {
+            *run = RunTally::default();
+        }
         counts.mailbox = mailbox.to_owned();
         #[cfg(all(unix, feature = "imap"))]
         if let Some(folder) = mailbox
@@ -94,7 +116,8 @@ impl Observer<Said> for Reporter<'_> {
 
     fn message(&self, mut said: Said, is_refused: bool) {
         let mut counts = unpoisoned(self.counts.lock());
-        if let Some(survey) = said.survey.take() {
+        if let Some(mut survey) = said.survey.take() {
+            survey.locate(&counts.mailbox);
             counts.of_mailbox.survey.add(*survey);
         }
         if is_refused {
@@ -107,6 +130,15 @@ impl Observer<Said> for Reporter<'_> {
         }
         if self.says_rows && self.volume > Volume::Quiet {
             counts.of_mailbox.count_remedies(&said.report, self.policy);
+        }
+        if let Some([run, _]) = &mut counts.run {
+            let called = || match &said.origin {
+                Some(origin) => origin.called(),
+                None => String::new(),
+            };
+            run.count(&said.report.rows, called, |row| {
+                wording::remedy(row, self.policy)
+            });
         }
         let Some(origin) = said.origin.take() else {
             return;
@@ -156,6 +188,9 @@ impl Observer<Said> for Reporter<'_> {
         let totals = std::mem::take(&mut counts.of_mailbox);
         counts.settled.0.add(summary);
         counts.settled.1.add(totals);
+        if let Some([run, settled]) = &mut counts.run {
+            settled.add(std::mem::take(run));
+        }
     }
 
     fn skipped(&self, path: &Path, what: &'static str) {

@@ -193,8 +193,17 @@ impl Totals {
     }
 
     pub(super) fn table(&self, is_of_sum: bool) -> String {
+        self.tables(is_of_sum, |_| true)
+    }
+
+    /// The rows of these titles alone.
+    pub(super) fn table_of(&self, titles: &[&str]) -> String {
+        self.tables(false, |title| titles.contains(&title))
+    }
+
+    fn tables(&self, is_of_sum: bool, wants: impl Fn(&str) -> bool) -> String {
         let mut text = String::new();
-        for (title, [in_full, in_sum]) in TABLES {
+        for (title, [in_full, in_sum]) in TABLES.into_iter().filter(|it| wants(it.0)) {
             let most = if is_of_sum { in_sum } else { in_full };
             let Some(names) = self.tables.get(title).filter(|_| most > 0) else {
                 continue;

@@ -68,6 +68,13 @@ impl Followed {
         Follow::ALL.into_iter().fold(Self::none(), Self::with)
     }
 
+    /// The same with all forms that stand for an attachment.
+    #[must_use]
+    pub fn with_attachments(self) -> Self {
+        let forms = Follow::ALL.into_iter().filter(|form| form.is_attachment());
+        forms.fold(self, Self::with)
+    }
+
     /// The same with this form.
     #[must_use]
     pub fn with(self, form: Follow) -> Self {

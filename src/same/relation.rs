@@ -132,6 +132,9 @@ struct Comparison<'c> {
     linked: HashSet<u64>,
     /// References of the old message that are not in the new one.
     filled: Vec<Part>,
+    /// Whether a document of the old message links to files in clouds. The new message has them as parts, so that it
+    /// does not say any more which links were meant.
+    has_hosted: bool,
     /// Number of contents that have to be among the extra items.
     expected: usize,
     changes: Changes,
@@ -159,6 +162,7 @@ impl<'c> Comparison<'c> {
             located: new.located.iter().copied().collect(),
             linked: HashSet::new(),
             filled: Vec::new(),
+            has_hosted: false,
             expected: 0,
             changes: Changes::default(),
         }
@@ -170,6 +174,7 @@ impl<'c> Comparison<'c> {
             let place = rest.clone().position(|new| new == old);
             return self.pass(place).ok_or(Altered::Around);
         };
+        self.has_hosted |= part.notes > 0 && part.document.is_some();
         if let Some(reference) = &part.reference {
             let mut objects = contents(part).chain(reference.of.iter().copied());
             if objects.any(|it| self.may_stand(it)) && self.find_part(part)? {
@@ -342,10 +347,6 @@ impl<'c> Comparison<'c> {
                 false => Err(Altered::Around),
             };
         }
-        let hosted = self.new.iter().any(|item| match item {
-            Item::Part(part) => part.notes > 0 && part.document.is_some(),
-            _ => false,
-        });
         let extra = self.extra.iter().map(|item| match item {
             Item::Part(part) => Some(part),
             Item::Aside(_) | Item::Message(_) => None,
@@ -366,7 +367,7 @@ impl<'c> Comparison<'c> {
             if part.id.is_some_and(|id| self.linked.contains(&id)) {
                 continue;
             }
-            if hosted && part.has_location {
+            if self.has_hosted && part.has_location {
                 self.changes.filled += 1;
                 continue;
             }

@@ -419,7 +419,7 @@ pub(super) struct InspectArgs {
     /// Size of attachments that detach would move [default: 100k]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) larger_than: Option<u64>,
-    /// Name files that contain no mail on stderr
+    /// Print every count, and name files that contain no mail on stderr
     #[arg(short, long)]
     pub(super) verbose: bool,
     /// Ask each server whether it has the content
@@ -536,13 +536,15 @@ impl InspectArgs {
         }
     }
 
-    /// With --probe pictures are asked for besides, and never trackers.
+    /// With --probe pictures and all missing attachments are asked for, too, and trackers never.
     pub(super) fn asking_policy(&self) -> Policy {
         let mut policy = self.policy.policy();
         policy.tells_unfollowed = true;
         if self.probe {
             policy.embed.remote = true;
             policy.embed.trackers = Trackers::Leave;
+            // What `recover` would look for.
+            policy.follow = policy.follow.with_attachments();
         }
         policy
     }

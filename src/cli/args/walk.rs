@@ -65,6 +65,12 @@ pub struct WalkArgs {
     /// Preview a run: nothing is written or retrieved
     #[arg(short = 'n', long, help_heading = None::<&'static str>)]
     pub dry_run: bool,
+    /// Write a page about the run: what was saved, lost, and to try again [default: none]
+    ///
+    /// The page opens offline. It replaces only an earlier page of embody. Before a run, embody inspect --html shows what
+    /// a mailbox contains.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = None::<&'static str>)]
+    pub html: Option<PathBuf>,
     /// Show progress on stderr
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub progress: ProgressOption,
@@ -127,11 +133,12 @@ impl WalkArgs {
             || self.output_format.is_some()
             || self.by_label.is_some()
             || self.progress != ProgressOption::Auto
+            || self.html.is_some()
             || self.compressed.max_expanded.is_some();
         let what = match sources {
             [_, _, ..] => "one message at a time; name --output or --in-place for several sources",
             _ if is_told_more => {
-                "--format, --output-format, --by-label, --jobs, --backup, --progress, --max-expanded and --no-resume go with --output or --in-place"
+                "--format, --output-format, --by-label, --jobs, --backup, --html, --progress, --max-expanded and --no-resume go with --output or --in-place"
             }
             _ => return Ok(sources.first().map(PathBuf::as_path)),
         };

@@ -1,23 +1,30 @@
 //! The survey of one message. It runs in the workers; sums are made in the order of the messages.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use mail_parser::parsers::MessageStream;
 
 use super::super::verb::{Expanding, Said};
+use super::answer::Answer;
+use super::broken::{Broken, LARGEST, Large, Place};
 use super::json::Listed;
-use super::sum::{SIZES, Survey};
-use super::tally::{Copies, Counts as _, Probe};
+use super::missing;
+use super::sum::{SIZES, Survey, day};
+use super::tally::{Copies, Counts as _};
 use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
 use crate::edit::Edits;
-use crate::error::Error;
-use crate::expand::{Asking, Target, date};
+use crate::error::{Error, unpoisoned};
+use crate::expand::{Asking, Target, date, envelope};
 use crate::lengths::Lengths;
 use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mailbox::{Message, Transform};
-use crate::mime::{PartId, Tree, scan};
+use crate::mime::encoded_words::decoded_text;
+use crate::mime::header::unfold;
+use crate::mime::{MediaType, PartId, Tree, scan};
 use crate::plan::documents::{Shown, shown_inline};
 use crate::policy::{OnFailure, countable};
 use crate::report::{Kind, Outcome, Provenance, Reason, Report, Row};
@@ -26,11 +33,17 @@ use crate::store::Key;
 /// In octets.
 const LONGEST_FROM: usize = 4 << 10;
 
+/// Characters of a subject or sender that are shown.
+const LONGEST_TEXT: usize = 100;
+
 pub struct Surveying {
     pub expanding: Expanding,
     detacher: Detacher,
     now: SystemTime,
     pub tells_embeds: bool,
+    /// Sizes of the largest messages that any worker has seen. A smaller message is not among the largest of the mail,
+    /// so its subject need not be read.
+    largest: Mutex<BinaryHeap<Reverse<u64>>>,
 }
 
 impl Surveying {
@@ -56,14 +69,31 @@ impl Surveying {
             detacher: Detacher::new(settings).without_memory(),
             now: SystemTime::now(),
             tells_embeds,
+            largest: Mutex::default(),
         }
+    }
+
+    fn may_be_among_largest(&self, octets: u64) -> bool {
+        let mut largest = unpoisoned(self.largest.lock());
+        if largest.len() < LARGEST {
+            largest.push(Reverse(octets));
+            return true;
+        }
+        let least = largest.peek().map_or(0, |it| it.0);
+        if octets > least {
+            largest.pop();
+            largest.push(Reverse(octets));
+        }
+        // Of equal ones the first counts, and workers are not in the order of the mail.
+        octets >= least
     }
 
     fn survey(
         &self,
-        message: &[u8],
+        mail: &Message<'_>,
         report: &Report,
     ) -> Result<(Edits, Box<Survey>, Vec<Listed>), Error> {
+        let message = mail.content;
         let mut survey = Box::<Survey>::default();
         survey.mail.messages = 1;
         survey.mail.octets = message.len() as u64;
@@ -97,6 +127,20 @@ impl Surveying {
             None => survey.dates.missing += 1,
             Some(None) => survey.dates.insane += 1,
             Some(Some(date)) => survey.dates.count(date),
+        }
+        let place = || Place {
+            source: mail.source.display().to_string(),
+            index: Some(mail.number),
+        };
+        survey.broken = Broken::of(&tree, place);
+        if self.may_be_among_largest(survey.mail.octets) {
+            let date = survey.dates.first.map(day);
+            survey.largest = vec![large(&tree, place(), date)];
+        }
+        if tree.value(PartId::ROOT, "X-Gmail-Labels").is_some() {
+            for label in envelope::of(b"", message).labels {
+                *survey.labels.exactly(label) += 1;
+            }
         }
         Ok((edits, survey, listed))
     }
@@ -159,7 +203,7 @@ impl Transform<Said> for Surveying {
                 row.kind != Kind::Embed || is_asked_for && host_of(&reference()).is_some()
             });
         }
-        let (edits, survey, listed) = self.survey(message.content, &said.report)?;
+        let (edits, survey, listed) = self.survey(message, &said.report)?;
         said.survey = Some(survey);
         if !listed.is_empty() {
             said.list(message, listed);
@@ -244,61 +288,41 @@ impl Survey {
         }
         let mut schemes = ["http", "https", "ftp", "file"].into_iter();
         let is_asked_for = host.is_some() || schemes.any(|scheme| reference.has_scheme(scheme));
+        if let Some(missing) = missing::of(row) {
+            *self.missing.entry(missing).or_default() += 1;
+        }
         if is_probed && row.kind != Kind::Link && is_asked_for {
-            let answer = answer(row.reason);
-            self.probe.add(&answer);
+            let answer = Answer::of(row);
+            let probe = answer.probe(row);
+            self.probe.add(&probe);
             if let Some(host) = &host {
-                self.hosts.of(host).answered(&answer);
+                self.hosts.of(host).answered(&probe);
+            }
+            match row.kind {
+                _ if row.reason == Some(Reason::Tracker) => {}
+                Kind::Embed => self.answers.pictures.add(&answer.counted()),
+                _ => self.answers.attachments.add(&answer.counted()),
             }
         }
     }
 }
 
-fn answer(reason: Option<Reason>) -> Probe {
-    use Reason as R;
-    let none = Probe::default();
-    let dead = Probe { dead: 1, ..none };
-    let Some(reason) = reason else {
-        return Probe { alive: 1, ..none };
+fn large(tree: &Tree<'_>, place: Place, date: Option<String>) -> Large {
+    let content_type = tree.value(PartId::ROOT, "Content-Type");
+    let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
+    let value = |name| {
+        let value = tree.value(PartId::ROOT, name)?;
+        let value = value.get(..LONGEST_FROM).unwrap_or(value);
+        let text = decoded_text(&unfold(value), label.as_deref());
+        let text: String = text.trim().chars().take(LONGEST_TEXT).collect();
+        (!text.is_empty()).then_some(text)
     };
-    match reason {
-        R::FileNotReadable
-        | R::NotARegularFile
-        | R::TooManyRedirects
-        | R::Timeout
-        | R::ConnectionFailed
-        | R::NameNotFound
-        | R::TlsFailed
-        | R::HttpStatus
-        | R::FtpStatus
-        | R::IncompleteBody
-        | R::BadResponse
-        | R::ArchiveBusy
-        | R::SecretUrl
-        // The answer is a page, or anything else that a run would not put in.
-        | R::NotAnImage
-        | R::TypeMismatch
-        | R::WebPage
-        | R::SignIn
-        | R::ScanPage
-        | R::Expired => dead,
-        R::InArchive => Probe {
-            archived: 1,
-            ..dead
-        },
-        R::NotArchived => Probe { lost: 1, ..dead },
-        R::SchemeNotAllowed
-        | R::UnsupportedScheme
-        | R::HostNotAllowed
-        | R::PrivateAddress
-        | R::PortNotAllowed
-        | R::UserinfoNotAllowed
-        | R::OutsideFileRoot
-        | R::RedirectRefused
-        | R::TypeNotAllowed
-        | R::TooLarge
-        | R::BadUrl => Probe { refused: 1, ..none },
-        _ => Probe { unasked: 1, ..none },
+    Large {
+        octets: tree.original.len() as u64,
+        place,
+        subject: value("Subject"),
+        sender: value("From"),
+        date,
     }
 }
 
@@ -306,11 +330,28 @@ fn sender(tree: &Tree<'_>) -> String {
     let value = tree.value(PartId::ROOT, "From").unwrap_or_default();
     let domain = match plain_sender(value) {
         Some(domain) => countable(domain),
-        // Archives on the web write ` at `.
-        None if !value.contains(&b'@') && !value.contains(&b'=') => None,
+        None if !value.contains(&b'@') => sender_at(value).or_else(|| {
+            let is_encoded = value.contains(&b'=');
+            let parsed = parsed_sender(value).filter(|_| is_encoded);
+            parsed.as_deref().and_then(countable)
+        }),
         None => parsed_sender(value).as_deref().and_then(countable),
     };
     domain.unwrap_or_else(|| "none".to_owned())
+}
+
+/// Archives of lists write `anna at example.org (Anna)` in place of an address.
+fn sender_at(value: &[u8]) -> Option<String> {
+    let value = str::from_utf8(value.get(..LONGEST_FROM).unwrap_or(value)).ok()?;
+    let address = match value.rsplit_once('<') {
+        Some((_, address)) => address.split_once('>')?.0,
+        None => value.split('(').next().unwrap_or(value),
+    };
+    let words: Vec<&str> = address.split_whitespace().collect();
+    match words.as_slice() {
+        [_, at, domain] if at.eq_ignore_ascii_case("at") => countable(domain),
+        _ => None,
+    }
 }
 
 fn parsed_sender(value: &[u8]) -> Option<String> {

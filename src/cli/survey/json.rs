@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::super::report_file::Fields;
-use super::looked::{Group, Looked};
+use super::context::{Group, SurveyContext};
+use super::findings::companies;
+use super::missing::Way;
 use super::sum::{SIZES, Survey};
 use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
 use crate::external_body::shown_name;
@@ -13,7 +15,7 @@ use crate::mime::{PartId, Tree};
 use crate::plan::documents::Showing;
 use crate::store::Key;
 
-pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> Fields {
+pub fn as_json(survey: &Survey, context: &SurveyContext<'_>, embed: Option<Fields>) -> Fields {
     let hosts = survey.hosts.names();
     let hosts = hosts.map(|(name, host)| (name, host.pictures));
     let hosts: BTreeMap<&str, u64> = hosts.filter(|(_, pictures)| *pictures > 0).collect();
@@ -29,19 +31,29 @@ pub fn as_json(survey: &Survey, looked: &Looked<'_>, embed: Option<Fields>) -> F
         .with("count", &survey.references)
         .with("kinds", &survey.kinds);
     // The last two where an archive was asked.
-    let told = if looked.has_archive { 6 } else { 4 };
+    let told = if context.has_archive { 6 } else { 4 };
     let probe = || with_first(told, Fields::default(), &survey.probe);
     let whole = with_all(Fields::default(), &survey.mail)
         .with("dates", &survey.dates)
         .with("attachments", &attachments(survey))
-        .with("detach", &detach(survey, looked))
+        .with("detach", &detach(survey, context))
         .with("pictures", &pictures)
         .with("links", &links)
         .with("references", &references)
         .with("repeated", &survey.copies)
         .with("outcomes", &survey.outcomes)
-        .with_some("probe", looked.is_probed.then(probe))
-        .with_some("by", (!looked.by.is_empty()).then(|| by(survey, looked.by)))
+        .with("missing", &missing(survey))
+        .with("trackers", &trackers(survey))
+        .with("largest", &survey.largest)
+        .with("labels", &survey.labels)
+        .with_some("other_labels", survey.labels.others())
+        .with("broken", &survey.broken)
+        .with_some("answers", context.is_probed.then_some(&survey.answers))
+        .with_some("probe", context.is_probed.then(probe))
+        .with_some(
+            "by",
+            (!context.by.is_empty()).then(|| by(survey, context.by)),
+        )
         .with_some("embed", embed);
     Fields::default().with("survey", &whole)
 }
@@ -63,11 +75,11 @@ fn attachments(survey: &Survey) -> Fields {
         .with("sizes", &sizes.collect::<Vec<Fields>>())
 }
 
-fn detach(survey: &Survey, looked: &Looked<'_>) -> Fields {
+fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Fields {
     let detach = &survey.detach;
     let fields = Fields::default()
-        .with("larger_than", &looked.larger_than)
-        .with("base_url", &looked.base_url);
+        .with("larger_than", &context.larger_than)
+        .with("base_url", &context.base_url);
     with_all(fields, &detach.large)
         .with("leave", &detach.leave)
         .with("shown_inline", &detach.shown_inline)
@@ -77,6 +89,22 @@ fn detach(survey: &Survey, looked: &Looked<'_>) -> Fields {
         .with("duplicates", &detach.contents.repeated)
         .with("uncompared", &detach.contents.uncompared)
         .with("saves", &detach.saves)
+}
+
+fn missing(survey: &Survey) -> Vec<Fields> {
+    let row = |((way, names), count): (&(Way, super::missing::Named), &u64)| {
+        Fields::default()
+            .with("what", &names.many)
+            .with("way", way)
+            .with("count", count)
+    };
+    survey.missing.iter().map(row).collect()
+}
+
+/// Trackers by company.
+fn trackers(survey: &Survey) -> Fields {
+    let companies: BTreeMap<String, u64> = companies(survey).into_iter().collect();
+    Fields::default().with("companies", &companies)
 }
 
 fn by(survey: &Survey, groups: &[Group]) -> Fields {

@@ -1,242 +1,654 @@
-//! The survey as one page that opens offline: numbers, tables and plots, each with what one would type.
-//!
-//! Its own policy forbids what comes from elsewhere; the one script, which copies commands, is allowed by its hash.
-//! It takes the place of an earlier page, and of nothing else.
+//! The page of a survey: what matters first, then everything that is not empty.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
-use std::path::Path;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest as _, Sha256};
-
-use super::contents::bars;
+use super::context::{Group, SurveyContext};
+use super::findings::{self, Step};
 use super::json::bound;
-use super::looked::Looked;
-use super::sheet::{Bar, Page, ROWS, cells, escaped, grouped, lying, standing};
-use super::sum::{Survey, day};
-use super::tally::{Amount, Year};
-use super::text::{option_size, size};
-use crate::error::Error;
-use crate::mailbox::folder_of;
+use super::missing::{self, Way};
+use super::sheet::{BARS, Bar, ROWS, Sheet, Table, escaped, foreign};
+use super::sum::Survey;
+use super::tally::{Answers, Counts, Host, Named, Type};
+use super::words::{capitalized, class, counted, either, grouped, listed, size, type_words};
+use crate::report::Reason;
 
-/// Only a file that begins so may be replaced.
-const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
+/// Sources that the head of a page names.
+const NAMED: usize = 3;
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// Bytes of a message that is worth a place in the list of the largest.
+const LARGE: u64 = 100_000;
 
-pub fn page(survey: &Survey, looked: &Looked<'_>) -> String {
+/// Names of hosts and types that a stranger chose, on one page.
+const LONG: usize = 60;
+
+pub fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
+    let title = named(context);
     let mut page = Page {
-        html: String::from(BEGIN),
+        sheet: Sheet::new(&format!("What is in {title}")),
         survey,
-        looked,
+        context,
     };
-    page.head();
-    page.numbers();
+    page.head(&title);
+    page.pictures();
+    page.trackers();
+    page.missing();
+    page.attachments();
+    page.largest();
     page.years();
     page.senders();
-    page.attachments();
-    page.pictures();
+    page.labels();
+    page.repeated();
+    page.broken();
     page.links();
-    page.references();
     page.outcomes();
-    page.add("<footer>Sizes are in powers of 1024, cut and not rounded. docs/survey.md of embody says how each number is counted; <code>embody inspect --json</code> prints them for programs.</footer>");
-    page.add(&format!("<script>{SCRIPT}</script>"));
-    page.html
+    let made = &format!(
+        "Written by embody {} on {}. 1 kB is 1000 bytes. docs/survey.md says how each number is counted; <code>embody inspect --json</code> prints all of them for programs.",
+        env!("CARGO_PKG_VERSION"),
+        escaped(context.start.get(..10).unwrap_or(context.start)),
+    );
+    page.sheet.finish(made)
+}
+
+/// The sources by their last names.
+fn named(context: &SurveyContext<'_>) -> String {
+    let names = context.sources.iter().map(|source| {
+        let path = std::path::Path::new(&source.name);
+        let name = path.file_name().map(|it| it.to_string_lossy().into_owned());
+        match source.name.as_str() {
+            "-" => "standard input".to_owned(),
+            _ => name.unwrap_or_else(|| source.name.clone()),
+        }
+    });
+    let mut names: Vec<String> = names.collect();
+    if names.len() > NAMED + 1 {
+        let more = names.split_off(NAMED).len();
+        names.push(format!("{more} more"));
+    }
+    listed(&names)
+}
+
+struct Page<'p> {
+    sheet: Sheet,
+    survey: &'p Survey,
+    context: &'p SurveyContext<'p>,
 }
 
 impl Page<'_> {
-    fn head(&mut self) {
-        let sources = self.looked.sources.iter();
-        let names: Vec<String> = sources.map(|source| escaped(&source.name)).collect();
-        let shown = names.get(..3).filter(|_| names.len() > 4).unwrap_or(&names);
-        let mut title = shown.join(", ");
-        if shown.len() < names.len() {
-            title.push_str(&format!(" and {} more", names.len() - shown.len()));
+    fn head(&mut self, title: &str) {
+        let (survey, context) = (self.survey, self.context);
+        let found = findings::findings(survey, context);
+        let requests = match context.is_probed {
+            true => "Servers were asked whether they still have the pictures and files.",
+            false => "No network requests were made for this page.",
+        };
+        self.sheet
+            .add(&format!("<p class=\"over\">{}</p>", foreign(title)));
+        self.sheet.add(&format!("<h1>{}</h1>", found.statement));
+        self.sheet.note(&format!(
+            "{}. Nothing was changed. {requests}",
+            findings::contents(survey)
+        ));
+        self.sheet.tiles(&found.tiles);
+        if let Some(step) = &found.step {
+            self.sheet.next_step(step);
         }
-        let survey = self.survey;
-        let dates = match (survey.dates.first, survey.dates.last) {
-            (Some(first), Some(last)) => format!(", dated {} to {}", day(first), day(last)),
-            _ => String::new(),
-        };
-        let asked = match self.looked.is_probed {
-            true => "Servers were asked whether they answer, as the options allow.",
-            false => "Nothing was changed; no network requests were made.",
-        };
-        self.add(
-            &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'\">\n\
-             <meta name=\"viewport\" content=\"width=device-width\">", STANDARD.encode(Sha256::digest(SCRIPT)))
-        );
-        self.add(&format!(
-            "<title>What is in {title}</title>\n<style>\n{STYLE}</style>\n<body>"
-        ));
-        self.add(&format!("<h1>What is in {title}</h1>"));
-        self.add(&format!(
-            "<p class=\"soft\">{} in {}, {}{dates}. Looked at on {} by <code>embody inspect</code> {}. {asked}</p>",
-            counted(survey.mail.messages, "message", "messages"),
-            counted(survey.mail.mailboxes, "mailbox", "mailboxes"),
-            size(survey.mail.octets),
-            escaped(self.looked.start),
-            env!("CARGO_PKG_VERSION"),
-        ));
-        self.add("<p class=\"soft\">The commands below name the mail as it was named here: run them in the same folder. A file that is replaced stays beside the new one as a backup; of an archive or a folder the result is new, and the old one stays as it is.</p>");
         if survey.mail.oversized > 0 {
-            self.add(&format!(
-                "<p>{} messages are too large to be looked at, and are not counted below.</p>",
-                grouped(survey.mail.oversized)
+            let count = survey.mail.oversized;
+            self.sheet.say(&format!(
+                "{} larger than 512 MiB and not counted here.",
+                counted(count, "message is", "messages are")
             ));
         }
     }
 
-    fn numbers(&mut self) {
-        let survey = self.survey;
-        let detach = &survey.detach;
-        let large = option_size(self.looked.larger_than);
-        let duplicates = detach.contents.repeated;
-        let saves = u64::try_from(detach.saves).unwrap_or(0);
-        let share = u128::from(saves) * 100;
-        let share = share.checked_div(survey.mail.octets.into()).unwrap_or(0);
-        let (links, pictures) = (&survey.links, &survey.pictures);
-        self.add(&format!(
-            "<div class=\"big\">\n\
-             <div class=\"\"><b>{}</b><span>in {} messages</span></div>\n\
-             <div class=\"good\"><b>{}</b><span>less mail after <code>embody detach</code>: {share}&nbsp;%</span></div>\n\
-             <div class=\"\"><b>{}</b><span>attachments of {large} and more, {}</span></div>\n\
-             <div class=\"\"><b>{}</b><span>of them are duplicates: {} that the store need not hold</span></div>\n\
-             <div class=\"\"><b>{}</b><span>pictures from the web; they go when their servers go</span></div>\n\
-             <div class=\"\"><b>{}</b><span>trackers: pictures nobody is meant to see</span></div>\n\
-             <div class=\"\"><b>{}</b><span>relative links, of which {} can be made to work</span></div>\n\
-             <div class=\"\"><b>{}</b><span>attachments that are elsewhere, only referred to</span></div>",
-            size(survey.mail.octets), grouped(survey.mail.messages),
-            size(saves),
-            grouped(detach.large.count), size(detach.large.octets),
-            grouped(duplicates.count), size(duplicates.octets),
-            grouped(pictures.remote),
-            grouped(pictures.trackers),
-            grouped(links.relative), grouped(links.with_base + links.to_parts),
-            grouped(survey.references),
+    /// A step that is not the recommended one already.
+    fn step(&mut self, step: Option<Step>) {
+        let recommended = findings::findings(self.survey, self.context).step;
+        if let Some(step) = step.filter(|step| Some(step) != recommended.as_ref()) {
+            self.sheet.step(&step);
+        }
+    }
+
+    fn pictures(&mut self) {
+        let (survey, context) = (self.survey, self.context);
+        let pictures = &survey.pictures;
+        let mut kinds = Vec::new();
+        for (count, one, many) in [
+            (pictures.remote, "is on the web", "are on the web"),
+            (pictures.in_mail, "is in the mail", "are in the mail"),
+            (
+                pictures.data,
+                "is written into the HTML",
+                "are written into the HTML",
+            ),
+            (
+                pictures.elsewhere,
+                "has an address that leads nowhere",
+                "have addresses that lead nowhere",
+            ),
+        ] {
+            if count > 0 {
+                kinds.push(format!("{} {}", grouped(count), either(count, one, many)));
+            }
+        }
+        if kinds.is_empty() {
+            return;
+        }
+        let all = pictures.remote + pictures.in_mail + pictures.data + pictures.elsewhere;
+        self.sheet.heading("Pictures");
+        self.sheet.say(&match kinds.as_slice() {
+            [one] if all == 1 => format!("The mail shows one picture, which {}.", tail(one)),
+            [one] => format!(
+                "The mail shows {} pictures, which {}.",
+                grouped(all),
+                tail(one)
+            ),
+            _ => format!(
+                "The mail shows {} pictures: {}.",
+                grouped(all),
+                listed(&kinds)
+            ),
+        });
+        let answers = &survey.answers.pictures;
+        if context.is_probed && answers.asked() + answers.refused + answers.unasked > 0 {
+            self.sheet.say(&told(answers, "picture", "pictures"));
+            if context.has_archive && survey.probe.dead > 0 {
+                let probe = &survey.probe;
+                self.sheet.say(&format!(
+                    "The archive has {} of what is gone, and lacks {}.",
+                    grouped(probe.archived),
+                    grouped(probe.lost)
+                ));
+            }
+            self.answers_by_year();
+        }
+        let bars: Vec<Bar> = findings::heaviest_hosts(survey)
+            .into_iter()
+            .take(BARS)
+            .map(|(name, host)| {
+                let gone = host.dead.min(host.pictures);
+                Bar {
+                    name: short(name),
+                    value: host.pictures,
+                    part: gone,
+                    words: match gone {
+                        0 => grouped(host.pictures),
+                        _ => format!("{}, {} gone", grouped(host.pictures), grouped(gone)),
+                    },
+                }
+            })
+            .collect();
+        if !bars.is_empty() {
+            self.sheet.add("<h3>Servers of pictures</h3>");
+        }
+        self.sheet.bars("Pictures by server", &bars);
+        if context.by.contains(&Group::Host) || context.is_probed {
+            self.hosts();
+        }
+        self.step(findings::probe(survey, context));
+        self.step(findings::embed(survey, context));
+        self.step(findings::data(survey, context));
+    }
+
+    fn answers_by_year(&mut self) {
+        let named = &self.survey.answers.years;
+        let years: Vec<(i64, Answers)> = named
+            .names()
+            .filter_map(|(name, it)| Some((name.parse().ok()?, *it)))
+            .collect();
+        let Some((&(first, _), &(last, _))) = years.first().zip(years.last()) else {
+            return;
+        };
+        let columns: Vec<Bar> = (first..=last)
+            .map(|year| {
+                let found = years.iter().find(|it| it.0 == year);
+                let answers = found.map_or_else(Answers::default, |it| it.1);
+                let dead = answers.asked() - answers.alive;
+                Bar {
+                    name: year.to_string(),
+                    value: answers.asked(),
+                    part: dead,
+                    words: format!(
+                        "{year}: {}, {} of them dead",
+                        counted(answers.asked(), "picture", "pictures"),
+                        grouped(dead)
+                    ),
+                }
+            })
+            .collect();
+        let most = columns.iter().map(|it| it.value).max().unwrap_or(0);
+        if columns.len() > 1 {
+            self.sheet.key("pictures that were asked for", "dead ones");
+        }
+        let most = grouped(most);
+        self.sheet
+            .columns("Living and dead pictures by year", &most, &columns);
+    }
+
+    fn hosts(&mut self) {
+        let mut heads = vec!["server", "pictures", "trackers", "files"];
+        if self.context.is_probed {
+            heads.extend(["answer", "dead", "not allowed"]);
+            if self.context.has_archive {
+                heads.extend(["in the archive", "lost"]);
+            }
+        }
+        let columns = heads.len() - 1;
+        let row = |it: &Host| it.probed().into_iter().take(columns).map(grouped).collect();
+        let hosts = &self.survey.hosts;
+        if hosts.names().count() > 1 {
+            self.sheet.add("<details><summary>All servers</summary>");
+            self.named(&heads, hosts, Host::weight, row);
+            self.sheet.add("</details>");
+        }
+    }
+
+    fn named<C: Counts>(
+        &mut self,
+        heads: &[&str],
+        named: &Named<C>,
+        weight: impl Fn(&C) -> u64,
+        row: impl Fn(&C) -> Vec<String>,
+    ) {
+        let names = named.heaviest(weight);
+        let rows = names.iter().take(ROWS);
+        let mut rows: Vec<(String, Vec<String>)> =
+            rows.map(|(name, it)| (short(name), row(it))).collect();
+        if let Some(others) = named.others() {
+            rows.push((format!("others, {}", bound()), row(others)));
+        }
+        self.sheet.table(&Table {
+            heads,
+            rows,
+            more: names.len().saturating_sub(ROWS),
+        });
+    }
+
+    fn trackers(&mut self) {
+        let (survey, context) = (self.survey, self.context);
+        let count = survey.pictures.trackers;
+        if count == 0 {
+            return;
+        }
+        let companies = findings::companies(survey);
+        self.sheet.heading("Trackers");
+        self.sheet.say(&format!(
+            "{} invisible: {} there to tell the sender when and where you open the mail. Each name below is the domain of a company.",
+            counted(count, "picture is", "pictures are"),
+            either(count, "it is", "they are"),
         ));
-        let repeated = survey.copies.repeated;
-        if repeated.count > 0 {
-            self.add(&format!(
-                "<div class=\"\"><b>{}</b><span>messages stand more than once, as under several labels: {}</span></div>",
-                grouped(repeated.count), size(repeated.octets)
+        let bars: Vec<Bar> = companies
+            .into_iter()
+            .take(BARS)
+            .map(|(name, count)| Bar {
+                name: short(&name),
+                value: count,
+                part: 0,
+                words: grouped(count),
+            })
+            .collect();
+        self.sheet.bars("Trackers by company", &bars);
+        self.step(findings::blank(survey, context));
+    }
+
+    fn missing(&mut self) {
+        let (survey, context) = (self.survey, self.context);
+        if survey.missing.is_empty() {
+            return;
+        }
+        self.sheet.heading("Attachments that are not in the mail");
+        let ways: [(Way, &str); 6] = [
+            (Way::Here, "in a file beside the mailbox, or in the mail"),
+            (Way::Web, "on a server"),
+            (Way::Ftp, "on an FTP server"),
+            (Way::Directory, "in a directory of a computer"),
+            (Way::Store, "in a store of embody"),
+            (Way::Never, "nowhere"),
+        ];
+        let mut rows: Vec<(u64, String, Vec<String>)> = Vec::new();
+        for (way, place) in ways {
+            let of = survey.missing.iter().filter(|(key, _)| key.0 == way);
+            for ((_, names), count) in of {
+                let name = capitalized(names.many);
+                rows.push((*count, name, vec![grouped(*count), place.to_owned()]));
+            }
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.0));
+        self.sheet.table(&Table {
+            heads: &["what", "how many", "where"],
+            rows: rows.into_iter().map(|(_, name, it)| (name, it)).collect(),
+            more: 0,
+        });
+        let answers = &survey.answers.attachments;
+        if context.is_probed && answers.asked() > 0 {
+            self.sheet.say(&told(answers, "file", "files"));
+        }
+        let directory = missing::sum(&survey.missing, &[Way::Directory]);
+        if directory > 0 {
+            self.sheet.say(&format!(
+                "If you have the {} that {} saved to, add `--attachments DIRECTORY` to `embody recover`.",
+                either(directory, "directory", "directories"),
+                either(directory, "the file was", "the files were"),
             ));
         }
-        if self.looked.is_probed {
-            let probe = survey.probe;
-            let [archived, lost] = [probe.archived, probe.lost].map(grouped);
-            let of_dead = match self.looked.has_archive {
-                false => String::new(),
-                true => format!(" ({archived} in the archive, {lost} lost)"),
+        self.step(findings::recover(survey, context));
+        self.step(findings::restore(survey, context));
+        self.step(findings::cloud_links(survey, context));
+    }
+
+    fn attachments(&mut self) {
+        let (survey, context) = (self.survey, self.context);
+        let shown = survey.shown();
+        let all = survey.attachments;
+        if all.count == 0 {
+            return;
+        }
+        self.sheet.heading("Attachments in the mail");
+        let mut words = format!(
+            "{}, {}.",
+            counted(all.count, "attachment", "attachments"),
+            size(all.octets)
+        );
+        if shown.count > 0 {
+            words += &match shown.count == all.count {
+                true => " The text shows all of them.".to_owned(),
+                false => format!(
+                    " The text shows {} of them, {}.",
+                    grouped(shown.count),
+                    size(shown.octets)
+                ),
             };
-            self.add(&format!(
-                "<div class=\"\"><b>{}</b><span>sources are dead{of_dead}, {} are alive, {} refused by the options</span></div>",
-                grouped(probe.dead), grouped(probe.alive), grouped(probe.refused)
+        }
+        self.sheet.say(&words);
+        let classes = survey.sizes.iter().enumerate();
+        let bars: Vec<Bar> = classes
+            .map(|(number, amount)| Bar {
+                name: class(number),
+                value: amount.octets,
+                part: 0,
+                words: format!("{} in {}", size(amount.octets), grouped(amount.count)),
+            })
+            .collect();
+        if all.count > 1 {
+            self.sheet.bars("Attachments by size", &bars);
+            self.types();
+        }
+        self.step(findings::detach(survey, context));
+        let detach = &survey.detach;
+        if detach.leave.count > 0 && detach.shown_inline.count > 0 {
+            let shown = detach.shown_inline;
+            self.sheet.note(&format!(
+                "{} of this size, {}, {} because the text shows {}; `--inline` moves {} as well.",
+                counted(shown.count, "picture", "pictures"),
+                size(shown.octets),
+                either(shown.count, "stays", "stay"),
+                either(shown.count, "it", "them"),
+                either(shown.count, "it", "them"),
             ));
         }
-        self.add("</div>");
+    }
+
+    fn types(&mut self) {
+        let mut types: Vec<(&str, Type)> = Vec::new();
+        for (essence, counts) in self.survey.types.names() {
+            let words = type_words(essence);
+            match types.iter_mut().find(|it| it.0 == words) {
+                Some((_, sum)) => sum.add(counts),
+                None => types.push((words, *counts)),
+            }
+        }
+        types.sort_by_key(|(name, it)| (std::cmp::Reverse(it.octets), *name));
+        let more = types.len().saturating_sub(ROWS);
+        let mut rows: Vec<(String, Vec<String>)> = types
+            .into_iter()
+            .take(ROWS)
+            .map(|(name, it)| {
+                let cells = vec![
+                    grouped(it.attachments),
+                    size(it.octets),
+                    grouped(it.leave),
+                    grouped(it.inline),
+                ];
+                (capitalized(&short(name)), cells)
+            })
+            .collect();
+        if let Some(it) = self.survey.types.others() {
+            let cells = vec![grouped(it.attachments), size(it.octets)];
+            rows.push((format!("others, {}", bound()), cells));
+        }
+        let large = format!("over {}", size(self.context.larger_than));
+        self.sheet.table(&Table {
+            heads: &["type", "attachments", "size", &large, "shown in the text"],
+            rows,
+            more,
+        });
+    }
+
+    fn largest(&mut self) {
+        let largest = &self.survey.largest;
+        // A list of short messages would not help to find what takes room.
+        let is_large = largest.first().is_some_and(|it| it.octets >= LARGE);
+        if largest.len() < 2 || !is_large {
+            return;
+        }
+        self.sheet.heading("The largest messages");
+        let mut html = String::from("<ul class=\"list\">");
+        for it in largest {
+            let subject = match &it.subject {
+                Some(subject) => foreign(subject),
+                None => "(no subject)".to_owned(),
+            };
+            let mut about = Vec::new();
+            about.extend(it.sender.as_deref().map(foreign));
+            about.extend(it.date.as_deref().map(escaped));
+            html += &format!(
+                "\n<li><div><b>{subject}</b><span>{}</span></div><span class=\"right\">{}</span></li>",
+                about.join(", "),
+                size(it.octets)
+            );
+        }
+        html += "</ul>";
+        self.sheet.add(&html);
     }
 
     fn years(&mut self) {
         let survey = self.survey;
-        self.add("<h2>Mail by year</h2>");
+        let years = findings::years(survey);
         let dates = &survey.dates;
-        self.add(&format!(
-            "<p>By the Date field. {} messages have none, and {} have an unusable one: it cannot be read, or is before 1971 or in the future. embody changes no date; <code>embody inspect --by year</code> prints these numbers.</p>",
-            grouped(dates.missing), grouped(dates.insane)
-        ));
-        let years = survey.years.names();
-        let years = years.filter_map(|(name, year)| Some((name.parse::<i64>().ok()?, *year)));
-        let years: BTreeMap<i64, Year> = years.collect();
-        if let Some((&first, &last)) = years.keys().next().zip(years.keys().next_back()) {
-            let column = |name: i64| {
-                let year = years.get(&name).copied().unwrap_or_default();
-                let (all, part) = (year.octets, year.attachment_octets);
-                let (messages, all_in_units, large) = (year.messages, size(all), size(part));
-                let bar = Bar {
-                    name: name.to_string(),
-                    value: all,
-                    said: format!(
-                        "{name}: {messages} messages, {all_in_units}, of which {large} in large attachments"
-                    ),
-                };
-                (bar, part)
-            };
-            let columns: Vec<(Bar, u64)> = (first..=last).map(column).collect();
-            self.add(&format!(
-                "<p class=\"soft\"><span class=\"key all\"></span>all mail &nbsp; <span class=\"key some\"></span>attachments of {} and more</p>",
-                option_size(self.looked.larger_than)
-            ));
-            self.add(&standing("Bytes of mail by year", &columns));
+        let mut odd = Vec::new();
+        if dates.missing > 0 {
+            let count = counted(dates.missing, "message has", "messages have");
+            odd.push(format!("{count} no date"));
         }
-        let heads = "year, messages, size, large attachments, their size, pictures from the web, references";
-        self.table(heads, &survey.years, |_| 1, cells);
+        if dates.insane > 0 {
+            let count = counted(dates.insane, "message has", "messages have");
+            odd.push(format!("{count} an impossible one"));
+        }
+        if years.len() < 2 && odd.is_empty() {
+            return;
+        }
+        self.sheet.heading("Mail by year");
+        if !odd.is_empty() {
+            let odd = match odd.as_slice() {
+                [one] => one.replace("an impossible one", "an impossible date"),
+                _ => listed(&odd),
+            };
+            self.sheet.say(&format!("{odd}."));
+        }
+        let columns: Vec<Bar> = years
+            .iter()
+            .map(|(name, year)| Bar {
+                name: name.to_string(),
+                value: year.octets,
+                part: year.attachment_octets,
+                words: format!(
+                    "{name}: {}, {}",
+                    counted(year.messages, "message", "messages"),
+                    size(year.octets)
+                ),
+            })
+            .collect();
+        if columns.len() > 1 {
+            match columns.iter().any(|it| it.part > 0) {
+                true => self
+                    .sheet
+                    .key("size of the mail", "of it, large attachments"),
+                false => self.sheet.note("By size."),
+            }
+        }
+        let most = columns.iter().map(|it| it.value).max().unwrap_or(0);
+        let most = size(most);
+        self.sheet
+            .columns("Size of the mail by year", &most, &columns);
+        if years.len() > 1 {
+            let rows: Vec<(String, Vec<String>)> = years
+                .into_iter()
+                .filter(|(_, it)| it.messages > 0)
+                .map(|(name, it)| {
+                    let cells = vec![
+                        grouped(it.messages),
+                        size(it.octets),
+                        grouped(it.attachments),
+                        grouped(it.pictures),
+                        grouped(it.references),
+                    ];
+                    (name.to_string(), cells)
+                })
+                .collect();
+            let large = format!("attachments over {}", size(self.context.larger_than));
+            self.sheet
+                .add("<details><summary>The same in numbers</summary>");
+            self.sheet.table(&Table {
+                heads: &[
+                    "year",
+                    "messages",
+                    "size",
+                    &large,
+                    "pictures on the web",
+                    "attachments elsewhere",
+                ],
+                rows,
+                more: 0,
+            });
+            self.sheet.add("</details>");
+        }
     }
 
     fn senders(&mut self) {
         let senders = &self.survey.senders;
-        let said = |it: &Amount| format!("{} in {}", size(it.octets), grouped(it.count));
-        let bars = bars(senders, |it| it.octets, said);
-        self.add("<h2>Mail by sender</h2>");
-        self.add("<p>By the domain of the From field, which anybody may write.</p>");
-        self.add(&lying("Mail by domain of the sender", &bars));
-        self.table("sender, messages, size", senders, |it| it.octets, cells);
+        let known = senders.heaviest(|it| it.octets);
+        let known = known.into_iter().filter(|(name, _)| *name != "none");
+        let bars: Vec<Bar> = known
+            .take(BARS)
+            .map(|(name, it)| Bar {
+                name: short(name),
+                value: it.octets,
+                part: 0,
+                words: format!(
+                    "{}, {}",
+                    counted(it.count, "message", "messages"),
+                    size(it.octets)
+                ),
+            })
+            .collect();
+        if bars.len() > 1 {
+            self.sheet.heading("Mail by sender");
+            self.sheet.bars("Mail by domain of the sender", &bars);
+        }
+    }
+
+    fn labels(&mut self) {
+        let labels = &self.survey.labels;
+        if labels.names().next().is_none() {
+            return;
+        }
+        self.sheet.heading("Labels of Gmail");
+        self.named(
+            &["label", "messages"],
+            labels,
+            |it| *it,
+            |it| vec![grouped(*it)],
+        );
+    }
+
+    fn repeated(&mut self) {
+        let repeated = self.survey.copies.repeated;
+        if repeated.count == 0 {
+            return;
+        }
+        self.sheet.heading("Messages that are here more than once");
+        self.sheet.say(&format!(
+            "{} of messages that are here already, {}. An export with a mailbox for each label contains a message once for each of its labels.",
+            counted(repeated.count, "copy", "copies"),
+            size(repeated.octets)
+        ));
+    }
+
+    fn broken(&mut self) {
+        let broken = &self.survey.broken;
+        if broken.kinds().iter().all(|it| it.2.count == 0) && broken.files == 0 {
+            return;
+        }
+        self.sheet.heading("Damaged mail");
+        for (one, many, places) in broken.kinds() {
+            if places.count == 0 {
+                continue;
+            }
+            let several = self.context.sources.len() > 1;
+            let first: Vec<String> = places
+                .first
+                .iter()
+                .map(|place| {
+                    let name = std::path::Path::new(&place.source);
+                    let name = name.file_name().map(|it| it.to_string_lossy());
+                    let name = foreign(&short(name.as_deref().unwrap_or(&place.source)));
+                    match place.index {
+                        None => name,
+                        Some(index) if several => format!("number {index} of {name}"),
+                        Some(index) => format!("number {index}"),
+                    }
+                })
+                .collect();
+            let more = places.count.saturating_sub(first.len() as u64);
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {} more", grouped(more)),
+            };
+            let first = match more.is_empty() {
+                true => listed(&first),
+                false => first.join(", "),
+            };
+            self.sheet.add(&format!(
+                "<p>{} {}: {first}{more}.</p>",
+                grouped(places.count),
+                either(places.count, one, many)
+            ));
+        }
+        if broken.files > 0 {
+            self.sheet.say(&format!(
+                "{} not be read to {} end.",
+                counted(broken.files, "file could", "files could"),
+                either(broken.files, "its", "their")
+            ));
+        }
+        self.sheet
+            .note("embody keeps damaged messages as they are, byte for byte.");
     }
 
     fn links(&mut self) {
-        let survey = self.survey;
+        let (survey, context) = (self.survey, self.context);
         let links = &survey.links;
-        self.add("<h2>Links</h2>");
-        let mut unread = String::new();
-        if links.unread > 0 {
-            let count = grouped(links.unread);
-            unread = format!(
-                " {count} documents could not be read, or not wholly: a charset, a damaged encoding, a limit."
-            );
-        }
-        self.add(&format!(
-            "<p>{} links stand in {} documents of HTML and CSS, {} of them relative. Of these a base makes {} absolute, {} mean a part of the mail, and {} have nothing that they are relative to: those stay. With <code>--links keep</code> all stay.{unread}</p>",
-            grouped(links.count), grouped(links.documents), grouped(links.relative), grouped(links.with_base), grouped(links.to_parts),
-            grouped(links.relative.saturating_sub(links.with_base + links.to_parts))
-        ));
-        if links.with_base + links.to_parts > 0 {
-            self.act(
-                "This makes relative links work. It asks nobody.",
-                &self.looked.commands("embody convert", "links"),
-            );
-        }
-        let (heads, schemes) = ("scheme of the others, links", &survey.link_schemes);
-        self.table(heads, schemes, |it| *it, cells);
-    }
-
-    fn references(&mut self) {
-        let survey = self.survey;
-        self.add("<h2>Attachments that are elsewhere</h2>");
-        if survey.references == 0 {
-            self.add("<p>The mail has none: no message/external-body, nothing that a mail program detached.</p>");
+        let step = findings::links(survey, context);
+        if step.is_none() && links.unread == 0 {
             return;
         }
-        self.add("<p>Parts of the mail that only refer to their content. What is in the mail itself, by cid: and data:, needs no network.</p>");
-        let command = "embody convert --fetch http,https,ftp";
-        self.act(
-            "This puts the content where the references are, as far as it is still there.",
-            &self.looked.commands(command, "filling"),
-        );
-        self.add("<table><tr><th>kind<th>scheme<th>references");
-        for (kind, schemes) in &survey.kinds {
-            let others = format!("others, {}", bound());
-            let heaviest = schemes.heaviest(|it| *it).into_iter().take(ROWS);
-            for (scheme, count) in heaviest.chain(schemes.others().map(|it| (&*others, it))) {
-                let (kind, scheme) = (escaped(kind), escaped(scheme));
-                let count = grouped(*count);
-                self.add(&format!("<tr><td>{kind}<td>{scheme}<td>{count}"));
-            }
+        self.sheet.heading("Links");
+        if links.unread > 0 {
+            self.sheet.say(&format!(
+                "{} not be read as a whole, because of {} charset, a damaged encoding or a limit.",
+                counted(links.unread, "document could", "documents could"),
+                either(links.unread, "its", "their"),
+            ));
         }
-        self.add("</table>");
+        self.step(step);
     }
 
     fn outcomes(&mut self) {
@@ -244,77 +656,90 @@ impl Page<'_> {
         if survey.outcomes.is_empty() {
             return;
         }
-        self.add("<h2>What the same options would do</h2>");
-        self.add("<p>One row for each reference and each document. The word behind <code>left</code> is the reason; docs/reasons.md says which option would allow it.</p>");
-        self.act(
-            "This prints every row, with its message and its part.",
-            &self.looked.reading("embody inspect --json"),
-        );
-        self.add("<table><tr><th>outcome<th>rows");
-        for (outcome, count) in &survey.outcomes {
-            let (outcome, count) = (escaped(outcome), grouped(*count));
-            self.add(&format!("<tr><td>{outcome}<td>{count}"));
-        }
-        self.add("</table>");
+        self.sheet
+            .add("<details><summary>Each reference, for experts</summary>");
+        self.sheet
+            .say("What `embody convert` would do with the options of this survey. docs/reasons.md says which option changes it.");
+        let rows = survey
+            .outcomes
+            .iter()
+            .map(|(outcome, count)| (explained(outcome), vec![grouped(*count)]));
+        let rows: Vec<(String, Vec<String>)> = rows.collect();
+        self.sheet.table(&Table {
+            heads: &["outcome", "how many"],
+            rows,
+            more: 0,
+        });
+        self.sheet.step(&Step {
+            title: "List them".to_owned(),
+            words:
+                "This prints a line for each reference, with its message, its part and the reason."
+                    .to_owned(),
+            commands: self.context.reading("embody inspect --json"),
+        });
+        self.sheet.add("</details>");
     }
 }
 
-fn counted(count: u64, one: &str, many: &str) -> String {
-    let word = if count == 1 { one } else { many };
-    format!("{} {word}", grouped(count))
-}
-
-pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
-    replace(path, page).map_err(Error::cannot_write(path.display()))
-}
-
-fn replace(path: &Path, page: &str) -> io::Result<()> {
-    let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
-    match fs::metadata(path) {
-        // Opening a pipe would wait.
-        Ok(metadata) if !metadata.is_file() => return refused("it is no file"),
-        Ok(_) => {
-            let (file, mut begin) = (File::open(path)?, Vec::new());
-            file.take(BEGIN.len() as u64).read_to_end(&mut begin)?;
-            if begin != BEGIN.as_bytes() {
-                let why =
-                    "it is there, and not a page of embody inspect: --html does not replace it";
-                return refused(why);
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+/// The outcome with the meaning of its reason.
+fn explained(outcome: &str) -> String {
+    let reason = outcome.split_once(": ").map(|it| it.1);
+    let reason = reason.and_then(|word| Reason::ALL.iter().find(|it| it.as_str() == word));
+    match reason {
+        Some(reason) => format!("{outcome} ({})", reason.meaning()),
+        None => outcome.to_owned(),
     }
-    let mut builder = tempfile::Builder::new();
-    // Others may read it as any file of the user. Errors of `tempfile_in` would name this file; people know the page.
-    let new = |path: &Path| File::options().write(true).create_new(true).open(path);
-    let beside = builder
-        .prefix(".embody-survey-")
-        .make_in(folder_of(path), new)?;
-    beside.as_file().write_all(page.as_bytes())?;
-    beside.as_file().sync_all()?;
-    beside.persist(path)?;
-    Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn tail(text: &str) -> &str {
+    text.split_once(' ').map_or(text, |it| it.1)
+}
 
-    #[test]
-    fn only_a_page_is_replaced() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        let mailbox = folder.path().join("box");
-        fs::write(&mailbox, "From a@b\n\nx\n").expect("a file can be written");
-        let error = write_page(&mailbox, BEGIN).expect_err("it is a mailbox");
-        assert!(error.to_string().contains("box"), "{error}");
-        assert_eq!(fs::read(&mailbox).expect("it is there"), b"From a@b\n\nx\n");
-        let page = folder.path().join("page.html");
-        for text in ["one", "two"] {
-            let text = format!("{BEGIN}{text}");
-            write_page(&page, &text).expect("a page may be replaced");
-            assert_eq!(fs::read_to_string(&page).expect("it is there"), text);
+/// The answers of a probe in a sentence.
+fn told(answers: &Answers, one: &str, many: &str) -> String {
+    let mut said = Vec::new();
+    for (count, word, words) in [
+        (answers.alive, "is still there", "are still there"),
+        (answers.gone, "is gone", "are gone"),
+        (
+            answers.silent,
+            "had no server that answered this time",
+            "had no server that answered this time",
+        ),
+        (
+            answers.denied,
+            "needs a sign-in or a permission",
+            "need a sign-in or a permission",
+        ),
+        (
+            answers.refused,
+            "is not allowed by the options",
+            "are not allowed by the options",
+        ),
+        (
+            answers.unasked,
+            "was not asked for, because of a limit",
+            "were not asked for, because of a limit",
+        ),
+    ] {
+        if count > 0 {
+            said.push(format!("{} {}", grouped(count), either(count, word, words)));
         }
-        assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 2);
     }
+    let all = answers.asked() + answers.refused + answers.unasked;
+    if let ([only], true) = (said.as_slice(), all > 1) {
+        return format!("All {} {many} {}.", grouped(all), tail(only));
+    }
+    if let [only] = said.as_slice() {
+        return format!("The {one} {}.", tail(only));
+    }
+    format!("Of {}, {}.", counted(all, one, many), listed(&said))
+}
+
+fn short(name: &str) -> String {
+    let mut short: String = name.chars().take(LONG).collect();
+    if short.len() < name.len() {
+        short.push('\u{2026}');
+    }
+    short
 }

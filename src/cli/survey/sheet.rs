@@ -1,80 +1,245 @@
-//! The parts of the page's sections. Everything from mail or the command line goes through [`escaped`].
+//! The elements of a page: tiles, steps with their commands, bars, columns and tables. Text of a mail or of the command
+//! line goes through [`escaped`] or [`foreign`].
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
 
 use super::super::say::{harmless, harmless_within};
-use super::json::bound;
-use super::looked::Looked;
-use super::sum::Survey;
-use super::tally::{Counts, Named};
-use super::text::size;
+use super::findings::{Step, Tile};
+use super::words::grouped;
 
+/// Rows of a table; a note says how many more there are.
 pub const ROWS: usize = 30;
 
-pub struct Page<'p> {
-    pub html: String,
-    pub survey: &'p Survey,
-    pub looked: &'p Looked<'p>,
+/// Bars of a plot.
+pub const BARS: usize = 12;
+
+/// Years whose names fit under the columns on a telephone.
+const NAMED_COLUMNS: usize = 8;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// A file that begins so is a page of embody, and a new one may replace it.
+pub const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
+
+pub struct Sheet {
+    html: String,
 }
 
-impl Page<'_> {
+/// A bar of one length, of which a part may be marked.
+pub struct Bar {
+    pub name: String,
+    pub value: u64,
+    pub part: u64,
+    pub words: String,
+}
+
+pub struct Table<'t> {
+    pub heads: &'t [&'t str],
+    /// The first cell of each row is text of a mail.
+    pub rows: Vec<(String, Vec<String>)>,
+    /// How many rows there are besides.
+    pub more: usize,
+}
+
+impl Sheet {
+    /// Returns a page that opens without a network: its policy forbids everything from elsewhere, and allows the one
+    /// script by its hash.
+    pub fn new(title: &str) -> Self {
+        let hash = STANDARD.encode(Sha256::digest(SCRIPT));
+        let title = escaped(title);
+        Self {
+            html: format!(
+                "{BEGIN}<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'\">\n\
+                 <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n<body>\n"
+            ),
+        }
+    }
+
+    pub fn finish(mut self, footer: &str) -> String {
+        self.add(&format!("<footer>{footer}</footer>"));
+        self.add(&format!("<script>{SCRIPT}</script>"));
+        self.html
+    }
+
     pub fn add(&mut self, html: &str) {
         self.html.push_str(html);
         self.html.push('\n');
     }
 
-    pub fn act(&mut self, words: &str, commands: &[String]) {
-        // Names of files are whole: they are not cut as strangers' text is.
+    pub fn heading(&mut self, text: &str) {
+        self.add(&format!("<h2>{text}</h2>"));
+    }
+
+    /// A paragraph of our own words; backticks are around options and commands.
+    pub fn say(&mut self, words: &str) {
+        self.add(&format!("<p>{}</p>", in_code(words)));
+    }
+
+    pub fn note(&mut self, words: &str) {
+        self.add(&format!("<p class=\"soft\">{}</p>", in_code(words)));
+    }
+
+    pub fn tiles(&mut self, tiles: &[Tile]) {
+        if tiles.is_empty() {
+            return;
+        }
+        let tile = |tile: &Tile| {
+            format!(
+                "<div><b>{}</b><span>{}</span></div>",
+                tile.number, tile.words
+            )
+        };
+        let tiles: Vec<String> = tiles.iter().map(tile).collect();
+        self.add(&format!("<div class=\"big\">{}</div>", tiles.join("\n")));
+    }
+
+    pub fn step(&mut self, step: &Step) {
+        self.commands("act", &step.title, &step.words, &step.commands);
+    }
+
+    /// The one step that is recommended.
+    pub fn next_step(&mut self, step: &Step) {
+        let title = format!("Next step: {}", lowered(&step.title));
+        self.commands("act next", &title, &step.words, &step.commands);
+    }
+
+    fn commands(&mut self, class: &str, title: &str, words: &str, commands: &[String]) {
+        // Names of files are whole: they are not cut as other text is.
         let lines = commands.iter().map(|line| marked(&harmless_within(line)));
-        let command = lines.collect::<Vec<String>>().join("\n");
+        let lines = lines.collect::<Vec<String>>().join("\n");
+        let words = in_code(words);
         self.add(&format!(
-            "<div class=\"act\"><p>{words}</p><pre>{command}</pre></div>"
+            "<div class=\"{class}\"><h3>{title}</h3><p>{words}</p><pre>{lines}</pre></div>"
         ));
     }
 
-    pub fn table<C: Counts>(
-        &mut self,
-        heads: &str,
-        named: &Named<C>,
-        weight: impl Fn(&C) -> u64,
-        row: impl Fn(&C) -> Vec<String>,
-    ) {
-        let (names, others) = (named.heaviest(weight), named.others());
-        if names.is_empty() && others.is_none() {
+    pub fn table(&mut self, table: &Table<'_>) {
+        if table.rows.is_empty() {
             return;
         }
-        let heads = heads.replace(", ", "<th>");
-        let mut html = format!("<div class=\"wide\"><table><tr><th>{heads}");
-        let mut line = |name: &str, cells: Vec<String>| {
-            html += &format!("\n<tr><td>{}", escaped(name));
-            for cell in cells {
-                html += &format!("<td>{cell}");
-            }
+        // A column of which every cell is zero says nothing.
+        let is_empty = |column: usize| {
+            let mut cells = table.rows.iter().filter_map(|row| row.1.get(column));
+            cells.all(|cell| matches!(cell.as_str(), "0" | "0 bytes" | ""))
         };
-        for (name, counts) in names.iter().take(ROWS) {
-            line(name, row(counts));
+        let columns = table.heads.len().saturating_sub(1);
+        let shown: Vec<usize> = (0..columns).filter(|column| !is_empty(*column)).collect();
+        let mut html = String::from("<div class=\"wide\"><table><tr>");
+        let heads = shown
+            .iter()
+            .filter_map(|column| table.heads.get(column + 1));
+        for head in table.heads.iter().take(1).chain(heads) {
+            html += &format!("<th>{head}");
         }
-        if let Some(others) = others {
-            line(&format!("others, {}", bound()), row(others));
+        for (name, cells) in &table.rows {
+            html += &format!("\n<tr><td>{}", foreign(name));
+            for column in &shown {
+                let cell = cells.get(*column).map_or("", String::as_str);
+                let is_zero = matches!(cell, "0" | "0 bytes");
+                html += &format!("<td>{}", if is_zero { "" } else { cell });
+            }
         }
-        html.push_str("</table></div>");
+        html += "</table></div>";
         self.add(&html);
-        if names.len() > ROWS {
-            self.add(&format!("<p class=\"soft\">And {} more, which <code>embody inspect --json</code> prints with <code>--by</code>.</p>", grouped((names.len() - ROWS) as u64)));
+        if table.more > 0 {
+            let more = grouped(table.more as u64);
+            self.note(&format!(
+                "There are {more} more. `embody inspect --json` prints all of them with `--by`."
+            ));
         }
+    }
+
+    pub fn bars(&mut self, title: &str, bars: &[Bar]) {
+        if bars.iter().all(|bar| bar.value == 0) {
+            return;
+        }
+        let most = bars.iter().map(|bar| bar.value).max().unwrap_or(1);
+        let mut html = format!(
+            "<div class=\"bars\" role=\"img\" aria-label=\"{}\">",
+            escaped(title)
+        );
+        for bar in bars.iter().filter(|bar| bar.value > 0) {
+            let [all, part] = [bar.value, bar.part].map(|value| percent(value, most));
+            let part = match bar.part {
+                0 => String::new(),
+                _ => format!("<i class=\"part\" style=\"width:{part}%\"></i>"),
+            };
+            html += &format!(
+                "\n<div class=\"row\"><span>{}</span><span class=\"track\"><i class=\"all\" style=\"width:{all}%\"></i>{part}</span><span class=\"soft\">{}</span></div>",
+                foreign(&bar.name),
+                escaped(&bar.words)
+            );
+        }
+        html += "</div>";
+        self.add(&html);
+    }
+
+    /// Columns over the years, each with a part of it.
+    pub fn columns(&mut self, title: &str, most: &str, columns: &[Bar]) {
+        let tallest = columns.iter().map(|bar| bar.value).max().unwrap_or(0);
+        // One column is a number, and needs no plot.
+        if columns.len() < 2 || tallest == 0 {
+            return;
+        }
+        let every = columns.len().div_ceil(NAMED_COLUMNS);
+        let mut html = format!(
+            "<div class=\"columns\" role=\"img\" aria-label=\"{}\"><span class=\"most soft\">{most}</span>",
+            escaped(title)
+        );
+        for (number, bar) in columns.iter().enumerate() {
+            let [all, part] = [bar.value, bar.part].map(|value| percent(value, tallest));
+            let name = match number % every {
+                0 => escaped(&bar.name),
+                _ => String::new(),
+            };
+            html += &format!(
+                "\n<div title=\"{}\"><i class=\"all\" style=\"height:{all}%\"></i><i class=\"part\" style=\"height:{part}%\"></i><span class=\"soft\">{name}</span></div>",
+                escaped(&bar.words)
+            );
+        }
+        html += "</div>";
+        self.add(&html);
+    }
+
+    pub fn key(&mut self, all: &str, part: &str) {
+        self.add(&format!(
+            "<p class=\"soft\"><i class=\"key all\"></i>{all} <i class=\"key part\"></i>{part}</p>"
+        ));
     }
 }
 
-/// All counts of a row; what counts bytes ends in `octets`.
-pub fn cells<C: Counts>(counts: &C) -> Vec<String> {
-    let columns = C::NAMES.iter().zip(counts.columns());
-    let cell = |(name, count): (&&str, u64)| match name.ends_with("octets") {
-        true => size(count),
-        false => grouped(count),
-    };
-    columns.map(cell).collect()
+/// The words begin with a lower-case letter, to follow others.
+fn lowered(text: &str) -> String {
+    let mut symbols = text.chars();
+    let first = symbols.next().map(|it| it.to_lowercase().to_string());
+    first.unwrap_or_default() + symbols.as_str()
 }
 
+/// Text from outside, in one line, cut.
 pub fn escaped(text: &str) -> String {
     marked(&harmless(text))
+}
+
+/// The same for text that a page shows on its own, such as a subject: it may run from right to left without turning
+/// what is around it, and characters that are not shown are left out.
+pub fn foreign(text: &str) -> String {
+    let is_shown = |symbol: &char| !matches!(symbol, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fe0f}');
+    let text: String = text.chars().filter(is_shown).collect();
+    format!("<bdi>{}</bdi>", escaped(&text))
+}
+
+fn in_code(words: &str) -> String {
+    let mut html = String::new();
+    for (number, piece) in words.split('`').enumerate() {
+        html += &match number % 2 {
+            0 => piece.to_owned(),
+            _ => format!("<code>{}</code>", marked(piece)),
+        };
+    }
+    html
 }
 
 fn marked(text: &str) -> String {
@@ -85,99 +250,11 @@ fn marked(text: &str) -> String {
         .replace('\'', "&#39;")
 }
 
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push('\u{202f}');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-pub struct Bar {
-    pub name: String,
-    pub value: u64,
-    pub said: String,
-}
-
-const NAME: usize = 30;
-
-pub fn lying(title: &str, bars: &[Bar]) -> String {
-    let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0).max(1);
-    let height = bars.len() * 26 + 6;
-    let mut svg = opened(title, height);
-    for (number, bar) in bars.iter().enumerate() {
-        let y = number * 26 + 4;
-        let width = part_of(bar.value, most, 330);
-        let mut short: String = bar.name.chars().take(NAME).collect();
-        if short.len() < bar.name.len() {
-            short.pop();
-            short.push('\u{2026}');
-        }
-        let (name, short, said) = (escaped(&bar.name), escaped(&short), escaped(&bar.said));
-        let (line, behind) = (y + 14, 236 + width);
-        svg += &format!(
-            "<g><title>{name}: {said}</title><text x=\"218\" y=\"{line}\" class=\"end\">{short}</text>\
-             <rect x=\"228\" y=\"{y}\" width=\"{width}\" height=\"18\" rx=\"2\" class=\"bar\"/>\
-             <text x=\"{behind}\" y=\"{line}\" class=\"soft\">{said}</text></g>",
-        );
-    }
-    svg.push_str("</svg>");
-    svg
-}
-
-/// Each column comes with the part of it that could go.
-pub fn standing(title: &str, columns: &[(Bar, u64)]) -> String {
-    let most = columns.iter().map(|it| it.0.value).max();
-    let most = most.unwrap_or(0).max(1);
-    let mut svg = opened(title, 230);
-    svg += &format!(
-        "<text x=\"64\" y=\"16\" class=\"end soft\">{}</text><line x1=\"70\" y1=\"12\" x2=\"716\" y2=\"12\" class=\"rule\"/>\
-         <text x=\"64\" y=\"106\" class=\"end soft\">{}</text><line x1=\"70\" y1=\"102\" x2=\"716\" y2=\"102\" class=\"rule\"/>\
-         <text x=\"64\" y=\"196\" class=\"end soft\">0</text><line x1=\"70\" y1=\"192\" x2=\"716\" y2=\"192\" class=\"axis\"/>",
-        size(most),
-        size(most / 2),
-    );
-    let step = 640.0 / columns.len().max(1) as f64;
-    let width = (step * 0.72).min(56.0);
-    let every = (40.0 / step).ceil().max(1.0) as usize;
-    for (number, (column, part)) in columns.iter().enumerate() {
-        let middle = 74.0 + step * (number as f64 + 0.5);
-        let left = middle - width / 2.0;
-        let [all, part] = [column.value, *part].map(|octets| part_of(octets, most, 180));
-        svg += &format!(
-            "<g><title>{}</title><rect x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{all}\" class=\"bar\"/>\
-             <rect x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{part}\" class=\"part\"/></g>",
-            escaped(&column.said),
-            192 - all,
-            192 - part,
-        );
-        if number % every == 0 {
-            svg += &format!(
-                "<text x=\"{middle:.1}\" y=\"214\" class=\"middle soft\">{}</text>",
-                escaped(&column.name)
-            );
-        }
-    }
-    svg.push_str("</svg>");
-    svg
-}
-
-fn opened(title: &str, height: usize) -> String {
-    let title = escaped(title);
-    format!(
-        "<svg viewBox=\"0 0 720 {height}\" role=\"img\" aria-label=\"{title}\" xmlns=\"http://www.w3.org/2000/svg\">"
-    )
-}
-
 /// A value above zero always shows.
-fn part_of(value: u64, most: u64, length: u64) -> u64 {
-    let part = u128::from(value) * u128::from(length) / u128::from(most.max(1));
-    let part = u64::try_from(part).unwrap_or(length).min(length);
-    part.max(u64::from(value > 0))
+fn percent(value: u64, most: u64) -> String {
+    let thousandths = u128::from(value) * 1000 / u128::from(most.max(1));
+    let thousandths = thousandths.min(1000).max(u128::from(value > 0) * 5);
+    format!("{}.{}", thousandths / 10, thousandths % 10)
 }
 
 #[cfg(test)]
@@ -185,27 +262,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_from_mail_is_no_markup() {
-        let hostile = "</text><script>alert(1)</script>\" onload='x'\u{202e}\n";
-        let bar = Bar {
+    fn text_of_mail_is_no_markup() {
+        let hostile = "</title><script>alert(1)</script>\" onload='x'\u{202e}\n\0";
+        let bar = || Bar {
             name: hostile.to_owned(),
             value: 1,
-            said: hostile.to_owned(),
+            part: 1,
+            words: hostile.to_owned(),
         };
-        let svg = lying(hostile, &[bar]);
+        let mut sheet = Sheet::new(hostile);
+        sheet.bars(hostile, &[bar()]);
+        sheet.columns(hostile, "1", &[bar(), bar()]);
+        sheet.table(&Table {
+            heads: &["a", "b"],
+            rows: vec![(hostile.to_owned(), vec!["1".to_owned()])],
+            more: 0,
+        });
+        let page = sheet.finish("");
+        assert_eq!(page.matches("<script").count(), 1, "{page}");
         assert!(
-            !svg.contains("<script") && !svg.contains("onload='"),
-            "{svg}"
+            !page.contains("onload='") && !page.contains('\u{202e}'),
+            "{page}"
         );
-        assert!(!svg.contains('\u{202e}') && !svg.contains('\n'), "{svg}");
+        assert!(!page.contains('\0'), "{page}");
+    }
+
+    #[test]
+    fn foreign_text_has_its_own_direction() {
+        assert_eq!(foreign("\u{5d0}\u{200f}<b>"), "<bdi>\u{5d0}&lt;b&gt;</bdi>");
     }
 
     #[test]
     fn bars_stay_within_their_length() {
-        assert_eq!(part_of(u64::MAX, u64::MAX, 330), 330);
-        assert_eq!(part_of(1, u64::MAX, 330), 1);
-        assert_eq!(part_of(0, 0, 330), 0);
-        assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
-        assert_eq!(grouped(12), "12");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100.0");
+        assert_eq!(percent(1, u64::MAX), "0.5");
+        assert_eq!(percent(0, 0), "0.0");
+        assert_eq!(percent(1, 3), "33.3");
+    }
+
+    #[test]
+    fn empty_columns_and_zeros_are_not_shown() {
+        let mut sheet = Sheet::new("x");
+        let cells = |first: &str| vec![first.to_owned(), "0".to_owned()];
+        sheet.table(&Table {
+            heads: &["name", "one", "other"],
+            rows: vec![("a".to_owned(), cells("1")), ("b".to_owned(), cells("0"))],
+            more: 0,
+        });
+        let page = sheet.finish("");
+        assert!(page.contains("<th>name<th>one\n"), "{page}");
+        assert!(!page.contains("other") && !page.contains("<td>0"), "{page}");
     }
 }

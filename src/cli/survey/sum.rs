@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use mail_parser::DateTime;
 use serde::{Serialize, Serializer};
 
+use super::broken::{Broken, Large, merge};
+use super::missing::Missing;
 use super::tally::{
-    Amount, Copies, Counts as _, Hash, Host, Links, MESSAGES, Mail, Named, Pictures, Probe, Type,
-    Year, add,
+    Amount, Answers, Copies, Counts as _, Hash, Host, Links, MESSAGES, Mail, Named, Pictures,
+    Probe, Type, Year, add,
 };
 use crate::link::value::Role;
 use crate::mailbox::Summary;
@@ -18,7 +21,7 @@ use crate::store::Key;
 const OBJECTS: usize = 1 << 20;
 
 /// In octets.
-pub const SIZES: [u64; 6] = [0, 10 << 10, 100 << 10, 1 << 20, 10 << 20, 100 << 20];
+pub const SIZES: [u64; 6] = [0, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 #[derive(Default, Debug)]
 pub struct Survey {
@@ -43,6 +46,21 @@ pub struct Survey {
     pub copies: Copies<Hash, MESSAGES>,
     pub hosts: Named<Host>,
     pub types: Named<Type>,
+    pub answers: AnswersByWhat,
+    pub missing: Missing,
+    pub largest: Vec<Large>,
+    /// Labels of Google Takeout, as they are written.
+    pub labels: Named<u64>,
+    pub broken: Broken,
+}
+
+#[derive(Default, Debug, Serialize)]
+pub struct AnswersByWhat {
+    pub pictures: Answers,
+    /// References to content that stands outside of the mail.
+    pub attachments: Answers,
+    /// Those of pictures, by the year of the mail.
+    pub years: Named<Answers>,
 }
 
 /// In seconds since 1970.
@@ -72,9 +90,12 @@ pub struct Detach {
 
 impl Survey {
     pub fn add(&mut self, mut other: Self) {
-        for (sender, year, counts) in [self.alone(), other.alone()].into_iter().flatten() {
+        for (sender, year, counts, answers) in [self.alone(), other.alone()].into_iter().flatten() {
             self.senders.of(&sender).count(counts.octets);
             self.years.of(&year).add(&counts);
+            if answers != Answers::default() {
+                self.answers.years.of(&year).add(&answers);
+            }
         }
         self.mail.add(&other.mail);
         self.dates.add(other.dates);
@@ -99,9 +120,26 @@ impl Survey {
         self.copies.add(other.copies);
         self.hosts.add(other.hosts);
         self.types.add(other.types);
+        self.answers.pictures.add(&other.answers.pictures);
+        self.answers.attachments.add(&other.answers.attachments);
+        self.answers.years.add(other.answers.years);
+        add(&mut self.missing, other.missing);
+        merge(&mut self.largest, other.largest);
+        self.labels.add(other.labels);
+        self.broken.add(other.broken);
     }
 
-    fn alone(&mut self) -> Option<(Box<str>, Cow<'static, str>, Year)> {
+    /// Names the places of one message as the mailbox does: a message in a file of its own has no number.
+    pub fn locate(&mut self, mailbox: &Path) {
+        let largest = self.largest.iter_mut().map(|it| &mut it.place);
+        for place in largest.chain(self.broken.places_mut()) {
+            if Path::new(&place.source) != mailbox {
+                place.index = None;
+            }
+        }
+    }
+
+    fn alone(&mut self) -> Option<(Box<str>, Cow<'static, str>, Year, Answers)> {
         let sender = self.sender.take()?;
         let year = match self.dates.first {
             Some(date) => format!("{:04}", DateTime::from_timestamp(date).year).into(),
@@ -116,7 +154,7 @@ impl Survey {
             pictures: self.pictures.remote,
             references: self.references,
         };
-        Some((sender, year, counts))
+        Some((sender, year, counts, self.answers.pictures))
     }
 
     pub fn shown(&self) -> Amount {
@@ -129,6 +167,7 @@ impl Survey {
     pub fn walked(&mut self, summary: &Summary) {
         self.mail.mailboxes = summary.mailboxes;
         self.mail.oversized = summary.oversized;
+        self.broken.files = summary.damaged;
         let [before, after] = [summary.bytes_in, summary.bytes_out]
             .map(|octets| i64::try_from(octets).unwrap_or(i64::MAX));
         self.detach.saves = before.saturating_sub(after);

@@ -89,6 +89,23 @@ counts! {
         to_parts,
     }
 
+    /// What sources answered to a probe.
+    Answers {
+        alive,
+        /// Lost: status 404 or 410, no such host, another content in its place.
+        gone,
+        /// No usable answer this time.
+        silent,
+        /// A sign-in or a permission is needed.
+        denied,
+        /// The policy does not allow the request or the answer.
+        refused,
+        unasked,
+    }
+
+    /// What became of the references to one host.
+    Fates { saved, lost, again, left, }
+
     Probe {
         alive,
         dead,
@@ -99,6 +116,19 @@ counts! {
         /// An archive has them; it and the next are told where one was asked.
         archived,
         lost,
+    }
+}
+
+impl Fates {
+    pub fn sum(&self) -> u64 {
+        self.saved + self.lost + self.again + self.left
+    }
+}
+
+impl Answers {
+    /// How many sources were asked.
+    pub fn asked(&self) -> u64 {
+        self.alive + self.gone + self.silent + self.denied
     }
 }
 

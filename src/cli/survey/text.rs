@@ -1,164 +1,248 @@
-//! The survey in lines, for a person at a terminal.
+//! The survey in lines, for a person at a terminal. It says what the page says first; `--by` adds tables.
 
-use super::super::say::harmless;
+use super::super::say::{harmless, harmless_within};
+use super::context::{Group, SurveyContext};
+use super::findings::{self, Findings};
 use super::json::bound;
-use super::looked::{Group, Looked};
-use super::sum::{SIZES, Survey, day};
+use super::missing::{self, Way};
+use super::sum::Survey;
 use super::tally::{Amount, Counts, Host, Named, Type};
+use super::words::{counted, either, grouped, listed, size};
 
 const LINES: usize = 40;
 
-/// Octets in the units that options take, powers of 1024.
-pub fn size(octets: u64) -> String {
-    for (power, name) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        let (whole, rest) = (octets >> power, octets % (1 << power));
-        if whole > 0 {
-            // One digit behind the point, cut and not rounded: it is never more than there is.
-            return format!("{whole}.{} {name}", (rest * 10) >> power);
+pub fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
+    let Findings {
+        statement, step, ..
+    } = findings::findings(survey, context);
+    let mut text = format!("{statement}\n");
+    for (name, words) in [
+        ("pictures", pictures(survey)),
+        ("trackers", trackers(survey)),
+        ("missing", missing(survey)),
+        ("attachments", attachments(survey)),
+        ("copies", copies(survey)),
+        ("damaged", damaged(survey)),
+        ("dates", dates(survey)),
+        ("links", links(survey)),
+        ("answers", answers(survey, context)),
+    ] {
+        if !words.is_empty() {
+            text += &format!("{name:<12} {words}\n");
         }
     }
-    format!("{octets} bytes")
-}
-
-pub(super) fn option_size(octets: u64) -> String {
-    for (unit, letter) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")] {
-        if octets > 0 && octets.is_multiple_of(unit) {
-            return format!("{}{letter}", octets / unit);
+    for group in context.by {
+        text.push('\n');
+        table(&mut text, survey, *group, context.has_archive);
+    }
+    if let Some(step) = step {
+        text += &format!("\nNext step: {}\n", in_words(&step.title));
+        for command in step.commands {
+            text += &format!("  {}\n", harmless_within(&command));
         }
-    }
-    octets.to_string()
-}
-
-pub(super) fn class(number: usize) -> String {
-    let from = SIZES.get(number).copied().unwrap_or_default();
-    let short = |octets| size(octets).replace(".0 ", " ");
-    match SIZES.get(number + 1) {
-        Some(to) if from == 0 => format!("less than {}", short(*to)),
-        Some(to) => format!("{} to {}", short(from), short(*to)),
-        None => format!("{} and more", short(from)),
-    }
-}
-
-pub fn lines(survey: &Survey, looked: &Looked<'_>) -> String {
-    let mut text = String::new();
-    let dates = &survey.dates;
-    let [first, last] = [dates.first, dates.last].map(|date| date.map_or("-".to_owned(), day));
-    text += &format!(
-        "dates        {first} to {last}; {} messages without a date, {} with an unusable one\n",
-        dates.missing, dates.insane
-    );
-    if survey.attachments.count > 0 {
-        attachments(&mut text, survey, looked);
-    }
-    let repeated = survey.copies.repeated;
-    if repeated.count > 0 {
-        let (count, octets) = (repeated.count, size(repeated.octets));
-        text += &format!(
-            "repeated     {count} messages, with {octets}, of which an equal one stands elsewhere\n"
-        );
-    }
-    let pictures = &survey.pictures;
-    let shown = pictures.remote + pictures.in_mail + pictures.data + pictures.elsewhere;
-    if shown + pictures.trackers > 0 {
-        text += &format!(
-            "pictures     {} from the web, {} in the mail, {} in data: URLs of {} bytes, {} elsewhere; {} trackers\n",
-            pictures.remote,
-            pictures.in_mail,
-            pictures.data,
-            pictures.data_octets,
-            pictures.elsewhere,
-            pictures.trackers
-        );
-    }
-    let links = &survey.links;
-    if links.documents > 0 {
-        text += &format!(
-            "links        {} in {} documents; {} are relative: {} have a base, {} mean a part of the mail\n",
-            links.count, links.documents, links.relative, links.with_base, links.to_parts
-        );
-    }
-    if links.unread > 0 {
-        text += &format!(
-            "             {} documents could not be read, or not wholly\n",
-            links.unread
-        );
-    }
-    if survey.references > 0 {
-        references(&mut text, survey);
-    }
-    if looked.is_probed {
-        let probe = &survey.probe;
-        text += &format!(
-            "probe        {} alive, {} dead, {} refused by the policy, {} not asked\n",
-            probe.alive, probe.dead, probe.refused, probe.unasked
-        );
-        if looked.has_archive {
-            text += &format!(
-                "             of the dead, {} are in the archive and {} are lost\n",
-                probe.archived, probe.lost
-            );
-        }
-    }
-    for group in looked.by {
-        table(&mut text, survey, *group, looked.has_archive);
     }
     text
 }
 
-fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) {
+fn in_words(title: &str) -> String {
+    let mut symbols = title.chars();
+    let first = symbols.next().map(|it| it.to_lowercase().to_string());
+    first.unwrap_or_default() + symbols.as_str()
+}
+
+/// The counts that are not zero, each with its words.
+fn told(counts: &[(u64, &str)]) -> String {
+    let counts = counts.iter().filter(|it| it.0 > 0);
+    let words = counts.map(|(count, words)| format!("{} {words}", grouped(*count)));
+    words.collect::<Vec<String>>().join(", ")
+}
+
+fn pictures(survey: &Survey) -> String {
+    let pictures = &survey.pictures;
+    let servers = findings::pictured_hosts(survey);
+    let on = format!("on {}", counted(servers, "server", "servers"));
+    told(&[
+        (pictures.remote, &on),
+        (pictures.in_mail, "in the mail"),
+        (pictures.data, "written into the HTML (data: URLs)"),
+        (pictures.elsewhere, "with an address that leads nowhere"),
+    ])
+}
+
+fn trackers(survey: &Survey) -> String {
+    let count = survey.pictures.trackers;
+    if count == 0 {
+        return String::new();
+    }
+    const NAMED: usize = 3;
+    let companies = findings::companies(survey);
+    let mut names: Vec<String> = companies
+        .iter()
+        .take(NAMED)
+        .map(|(name, count)| format!("{} from {}", grouped(*count), harmless(name)))
+        .collect();
+    if companies.len() > NAMED {
+        let more = (companies.len() - NAMED) as u64;
+        names.push(counted(more, "more company", "more companies"));
+    }
+    format!("{}: {}", grouped(count), listed(&names))
+}
+
+fn missing(survey: &Survey) -> String {
+    let mut kinds: Vec<(u64, String)> = survey
+        .missing
+        .iter()
+        .map(|((way, names), count)| {
+            let nowhere = match way {
+                Way::Never => ", which cannot come back",
+                _ => "",
+            };
+            (*count, counted(*count, names.one, names.many) + nowhere)
+        })
+        .collect();
+    kinds.sort_by_key(|it| std::cmp::Reverse(it.0));
+    let kinds: Vec<String> = kinds.into_iter().map(|it| it.1).collect();
+    let mut text = kinds.join("; ");
+    if missing::sum(&survey.missing, &[Way::Directory]) > 0 {
+        text += " (name their directory with --attachments)";
+    }
+    text
+}
+
+fn attachments(survey: &Survey) -> String {
     let all = survey.attachments;
-    let (shown, octets) = (survey.shown(), size(all.octets));
-    *text += &format!("attachments  {} of {octets}", all.count);
+    if all.count == 0 {
+        return String::new();
+    }
+    let mut text = format!("{}, {}", grouped(all.count), size(all.octets));
+    let shown = survey.shown();
     if shown.count > 0 {
-        let octets = size(shown.octets);
-        *text += &format!("; the mail itself shows {}, with {octets}", shown.count);
+        text += &format!("; the text shows {} of them", grouped(shown.count));
     }
-    text.push('\n');
     let detach = &survey.detach;
-    let larger_than = option_size(looked.larger_than);
-    if detach.large.count == 0 {
-        *text += &format!("detach       none of at least {larger_than}\n");
-        return;
-    }
-    *text += &format!(
-        "detach       {} of at least {larger_than}, with {}; {} would leave the mail, with {}\n",
-        detach.large.count,
-        size(detach.large.octets),
-        detach.leave.count,
-        size(detach.leave.octets)
-    );
-    let (objects, duplicates) = (detach.objects(), detach.contents.repeated);
-    *text += &format!(
-        "             the store would hold {} objects of {} bytes; {} are duplicates, {} bytes; the mail would be {} bytes smaller\n",
-        objects.count, objects.octets, duplicates.count, duplicates.octets, detach.saves
-    );
-    if detach.shown_inline.count > 0 {
-        let (count, octets) = (detach.shown_inline.count, size(detach.shown_inline.octets));
-        *text += &format!(
-            "             the mail shows {count} more, with {octets}, which stay: --inline moves them as well\n"
+    if detach.leave.count > 0 {
+        let saves = u64::try_from(detach.saves).unwrap_or(0);
+        text += &format!(
+            "; embody detach would move {} and make the mail {} smaller",
+            grouped(detach.leave.count),
+            size(saves)
         );
     }
-    let stay = detach.stay.iter();
-    let stay: Vec<String> = stay.map(|(why, count)| format!("{count} {why}")).collect();
-    if !stay.is_empty() {
-        *text += &format!("             the others stay: {}\n", stay.join(", "));
+    text
+}
+
+fn copies(survey: &Survey) -> String {
+    let repeated = survey.copies.repeated;
+    match repeated.count {
+        0 => String::new(),
+        count => format!(
+            "{} of messages that are here already, {}",
+            counted(count, "copy", "copies"),
+            size(repeated.octets)
+        ),
     }
 }
 
-fn references(text: &mut String, survey: &Survey) {
-    let mut kinds = Vec::new();
-    for (kind, schemes) in &survey.kinds {
-        for (scheme, count) in schemes.heaviest(|it| *it).into_iter().take(LINES) {
-            kinds.push(match scheme {
-                "none" => format!("{count} {kind} without a URL"),
-                scheme => format!("{count} {kind} by {}", harmless(scheme)),
-            });
+fn damaged(survey: &Survey) -> String {
+    let broken = &survey.broken;
+    let kinds = broken.kinds().into_iter().filter(|it| it.2.count > 0);
+    let kinds = kinds.map(|(one, many, places)| {
+        let first = places.first.iter().filter_map(|it| it.index);
+        let first: Vec<String> = first.map(|it| it.to_string()).collect();
+        let numbers = match first.is_empty() {
+            true => String::new(),
+            false if first.len() as u64 == places.count => {
+                format!(
+                    " ({} {})",
+                    either(places.count, "number", "numbers"),
+                    listed(&first)
+                )
+            }
+            false => format!(" (numbers {}, ...)", first.join(", ")),
+        };
+        format!(
+            "{} {}{numbers}",
+            grouped(places.count),
+            either(places.count, one, many)
+        )
+    });
+    kinds.collect::<Vec<String>>().join("; ")
+}
+
+fn dates(survey: &Survey) -> String {
+    let dates = &survey.dates;
+    let mut text = match (dates.first, dates.last) {
+        (Some(first), Some(last)) => {
+            let [first, last] = [first, last].map(super::sum::day);
+            match first == last {
+                true => first,
+                false => format!("{first} to {last}"),
+            }
         }
-        if let Some(count) = schemes.others() {
-            kinds.push(format!("{count} {kind} by others"));
-        }
+        _ => String::new(),
+    };
+    let odd = told(&[
+        (
+            dates.missing,
+            either(dates.missing, "message has none", "messages have none"),
+        ),
+        (
+            dates.insane,
+            either(
+                dates.insane,
+                "message has an impossible one",
+                "messages have an impossible one",
+            ),
+        ),
+    ]);
+    if !odd.is_empty() && !text.is_empty() {
+        text += "; ";
     }
-    *text += &format!("references   {}: {}\n", survey.references, kinds.join(", "));
+    text + &odd
+}
+
+fn links(survey: &Survey) -> String {
+    let links = &survey.links;
+    let works = links.with_base + links.to_parts;
+    let mut said = Vec::new();
+    if works > 0 {
+        said.push(format!(
+            "{} incomplete, and embody convert completes {}",
+            counted(works, "is", "are"),
+            either(works, "it", "them")
+        ));
+    }
+    if links.unread > 0 {
+        said.push(format!(
+            "{} not be read as a whole",
+            counted(links.unread, "document could", "documents could")
+        ));
+    }
+    said.join("; ")
+}
+
+fn answers(survey: &Survey, context: &SurveyContext<'_>) -> String {
+    if !context.is_probed {
+        return String::new();
+    }
+    let (pictures, attachments) = (&survey.answers.pictures, &survey.answers.attachments);
+    let of = |count: fn(&super::tally::Answers) -> u64| count(pictures) + count(attachments);
+    let mut text = told(&[
+        (of(|it| it.alive), "still there"),
+        (of(|it| it.gone), "gone"),
+        (of(|it| it.silent), "without an answer this time"),
+        (of(|it| it.denied), "behind a sign-in"),
+        (of(|it| it.refused), "not allowed by the options"),
+        (of(|it| it.unasked), "not asked for"),
+    ]);
+    if context.has_archive && survey.probe.dead > 0 {
+        text += &format!(
+            "; the archive has {} and lacks {}",
+            grouped(survey.probe.archived),
+            grouped(survey.probe.lost)
+        );
+    }
+    text
 }
 
 fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) {
@@ -173,7 +257,7 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) {
             named(text, ("host", head), &survey.hosts, Host::weight, row)
         }
         Group::Type => {
-            let head = "attachments octets large large_octets leave leave_octets";
+            let head = "attachments bytes large large_bytes leave leave_bytes";
             let weight = |it: &Type| it.octets.max(1);
             let row = |it: &Type| it.columns().into_iter().take(6).collect();
             named(text, ("type", head), &survey.types, weight, row)
@@ -183,7 +267,7 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) {
             named(text, head, &survey.senders, |it| it.count, Amount::columns)
         }
         Group::Year => {
-            let head = "messages octets attachments octets pictures references";
+            let head = "messages bytes attachments bytes pictures references";
             heading(text, "year", head);
             for (name, it) in survey.years.names() {
                 line(text, &it.columns(), name);
@@ -211,7 +295,7 @@ fn named<C: Counts>(
         line(text, &row(counts), name);
     }
     if let Some(more) = names.len().checked_sub(LINES).filter(|more| *more > 0) {
-        *text += &format!("and {more} more, which --json and --html have\n");
+        *text += &format!("There are {more} more, which --json and --html list.\n");
     }
     if let Some(others) = counts.others() {
         line(text, &row(others), &format!("others, {}", bound()));
@@ -230,28 +314,4 @@ fn line(text: &mut String, row: &[u64], name: &str) {
         *text += &format!("{count:>13}");
     }
     *text += &format!("  {}\n", harmless(name));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_never_more_than_there_is() {
-        for (octets, said) in [
-            (0, "0 bytes"),
-            (1023, "1023 bytes"),
-            (1024, "1.0 KiB"),
-            (1 << 20, "1.0 MiB"),
-            ((1 << 20) - 1, "1023.9 KiB"),
-            (u64::MAX, "16777215.9 TiB"),
-        ] {
-            assert_eq!(size(octets), said);
-        }
-        assert_eq!(option_size(100 << 10), "100k");
-        assert_eq!(option_size(1000), "1000");
-        assert_eq!(class(0), "less than 10 KiB");
-        assert_eq!(class(2), "100 KiB to 1 MiB");
-        assert_eq!(class(SIZES.len() - 1), "100 MiB and more");
-    }
 }

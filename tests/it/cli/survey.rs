@@ -360,22 +360,31 @@ fn the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers() 
     let saves = whole["detach"]["saves"].as_i64().unwrap();
     let leave = whole["detach"]["leave"]["octets"].as_i64().unwrap();
     assert!(saves > 0 && saves < leave, "{saves} of {leave}");
-    assert_eq!(
-        survey(&[&by[..], &["maildir"]].concat(), folder.path()),
-        whole
-    );
+    // Only the places of messages have other names.
+    let named = whole.as_object_mut().unwrap().remove("largest").unwrap();
+    assert_eq!(named.as_array().unwrap().len(), 10);
+    let survey = |arguments: &[&str]| {
+        let mut survey = survey(arguments, folder.path());
+        let largest = survey.as_object_mut().unwrap().remove("largest").unwrap();
+        let octets = |largest: &Value| -> Vec<Value> {
+            let largest = largest.as_array().unwrap().iter();
+            largest.map(|it| it["octets"].clone()).collect()
+        };
+        assert_eq!(octets(&largest), octets(&named));
+        survey
+    };
+    assert_eq!(survey(&[&by[..], &["maildir"]].concat()), whole);
     // Standard input is a mailbox, too.
     let mut program = embody();
     program.args(["inspect", "--json"]).args(by);
     let output = fed(&mut program, mailbox.as_bytes());
     let text = String::from_utf8(output.stdout).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    assert_eq!(last["survey"], whole);
+    let mut fed = last["survey"].clone();
+    fed.as_object_mut().unwrap().remove("largest").unwrap();
+    assert_eq!(fed, whole);
     whole["mailboxes"] = json!(2);
-    assert_eq!(
-        survey(&[&by[..], &["one", "two"]].concat(), folder.path()),
-        whole
-    );
+    assert_eq!(survey(&[&by[..], &["one", "two"]].concat()), whole);
 }
 
 #[test]
@@ -491,14 +500,22 @@ fn the_lines_of_a_mailbox_say_the_survey() {
     fs::write(folder.path().join("box"), mail).unwrap();
     let text = printed(&["inspect", "--by", "host,year", "box"], folder.path());
     for line in [
-        "dates        2015-07-06 to 2015-07-06; 0 messages without a date, 0 with an unusable one",
-        "pictures     2 from the web, 0 in the mail, 0 in data: URLs of 0 bytes, 0 elsewhere; 0 trackers",
-        "links        3 in 1 documents; 2 are relative: 0 have a base, 0 mean a part of the mail",
+        "1 mailbox, 1 message, 179 bytes",
+        "2 pictures in this mail are only on the web.",
+        "pictures     2 on 2 servers",
+        "dates        2015-07-06",
+        "Next step: keep the pictures",
+        "  embody embed box --output box-embedded.mbox",
         "            1            0            0            0            0            0  b.example",
     ] {
         assert!(text.contains(&format!("{line}\n")), "{text}");
     }
-    assert!(text.ends_with("  2015\n"), "{text}");
+    assert!(text.contains("  2015\n"), "{text}");
+    // What is zero is not said.
+    for word in ["trackers", "links ", "missing", "attachments  ", "damaged"] {
+        let is_line = |line: &str| line.starts_with(word);
+        assert!(!text.lines().any(is_line), "{text}");
+    }
     // One message has an outline; who wants it counted says so.
     fs::write(
         folder.path().join("one.eml"),
@@ -713,9 +730,9 @@ fn hostile(folder: &Path) {
     let mut mail = String::new();
     for number in 0..30 {
         mail.push_str(&format!(
-            "From a@b Mon Jul  6 10:00:00 2015\nDate: Mon, 06 Jul {} 10:00:00 +0000\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
+            "From a@b Mon Jul  6 10:00:00 2015\nSubject: {HOSTILE}\nDate: Mon, 06 Jul {} 10:00:00 +0000\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
              --b\nContent-Type: text/html\n\n<img src='https://{number}{}'><a href='x&lt;b&gt;:y'></a>\n\n\
-             --b\nContent-Type: image/{}; name=x\nContent-Transfer-Encoding: base64\n\n{}\n\n\
+             --b\nContent-Type: application/{}; name=x\nContent-Transfer-Encoding: base64\n\n{}\n\n\
              --b\nContent-Type: message/external-body; access-type=URL; URL=\"x<script><svg>:{HOSTILE}\"\n\nContent-Type: text/plain\n\n--b--\n\n",
             1990 + number,
             HOSTILE.replace('\'', "&#39;").replace('/', ""),
@@ -769,7 +786,7 @@ fn nothing_that_stands_in_mail_is_markup_of_the_page() {
     }
     assert!(!page.contains("url("), "something is loaded");
     // Every tag is one of ours.
-    let ours = "b body code div footer g h1 h2 html line meta p pre rect span style svg table td text th title tr";
+    let ours = "b bdi body code details div footer h1 h2 h3 html i li meta p pre span style summary table td th title tr ul";
     let ours: Vec<&str> = ours.split(' ').collect();
     let body = page.split_once("</style>").unwrap().1;
     for piece in body.split('<').skip(1) {
@@ -780,16 +797,14 @@ fn nothing_that_stands_in_mail_is_markup_of_the_page() {
             .unwrap();
         assert!(ours.contains(&tag), "<{tag}");
     }
-    // The same page, printed.
+    // The same page, printed: it names no file to be written again.
     let printed = printed(
         &["inspect", "--larger-than", "10k", "--html", "-", name],
         folder.path(),
     );
-    let without_time = |page: &str| {
-        let (before, behind) = page.split_once("Looked at on ").unwrap();
-        before.to_owned() + behind.split_once(" by ").unwrap().1
-    };
-    assert!(without_time(&printed).starts_with(&without_time(page)));
+    let head = |page: &str| page.split_once("<h2>").unwrap().0.to_owned();
+    assert_eq!(head(&printed), head(page));
+    assert!(!printed.contains("Count what is gone"));
     let output = run(&["inspect", "--json", "--html", "-", name], folder.path());
     assert_eq!(output.status.code(), Some(2));
 }
@@ -836,7 +851,7 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
     let picture = shown(&chromium, "html", "the page", &page, "MAP * ~NOTFOUND");
     let paper = [0xfb, 0xfb, 0xf9];
     let card = [0xff, 0xff, 0xff];
-    assert!(picture.count(paper) > 10_000 && picture.count(card) > 5_000);
+    assert!(picture.count(paper) > 10_000 && picture.count(card) > 3_000);
     // Who has a dark screen gets a dark page.
     let dark = String::from_utf8(page).unwrap();
     let dark = dark.replace("@media(prefers-color-scheme:dark)", "@media screen");
@@ -867,15 +882,97 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
     );
     // Of what it holds only our script ran: each command has its button.
     assert_eq!(dom.matches("<script").count(), 1);
-    assert!(dom.matches("<pre>").count() >= 2, "{dom}");
+    assert!(dom.matches("<pre>").count() >= 1, "{dom}");
     assert_eq!(
         dom.matches("<button type=\"button\">Copy</button><pre>")
             .count(),
         dom.matches("<pre>").count(),
         "{dom}"
     );
-    // The plots have their bars: 30 years with two each, classes of sizes, types, hosts.
-    assert!(dom.matches("<rect").count() >= 60 + 6, "{dom}");
+    // The plots have their bars: 30 years, classes of sizes, hosts.
+    assert!(dom.matches("<i class=\"all\"").count() >= 30 + 6, "{dom}");
+}
+
+/// The page within a frame of this width: its width, and the width that its content needs.
+fn widths(chromium: &Path, folder: &Path, page: &str, width: usize) -> (usize, usize) {
+    let framed = page.replace('&', "&amp;").replace('"', "&quot;");
+    let script = "onload = () => { const root = document.querySelector('iframe').contentDocument.documentElement; \
+        for (const it of root.querySelectorAll('details')) it.open = true; \
+        document.getElementById('w').textContent = root.clientWidth + ' ' + root.scrollWidth + '.' }";
+    let wrapper = format!(
+        "<!DOCTYPE html><body><p id=w></p><iframe style='border:0;width:{width}px;height:900px' srcdoc=\"{framed}\"></iframe><script>{script}</script>"
+    );
+    let file = folder.join(format!("frame-{width}.html"));
+    fs::write(&file, wrapper).unwrap();
+    let output = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .arg("--window-size=1400,1000")
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.join("profile").display()
+        ))
+        .arg(format!("file://{}", file.display()))
+        .env("HOME", folder)
+        .output()
+        .unwrap();
+    let dom = String::from_utf8(output.stdout).unwrap();
+    let (_, found) = dom.split_once("<p id=\"w\">").unwrap();
+    let (found, _) = found.split_once('.').expect("the page was measured");
+    let (inner, needed) = found.split_once(' ').unwrap();
+    (inner.parse().unwrap(), needed.parse().unwrap())
+}
+
+#[test]
+fn page_fits_telephones_tablets_and_screens() {
+    let Some(chromium) = chromium("page_fits_telephones_tablets_and_screens") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    hostile(folder.path());
+    let long = "x".repeat(400);
+    let mut mail = fs::read_to_string(folder.path().join("<b>box<i> 'x'")).unwrap();
+    for (number, subject) in [
+        long.as_str(),
+        "\u{5e9}\u{5dc}\u{5d5}\u{5dd} \u{202e}<script>document.title='owned'</script>",
+        "nul \0 here",
+    ]
+    .iter()
+    .enumerate()
+    {
+        mail.push_str(&format!(
+            "From a@b Mon Jul  6 10:00:00 2015\nFrom: {long} <{long}@{}.example>\nX-Gmail-Labels: {long},<b>\nDate: Mon, 06 Jul 2015 10:00:00 +0000\n\
+             Subject: {subject}\nMIME-Version: 1.0\nContent-Type: text/html; charset=utf-8\n\n\
+             <img src='https://{}.example/x'><img src='https://t{number}.{}.example/' width=1 height=1>\n{}\n\n",
+            "h".repeat(60),
+            "p".repeat(60),
+            "q".repeat(60),
+            "x".repeat(300_000 + number),
+        ));
+    }
+    fs::write(folder.path().join("box"), mail).unwrap();
+    printed(
+        &[
+            "inspect",
+            "--larger-than",
+            "10k",
+            "--by",
+            "host",
+            "--html",
+            "page.html",
+            "box",
+        ],
+        folder.path(),
+    );
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(!page.contains('\0') && !page.contains('\u{202e}'));
+    assert!(page.contains("The largest messages") && page.contains("&lt;script&gt;"));
+    for width in [360, 768, 1280] {
+        let (inner, needed) = widths(&chromium, folder.path(), &page, width);
+        assert!(
+            inner >= width - 20 && needed <= inner,
+            "{width}: {needed} > {inner}"
+        );
+    }
 }
 
 #[test]
@@ -1016,7 +1113,7 @@ fn no_host_is_counted_that_nobody_could_ask() {
         pictures["hosts"],
         json!({"127.0.0.1": 1, "a.example": 3, "b.example": 1})
     );
-    let table = printed(&["inspect", "box"], folder.path());
+    let table = printed(&["inspect", "--verbose", "box"], folder.path());
     let hosts: Vec<&str> = table
         .lines()
         .filter(|line| line.starts_with("host "))

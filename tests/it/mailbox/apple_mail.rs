@@ -394,7 +394,7 @@ fn a_missing_file_leaves_its_part_and_the_name_and_is_listed_with_subject_and_da
         let output = library.run(&[&["inspect", "INBOX.mbox"], more].concat());
         String::from_utf8(output.stdout).unwrap()
     };
-    let told = inspected(&[]);
+    let told = inspected(&["--verbose"]);
     for line in [
         "kind            2  apple",
         "missing         1  \"the files\" (2024-05-14)",
@@ -403,7 +403,7 @@ fn a_missing_file_leaves_its_part_and_the_name_and_is_listed_with_subject_and_da
     ] {
         assert!(told.contains(line), "{line}: {told}");
     }
-    let told = inspected(&["--follow=-apple"]);
+    let told = inspected(&["--verbose", "--follow=-apple"]);
     assert!(
         told.contains("outcome         2  left: not-followed (--follow apple)"),
         "{told}"

@@ -1,13 +1,19 @@
-//! How mail was looked at, and the page's commands: each works on these sources; mail as it was stays, or as a backup.
+//! The circumstances of a survey, and the commands that it names: each works on the same sources and writes a new
+//! mailbox, so that the mail stays as it is.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use clap::ValueEnum;
 
+use super::repeated::Repeated;
+
+/// More sources are not named: the commands would be too long to read.
 const SOURCES: usize = 20;
 
-const ENDINGS: [&str; 8] = ["zip", "tgz", "tar", "gz", "zst", "bz2", "xz", "mbox"];
+const ENDINGS: [&str; 10] = [
+    "zip", "tgz", "tar", "gz", "zst", "bz2", "xz", "mbox", "mbx", "eml",
+];
 
 /// What numbers are grouped by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -24,21 +30,25 @@ pub enum Group {
     Outcome,
 }
 
+#[derive(Clone, Debug)]
 pub struct NamedSource {
     pub name: String,
     pub kind: SourceKind,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourceKind {
+    /// One mbox, also a compressed one.
     File,
+    /// A message in a file of its own.
+    Message,
     Archive,
     Folder,
-    /// Standard input, or a name that no command line of text can hold.
+    /// Standard input, or a name that cannot be written in a command.
     Nameless,
 }
 
-pub struct Looked<'l> {
+pub struct SurveyContext<'l> {
     pub larger_than: u64,
     pub base_url: &'l str,
     pub is_probed: bool,
@@ -46,55 +56,71 @@ pub struct Looked<'l> {
     pub by: &'l [Group],
     pub sources: Vec<NamedSource>,
     pub store: Option<(String, Option<&'l str>)>,
+    /// Options that each command needs: what the sources are.
     pub format: String,
+    /// Options that commands need which make requests, as they were given.
+    pub repeated: Repeated,
+    /// The page that is written.
+    pub page: Option<String>,
     pub start: &'l str,
 }
 
-impl Looked<'_> {
-    /// A command up to the sources, and what becomes of them, in a word: a line for each result that is written beside.
-    pub(super) fn commands(&self, command: &str, purpose: &str) -> Vec<String> {
-        let command = format!("{command}{}", self.format);
-        let in_place = format!("{command} --in-place --backup .before-{purpose}");
+impl SurveyContext<'_> {
+    /// Returns a line for each source: `embody VERB SOURCE --output RESULT OPTIONS`.
+    pub fn commands(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
+        let options = format!("{options}{}", self.format);
         let Some(sources) = self.named() else {
-            return vec![format!("{in_place} MAILBOX...")];
+            return vec![format!("embody {verb} MAILBOX --output NEW{options}")];
         };
-        let (files, others): (Vec<&NamedSource>, Vec<&NamedSource>) =
-            sources.iter().partition(|it| it.kind == SourceKind::File);
-        let mut lines = Vec::new();
-        if !files.is_empty() {
-            lines.push(format!("{in_place} {}", all_quoted(files)));
-        }
-        let mut taken = HashSet::new();
-        for source in others {
-            let new = quoted(&result(source, purpose, &mut taken));
-            let name = quoted(&source.name);
-            lines.push(format!("{command} {name} --output {new}"));
+        let results = results(sources, purpose);
+        let lines = sources.iter().zip(results).map(|(source, result)| {
+            let (name, result) = (quoted(&source.name), quoted(&result));
+            format!("embody {verb} {name} --output {result}{options}")
+        });
+        lines.collect()
+    }
+
+    /// The same for commands that make requests, and after them a line for each source that compares it with its result.
+    pub fn compared(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
+        let mut lines = self.commands(verb, options, purpose);
+        if let Some(sources) = self.named() {
+            for (source, result) in sources.iter().zip(results(sources, purpose)) {
+                let (name, result) = (quoted(&source.name), quoted(&result));
+                lines.push(format!("embody compare {name} {result}{}", self.format));
+            }
         }
         lines
     }
 
-    pub(super) fn reading(&self, command: &str) -> Vec<String> {
+    /// A command that reads all sources at once.
+    pub fn reading(&self, command: &str) -> Vec<String> {
         let sources = self.named().map(all_quoted);
-        let sources = sources.unwrap_or_else(|| "MAILBOX...".to_owned());
+        let sources = sources.unwrap_or_else(|| "MAILBOX".to_owned());
         vec![format!("{command}{} {sources}", self.format)]
     }
 
-    /// By default, a folder beside the results, which `detach` makes.
-    pub(super) fn storing(&self) -> String {
+    /// By default a new directory beside the results.
+    pub fn storing(&self) -> String {
         match &self.store {
-            None => "--store mail-attachments".to_owned(),
-            Some((store, None)) => format!("--store {}", quoted(store)),
+            None => " --store mail-attachments".to_owned(),
+            Some((store, None)) => format!(" --store {}", quoted(store)),
             Some((store, Some(url))) => {
-                format!("--store {} --base-url {}", quoted(store), quoted(url))
+                format!(" --store {} --base-url {}", quoted(store), quoted(url))
             }
         }
     }
 
-    fn named(&self) -> Option<&[NamedSource]> {
+    pub fn named(&self) -> Option<&[NamedSource]> {
         let is_nameless = |it: &NamedSource| it.kind == SourceKind::Nameless;
         let is_few = (1..=SOURCES).contains(&self.sources.len());
         (is_few && !self.sources.iter().any(is_nameless)).then_some(&self.sources)
     }
+}
+
+fn results(sources: &[NamedSource], purpose: &str) -> Vec<String> {
+    let mut taken = HashSet::new();
+    let result = |source| result(source, purpose, &mut taken);
+    sources.iter().map(result).collect()
 }
 
 fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> String {
@@ -109,6 +135,7 @@ fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> S
     let name = name.as_deref().unwrap_or("mail");
     let ending = match source.kind {
         SourceKind::Folder => "",
+        SourceKind::Message => ".eml",
         _ => ".mbox",
     };
     let number = |number: usize| match number {
@@ -119,17 +146,17 @@ fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> S
     free.unwrap_or_default()
 }
 
-fn all_quoted<'s>(sources: impl IntoIterator<Item = &'s NamedSource>) -> String {
+pub fn all_quoted<'s>(sources: impl IntoIterator<Item = &'s NamedSource>) -> String {
     let names = sources.into_iter().map(|it| quoted(&it.name));
     names.collect::<Vec<String>>().join(" ")
 }
 
-fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     let name = match name.starts_with('-') {
         true => format!("./{name}"),
         false => name.to_owned(),
     };
-    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+:@,".contains(symbol);
+    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+:@,=".contains(symbol);
     match !name.is_empty() && name.chars().all(is_plain) {
         true => name,
         false => format!("'{}'", name.replace('\'', "'\\''")),
@@ -141,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_takes_a_name_as_one_word_and_embody_as_no_option() {
+    fn quoted_name_is_one_word_of_a_shell_and_no_option() {
         assert_eq!(quoted("/srv/mail/a.mbox"), "/srv/mail/a.mbox");
         assert_eq!(quoted("a b; rm -rf ~"), "'a b; rm -rf ~'");
         assert_eq!(quoted("it's"), "'it'\\''s'");
@@ -150,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn results_stand_beside_and_have_names_of_their_own() {
+    fn results_are_in_the_current_directory_and_have_names_of_their_own() {
         let mut taken = HashSet::new();
         let mut of = |name: &str, kind| {
             let name = name.to_owned();
@@ -166,5 +193,6 @@ mod tests {
         );
         assert_eq!(of("Mail.zip/", SourceKind::Folder), "Mail.zip-embedded");
         assert_eq!(of("..", SourceKind::Folder), "mail-embedded");
+        assert_eq!(of("a.eml", SourceKind::Message), "a-embedded.eml");
     }
 }

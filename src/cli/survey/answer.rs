@@ -1,0 +1,111 @@
+//! The answer of a source, as a row of the report tells it: for a probe before a run, and for the page about a run.
+
+use super::tally::{Answers, Probe};
+use crate::report::{Outcome, Reason, Row};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// The source has the content, or gave it.
+    Alive,
+    /// The content is lost: status 404 or 410, no such host, another content in its place.
+    Gone,
+    /// No usable answer this time: a timeout, a status of 5xx, a broken connection.
+    Silent,
+    /// The server wants a sign-in or a permission.
+    Denied,
+    /// The policy does not allow the request, or does not accept the answer.
+    Refused,
+    /// A limit ended the run over the message before the request: another run may do it.
+    Limited,
+    /// No request was made for another reason.
+    Unasked,
+}
+
+impl Answer {
+    pub fn of(row: &Row) -> Self {
+        use Reason as R;
+        let Some(reason) = row.reason else {
+            return match row.outcome {
+                Outcome::Left => Self::Unasked,
+                _ => Self::Alive,
+            };
+        };
+        match reason {
+            R::HttpStatus => match row.status {
+                Some(401 | 403 | 407 | 451) => Self::Denied,
+                Some(408 | 425 | 429 | 500..=599) => Self::Silent,
+                _ => Self::Gone,
+            },
+            R::FtpStatus => match row.status {
+                Some(400..=499) => Self::Silent,
+                Some(530 | 532) => Self::Denied,
+                _ => Self::Gone,
+            },
+            R::Timeout
+            | R::ConnectionFailed
+            | R::TlsFailed
+            | R::IncompleteBody
+            | R::BadResponse
+            | R::ArchiveBusy => Self::Silent,
+            R::SignIn | R::ScanPage => Self::Denied,
+            R::NameNotFound
+            | R::FileNotReadable
+            | R::NotARegularFile
+            | R::TooManyRedirects
+            | R::NotAnImage
+            | R::TypeMismatch
+            | R::SizeMismatch
+            | R::DigestMismatch
+            | R::WebPage
+            | R::Expired
+            | R::InArchive
+            | R::NotArchived
+            | R::SecretUrl => Self::Gone,
+            R::SchemeNotAllowed
+            | R::UnsupportedScheme
+            | R::HostNotAllowed
+            | R::PrivateAddress
+            | R::PortNotAllowed
+            | R::UserinfoNotAllowed
+            | R::OutsideFileRoot
+            | R::RedirectRefused
+            | R::TypeNotAllowed
+            | R::TooLarge
+            | R::BadUrl => Self::Refused,
+            reason if reason.is_bound() => Self::Limited,
+            _ => Self::Unasked,
+        }
+    }
+
+    pub fn counted(self) -> Answers {
+        let mut counts = Answers::default();
+        let count = match self {
+            Self::Alive => &mut counts.alive,
+            Self::Gone => &mut counts.gone,
+            Self::Silent => &mut counts.silent,
+            Self::Denied => &mut counts.denied,
+            Self::Refused => &mut counts.refused,
+            Self::Limited | Self::Unasked => &mut counts.unasked,
+        };
+        *count = 1;
+        counts
+    }
+
+    /// The same in the words of `probe`, which calls dead whatever was asked for and gave nothing.
+    pub fn probe(self, row: &Row) -> Probe {
+        let mut probe = Probe::default();
+        let count = match self {
+            Self::Alive => &mut probe.alive,
+            Self::Gone | Self::Silent | Self::Denied => &mut probe.dead,
+            Self::Refused => &mut probe.refused,
+            Self::Limited | Self::Unasked => &mut probe.unasked,
+        };
+        *count = 1;
+        match row.reason {
+            Some(Reason::InArchive) => probe.archived = 1,
+            Some(Reason::NotArchived) => probe.lost = 1,
+            _ => {}
+        }
+        probe
+    }
+}

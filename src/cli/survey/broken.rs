@@ -1,0 +1,192 @@
+//! Messages that are damaged, with the places of the first ones.
+
+use memchr::memchr;
+use serde::Serialize;
+
+use crate::mime::transfer::TransferEncoding;
+use crate::mime::{Content, PartId, Tree};
+
+/// Places that are named for each kind of damage.
+const PLACES: usize = 10;
+
+/// Where a message is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Place {
+    pub source: String,
+    /// `None` if the message has a file of its own.
+    pub index: Option<u64>,
+}
+
+#[derive(Clone, Default, Debug, Serialize)]
+pub struct Places {
+    pub count: u64,
+    pub first: Vec<Place>,
+}
+
+#[derive(Default, Debug, Serialize)]
+pub struct Broken {
+    /// A multipart lacks its last boundary line: the end of the message is probably missing.
+    pub unclosed: Places,
+    /// A base64 body ends within a group of four symbols.
+    pub cut: Places,
+    /// The message contains NUL bytes.
+    pub nul: Places,
+    /// Files that could not be read to their end.
+    pub files: u64,
+}
+
+impl Places {
+    fn count(&mut self, place: impl FnOnce() -> Place) {
+        self.count += 1;
+        self.first.push(place());
+    }
+
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        let room = PLACES.saturating_sub(self.first.len());
+        self.first.extend(other.first.into_iter().take(room));
+    }
+}
+
+impl Broken {
+    pub fn of(tree: &Tree<'_>, place: impl Fn() -> Place) -> Self {
+        let mut broken = Self::default();
+        let is_own = |id: &PartId| {
+            // The message in a report or a forwarded one may be cut on purpose.
+            let mut above = tree.part(*id).parent;
+            while let Some(id) = above {
+                if tree.part(id).content == Content::Message {
+                    return false;
+                }
+                above = tree.part(id).parent;
+            }
+            true
+        };
+        let is_unclosed = |id: PartId| match &tree.part(id).content {
+            Content::Multipart(it) => it.close.is_none() && it.overflow.is_none(),
+            _ => false,
+        };
+        let is_cut = |id: PartId| {
+            let part = tree.part(id);
+            part.encoding == TransferEncoding::Base64
+                && part.content == Content::Leaf
+                && ends_within_group(part.body.of(tree.original))
+        };
+        if tree.ids().any(|id| is_unclosed(id) && is_own(&id)) {
+            broken.unclosed.count(&place);
+        }
+        if tree.ids().any(|id| is_cut(id) && is_own(&id)) {
+            broken.cut.count(&place);
+        }
+        if memchr(0, tree.original).is_some() {
+            broken.nul.count(&place);
+        }
+        broken
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.unclosed.add(other.unclosed);
+        self.cut.add(other.cut);
+        self.nul.add(other.nul);
+        self.files += other.files;
+    }
+
+    pub fn kinds(&self) -> [(&'static str, &'static str, &Places); 3] {
+        [
+            (
+                "message lacks its last boundary line, so its end is probably missing",
+                "messages lack their last boundary line, so their ends are probably missing",
+                &self.unclosed,
+            ),
+            (
+                "message has an attachment that is cut off",
+                "messages have attachments that are cut off",
+                &self.cut,
+            ),
+            (
+                "message contains NUL bytes, which some mail programs cannot show",
+                "messages contain NUL bytes, which some mail programs cannot show",
+                &self.nul,
+            ),
+        ]
+    }
+
+    pub fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
+        let kinds = [&mut self.unclosed, &mut self.cut, &mut self.nul];
+        kinds.into_iter().flat_map(|it| &mut it.first)
+    }
+}
+
+/// The last line is looked at first: nearly all encoders write complete groups in each line. Lists append lines of text,
+/// which are no base64.
+fn ends_within_group(body: &[u8]) -> bool {
+    let body = body.trim_ascii_end();
+    let last = body.rsplit(|byte| *byte == b'\n').next();
+    let last = last.unwrap_or_default().trim_ascii();
+    let is_symbol = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let count = |bytes: &[u8]| bytes.iter().filter(is_symbol).count();
+    let is_plain = !last.is_empty() && count(last) == last.len();
+    is_plain && !last.len().is_multiple_of(4) && !count(body).is_multiple_of(4)
+}
+
+/// One of the largest messages.
+#[derive(Clone, Debug, Serialize)]
+pub struct Large {
+    pub octets: u64,
+    #[serde(flatten)]
+    pub place: Place,
+    pub subject: Option<String>,
+    pub sender: Option<String>,
+    /// `2024-05-14`
+    pub date: Option<String>,
+}
+
+pub const LARGEST: usize = 10;
+
+/// Keeps the largest, and of equal ones the first.
+pub fn merge(largest: &mut Vec<Large>, others: Vec<Large>) {
+    if others.is_empty() {
+        return;
+    }
+    largest.extend(others);
+    largest.sort_by_key(|it| std::cmp::Reverse(it.octets));
+    largest.truncate(LARGEST);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mime::{ScanLimits, scan};
+
+    fn of(message: &str) -> [u64; 3] {
+        let tree = scan(message.as_bytes(), &ScanLimits::default());
+        let place = || Place {
+            source: "box".to_owned(),
+            index: Some(1),
+        };
+        let broken = Broken::of(&tree, place);
+        [&broken.unclosed, &broken.cut, &broken.nul].map(|it| it.count)
+    }
+
+    #[test]
+    fn damage_is_found_and_whole_messages_have_none() {
+        let mixed = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n";
+        let base64 = "Content-Type: image/gif\nContent-Transfer-Encoding: base64\n\n";
+        let report = "Content-Type: message/rfc822\n\nContent-Type: multipart/mixed; boundary=c\n\n--c\n\nx\n";
+        for (message, expected) in [
+            ("Subject: x\n\nhello\n".to_owned(), [0, 0, 0]),
+            ("Subject: x\n\nhel\0lo\n".to_owned(), [0, 0, 1]),
+            (format!("{mixed}\nx\n--b--\n"), [0, 0, 0]),
+            (format!("{mixed}\nx\n"), [1, 0, 0]),
+            (format!("{mixed}{report}--b--\n"), [0, 0, 0]),
+            (format!("{base64}QUJD\nQUI=\n"), [0, 0, 0]),
+            (format!("{base64}QUJD\nQUJ\n"), [0, 1, 0]),
+            (format!("{base64}QUJD\n_____\nour list\n"), [0, 0, 0]),
+            // Lines may divide groups.
+            (format!("{base64}QUJDQ\nUJD\n"), [0, 0, 0]),
+            (format!("{mixed}{base64}QUJDQU"), [1, 1, 0]),
+        ] {
+            assert_eq!(of(&message), expected, "{message:?}");
+        }
+    }
+}

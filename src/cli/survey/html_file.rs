@@ -1,0 +1,86 @@
+//! The file of a page: a new page takes the place of an earlier one, and of nothing else.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+use super::sheet::BEGIN;
+use crate::error::Error;
+use crate::mailbox::folder_of;
+
+/// Finds out before a long run whether the page can be written.
+pub fn check_page(path: &Path) -> Result<(), Error> {
+    check(path)
+        .and_then(|()| temporary(path).map(drop))
+        .map_err(Error::cannot_write(path.display()))
+}
+
+pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
+    replace(path, page).map_err(Error::cannot_write(path.display()))
+}
+
+fn check(path: &Path) -> io::Result<()> {
+    let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+    match fs::metadata(path) {
+        // Opening a pipe would wait.
+        Ok(metadata) if !metadata.is_file() => refused("it is not a file; name a new file"),
+        Ok(_) => {
+            let (file, mut begin) = (File::open(path)?, Vec::new());
+            file.take(BEGIN.len() as u64).read_to_end(&mut begin)?;
+            match begin == BEGIN.as_bytes() {
+                true => Ok(()),
+                false => refused(
+                    "it is there, and is not a page of embody: --html does not replace it; name a new file",
+                ),
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn replace(path: &Path, page: &str) -> io::Result<()> {
+    check(path)?;
+    let beside = temporary(path)?;
+    beside.as_file().write_all(page.as_bytes())?;
+    beside.as_file().sync_all()?;
+    beside.persist(path)?;
+    Ok(())
+}
+
+/// Other users may read it as any file of the user. Errors of `tempfile_in` would name this file; people know the page.
+fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile<File>> {
+    let new = |path: &Path| File::options().write(true).create_new(true).open(path);
+    let mut builder = tempfile::Builder::new();
+    builder
+        .prefix(".embody-survey-")
+        .make_in(folder_of(path), new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_page_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let mailbox = folder.path().join("box");
+        fs::write(&mailbox, "From a@b\n\nx\n").expect("a file can be written");
+        for done in [check_page(&mailbox), write_page(&mailbox, BEGIN)] {
+            let error = done.expect_err("it is a mailbox");
+            assert!(error.to_string().contains("box"), "{error}");
+        }
+        assert_eq!(fs::read(&mailbox).expect("it is there"), b"From a@b\n\nx\n");
+        let page = folder.path().join("page.html");
+        for text in ["one", "two"] {
+            let text = format!("{BEGIN}{text}");
+            check_page(&page).expect("a page may be replaced");
+            write_page(&page, &text).expect("a page may be replaced");
+            assert_eq!(fs::read_to_string(&page).expect("it is there"), text);
+        }
+        let nowhere = folder.path().join("none/page.html");
+        check_page(&nowhere).expect_err("there is no such directory");
+        let names = fs::read_dir(folder.path()).expect("it can be read").count();
+        assert_eq!(names, 2, "something stays beside");
+    }
+}

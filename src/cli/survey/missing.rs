@@ -1,0 +1,130 @@
+//! Content that stands outside of the mail, by what a person calls it, and by the way in which it can come back.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::link::url::Reference;
+use crate::report::{Kind, Outcome, Reason, Row, Setting};
+
+/// How the content of a reference can be put into the mail.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// It is in the mail itself, or in a file beside the mailbox: no network is needed.
+    Here,
+    /// By http or https.
+    Web,
+    Ftp,
+    /// From a directory that the user names.
+    Directory,
+    /// From the store into which `detach` moved it.
+    Store,
+    /// A link in the text to a file in a cloud, which only `--follow links` follows.
+    Link,
+    /// An attached `.url` file, which only `--follow shortcuts` follows.
+    Shortcut,
+    /// It cannot come back.
+    Never,
+}
+
+/// Counts by a name in the singular, one in the plural, and a way.
+pub type Missing = BTreeMap<(Way, Named), u64>;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Named {
+    pub one: &'static str,
+    pub many: &'static str,
+}
+
+pub fn sum(missing: &Missing, ways: &[Way]) -> u64 {
+    let of = missing.iter().filter(|(key, _)| ways.contains(&key.0));
+    of.map(|(_, count)| count).sum()
+}
+
+/// `None` for a row about something else than content outside of the mail.
+pub fn of(row: &Row) -> Option<(Way, Named)> {
+    let named = named(row)?;
+    Some((way(row), named))
+}
+
+fn named(row: &Row) -> Option<Named> {
+    let (one, many) = match row.kind {
+        Kind::Link | Kind::Embed => return None,
+        Kind::Apple => (
+            "attachment that Apple Mail keeps in its own file",
+            "attachments that Apple Mail keeps in their own files",
+        ),
+        Kind::Eudora => (
+            "attachment that Eudora keeps in its own file",
+            "attachments that Eudora keeps in their own files",
+        ),
+        Kind::Mailman => (
+            "attachment that Mailman removed",
+            "attachments that Mailman removed",
+        ),
+        Kind::Detached if row.reason == Some(Reason::Deleted) => (
+            "attachment that was deleted in Thunderbird",
+            "attachments that were deleted in Thunderbird",
+        ),
+        Kind::Detached => (
+            "attachment that Thunderbird detached",
+            "attachments that Thunderbird detached",
+        ),
+        Kind::Attachment => (
+            "attachment that embody detached",
+            "attachments that embody detached",
+        ),
+        Kind::Shortcut => ("shortcut to a web address", "shortcuts to web addresses"),
+        Kind::ExternalBody => (
+            "attachment that the mail only refers to",
+            "attachments that the mail only refers to",
+        ),
+        Kind::Hosted => match row.hosted.as_deref().map_or("", |it| it.provider) {
+            "google-drive" => ("file in Google Drive", "files in Google Drive"),
+            "onedrive" => ("file in OneDrive", "files in OneDrive"),
+            "sharepoint" => ("file in SharePoint", "files in SharePoint"),
+            "mail-drop" => ("file in Mail Drop (iCloud)", "files in Mail Drop (iCloud)"),
+            "dropbox" => ("file in Dropbox", "files in Dropbox"),
+            "box" => ("file in Box", "files in Box"),
+            "nextcloud" => ("file in Nextcloud", "files in Nextcloud"),
+            "sympa" => (
+                "attachment that Sympa keeps on its server",
+                "attachments that Sympa keeps on its server",
+            ),
+            _ => ("file in a cloud", "files in clouds"),
+        },
+    };
+    Some(Named { one, many })
+}
+
+fn way(row: &Row) -> Way {
+    let followed_by = match row.reason {
+        Some(Reason::NotFollowed) => row.detail.split(' ').next(),
+        _ => None,
+    };
+    match (row.kind, row.reason) {
+        (Kind::Attachment, _) => return Way::Store,
+        (_, Some(Reason::Deleted | Reason::OnlineDocument | Reason::Expired)) => return Way::Never,
+        _ if followed_by == Some("links") => return Way::Link,
+        _ if followed_by == Some("shortcuts") => return Way::Shortcut,
+        _ if matches!(row.outcome, Outcome::WouldExpand | Outcome::Expanded) => return Way::Here,
+        _ => {}
+    }
+    let reference = Reference::split(row.url.as_deref().unwrap_or_default());
+    let is = |scheme| reference.has_scheme(scheme);
+    let names_directory = || row.detail.settings().any(|it| it == Setting::Attachments);
+    if is("http") || is("https") {
+        return Way::Web;
+    }
+    if is("ftp") {
+        return Way::Ftp;
+    }
+    match row.kind {
+        // A note in a digest has no URL before it is followed.
+        Kind::Mailman | Kind::Hosted if followed_by.is_some() => Way::Web,
+        Kind::Detached => Way::Directory,
+        _ if names_directory() => Way::Directory,
+        _ => Way::Never,
+    }
+}

@@ -1,0 +1,182 @@
+//! Options of a command line that the commands of a page repeat: with them a later run is allowed what this one was.
+
+use std::ffi::OsString;
+
+use super::context::quoted;
+use crate::link::url::masked;
+
+/// Options with a value that say what may be retrieved, from where, and within which limits.
+const WITH_VALUE: [&str; 27] = [
+    "config",
+    "fetch",
+    "allow-host",
+    "deny-host",
+    "deny-host-file",
+    "allow-net",
+    "allow-port",
+    "file-root",
+    "map",
+    "proxy",
+    "ca-file",
+    "attachments",
+    "resolver",
+    "cache",
+    "cache-max",
+    "cache-ignore",
+    "archive",
+    "archive-window",
+    "archive-cdx",
+    "timeout",
+    "deadline",
+    "max-body",
+    "max-growth",
+    "max-message",
+    "max-fetches",
+    "max-redirects",
+    "max-in-flight",
+];
+
+/// The same without a value.
+const FLAGS: [&str; 3] = ["allow-userinfo", "archive-first", "archive-any"];
+
+/// Options that say what a run does: only a page about a run repeats them.
+const OF_RUN: [&str; 20] = [
+    "follow",
+    "embed",
+    "embed-kinds",
+    "trackers",
+    "links",
+    "signed",
+    "allow-type",
+    "deny-type",
+    "format",
+    "store",
+    "base-url",
+    "larger-than",
+    "type",
+    "form",
+    "note-format",
+    "max-work",
+    "max-depth",
+    "max-parts",
+    "max-header",
+    "max-expanded",
+];
+
+const FLAGS_OF_RUN: [&str; 5] = ["accept-mismatch", "inline", "note", "provenance", "offline"];
+
+#[derive(Clone, Default, Debug)]
+pub struct Repeated {
+    options: Vec<(String, Option<String>)>,
+}
+
+impl Repeated {
+    /// Options of `inspect` that `embed` and `recover` need, too.
+    pub fn of_retrieval(arguments: &[OsString]) -> Self {
+        Self::of(arguments, &[&WITH_VALUE], &[&FLAGS])
+    }
+
+    /// Options of a run that the same run needs once more.
+    pub fn of_run(arguments: &[OsString]) -> Self {
+        Self::of(arguments, &[&WITH_VALUE, &OF_RUN], &[&FLAGS, &FLAGS_OF_RUN])
+    }
+
+    fn of(arguments: &[OsString], with_value: &[&[&str]], flags: &[&[&str]]) -> Self {
+        let is_among =
+            |names: &[&[&str]], name: &str| names.iter().any(|names| names.contains(&name));
+        let mut options = Vec::new();
+        let mut words = arguments.iter().skip(2).map(|it| it.to_str());
+        while let Some(word) = words.next() {
+            let Some(option) = word.and_then(|it| it.strip_prefix("--")) else {
+                continue;
+            };
+            if option.is_empty() {
+                break;
+            }
+            let (name, value) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (option, None),
+            };
+            if is_among(with_value, name) {
+                let value = value.or_else(|| words.next().flatten());
+                // People show each other such pages: a password stays out of them.
+                if let Some(value) = value.filter(|value| masked(value) == *value) {
+                    options.push((name.to_owned(), Some(value.to_owned())));
+                }
+            } else if is_among(flags, name) {
+                options.push((name.to_owned(), None));
+            }
+        }
+        Self { options }
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.options.iter().any(|(option, _)| option == name)
+    }
+
+    /// Returns the options as they follow in a command, all but these.
+    pub fn without(&self, names: &[&str]) -> String {
+        let options = self.options.iter();
+        let options = options.filter(|(name, _)| !names.contains(&name.as_str()));
+        let words = options.map(|(name, value)| match value {
+            // A value that begins with a hyphen is an option otherwise.
+            Some(value) if value.starts_with('-') => format!(" --{name}={value}"),
+            Some(value) => format!(" --{name} {}", quoted(value)),
+            None => format!(" --{name}"),
+        });
+        words.collect()
+    }
+
+    pub fn all(&self) -> String {
+        self.without(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn options_are_repeated_as_they_were_given() {
+        let words = "embody inspect --probe --fetch http --allow-net=127.0.0.0/8 box --map a=b --archive-any --html x";
+        let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        let repeated = Repeated::of_retrieval(&words);
+        assert_eq!(
+            repeated.all(),
+            " --fetch http --allow-net 127.0.0.0/8 --map a=b --archive-any"
+        );
+        assert_eq!(
+            repeated.without(&["fetch", "map"]),
+            " --allow-net 127.0.0.0/8 --archive-any"
+        );
+        assert!(repeated.has("fetch") && !repeated.has("probe"));
+        let words = "embody inspect --proxy http://user:secret@proxy.example/ box";
+        let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        assert_eq!(Repeated::of_retrieval(&words).all(), "");
+        let words = ["embody", "embed", "--timeout", "5s", "--", "--map", "x"].map(OsString::from);
+        assert_eq!(Repeated::of_run(&words).all(), " --timeout 5s");
+    }
+
+    /// An option that is new must be put into a list, or into the one below.
+    #[test]
+    fn each_option_of_a_run_is_repeated_or_not_by_decision() {
+        const NOT_REPEATED: &str = "output in-place backup output-format by-label jobs dry-run progress report quiet verbose \
+            html no-resume mark record record-max on-failure probe help version shortcuts range expect oauth-file \
+            password-command password-file starttls user state trash replace imap-connections connections";
+        let mut program = crate::cli::args::Cli::command();
+        program.build();
+        let lists: [&[&str]; 4] = [&WITH_VALUE, &FLAGS, &OF_RUN, &FLAGS_OF_RUN];
+        let mut forgotten = Vec::new();
+        for name in ["embed", "recover", "convert", "detach", "restore"] {
+            let command = program.find_subcommand(name).unwrap();
+            for option in command.get_arguments().filter_map(|it| it.get_long()) {
+                let is_listed = lists.iter().any(|names| names.contains(&option));
+                if !is_listed && !NOT_REPEATED.split_whitespace().any(|it| it == option) {
+                    forgotten.push(format!("{name} --{option}"));
+                }
+            }
+        }
+        assert!(forgotten.is_empty(), "{forgotten:?}");
+    }
+}
