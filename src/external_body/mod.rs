@@ -33,7 +33,9 @@ pub use self::hosted::{hosted, may_show as may_hold_hosted};
 #[cfg(feature = "cli")]
 pub(crate) use self::listing::shown_name;
 pub use self::listing::{listing, relisted};
-pub use self::mailman::{divided, holds_notes, scrubbed, text_of_part, unescaped};
+pub use self::mailman::{
+    divided, holds_notes, scrubbed, separator_at_end, text_of_part, unescaped,
+};
 pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
 };

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode;
 use serde::{Deserialize, Serialize};
 
 use super::plain::{Digest, hash};
-use crate::external_body::{Claim, Followed, Form, Referent, text_of_part};
+use crate::external_body::{Claim, Followed, Form, Referent, separator_at_end, text_of_part};
 use crate::ledger::Ledger;
 use crate::link::data::DataUrl;
 use crate::mime::{Content, PartId, Tree, scan};
@@ -413,6 +413,8 @@ fn piece(text: Option<&[u8]>) -> Option<u64> {
     let mut words = Vec::new();
     for line in text?.split(|byte| matches!(byte, b'\r' | b'\n')) {
         let line = line.trim_ascii_end();
+        // A note takes the separator before it along, which may follow the text in the same line.
+        let line = separator_at_end(line).map_or(line, |at| line.get(..at).unwrap_or(line));
         if !line.is_empty() {
             words.extend_from_slice(line);
             words.push(b'\n');

@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::ValueEnum;
 
 use super::repeated::Repeated;
+use super::words::quoted;
 
 /// More sources are not named: the commands would be too long to read.
 const SOURCES: usize = 20;
@@ -151,30 +152,9 @@ pub fn all_quoted<'s>(sources: impl IntoIterator<Item = &'s NamedSource>) -> Str
     names.collect::<Vec<String>>().join(" ")
 }
 
-pub fn quoted(name: &str) -> String {
-    let name = match name.starts_with('-') {
-        true => format!("./{name}"),
-        false => name.to_owned(),
-    };
-    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+:@,=".contains(symbol);
-    match !name.is_empty() && name.chars().all(is_plain) {
-        true => name,
-        false => format!("'{}'", name.replace('\'', "'\\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quoted_name_is_one_word_of_a_shell_and_no_option() {
-        assert_eq!(quoted("/srv/mail/a.mbox"), "/srv/mail/a.mbox");
-        assert_eq!(quoted("a b; rm -rf ~"), "'a b; rm -rf ~'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-        assert_eq!(quoted("-rf"), "./-rf");
-        assert_eq!(quoted("- x"), "'./- x'");
-    }
 
     #[test]
     fn results_are_in_the_current_directory_and_have_names_of_their_own() {

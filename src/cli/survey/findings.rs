@@ -7,7 +7,9 @@ use super::context::SurveyContext;
 use super::missing::{self, Way};
 use super::sum::Survey;
 use super::tally::{Host, Year};
-use super::words::{capitalized, counted, either, grouped, listed, option_size, share, size};
+use super::words::{
+    capitalized, counted, either, grouped, listed, option_size, quoted, share, size,
+};
 
 /// One number and the words around it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -355,11 +357,10 @@ pub fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     is_there.then(|| Step {
         title: "Put the missing attachments back".to_owned(),
         words: format!(
-            "This puts {} back into the mail, {from}. The result is a new mailbox, and yours stays as it is.{}",
-            counted(count, "attachment", "attachments"),
-            compare(context)
+            "This puts {} back into the mail, {from}. The result is a new mailbox, and yours stays as it is.",
+            counted(count, "attachment", "attachments")
         ),
-        commands: context.compared("recover", &options, "recovered"),
+        commands: context.commands("recover", &options, "recovered"),
     })
 }
 
@@ -468,7 +469,7 @@ pub fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step>
 pub fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     let count = missing::sum(&survey.missing, &[Way::Store]);
     let (store, _) = context.store.as_ref()?;
-    let options = format!(" --store {}", super::context::quoted(store));
+    let options = format!(" --store {}", quoted(store));
     (count > 0).then(|| Step {
         title: "Put detached attachments back".to_owned(),
         words: format!(
@@ -491,7 +492,7 @@ pub fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
         let command = format!(
             "embody inspect --probe{fetch}{} --html {}",
             context.repeated.all(),
-            super::context::quoted(page)
+            quoted(page)
         );
         Step {
             title: "Count what is gone".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::context::quoted;
+use super::words::quoted;
 use crate::link::url::masked;
 
 /// Options with a value that say what may be retrieved, from where, and within which limits.

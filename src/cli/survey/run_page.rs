@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::answer::Answer;
-use super::context::quoted;
 use super::findings::{Step, Tile};
 use super::json::bound;
 use super::repeated::Repeated;
 use super::sheet::{BARS, Bar, ROWS, Sheet, Table, escaped, foreign};
 use super::tally::{Amount, Counts as _, Fates, Named};
-use super::words::{capitalized, counted, either, grouped, listed, size};
+use super::words::{capitalized, counted, either, grouped, listed, quoted, size};
 use crate::link::url::Reference;
 use crate::mailbox::Summary;
 use crate::policy::countable;
@@ -265,7 +264,11 @@ impl RunContext<'_> {
         Some(format!("embody {verb} {names} {to}{options}"))
     }
 
+    /// Pictures alone: `compare` does not know each form of attachment that `recover` puts back.
     fn compare(&self) -> Option<String> {
+        if self.verb != "embed" {
+            return None;
+        }
         let output = self.output?.to_str().filter(|name| *name != "-")?;
         let [source] = self.sources else {
             return None;

@@ -205,9 +205,31 @@ pub fn type_words(essence: &str) -> &str {
     row.map_or(essence, |row| row.0)
 }
 
+/// The name as one word of a shell, which embody does not take for an option.
+pub fn quoted(name: &str) -> String {
+    let name = match name.starts_with('-') {
+        true => format!("./{name}"),
+        false => name.to_owned(),
+    };
+    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+:@,=".contains(symbol);
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => name,
+        false => format!("'{}'", name.replace('\'', "'\\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quoted_name_is_one_word_of_a_shell_and_no_option() {
+        assert_eq!(quoted("/srv/mail/a.mbox"), "/srv/mail/a.mbox");
+        assert_eq!(quoted("a b; rm -rf ~"), "'a b; rm -rf ~'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted("-rf"), "./-rf");
+        assert_eq!(quoted("- x"), "'./- x'");
+    }
 
     #[test]
     fn sizes_are_never_more_than_there_is() {

@@ -20,7 +20,7 @@ use memchr::memmem::{self, Finder};
 use sha1::{Digest as _, Sha1};
 
 pub use self::escape::unescaped;
-pub use self::separator::divided;
+pub use self::separator::{at_end as separator_at_end, divided};
 use self::shape::Note;
 use super::reference::{declared_charset, deleted, limit_notes, text_in, undecodable_name};
 use super::{ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed};

@@ -12,7 +12,7 @@ const STROKE: &[u8] = "\u{2501}".as_bytes();
 const STROKES: usize = 4;
 
 /// Mostly 0. Old versions wrote the separator behind a text that has no line end.
-pub(super) fn at_end(line: &[u8]) -> Option<usize> {
+pub fn at_end(line: &[u8]) -> Option<usize> {
     let line = line.trim_ascii_end();
     let from = line.len().saturating_sub(LONGEST);
     let near = line.get(from..)?;

@@ -16,3 +16,4 @@ mod standard_streams;
 mod summary;
 mod survey;
 mod survey_page;
+mod survey_run;

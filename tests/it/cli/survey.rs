@@ -890,7 +890,7 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
         "{dom}"
     );
     // The plots have their bars: 30 years, classes of sizes, hosts.
-    assert!(dom.matches("<i class=\"all\"").count() >= 30 + 6, "{dom}");
+    assert!(dom.matches("<i class=\"all\"").count() >= 30 + 2, "{dom}");
 }
 
 /// The page within a frame of this width: its width, and the width that its content needs.

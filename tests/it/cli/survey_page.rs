@@ -227,16 +227,29 @@ fn shell(folder: &Path, command: &str) -> std::process::Output {
         .unwrap()
 }
 
-/// The result of a command, in place of which a plain copy is made.
+/// Whether a result is what a run that does nothing would have made.
 fn is_like_copy(folder: &Path, source: &str, result: &str, format: &str) -> bool {
-    let copied = format!(
-        "rm -rf copied.mbox && embody convert --quiet --links keep --follow none {format} -- '{}' --output copied.mbox && diff -r copied.mbox '{result}'",
-        source.replace('\'', "'\\''")
+    let ending = Path::new(result).extension().and_then(|it| it.to_str());
+    let copied = match ending {
+        Some(ending @ ("mbox" | "eml")) => format!("copied.{ending}"),
+        _ => "copied".to_owned(),
+    };
+    let command = format!(
+        "rm -rf {copied}; embody convert --quiet --links keep --follow none {format} --output {copied} -- {}; diff -r {copied} {}",
+        quoted(source),
+        quoted(result)
     );
-    let copied = copied.replace(" -- '-", " './-").replace(" -- '", " '");
-    let output = shell(folder, &copied);
-    assert!(output.status.code() != Some(2), "{}", stderr(&output));
+    let output = shell(folder, &command);
+    let said = stderr(&output);
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)) && said.is_empty(),
+        "{command}: {said}"
+    );
     output.status.success()
+}
+
+fn quoted(name: &str) -> String {
+    format!("'{}'", name.replace('\'', "'\\''"))
 }
 
 /// Runs each command of the page, and returns their titles.
@@ -254,7 +267,12 @@ fn run_each(sources: &[&str], options: &[&str], server: &Raw) -> Vec<String> {
         assert!(copy.current_dir(made.path()).status().unwrap().success());
         let output = shell(folder.path(), command);
         let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(0), "{title}: {command}: {said}");
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{title}: {command}: {said}{told}"
+        );
         if command.starts_with("embody inspect --json") {
             assert!(!output.stdout.is_empty(), "{command}");
             continue;
@@ -273,11 +291,9 @@ fn run_each(sources: &[&str], options: &[&str], server: &Raw) -> Vec<String> {
         assert_eq!(lines.len(), sources.len(), "{command}");
         for (line, source) in lines.iter().zip(sources) {
             let (_, result) = line.split_once(" --output ").unwrap();
-            let result = match result.strip_prefix('\'') {
-                Some(quoted) => quoted.split("' ").next().unwrap().trim_end_matches('\''),
-                None => result.split(' ').next().unwrap(),
-            };
-            let result = result.replace("'\\''", "'");
+            // As a shell reads it.
+            let word = shell(folder.path(), &format!("set -- {result}; printf %s \"$1\""));
+            let result = String::from_utf8(word.stdout).unwrap();
             assert!(folder.path().join(&result).exists(), "{line}: {said}");
             assert!(
                 !is_like_copy(
@@ -292,9 +308,9 @@ fn run_each(sources: &[&str], options: &[&str], server: &Raw) -> Vec<String> {
             let same = shell(
                 folder.path(),
                 &format!(
-                    "diff -r '{0}/{1}' './{1}'",
-                    made.path().display(),
-                    source.replace('\'', "'\\''")
+                    "diff -r {} {}",
+                    quoted(&format!("{}/{source}", made.path().display())),
+                    quoted(&format!("./{source}"))
                 ),
             );
             assert!(same.status.success(), "{line} changed {source}");
