@@ -412,6 +412,10 @@ impl Walk<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
         if let Some(page) = &self.args.html {
+            if is_standard(page) {
+                let what = "--html - would write the page to standard output; name a file";
+                return Err(Error::Usage(what.into()));
+            }
             report_file::check_apart("--html", page, &self.sources, &self.targets()?)?;
             check_page(page)?;
         }

@@ -65,7 +65,7 @@ pub struct WalkArgs {
     /// Preview a run: nothing is written or retrieved
     #[arg(short = 'n', long, help_heading = None::<&'static str>)]
     pub dry_run: bool,
-    /// Write a page about the run: what was saved, lost, and to try again [default: none]
+    /// Write a page about the run: what was saved, lost, and to try again
     ///
     /// The page opens offline. It replaces only an earlier page of embody. Before a run, embody inspect --html shows what
     /// a mailbox contains.

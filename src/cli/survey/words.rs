@@ -201,7 +201,7 @@ pub fn type_words(essence: &str) -> &str {
         Some(start) => essence.starts_with(start),
         None => essence == *pattern,
     };
-    let row = TYPES.iter().find(|row| row.1.iter().any(|it| is_of(&it)));
+    let row = TYPES.iter().find(|row| row.1.iter().any(is_of));
     row.map_or(essence, |row| row.0)
 }
 

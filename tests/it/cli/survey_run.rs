@@ -28,7 +28,7 @@ fn server(is_well: &Arc<AtomicBool>) -> Raw {
             _ if path.starts_with("/busy") && !is_well.load(Ordering::SeqCst) => {
                 status("503 Service Unavailable")
             }
-            _ if path.ends_with(".txt") => raw::ok("text/plain", b"hello\n"),
+            _ if path.ends_with(".txt") => raw::ok("text/plain", &b"hello\n".repeat(2000)),
             _ => raw::ok("image/gif", GIF),
         };
         let _ = stream.write_all(&answer);
@@ -40,8 +40,9 @@ fn mbox(server: &Raw) -> String {
     let pictures = names.map(|name| format!("<img src=\"{}\">", server.url(&format!("/{name}"))));
     let reference = |name: &str| {
         format!(
-            "--b\nContent-Type: message/external-body; access-type=URL; URL=\"{}\"\n\nContent-Type: text/plain\n\n",
-            server.url(name)
+            "--b\nContent-Type: message/external-body; access-type=URL; URL=\"{}\"\n\nContent-Type: text/plain\nContent-Disposition: attachment; filename={}\n\n",
+            server.url(name),
+            name.trim_start_matches('/')
         )
     };
     format!(
@@ -216,6 +217,7 @@ fn page_that_cannot_be_written_is_refused_before_the_run() {
     assert_eq!(fs::read_to_string(folder.path().join("box")).unwrap(), mail);
     for arguments in [
         &["embed", "--html", "run.html", "box"][..],
+        &["embed", "box", "--output", "x", "--html", "-"],
         &[
             "embed",
             "box",
