@@ -240,16 +240,18 @@ pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
 }
 
 /// The flags of a message by its file and its fields. Returns `None` if nothing says that its mailbox can hold flags: the
-/// file is in no `cur` or `new`, is no mbox, and the header has no field for them.
+/// file is in no `cur` or `new`, is no mbox, and the header has no field for them. An mbox may be in a directory with such
+/// a name.
 #[cfg(feature = "cli")]
 pub(crate) fn flags_of_message(file: &Path, content: &[u8], is_mbox: bool) -> Option<Flags> {
-    let folder = file.parent().and_then(Path::file_name);
-    let is_in_cur = folder.is_some_and(|it| it == "cur");
-    if is_in_cur || folder.is_some_and(|it| it == "new") {
-        let letters = flags_of(file).map_or(&b""[..], |(_, letters)| letters);
-        return Some(Flags::of_letters(letters, is_in_cur));
+    let of_fields = || Flags::of_fields(content);
+    let part = file.parent().and_then(Path::file_name);
+    let part = part.filter(|part| !is_mbox && (*part == "cur" || *part == "new"));
+    if let (Some(part), Some(name)) = (part, file.file_name()) {
+        let noted = noted_in_name(&Path::new(part).join(name));
+        return Some(noted.unwrap_or_else(of_fields));
     }
-    (is_mbox || Flags::has_fields(content)).then(|| Flags::of_fields(content))
+    (is_mbox || Flags::has_fields(content)).then(of_fields)
 }
 
 #[cfg(test)]
