@@ -1,12 +1,12 @@
 //! Where the results of several sources go.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::streams::is_folder;
+use super::streams::{is_folder, is_standard};
 use crate::error::Error;
-use crate::mailbox::{Format, Method, Options, Stop, result_of};
+use crate::mailbox::{Format, Method, Options, Stop, names_a_file, result_of, thunderbird_top};
 
 pub(super) fn of(
     sources: &[PathBuf],
@@ -14,6 +14,9 @@ pub(super) fn of(
     options: &Options,
     stop: &Stop,
 ) -> Result<Vec<PathBuf>, Error> {
+    if options.output_format == Format::Thunderbird {
+        return in_thunderbird(sources, output);
+    }
     if let [source] = sources {
         if !is_folder(source) && output.extension().is_some_and(|suffix| suffix == "lz4") {
             let why = "lz4 is not written, as Dovecot's is not lz4(1)'s; name a file that ends with .gz, .zst, .bz2 or .xz";
@@ -44,12 +47,32 @@ pub(super) fn of(
     Ok(targets)
 }
 
-/// A result of another form does not end as the source does.
-fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
-    const SUFFIXES: [&str; 8] = ["mbox", "mbx", "eml", "emlx", "zip", "tgz", "tar", "txz"];
-    if options.output_format == Format::Auto && options.by_label.is_none() {
-        return name.to_owned();
+/// The topmost folders of Thunderbird, in the directory of the output. No two have the same name.
+fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error> {
+    if names_a_file(output) {
+        let shown = output.display();
+        let what = format!(
+            "{shown}: the name of a file, and the result would be a directory of mail folders; name a new directory"
+        );
+        return Err(Error::Usage(what.into()));
     }
+    let mut taken = HashSet::new();
+    let named = sources.iter().map(|source| {
+        let name = match source.file_name() {
+            Some(name) if !is_standard(source) => thunderbird_top(&plain(name).to_string_lossy()),
+            _ => thunderbird_top("Mail"),
+        };
+        let numbered = (2..).map(|number| format!("{name} ({number})"));
+        let mut names = std::iter::once(name.clone()).chain(numbered);
+        let free = names.find(|name| taken.insert(name.to_lowercase()));
+        output.join(free.unwrap_or(name))
+    });
+    Ok(named.collect())
+}
+
+/// The name of a source without what says that it is a mailbox, compressed or an archive.
+fn plain(name: &OsStr) -> OsString {
+    const SUFFIXES: [&str; 8] = ["mbox", "mbx", "eml", "emlx", "zip", "tgz", "tar", "txz"];
     let mut plain = Path::new(name);
     if Method::of_name(plain).is_some() {
         plain = Path::new(plain.file_stem().unwrap_or(name));
@@ -58,7 +81,15 @@ fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsStr
     if suffix.is_some_and(|suffix| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it))) {
         plain = Path::new(plain.file_stem().unwrap_or(name));
     }
-    let mut name = plain.as_os_str().to_owned();
+    plain.as_os_str().to_owned()
+}
+
+/// A result of another form does not end as the source does.
+fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
+    if options.output_format == Format::Auto && options.by_label.is_none() {
+        return name.to_owned();
+    }
+    let mut name = plain(name);
     match result_of(source, options, stop) {
         Some(Format::Mbox) => name.push(".mbox"),
         Some(Format::Eml) => name.push(".eml"),

@@ -168,9 +168,13 @@ pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
 
 pub(super) fn output_format(text: &str) -> Result<Format, String> {
     let written = [Format::Auto, Format::Mbox, Format::Maildir, Format::Eml];
+    // It is no value of --format.
+    if text == "thunderbird" {
+        return Ok(Format::Thunderbird);
+    }
     let known = Format::from_str(text, false);
     let known = known.ok().filter(|format| written.contains(format));
-    known.ok_or_else(|| "name one of auto, mbox, maildir, eml".to_owned())
+    known.ok_or_else(|| "name one of auto, mbox, maildir, eml, thunderbird".to_owned())
 }
 
 #[cfg(all(unix, feature = "milter"))]

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::date;
+use super::gmail::{Sorted, sorted};
 use crate::mailbox::Envelope;
 use crate::mime::date::seconds;
 use crate::mime::encoded_words::decoded_words;
@@ -17,7 +18,8 @@ const LONGEST: usize = 1000;
 /// `separator` is what follows `From ` in an mbox.
 ///
 /// The sender is that of the separator, else what Return-Path says, else From. The date is that of the separator (one without
-/// a zone is UTC: RFC 4155), else that of the newest Received, or Date. The labels are those of Gmail's Takeout.
+/// a zone is UTC: RFC 4155), else that of the newest Received, or Date. Folders and states are what the labels of Gmail's
+/// Takeout say.
 pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     let fields = Header::of_message(message, MOST).fields;
     let (sender, date) = separated(separator.get(..LONGEST).unwrap_or(separator));
@@ -30,10 +32,12 @@ pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
         false => Some(sender),
     };
     let labels = fields.value(message, "X-Gmail-Labels");
+    let Sorted { folders, states } = sorted(labels.map_or_else(Vec::new, self::labels));
     Envelope {
         sender: sender.unwrap_or_default(),
         date: date.or_else(|| date::of(message, SystemTime::now())),
-        labels: labels.map_or_else(Vec::new, self::labels),
+        labels: folders,
+        states,
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) mod envelope;
 mod eudora;
 mod expander;
 mod field_names;
+#[cfg(feature = "mailbox")]
+mod gmail;
 mod hosted;
 #[cfg(feature = "cli")]
 mod look;

@@ -29,7 +29,7 @@ use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result;
 use crate::mailbox::{
-    Effect, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
+    Effect, Format, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
 };
 use crate::platform;
 
@@ -65,7 +65,9 @@ pub fn convert_to<S: Send>(
     }
     let finds = look_at(source, options, false, stop)?;
     result::check(source, &finds, destination, options)?;
-    if options.effect == Effect::Write {
+    // Thunderbird's folders get names of their own.
+    let keeps_names = options.output_format != Format::Thunderbird;
+    if options.effect == Effect::Write && keeps_names {
         let folds = || platform::folds_case(folder).unwrap_or(false);
         result::check_case(&finds, destination, options, folds)?;
     }

@@ -232,7 +232,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             Format::Eml => "a folder without a message in it",
             Format::Mmdf => "a folder without an MMDF mailbox in it",
             Format::Mh => "not an MH folder: no file in it has a number for a name",
-            Format::Auto => {
+            Format::Auto | Format::Thunderbird => {
                 "a folder without mail: no Maildir, MH folder, mbox file or message in it"
             }
         };

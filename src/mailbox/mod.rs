@@ -26,6 +26,7 @@ mod read;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod result;
 mod start;
+mod state;
 mod stop;
 mod transfer;
 
@@ -48,6 +49,7 @@ pub use handed::{Handed, convert_handed};
 pub use messages::{Messages, OwnedMessage};
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
+pub use state::MailState;
 pub use stop::Stop;
 #[cfg(feature = "cli")]
 pub(crate) use {
@@ -56,6 +58,7 @@ pub(crate) use {
     convert::convert_folder_open,
     failure::in_full,
     forms::flags::Flags,
+    forms::names::thunderbird_top,
     forms::rewrite::{plain, takes_separators},
     forms::shown,
     place::folder::flags_of_message,
@@ -67,7 +70,7 @@ pub(crate) use {
     read::second::{has_second_message, holds_second_message},
     read::sink::Output,
     read::source::Source,
-    result::{check_early, result_of},
+    result::{check_early, names_a_file, result_of},
     transfer::is_quoted_twice,
 };
 
@@ -135,18 +138,21 @@ pub struct Envelope {
     pub sender: String,
     /// When it came.
     pub date: Option<SystemTime>,
-    /// Labels as a person reads them, each once. They may be anybody's words.
+    /// Labels as a person reads them, each once, and the standard folders that the mail is in: INBOX, Sent, Drafts, Trash,
+    /// Junk, Archive. The one that [`ByLabel::First`] takes is the first. They may be anybody's words.
     pub labels: Vec<String>,
+    /// What the labels say about the state of the mail.
+    pub states: Vec<MailState>,
 }
 
 /// Where a mail with several labels goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum ByLabel {
-    /// Once to each.
-    All,
     /// To the first.
     First,
+    /// Once to each.
+    All,
 }
 
 /// Hears of progress and of messages: from one thread at a time, in the order of the mailbox.

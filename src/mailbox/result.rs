@@ -234,9 +234,67 @@ pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> Path
     key.with_file_name(name)
 }
 
+/// The levels of a mailbox in a tree of folders. Programs nest folders by directories, with dots (Maildir++), or in
+/// directories whose names end with `.sbd` (Thunderbird).
+pub(crate) fn levels(key: &Path, kind: Kind) -> Vec<String> {
+    let components: Vec<_> = key.iter().map(OsStr::to_string_lossy).collect();
+    let Some((last, above)) = components.split_last() else {
+        // The inbox is the Maildir that has the others in it.
+        return match kind {
+            Kind::Maildir => vec!["INBOX".to_owned()],
+            _ => Vec::new(),
+        };
+    };
+    let plain = |name: &str| {
+        let mut ends = [".sbd", ".mbox"].into_iter();
+        let end = ends.find_map(|end| name.strip_suffix(end));
+        end.filter(|rest| !rest.is_empty())
+            .unwrap_or(name)
+            .to_owned()
+    };
+    let mut levels: Vec<String> = above.iter().map(|name| plain(name)).collect();
+    match last
+        .strip_prefix('.')
+        .filter(|rest| kind == Kind::Maildir && !rest.is_empty())
+    {
+        Some(nested) => levels.extend(nested.split('.').map(str::to_owned)),
+        None => {
+            let path = Path::new(last.as_ref());
+            let is_named = !kind.is_folder() && named(path).is_some();
+            let stem = path.file_stem().filter(|_| is_named);
+            let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
+            levels.push(stem.unwrap_or_else(|| plain(last)));
+        }
+    }
+    levels
+}
+
+/// Whether a name is that of a file with mail: an mbox, a message, an archive.
+#[cfg(feature = "cli")]
+pub(crate) fn names_a_file(path: &Path) -> bool {
+    named(path).is_some() || Method::of_name(path).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_of_each_program_become_levels() {
+        for (key, kind, expected) in [
+            ("", Kind::Maildir, "INBOX"),
+            ("", Kind::Eml, ""),
+            (".Work.2023", Kind::Maildir, "Work|2023"),
+            ("Work/2023", Kind::Maildir, "Work|2023"),
+            ("Inbox.sbd/Work.sbd/2023", Kind::Mbox, "Inbox|Work|2023"),
+            ("lists/rust.mbox", Kind::Mbox, "lists|rust"),
+            ("Sent.mbx", Kind::Eudora, "Sent"),
+            ("Work.mbox/Sub.mbox", Kind::Eml, "Work|Sub"),
+            ("drafts", Kind::Mh, "drafts"),
+        ] {
+            assert_eq!(levels(Path::new(key), kind).join("|"), expected, "{key}");
+        }
+    }
 
     #[test]
     fn mailboxes_that_would_be_one_where_case_is_not_told_apart_are_refused() {

@@ -10,7 +10,7 @@
 //! A message that is too large for the memory, or damaged, is named and left out.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::mailbox::begin::{Job, begun, sweep};
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_write, unread, unreadable};
-use crate::mailbox::find::{Finds, Kind};
+use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::separator::{self, own_separator};
 use crate::mailbox::forms::{mmdf, rewrite};
@@ -33,8 +33,8 @@ use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::Chunk;
-use crate::mailbox::result::{form, groups, is_moved, named_in_folder};
-use crate::mailbox::{Effect, Envelope, Handed, Options, Quoting, Summary, Transform};
+use crate::mailbox::result::{form, groups, is_moved, levels, named_in_folder};
+use crate::mailbox::{Effect, Envelope, Format, Handed, Options, Quoting, Summary, Transform};
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 impl<S: Send> Job<'_, S> {
@@ -52,6 +52,11 @@ impl<S: Send> Job<'_, S> {
         }
         let mut summary = begun(finds, self.observer);
         let groups = groups(finds, options);
+        if options.output_format == Format::Thunderbird {
+            let moved = self.to_tree(&groups, destination)?;
+            summary.add(&moved);
+            return Ok(summary);
+        }
         let is_one = groups.len() == 1 && groups.contains_key(Path::new(""));
         let mut at_work_in = PathBuf::new();
         let mut taken = HashSet::new();
@@ -98,6 +103,44 @@ impl<S: Send> Job<'_, S> {
             delivery.finish_unless_damaged(&moved)?;
             summary.add(&moved);
         }
+        Ok(summary)
+    }
+
+    /// All mailboxes become folders below the one at `destination`, or the messages of the only one those of that folder.
+    fn to_tree(
+        &self,
+        groups: &BTreeMap<&Path, Vec<&Found>>,
+        destination: &Path,
+    ) -> Result<Summary, Error> {
+        if self.options.effect == Effect::Write {
+            temporary::sweep(temporary::folder_of(destination));
+        }
+        let first = groups.values().flatten().next();
+        let like = first.and_then(|first| fs::metadata(&first.path).ok());
+        let mut delivery = Delivery::start(
+            Format::Thunderbird,
+            self.options,
+            None,
+            destination,
+            like.as_ref(),
+        )?;
+        let is_one = groups.len() == 1;
+        let mut summary = Summary::default();
+        for (key, founds) in groups {
+            let Some(first) = founds.first() else {
+                continue;
+            };
+            self.stop.check()?;
+            if !is_one || !key.as_os_str().is_empty() {
+                delivery.enter(&levels(key, first.kind))?;
+            }
+            let moved = self.each(founds.iter().copied(), |job, kind| match kind.is_folder() {
+                true => job.folder_to(kind, &mut delivery),
+                false => job.file_to(kind, Output::Delivery(&mut delivery)),
+            });
+            summary.add(&moved?);
+        }
+        delivery.finish_unless_damaged(&summary)?;
         Ok(summary)
     }
 

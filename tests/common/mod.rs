@@ -18,5 +18,7 @@ pub mod programs;
 pub mod pywb;
 pub mod raw;
 pub mod smtp;
+#[cfg(unix)]
+pub mod thunderbird;
 pub mod warc;
 pub mod world;

@@ -31,22 +31,24 @@ pub struct WalkArgs {
     /// Format of the sources
     #[arg(long, value_name = "WHAT", default_value = "auto")]
     format: Format,
-    /// Format of the result: auto, mbox, maildir or eml [default: auto]
+    /// Format of the result: auto, mbox, maildir, eml or thunderbird [default: auto]
     ///
     /// auto is the format of the source. eml is a directory with one file per message; for a single message it is a
-    /// file. docs/mailboxes.md describes what becomes of flags and dates.
+    /// file. thunderbird is a directory of folders for Thunderbird (docs/thunderbird.md). docs/mailboxes.md describes
+    /// what becomes of flags and dates.
     #[arg(long, value_name = "WHAT", conflicts_with = "in_place", value_parser = output_format)]
     output_format: Option<Format>,
     /// Make one mailbox per label of Google Takeout
     ///
-    /// DEST is a directory of mailboxes. The labels are those in X-Gmail-Labels. A mail with several labels is written
-    /// to each of their mailboxes; with --by-label=first only to that of its first label.
+    /// DEST is a directory of mailboxes. The labels are those in X-Gmail-Labels. Each mail is written to one mailbox:
+    /// that of the first label that you made, otherwise INBOX, Sent, Drafts, Junk, Trash or Archive. With
+    /// --by-label=all, a mail with several labels is written to each of their mailboxes.
     #[arg(
         long,
-        value_name = "all|first",
+        value_name = "first|all",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "all",
+        default_missing_value = "first",
         hide_possible_values = true,
         conflicts_with = "in_place"
     )]

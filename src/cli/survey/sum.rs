@@ -49,7 +49,7 @@ pub struct Survey {
     pub answers: AnswersByWhat,
     pub missing: Missing,
     pub largest: Vec<Large>,
-    /// Labels of Google Takeout, as they are written.
+    /// Labels of Google Takeout that people made, and the standard folders that its other labels mean.
     pub labels: Named<u64>,
     pub broken: Broken,
 }

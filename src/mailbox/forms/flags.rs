@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::mailbox::forms::quoting::replaced;
 use crate::mailbox::forms::separator;
+use crate::mailbox::state::MailState;
 use crate::span::{Lines, Newline, Span};
 
 /// A message with any flag is not new.
@@ -22,6 +23,11 @@ const REPLIED: u8 = 1 << 3;
 const SEEN: u8 = 1 << 4;
 const TRASHED: u8 = 1 << 5;
 const OLD: u8 = 1 << 6;
+/// A keyword, not a letter: [`IMPORTANT_KEYWORD`].
+const IMPORTANT: u8 = 1 << 7;
+
+/// The keyword of RFC 8457.
+pub(crate) const IMPORTANT_KEYWORD: &str = "$Important";
 
 const LETTERS: [(u8, u8); 6] = [
     (b'D', DRAFT),
@@ -46,6 +52,7 @@ const MOZILLA: [(u32, u8); 5] = [
     (0x0008, TRASHED),
     (0x1000, PASSED),
 ];
+const MOZILLA_EXPUNGED: u32 = 0x0008;
 const MOZILLA_NEW: u32 = 0x0001_0000;
 const MOZILLA_DELETED: u32 = 0x0020_0000;
 
@@ -58,15 +65,23 @@ const APPLE: [(u32, u8); 6] = [
     (1 << 8, PASSED),
 ];
 
+const OF_THUNDERBIRD: [&[u8]; 3] = [b"x-mozilla-status", b"x-mozilla-status2", b"x-mozilla-keys"];
+/// Thunderbird's tag for important mail.
+const IMPORTANT_TAG: &str = "$label1";
+/// Characters of X-Mozilla-Keys. Thunderbird writes tags into this room later.
+const TAGS: usize = 80;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Noted {
     Status,
     MoreStatus,
     Mozilla,
     MoreMozilla,
+    Keywords,
 }
 
-const NAMES: [(&[u8], Noted); 4] = [
+const NAMES: [(&[u8], Noted); 5] = [
+    (b"x-keywords", Noted::Keywords),
     (b"status", Noted::Status),
     (b"x-status", Noted::MoreStatus),
     (b"x-mozilla-status", Noted::Mozilla),
@@ -106,8 +121,24 @@ impl Flags {
         Self::of_bits(bits | if is_high { FLAGGED } else { 0 })
     }
 
+    pub(crate) fn of_states(states: &[MailState]) -> Self {
+        let bit = |state: &MailState| match state {
+            MailState::Read => SEEN,
+            MailState::Flagged => FLAGGED,
+            MailState::Draft => DRAFT,
+            MailState::Forwarded => PASSED,
+            MailState::Important => IMPORTANT,
+            MailState::Trashed => TRASHED,
+        };
+        Self::of_bits(states.iter().map(bit).fold(0, |bits, bit| bits | bit))
+    }
+
+    /// Whether the mail has the keyword [`IMPORTANT_KEYWORD`].
+    pub(crate) fn is_important(self) -> bool {
+        self.0 & IMPORTANT != 0
+    }
+
     /// The flags of both.
-    #[cfg(feature = "cli")]
     pub(crate) fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -126,14 +157,15 @@ impl Flags {
         text(&LETTERS, self.0)
     }
 
-    #[cfg(feature = "cli")]
+    /// Whether a field says anything about flags. Keywords are none.
     pub(crate) fn has_fields(content: &[u8]) -> bool {
-        fields(content).next().is_some()
+        fields(content).any(|(noted, ..)| noted != Noted::Keywords)
     }
 
     pub(crate) fn of_fields(content: &[u8]) -> Self {
         let mut flags = 0;
         let (mut mozilla, mut more_mozilla) = (None, None);
+        let mut is_important = false;
         for (noted, _, value) in fields(content) {
             let value = value.of(content);
             match noted {
@@ -143,6 +175,7 @@ impl Flags {
                 }
                 Noted::Mozilla => mozilla = mozilla.or(hexadecimal(value)),
                 Noted::MoreMozilla => more_mozilla = more_mozilla.or(hexadecimal(value)),
+                Noted::Keywords => is_important |= has_important(value),
             }
         }
         if let Some(mozilla) = mozilla {
@@ -156,14 +189,20 @@ impl Flags {
                 flags |= OLD;
             }
         }
+        if is_important {
+            flags |= IMPORTANT;
+        }
         Self::of_bits(flags)
     }
 
     /// Where the fields do not say so yet, the first Status and X-Status get the value, or are put after the other
     /// fields; further ones are removed, because readers unite them. After a line that is no field, some readers see no
-    /// fields, so both are put before it.
+    /// fields, so both are put before it. A keyword is added to X-Keywords, and none is removed: flags hold one only.
     pub(crate) fn put_into(self, content: &[u8]) -> Cow<'_, [u8]> {
-        if Self::of_fields(content) == self {
+        let noted = Self::of_fields(content);
+        let keeps_status = (noted.0 | IMPORTANT) == (self.0 | IMPORTANT);
+        let adds_keyword = self.is_important() && !noted.is_important();
+        if keeps_status && !adds_keyword {
             return Cow::Borrowed(content);
         }
         let newline = Newline::of_first_line(content).bytes();
@@ -175,21 +214,33 @@ impl Flags {
             fields.any(|(noted, line, _)| noted == wanted && is_seen(line))
         };
         let mut out = Vec::with_capacity(content.len() + 80);
-        if self.0 & PASSED != 0 && !has(Noted::Mozilla) {
+        if !keeps_status && self.0 & PASSED != 0 && !has(Noted::Mozilla) {
             out.extend(field(b"X-Mozilla-Status", &self.mozilla(0)));
         }
         let mut status = text(&STATUS, self.0);
         let mut more_status = text(&MORE_STATUS, self.0);
         let mut missing = Vec::new();
-        if !status.is_empty() && !has(Noted::Status) {
+        if !keeps_status && !status.is_empty() && !has(Noted::Status) {
             missing.extend(field(b"Status", &status));
         }
-        if !more_status.is_empty() && !has(Noted::MoreStatus) {
+        if !keeps_status && !more_status.is_empty() && !has(Noted::MoreStatus) {
             missing.extend(field(b"X-Status", &more_status));
+        }
+        let mut keyword = adds_keyword.then_some(IMPORTANT_KEYWORD);
+        if let Some(keyword) = keyword.filter(|_| !has(Noted::Keywords)) {
+            missing.extend(field(b"X-Keywords", keyword));
         }
         let end = header_end(content);
         let header = content.get(..end).unwrap_or_default();
-        let changes = fields(content).map(|(noted, line, value)| {
+        let edited = fields(content).filter(|(noted, line, _)| match noted {
+            Noted::Keywords => adds_keyword && is_seen(*line),
+            _ => !keeps_status,
+        });
+        let changes = edited.map(|(noted, line, value)| {
+            if noted == Noted::Keywords {
+                let more = keyword.take().map(|keyword| format!(" {keyword}"));
+                return (Span::empty_at(value.end), more.unwrap_or_default());
+            }
             let old = hexadecimal(value.of(content)).unwrap_or(0);
             let new = match noted {
                 Noted::Status | Noted::MoreStatus if !is_seen(line) => String::new(),
@@ -197,6 +248,7 @@ impl Flags {
                 Noted::MoreStatus => std::mem::take(&mut more_status),
                 Noted::Mozilla => self.mozilla(old),
                 Noted::MoreMozilla => self.more_mozilla(old),
+                Noted::Keywords => String::new(),
             };
             if new.is_empty() {
                 let behind = Lines::new(content, Span::new(line.end, end));
@@ -226,6 +278,79 @@ impl Flags {
         out.extend_from_slice(changed.as_deref().unwrap_or(rest));
         out.extend_from_slice(&content[end..]);
         Cow::Owned(out)
+    }
+
+    /// The message as Thunderbird keeps it: its fields are in front of those of the mail, with room for tags.
+    ///
+    /// Thunderbird shows no message that it noted as expunged, and removes it for good. So a message that is to be
+    /// deleted gets the flag that IMAP's have. A draft is noted in X-Status, because Thunderbird knows them by their folder.
+    pub(crate) fn put_for_thunderbird(self, content: &[u8]) -> Vec<u8> {
+        let content = match (Self::of_fields(content).0 ^ self.0) & DRAFT {
+            0 => Cow::Borrowed(content),
+            _ => self.put_into(content),
+        };
+        let newline = Newline::of_first_line(&content).bytes();
+        let mut noted: [Option<Vec<u8>>; 3] = Default::default();
+        let mut kept: Vec<u8> = Vec::with_capacity(content.len() + 160);
+        let end = header_end(&content);
+        let (mut at, mut is_dropped) = (0, false);
+        for line in Lines::new(&content, Span::new(0, end)) {
+            let text = line.content.of(&content);
+            if !is_folded(text) {
+                if !text
+                    .get(..2)
+                    .is_some_and(|start| start.eq_ignore_ascii_case(b"x-"))
+                {
+                    break;
+                }
+                is_dropped = false;
+                if let Some((name, value)) = mbox::field(text) {
+                    let mut own = OF_THUNDERBIRD.iter().zip(&mut noted);
+                    let own = own.find(|(own, _)| own.eq_ignore_ascii_case(name));
+                    if let Some((_, place)) = own {
+                        is_dropped = true;
+                        place.get_or_insert_with(|| value.of(text).to_owned());
+                    }
+                }
+            }
+            if !is_dropped {
+                kept.extend_from_slice(line.whole.of(&content));
+            }
+            at = line.whole.end;
+        }
+        let [status, more_status, tags] = noted;
+        let old = |value: &Option<Vec<u8>>| value.as_deref().and_then(hexadecimal).unwrap_or(0);
+        let bits = MOZILLA.iter().filter(|(_, bit)| *bit != TRASHED);
+        let value = bits.fold(
+            old(&status) & !MOZILLA_EXPUNGED,
+            |value, (mask, bit)| match self.0 & bit {
+                0 => value & !mask,
+                _ => value | mask,
+            },
+        );
+        let deleted = if self.0 & TRASHED == 0 {
+            0
+        } else {
+            MOZILLA_DELETED
+        };
+        let more = old(&more_status) & !(MOZILLA_NEW | MOZILLA_DELETED) | deleted;
+        let mut tags = String::from_utf8_lossy(&tags.unwrap_or_default()).into_owned();
+        if self.is_important() && !tags.split_whitespace().any(|tag| tag == IMPORTANT_TAG) {
+            tags = format!("{tags} {IMPORTANT_TAG}");
+        }
+        let tags = tags.trim();
+        let mut out = Vec::with_capacity(content.len() + 200);
+        for field in [
+            format!("X-Mozilla-Status: {value:04x}"),
+            format!("X-Mozilla-Status2: {more:08x}"),
+            format!("X-Mozilla-Keys: {tags:TAGS$}"),
+        ] {
+            out.extend_from_slice(field.as_bytes());
+            out.extend_from_slice(newline);
+        }
+        out.extend_from_slice(&kept);
+        out.extend_from_slice(&content[at..]);
+        out
     }
 
     fn mozilla(self, before: u32) -> String {
@@ -260,6 +385,11 @@ fn bits<T: Copy>(table: &[(T, u8)], is_noted: impl Fn(T) -> bool) -> u8 {
 fn text(letters: &[(u8, u8)], bits: u8) -> String {
     let known = letters.iter().filter(|(_, bit)| bits & bit != 0);
     known.map(|&(letter, _)| char::from(letter)).collect()
+}
+
+fn has_important(value: &[u8]) -> bool {
+    let mut words = value.split(u8::is_ascii_whitespace);
+    words.any(|word| word.eq_ignore_ascii_case(IMPORTANT_KEYWORD.as_bytes()))
 }
 
 fn hexadecimal(value: &[u8]) -> Option<u32> {
@@ -305,7 +435,8 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
         is_in_front &= start.eq_ignore_ascii_case(b"x-") || separator::is_from_line(text);
         let (name, value) = mbox::field(text)?;
         let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
-        let counts = is_in_front || matches!(noted, Noted::Status | Noted::MoreStatus);
+        let is_of_thunderbird = matches!(noted, Noted::Mozilla | Noted::MoreMozilla);
+        let counts = is_in_front || !is_of_thunderbird;
         counts.then(|| (*noted, line.whole, value.shifted(line.content.start)))
     })
 }

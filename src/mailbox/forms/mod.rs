@@ -40,6 +40,16 @@ pub enum Format {
     Mh,
     /// Files with one message each.
     Eml,
+    /// A tree of mboxes, as Thunderbird keeps its folders. It is only written: its files are mboxes.
+    #[cfg_attr(feature = "cli", value(skip))]
+    Thunderbird,
+}
+
+impl Format {
+    /// Whether messages are written between `From ` lines.
+    pub(super) fn has_separators(self) -> bool {
+        matches!(self, Self::Mbox | Self::Thunderbird)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -27,9 +27,18 @@ impl FolderNames {
         &mut self,
         label: &str,
         suffix: &str,
+        make: impl FnMut(&str) -> Result<bool, E>,
+    ) -> Result<String, E> {
+        self.give_safe(&safe(label), suffix, make)
+    }
+
+    /// The same for a name that every system takes.
+    pub(crate) fn give_safe<E>(
+        &mut self,
+        safe: &str,
+        suffix: &str,
         mut make: impl FnMut(&str) -> Result<bool, E>,
     ) -> Result<String, E> {
-        let safe = safe(label);
         let mut name = format!("{safe}{suffix}");
         let folded = name.to_lowercase();
         loop {
@@ -41,6 +50,86 @@ impl FolderNames {
             *next += 1;
             name = format!("{safe} ({next}){suffix}");
         }
+    }
+}
+
+/// Bytes of a name of Thunderbird's, before a number. It takes 55, and looks for a longer one under another name.
+const LONGEST_OF_THUNDERBIRD: usize = 46;
+
+/// Files that Thunderbird does not take for folders.
+const OF_THUNDERBIRD: [&str; 15] = [
+    "feeditems.json",
+    "feeditems.rdf",
+    "feeds.json",
+    "feeds.rdf",
+    "filterlog.html",
+    "filters.js",
+    "junklog.html",
+    "mailfilt.log",
+    "msgfilterrules.dat",
+    "popstate.dat",
+    "rules.dat",
+    "rulesbackup.dat",
+    "sort.dat",
+    "virtualfolders.dat",
+    "training.dat",
+];
+
+/// What the names of such files and directories end with.
+const ENDS_OF_THUNDERBIRD: [&str; 5] = [".sbd", ".msf", ".snm", ".toc", ".mozmsgs"];
+
+/// Folders that Thunderbird treats specially in Local Folders: it empties the trash, for example.
+#[cfg(feature = "cli")]
+const SPECIAL: [&str; 11] = [
+    "archives",
+    "drafts",
+    "inbox",
+    "junk",
+    "outbox",
+    "queue",
+    "sent",
+    "spam",
+    "templates",
+    "trash",
+    "unsent messages",
+];
+
+/// A name of a folder that stays as it is in Thunderbird. It replaces characters and shortens names, by a hash, when it
+/// makes a file of a name; then it does not find the file that has the name (`NS_MsgHashIfNecessary`).
+pub(crate) fn thunderbird_name(name: &str) -> String {
+    let name = if name == "INBOX" { "Inbox" } else { name };
+    let whole = safe(name).replace([';', '#'], "_");
+    let mut safe = whole.clone();
+    if safe.len() > LONGEST_OF_THUNDERBIRD {
+        let mut end = LONGEST_OF_THUNDERBIRD - 9;
+        while !safe.is_char_boundary(end) {
+            end -= 1;
+        }
+        safe.truncate(end);
+        // Two long names stay different, also in their first characters.
+        let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        safe = format!("{}-{hash:08x}", safe.trim_end());
+    }
+    let folded = safe.to_lowercase();
+    let is_other = OF_THUNDERBIRD.contains(&folded.as_str())
+        || ENDS_OF_THUNDERBIRD.iter().any(|end| folded.ends_with(end))
+        || folded.starts_with("feeditems_error")
+        || folded.ends_with('~');
+    if is_other {
+        safe.push('_');
+    }
+    safe
+}
+
+/// The name of a folder at the top of Local Folders.
+#[cfg(feature = "cli")]
+pub(crate) fn thunderbird_top(name: &str) -> String {
+    let name = thunderbird_name(name);
+    match SPECIAL.contains(&name.to_lowercase().as_str()) {
+        true => format!("{name} (2)"),
+        false => name,
     }
 }
 
@@ -168,7 +257,42 @@ mod tests {
         assert!(names.next.values().sum::<u64>() < 60_000);
     }
 
+    #[test]
+    fn thunderbird_takes_a_name_as_it_is() {
+        for (name, taken) in [
+            ("Work", "Work"),
+            ("INBOX", "Inbox"),
+            ("a;b#c", "a_b_c"),
+            (".hidden", "_hidden"),
+            ("old~", "old~_"),
+            ("notes.msf", "notes.msf_"),
+            ("X.SBD", "X.SBD_"),
+            ("popstate.dat", "popstate.dat_"),
+            ("Bücher", "Bücher"),
+        ] {
+            assert_eq!(thunderbird_name(name), taken, "{name}");
+        }
+        let long = ["x".repeat(60), "x".repeat(61)].map(|name| thunderbird_name(&name));
+        assert_ne!(long[0], long[1]);
+        assert!(long.iter().all(|name| name.len() <= LONGEST_OF_THUNDERBIRD));
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn no_folder_at_the_top_is_one_that_thunderbird_empties() {
+        assert_eq!(thunderbird_top("Trash"), "Trash (2)");
+        assert_eq!(thunderbird_top("takeout"), "takeout");
+    }
+
     proptest! {
+        #[test]
+        fn no_name_of_thunderbird_is_changed_by_it(label in any::<String>()) {
+            let name = thunderbird_name(&label);
+            prop_assert!(!name.is_empty() && name.len() <= 48);
+            prop_assert!(!name.starts_with('.') && !name.ends_with(['.', '~', ' ']));
+            prop_assert!(!name.contains(['/', '\\', ':', '*', '?', '"', '<', '>', '|', ';', '#', '\0']));
+        }
+
         #[test]
         fn no_label_leads_out_of_its_folder(label in any::<String>()) {
             let name = safe(&label);

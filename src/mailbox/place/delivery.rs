@@ -21,13 +21,14 @@ use tempfile::TempDir;
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
-use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::flags::{Flags, IMPORTANT_KEYWORD};
 use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::place::replace::{Beside, EXISTS, device, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
-use crate::mailbox::{ByLabel, Effect, Envelope, Format, Options, Summary};
+use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
+use crate::mailbox::{ByLabel, Effect, Envelope, Format, MailState, Options, Summary};
 use crate::platform;
 use crate::span::Newline;
 
@@ -41,9 +42,13 @@ const MOST_OPEN: usize = 32;
 
 const UNLABELLED: &str = "No label";
 
+/// The file of a Maildir that says which letter stands for which keyword.
+const KEYWORDS: &str = "dovecot-keywords";
+
 pub(crate) struct Letter<'m> {
     /// Nothing in it is quoted.
     pub(crate) content: &'m [u8],
+    /// What its mailbox notes apart from the content; its fields count otherwise.
     pub(crate) flags: Option<Flags>,
     pub(crate) envelope: Envelope,
     /// The separator of an mbox, if the message brought one that all readers understand.
@@ -59,6 +64,12 @@ pub(crate) struct Delivery {
     /// None is mail without a label.
     labels: HashMap<Option<String>, usize>,
     names: FolderNames,
+    /// Thunderbird's folders.
+    tree: Option<FolderTree>,
+    /// The mailbox of mail that is not sorted by its labels.
+    current: usize,
+    /// Those that were the current one, by the levels of their folders.
+    entered: HashMap<Vec<String>, usize>,
     mailboxes: Vec<PathBuf>,
     /// The mbox that was written to last is at the end.
     open: Vec<(usize, BufWriter<File>)>,
@@ -66,6 +77,8 @@ pub(crate) struct Delivery {
     known: HashSet<[u8; 16]>,
     delivered: u64,
     before_flags: char,
+    /// Maildirs that have a file of keywords.
+    with_keywords: HashSet<usize>,
     owner: Option<platform::Owner>,
 }
 
@@ -99,6 +112,10 @@ impl Delivery {
         delivery.place = match open {
             _ if options.effect == Effect::DryRun => NewMailbox::Nowhere,
             Some(file) => NewMailbox::Directly(BufWriter::new(file)),
+            None if form == Format::Thunderbird => {
+                let made = delivery.folder_tree(target);
+                NewMailbox::Folder(made.map_err(cannot_write(target))?)
+            }
             None if !is_file => {
                 NewMailbox::Folder(delivery.folder(target).map_err(cannot_write(target))?)
             }
@@ -134,9 +151,42 @@ impl Delivery {
         Ok(made)
     }
 
+    /// A temporary folder in the place of the result, with its topmost folder.
+    fn folder_tree(&mut self, target: &Path) -> io::Result<TempDir> {
+        for path in [target, &subfolders_of(target)] {
+            if platform::absent(fs::symlink_metadata(path))?.is_some() {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS));
+            }
+        }
+        let made = temporary_folder_in(folder_of(target))?;
+        platform::make_private(made.path())?;
+        let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut tree = FolderTree::start(made.path(), name, self.owner)?;
+        if self.by_label.is_none() {
+            self.mailboxes.push(tree.folder(&[])?);
+            self.entered.insert(Vec::new(), 0);
+        }
+        self.tree = Some(tree);
+        Ok(made)
+    }
+
+    /// Puts the mail that follows into this folder of Thunderbird's, unless its labels say where it goes.
+    pub(crate) fn enter(&mut self, levels: &[String]) -> Result<(), Error> {
+        let Some(tree) = self.tree.as_mut().filter(|_| self.by_label.is_none()) else {
+            return Ok(());
+        };
+        let mbox = tree.folder(levels).map_err(cannot_write(&self.target))?;
+        let next = self.mailboxes.len();
+        self.current = *self.entered.entry(levels.to_vec()).or_insert(next);
+        if self.current == next {
+            self.mailboxes.push(mbox);
+        }
+        Ok(())
+    }
+
     /// Whether the messages become those of an mbox.
     pub(crate) fn is_mbox(&self) -> bool {
-        self.form == Format::Mbox
+        self.form.has_separators()
     }
 
     /// Counts octets in `summary` as often as they are written.
@@ -145,21 +195,22 @@ impl Delivery {
         letter: Letter<'_>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        let flags = letter.flags;
         let seconds = seconds(letter.envelope.date);
         if self.by_label.is_some() && !self.known.insert(identity(&letter, seconds)) {
             summary.repeated += 1;
             return Ok(());
         }
         self.delivered += 1;
-        let content = match (self.form, flags) {
-            (Format::Mbox, Some(flags)) => flags.put_into(letter.content),
+        let flags = self.flags(&letter);
+        let content = match self.form {
+            Format::Mbox => flags.put_into(letter.content),
+            Format::Thunderbird => flags.put_for_thunderbird(letter.content).into(),
             _ => letter.content.into(),
         };
         let mut octets = content.len() as u64;
         let numbers = self.numbers(&letter.envelope.labels, summary);
         let numbers = numbers.map_err(cannot_write(&self.target))?;
-        if self.form == Format::Mbox {
+        if self.form.has_separators() {
             let newline = Newline::of_first_line(&content).bytes();
             let sender = letter.envelope.sender.as_bytes();
             let mut framed = match letter.separator {
@@ -184,15 +235,32 @@ impl Delivery {
                 }
             }
         } else {
-            let flags = flags.unwrap_or_else(|| Flags::of_fields(letter.content));
             let name = self.name(flags, seconds, content.len());
-            for mailbox in numbers.iter().filter_map(|&it| self.mailboxes.get(it)) {
-                let written = self.file(&mailbox.join(&name), &content, letter.envelope.date);
+            for &number in &numbers {
+                let written = self.put(number, &name, flags, &content, letter.envelope.date);
                 written.map_err(cannot_write(&self.target))?;
             }
         }
         summary.bytes_out += octets * numbers.len() as u64;
         Ok(())
+    }
+
+    /// What the mailbox notes, together with what the labels of the mail say. Programs delete for good what is noted as
+    /// deleted, so the trash of the labels counts only where no folder says it, and where nothing else is noted.
+    fn flags(&self, letter: &Letter<'_>) -> Flags {
+        let noted = letter.flags;
+        let fields = || Flags::of_fields(letter.content);
+        let states = &letter.envelope.states;
+        if states.is_empty() {
+            return noted.unwrap_or_else(fields);
+        }
+        let is_noted = noted.is_some() || Flags::has_fields(letter.content);
+        let keeps = |state: &MailState| {
+            let says_trash = self.by_label.is_none() && self.form != Format::Thunderbird;
+            *state != MailState::Trashed || says_trash && !is_noted
+        };
+        let states: Vec<MailState> = states.iter().copied().filter(keeps).collect();
+        noted.unwrap_or_else(fields).with(Flags::of_states(&states))
     }
 
     /// Damaged data of which nothing was read have no result.
@@ -216,6 +284,11 @@ impl Delivery {
                 let mut open = self.open.into_iter();
                 let flushed = open.try_for_each(|(_, mut mbox)| mbox.flush());
                 let owned = flushed.and_then(|()| platform::own_folder(made.path(), owner));
+                if self.tree.is_some() {
+                    let done = owned.and_then(|()| appear_as_tree(made.path(), &target));
+                    done.map_err(cannot_write(&target))?;
+                    return sync_folder(folder_of(&target));
+                }
                 let synced = owned.and_then(|()| {
                     platform::sync_tree(made.path())?;
                     // Replaces nothing but an empty folder.
@@ -232,7 +305,7 @@ impl Delivery {
     /// Mail without a label that may be used goes where mail without labels goes.
     fn numbers(&mut self, labels: &[String], summary: &mut Summary) -> io::Result<Vec<usize>> {
         let most = match self.by_label {
-            None => return Ok(vec![0]),
+            None => return Ok(vec![self.current]),
             Some(ByLabel::First) => 1,
             Some(ByLabel::All) => MOST_LABELS,
         };
@@ -264,6 +337,12 @@ impl Delivery {
                 _ => "",
             };
             let wanted = label.as_deref().unwrap_or(UNLABELLED);
+            if let Some(tree) = &mut self.tree {
+                self.mailboxes.push(tree.folder(&levels_of_label(wanted))?);
+                let number = self.labels.len();
+                self.labels.insert(label, number);
+                return Ok(Some(number));
+            }
             let mut names = std::mem::take(&mut self.names);
             let name = names.give(wanted, suffix, |name| self.mailbox(&folder.join(name)));
             self.names = names;
@@ -307,10 +386,36 @@ impl Delivery {
             return format!("{number:08}.eml");
         }
         let name = format!("{seconds:010}.{number:08}.embody,S={octets}");
+        let keyword = if flags.is_important() { "a" } else { "" };
+        let (before, letters) = (self.before_flags, flags.letters());
         match flags.is_in_cur() {
-            true => format!("cur/{name}{}2,{}", self.before_flags, flags.letters()),
+            true => format!("cur/{name}{before}2,{letters}{keyword}"),
             false => format!("new/{name}"),
         }
+    }
+
+    fn put(
+        &mut self,
+        number: usize,
+        name: &str,
+        flags: Flags,
+        content: &[u8],
+        date: Option<SystemTime>,
+    ) -> io::Result<()> {
+        let Some(mailbox) = self.mailboxes.get(number) else {
+            // A dry run makes no mailboxes.
+            return Ok(());
+        };
+        self.file(&mailbox.join(name), content, date)?;
+        let has_keyword = self.form == Format::Maildir && flags.is_important();
+        if has_keyword && !self.with_keywords.contains(&number) {
+            // Dovecot reads from it what the letter `a` means; other programs pass over both.
+            let mut file = new_file(&mailbox.join(KEYWORDS))?;
+            writeln!(file, "0 {IMPORTANT_KEYWORD}")?;
+            platform::own(&file, self.owner)?;
+            self.with_keywords.insert(number);
+        }
+        Ok(())
     }
 
     fn file(&self, path: &Path, content: &[u8], date: Option<SystemTime>) -> io::Result<()> {
@@ -352,8 +457,15 @@ fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
     whole.first_chunk().copied().unwrap_or_default()
 }
 
-fn new_file(path: &Path) -> io::Result<File> {
-    platform::private(File::options().write(true).create_new(true)).open(path)
+/// Thunderbird reads the subfolders of a folder when it finds the mbox, so that gets its name last.
+fn appear_as_tree(made: &Path, target: &Path) -> io::Result<()> {
+    platform::sync_tree(made)?;
+    let mbox = made.join(target.file_name().unwrap_or_default());
+    let subfolders = subfolders_of(&mbox);
+    if subfolders.exists() {
+        platform::rename_folder(&subfolders, &subfolders_of(target))?;
+    }
+    platform::rename_to_new(&mbox, target)
 }
 
 /// An unknown date, or one before 1970, is 0.

@@ -1,6 +1,7 @@
 //! Lock and replace: mail in place, so that neither a kill, a full disk nor another program loses any.
 //!
-//! `in_place` is for an mbox, `maildir` for folders with a message a file, `delivery` for new mailboxes of another form.
+//! `in_place` is for an mbox, `maildir` for folders with a message a file, `delivery` for new mailboxes of another form,
+//! and `tree` for the folders that Thunderbird keeps.
 //! `partial` says what a Maildir is, also one that lost some of its folders.
 
 pub(super) mod delivery;
@@ -13,3 +14,4 @@ pub(super) mod partial;
 pub(super) mod replace;
 mod supersede;
 pub(super) mod temporary;
+pub(super) mod tree;

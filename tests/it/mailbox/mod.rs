@@ -33,4 +33,7 @@ mod separators;
 mod spark;
 mod stopped;
 mod stores;
+mod takeout;
+#[cfg(unix)]
+mod thunderbird;
 mod unreadable;

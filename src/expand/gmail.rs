@@ -1,0 +1,436 @@
+//! Gmail's own words among the labels of a Google Takeout (`X-Gmail-Labels`): the state of a mail, and standard folders.
+//! Pure.
+//!
+//! Takeout writes its words in the language of the account and does not mark them: a label that a person made looks the
+//! same. So a word counts only in the language of which a mail has the most words. A word that is not in the table is
+//! taken for a label, so that its mail is filed below it and nothing is lost.
+//!
+//! Gmail notes only that a mail is unread. `Opened` is on mail that was opened on the web or in Gmail's app, and not on
+//! mail that another program marked as read. So mail without the word for unread is read, if its language is known.
+
+use crate::mailbox::MailState;
+
+/// A word of Gmail, and what it says of a mail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Word {
+    Inbox,
+    Sent,
+    Drafts,
+    Trash,
+    Spam,
+    /// The mail is not in the inbox.
+    Archived,
+    Opened,
+    Unread,
+    Starred,
+    Important,
+    /// Says nothing that another program could keep.
+    Other,
+}
+
+/// Gmail's words in one language.
+struct Language {
+    words: &'static [(&'static str, Word)],
+    /// What the labels of Gmail's tabs (Social, Promotions and others) start with, before their names.
+    categories: &'static [&'static str],
+    /// Whether an export showed the word for unread, so that a mail without it is known to be read.
+    has_unread: bool,
+}
+
+/// Words come from exports that people showed, or from programs that read exports. A language whose words nobody showed
+/// is left out: its words stay labels.
+const LANGUAGES: &[Language] = &[
+    // English: google/import-mailbox-to-gmail, eneam/mboxviewer#22, thunderbird/import-export-tools-ng#256; Muted:
+    // GAM-team/got-your-back#300.
+    Language {
+        words: &[
+            ("Inbox", Word::Inbox),
+            ("Sent", Word::Sent),
+            ("Draft", Word::Drafts),
+            ("Drafts", Word::Drafts),
+            ("Trash", Word::Trash),
+            ("Spam", Word::Spam),
+            ("Archived", Word::Archived),
+            ("Opened", Word::Opened),
+            ("Unread", Word::Unread),
+            ("Starred", Word::Starred),
+            ("Important", Word::Important),
+            ("Muted", Word::Other),
+            // Without a colon, a label that starts with the same word is a person's, so each is named.
+            ("Category Personal", Word::Other),
+            ("Category Social", Word::Other),
+            ("Category Promotions", Word::Other),
+            ("Category promotions", Word::Other),
+            ("Category Updates", Word::Other),
+            ("Category Forums", Word::Other),
+            ("Category Travel", Word::Other),
+            ("Category Purchases", Word::Other),
+        ],
+        categories: &[],
+        has_unread: true,
+    },
+    // French: suitenumerique/messages#162 and its tests; Archivés, Envoyé: rustmailer/bichon#358; Messages envoyés:
+    // GAM-team/got-your-back#228.
+    Language {
+        words: &[
+            ("Boîte de réception", Word::Inbox),
+            ("Messages envoyés", Word::Sent),
+            ("Mails envoyés", Word::Sent),
+            ("Envoyé", Word::Sent),
+            ("Envoyés", Word::Sent),
+            ("Brouillons", Word::Drafts),
+            ("Corbeille", Word::Trash),
+            ("Spam", Word::Spam),
+            ("Messages archivés", Word::Archived),
+            ("Archivés", Word::Archived),
+            ("Ouvert", Word::Opened),
+            ("Non lus", Word::Unread),
+            ("Favoris", Word::Starred),
+            ("Suivis", Word::Starred),
+            ("Important", Word::Important),
+        ],
+        categories: &["Catégorie:", "Catégorie :", "Catégorie\u{a0}:"],
+        has_unread: true,
+    },
+    // German: hanshuebner/herold (internal/import/gmail), rgladwell/imap-upload#45.
+    Language {
+        words: &[
+            ("Posteingang", Word::Inbox),
+            ("Gesendet", Word::Sent),
+            ("Entwürfe", Word::Drafts),
+            ("Papierkorb", Word::Trash),
+            ("Spam", Word::Spam),
+            ("Archiviert", Word::Archived),
+            ("Geöffnet", Word::Opened),
+            ("Ungelesen", Word::Unread),
+            ("Markiert", Word::Starred),
+            ("Wichtig", Word::Important),
+        ],
+        categories: &["Kategorie:"],
+        has_unread: true,
+    },
+    // Spanish: rgladwell/imap-upload, which people in Spain wrote; No leídos: GAM-team/got-your-back#360; Enviado: #442;
+    // Archivados: rustmailer/bichon.
+    Language {
+        words: &[
+            ("Recibidos", Word::Inbox),
+            ("Enviados", Word::Sent),
+            ("Enviado", Word::Sent),
+            ("Borradores", Word::Drafts),
+            ("Papelera", Word::Trash),
+            ("Spam", Word::Spam),
+            ("Archivados", Word::Archived),
+            ("Abierto", Word::Opened),
+            ("No leídos", Word::Unread),
+            ("Destacados", Word::Starred),
+            ("Importante", Word::Important),
+        ],
+        categories: &["Categoría:"],
+        has_unread: true,
+    },
+    // Catalan: rgladwell/imap-upload.
+    Language {
+        words: &[
+            ("Safata d'entrada", Word::Inbox),
+            ("Enviats", Word::Sent),
+            ("Esborranys", Word::Drafts),
+            ("Paperera", Word::Trash),
+            ("Spam", Word::Spam),
+            ("Oberts", Word::Opened),
+            ("No llegits", Word::Unread),
+            ("Importants", Word::Important),
+        ],
+        categories: &["Categoria:"],
+        has_unread: true,
+    },
+    // Czech: GAM-team/got-your-back#227, and a header in the tests of Tcllib's mime.
+    Language {
+        words: &[
+            ("Doručené", Word::Inbox),
+            ("Odesláno", Word::Sent),
+            ("Spam", Word::Spam),
+            ("Archivováno", Word::Archived),
+            ("Nepřečtené", Word::Unread),
+            ("Důležité", Word::Important),
+        ],
+        categories: &["Kategorie:"],
+        has_unread: true,
+    },
+    // Italian: hanshuebner/herold; Da leggere: GAM-team/got-your-back#442 and #452.
+    Language {
+        words: &[
+            ("Posta in arrivo", Word::Inbox),
+            ("Inviata", Word::Sent),
+            ("Bozze", Word::Drafts),
+            ("Cestino", Word::Trash),
+            ("Spam", Word::Spam),
+            ("Aperto", Word::Opened),
+            ("Da leggere", Word::Unread),
+            ("Speciali", Word::Starred),
+            ("Importanti", Word::Important),
+        ],
+        categories: &["Categoria:"],
+        has_unread: true,
+    },
+    // Dutch: hanshuebner/herold; Ongelezen: GAM-team/got-your-back#135; Gearchiveerd: #429.
+    Language {
+        words: &[
+            ("Postvak IN", Word::Inbox),
+            ("Verzonden", Word::Sent),
+            ("Concepten", Word::Drafts),
+            ("Prullenbak", Word::Trash),
+            ("Spam", Word::Spam),
+            ("Gearchiveerd", Word::Archived),
+            ("Geopend", Word::Opened),
+            ("Ongelezen", Word::Unread),
+            ("Met ster", Word::Starred),
+            ("Belangrijk", Word::Important),
+        ],
+        categories: &["Categorie:"],
+        has_unread: true,
+    },
+    // Portuguese: hanshuebner/herold, and no export that a person showed.
+    Language {
+        words: &[
+            ("Caixa de entrada", Word::Inbox),
+            ("Enviados", Word::Sent),
+            ("Rascunhos", Word::Drafts),
+            ("Lixeira", Word::Trash),
+            ("Spam", Word::Spam),
+            ("Aberto", Word::Opened),
+            ("Não lida", Word::Unread),
+            ("Com estrela", Word::Starred),
+            ("Importante", Word::Important),
+        ],
+        categories: &["Categoria:"],
+        has_unread: false,
+    },
+    // Japanese: hanshuebner/herold, gmailgem/gmail#41, and no export that a person showed.
+    Language {
+        words: &[
+            ("受信トレイ", Word::Inbox),
+            ("送信済み", Word::Sent),
+            ("送信済みメール", Word::Sent),
+            ("下書き", Word::Drafts),
+            ("ゴミ箱", Word::Trash),
+            ("迷惑メール", Word::Spam),
+            ("開封済み", Word::Opened),
+            ("未読", Word::Unread),
+            ("スター付き", Word::Starred),
+            ("重要", Word::Important),
+        ],
+        categories: &["カテゴリ:"],
+        has_unread: false,
+    },
+];
+
+/// A flag that a mail program set over IMAP, in any language: `IMAP_$Forwarded`.
+const IMAP: &str = "IMAP_";
+
+impl Language {
+    fn word(&self, label: &str) -> Option<Word> {
+        let is_category = || self.categories.iter().any(|start| label.starts_with(start));
+        let known = self.words.iter().find(|(word, _)| *word == label);
+        let known = known.map(|(_, word)| *word);
+        known.or_else(|| is_category().then_some(Word::Other))
+    }
+}
+
+/// The folders of a mail, and its state.
+#[derive(PartialEq, Eq, Default, Debug)]
+pub(super) struct Sorted {
+    /// The best one first: the trash, spam and drafts, because a mail is nowhere else in Gmail then, or would not be
+    /// found as a draft; then the labels that a person made; then the mail that was sent, the inbox, and the archive.
+    pub(super) folders: Vec<String>,
+    pub(super) states: Vec<MailState>,
+}
+
+pub(super) fn sorted(labels: Vec<String>) -> Sorted {
+    let languages = languages(&labels);
+    let word = |label: &str| languages.iter().find_map(|language| language.word(label));
+    let mut own = Vec::new();
+    let mut words = Vec::new();
+    let mut states = Vec::new();
+    let has_labels = !labels.is_empty();
+    for label in labels {
+        if let Some(flag) = label.strip_prefix(IMAP) {
+            if flag.trim_start_matches('$') == "Forwarded" {
+                states.push(MailState::Forwarded);
+            }
+        } else if let Some(word) = word(&label) {
+            words.push(word);
+        } else {
+            own.push(label);
+        }
+    }
+    let has = |word| words.contains(&word);
+    let is_known = matches!(languages.as_slice(), [language] if language.has_unread);
+    let is_read = has(Word::Opened) || has(Word::Sent) || has(Word::Drafts) || is_known;
+    for (state, applies) in [
+        (MailState::Read, is_read && !has(Word::Unread)),
+        (MailState::Flagged, has(Word::Starred)),
+        (MailState::Draft, has(Word::Drafts)),
+        (MailState::Important, has(Word::Important)),
+        (MailState::Trashed, has(Word::Trash)),
+    ] {
+        if applies {
+            states.push(state);
+        }
+    }
+    let standard = |names: &[(Word, &str)]| -> Vec<String> {
+        let names = names.iter().filter(|(word, _)| has(*word));
+        names.map(|(_, name)| (*name).to_owned()).collect()
+    };
+    let mut folders = standard(&[
+        (Word::Trash, "Trash"),
+        (Word::Spam, "Junk"),
+        (Word::Drafts, "Drafts"),
+    ]);
+    folders.extend(own);
+    folders.extend(standard(&[(Word::Sent, "Sent"), (Word::Inbox, "INBOX")]));
+    // Most of the mail is archived, also what was sent or has a label.
+    if folders.is_empty() && has_labels {
+        folders.push("Archive".to_owned());
+    }
+    Sorted { folders, states }
+}
+
+/// Those of which the labels have the most words; several if that does not tell them apart.
+fn languages(labels: &[String]) -> Vec<&'static Language> {
+    let counted = LANGUAGES.iter().map(|language| {
+        let words = labels.iter().filter_map(|label| language.word(label));
+        (words.count(), language)
+    });
+    let counted: Vec<(usize, &Language)> = counted.collect();
+    let most = counted.iter().map(|(count, _)| *count).max().unwrap_or(0);
+    let best = counted
+        .into_iter()
+        .filter(|(count, _)| *count == most && most > 0);
+    best.map(|(_, language)| language).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(labels: &[&str]) -> (String, Vec<MailState>) {
+        let sorted = sorted(labels.iter().map(|&label| label.to_owned()).collect());
+        (sorted.folders.join("|"), sorted.states)
+    }
+
+    #[test]
+    fn labels_of_an_export_give_folders_and_states_in_its_language() {
+        use MailState::{Draft, Flagged, Forwarded, Important, Read, Trashed};
+        for (labels, folders, states) in [
+            (&["Inbox", "Opened"][..], "INBOX", &[Read][..]),
+            (&["Inbox", "Unread", "Starred"], "INBOX", &[Flagged]),
+            // A mail that was opened may be marked as unread again.
+            (&["Archived", "Opened", "Unread"], "Archive", &[]),
+            // Another program marked it as read, so nobody opened it in Gmail.
+            (
+                &["Archived", "Important", "Category Updates"],
+                "Archive",
+                &[Read, Important],
+            ),
+            (&["Archived", "Sent"], "Sent", &[Read]),
+            (&["Inbox", "Sent", "Unread"], "Sent|INBOX", &[]),
+            (&["Drafts"], "Drafts", &[Read, Draft]),
+            (&["Work", "Trash", "Opened"], "Trash|Work", &[Read, Trashed]),
+            (&["Spam", "Unread", "Category Promotions"], "Junk", &[]),
+            (
+                &["Inbox", "Work/2023", "Opened", "Friends"],
+                "Work/2023|Friends|INBOX",
+                &[Read],
+            ),
+            (&["Archived", "Work", "Opened"], "Work", &[Read]),
+            (&["Work"], "Work", &[]),
+            (&["Unread"], "Archive", &[]),
+            (
+                &["Inbox", "IMAP_$Forwarded", "IMAP_NotJunk", "Opened"],
+                "INBOX",
+                &[Forwarded, Read],
+            ),
+            (&[], "", &[]),
+            (
+                &[
+                    "Messages archivés",
+                    "Ouvert",
+                    "Catégorie\u{a0}: E-mails personnels",
+                    "Culture, associations",
+                ],
+                "Culture, associations",
+                &[Read],
+            ),
+            (
+                &[
+                    "Forward to jd@live.example",
+                    "Boîte de réception",
+                    "Non lus",
+                ],
+                "Forward to jd@live.example|INBOX",
+                &[],
+            ),
+            (&["Archivés", "Envoyé"], "Sent", &[Read]),
+            (
+                &[
+                    "Posteingang",
+                    "Wichtig",
+                    "Ungelesen",
+                    "Kategorie: Neuigkeiten",
+                ],
+                "INBOX",
+                &[Important],
+            ),
+            (
+                &["Archiviert", "Geöffnet", "Kategorie: Persönlich"],
+                "Archive",
+                &[Read],
+            ),
+            (&["Recibidos", "No leídos"], "INBOX", &[]),
+            (
+                &[
+                    "Archivováno",
+                    "Kategorie: Sociální sítě",
+                    "Nepřečtené",
+                    "Facebook",
+                ],
+                "Facebook",
+                &[],
+            ),
+            (&["Posta in arrivo", "Da leggere"], "INBOX", &[]),
+            (&["Gearchiveerd", "Ongelezen", "Speciali"], "Speciali", &[]),
+            (&["受信トレイ", "未読"], "INBOX", &[]),
+            // No export showed the word for unread in these.
+            (&["受信トレイ", "重要"], "INBOX", &[Important]),
+            // A word of another language is a label of the person.
+            (
+                &["Inbox", "Opened", "Archiviert"],
+                "Archiviert|INBOX",
+                &[Read],
+            ),
+            (&["inbox", "OPENED"], "inbox|OPENED", &[]),
+            (
+                &["Category theory", "Inbox", "Opened"],
+                "Category theory|INBOX",
+                &[Read],
+            ),
+            // Words of a language that is not in the table stay labels, and tell nothing of the state.
+            (&["Arkistoitu", "Lukematon"], "Arkistoitu|Lukematon", &[]),
+            (&["Spam", "Lukematon"], "Junk|Lukematon", &[]),
+        ] {
+            let expected = (folders.to_owned(), states.to_vec());
+            assert_eq!(of(labels), expected, "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn no_word_of_a_language_has_two_meanings() {
+        for language in LANGUAGES {
+            for (at, (word, _)) in language.words.iter().enumerate() {
+                let (before, _) = language.words.split_at(at);
+                assert!(before.iter().all(|(other, _)| other != word), "{word}");
+                assert_eq!(*word, word.trim());
+            }
+        }
+    }
+}
