@@ -18,7 +18,7 @@ use super::report_file::{self, ReportFile};
 use super::reporter::{Counts, Reporter};
 use super::say;
 use super::streams::{self, is_folder, is_standard, size, stream};
-use super::survey::{Repeated, RunContext, check_page, in_units, run_page, write_page};
+use super::survey::{Repeated, RunContext, check_page, in_units, quoted, run_page, write_page};
 use super::targets;
 use super::totals::{self, Totals};
 use super::verb::{Expanding, Said};
@@ -38,6 +38,9 @@ use crate::mailbox::{
 use crate::platform::free_space;
 use crate::policy::{Policy, Trackers};
 use crate::store::{Mail, Store, User};
+
+/// Sources for which the summary names a command each.
+const PROOFS: usize = 3;
 
 pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let common = &args.common;
@@ -145,7 +148,9 @@ impl Walk<'_> {
         limits_on_files_are_failed_writes();
         let targets = self.targets()?;
         if let Some(output) = self.output {
-            make_room(output, self.sources.len(), self.options.effect)?;
+            let is_directory =
+                self.sources.len() > 1 || self.options.output_format == Format::Thunderbird;
+            make_room(output, is_directory, self.options.effect)?;
         }
         let range = self.options.range.as_ref();
         let started = Start::now(range.and_then(|range| Piece::of(range, self.sources.first()?)));
@@ -225,7 +230,11 @@ impl Walk<'_> {
             let plans = self.plans(&counts);
             let missing = counts.missing_below(self.policy);
             let missing = missing.map(|line| line + "\n").unwrap_or_default();
-            say::tell(format!("{word}{text}{missing}{names}{plans}{}", more()).trim_end());
+            let proof = match status {
+                Status::Success => self.proof(&summary, &targets),
+                _ => String::new(),
+            };
+            say::tell(format!("{word}{text}{missing}{names}{plans}{}{proof}", more()).trim_end());
         }
         if self.needs_attachments && counts.has_found_nothing_below() {
             if self.saying.volume() < Volume::Normal {
@@ -242,6 +251,54 @@ impl Walk<'_> {
             status = Status::Trouble;
         }
         Ok(status)
+    }
+
+    /// The command that proves that nothing was lost, for a result that differs from its source and stands next to it.
+    ///
+    /// It is left out where it would say something else: for mail on a server, where it needs options of its own, for a
+    /// part of a mailbox, and where mail that a source has twice is written once.
+    fn proof(&self, summary: &Summary, targets: &[PathBuf]) -> String {
+        let options = &self.options;
+        let is_other_form = options.output_format != Format::Auto || options.by_label.is_some();
+        let is_whole = options.range.is_none() && summary.repeated + summary.damaged == 0;
+        let is_changed = is_whole && (summary.changed > 0 || is_other_form);
+        if options.effect == Effect::DryRun || options.format != Format::Auto || !is_changed {
+            return String::new();
+        }
+        let new = |target: &'_ Path| match (options.output_format, self.output) {
+            // A folder of Thunderbird's is a file and a directory.
+            (Format::Thunderbird, Some(output)) => output.to_owned(),
+            _ => target.to_owned(),
+        };
+        let pairs = self.sources.iter().zip(targets);
+        let pairs: Option<Vec<[String; 2]>> = pairs
+            .map(|(source, target)| {
+                let is_file = self.is_named_file(source) && !is_standard(target);
+                let pair = [source.clone(), new(target)];
+                let [old, new] = pair.each_ref().map(|path| path.to_str());
+                let has_control = |path: &str| path.chars().any(char::is_control);
+                let words = [old?, new?];
+                let is_plain = is_file && !words.iter().any(|it| has_control(it));
+                is_plain.then(|| words.map(quoted))
+            })
+            .collect();
+        let lines = pairs.filter(|pairs| (1..=PROOFS).contains(&pairs.len()));
+        let lines = lines.unwrap_or_default().into_iter().map(|[old, new]| {
+            format!("to check that no mail was lost: embody compare {old} {new}\n")
+        });
+        lines.collect()
+    }
+
+    /// Whether a source is a file or folder that `compare` reads as mail. Messages of Eudora become MIME, so that each one
+    /// is different afterwards.
+    fn is_named_file(&self, source: &Path) -> bool {
+        #[cfg(all(unix, feature = "imap"))]
+        if remote::is_remote(source) {
+            return false;
+        }
+        let kind = || look_at(source, self.options.format);
+        !is_standard(source)
+            && (source.is_dir() || matches!(kind(), Ok(Ok((kind, _))) if kind != Kind::Eudora))
     }
 
     fn plans(&self, counts: &Totals) -> String {
@@ -477,7 +534,10 @@ impl Walk<'_> {
                 "standard input has no name in a folder; convert it on its own"
             }
             Some(output) if !is_standard(output) => return Ok(()),
-            Some(_) if self.options.by_label.is_some() || form == Format::Maildir => {
+            Some(_)
+                if self.options.by_label.is_some()
+                    || matches!(form, Format::Maildir | Format::Thunderbird) =>
+            {
                 "standard output takes one mbox or message; name a folder for the result"
             }
             Some(_) if form != Format::Mbox && self.sources.iter().any(|path| is_folder(path)) => {
@@ -513,14 +573,14 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     }
 }
 
-fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error> {
+fn make_room(output: &Path, is_directory: bool, effect: Effect) -> Result<(), Error> {
     let failed = Error::cannot_write(output.display());
     let folder = folder_of(output);
     if !folder.is_dir() {
         let what = format!("there is no folder {}; make it first", folder.display());
         return Err(failed(io::Error::new(io::ErrorKind::NotFound, what)));
     }
-    if sources == 1 || effect == Effect::DryRun || output.is_dir() {
+    if !is_directory || effect == Effect::DryRun || output.is_dir() {
         return Ok(());
     }
     fs::create_dir(output).map_err(failed)

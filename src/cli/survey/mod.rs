@@ -33,4 +33,4 @@ pub(super) use self::run_page::{RunContext, RunTally, run_page};
 pub(super) use self::sum::Survey;
 pub(super) use self::tally::{Amount, Counts, NAMES, Named};
 pub(super) use self::text::lines;
-pub(super) use self::words::size as in_units;
+pub(super) use self::words::{quoted, size as in_units};

@@ -1,10 +1,13 @@
 //! `embody compare`: nothing is lost without being named, and nothing is named that is not lost.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 
+use crate::common::archives::zip;
 use crate::common::mail::{samples_folder, samples_in};
 use crate::common::programs::{embody, fed, stderr};
 
@@ -310,6 +313,218 @@ fn planted_losses_are_named_and_nothing_else_is() {
     }
 }
 
+/// How a mailbox is kept on the disk.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kept {
+    Mbox,
+    Gzip,
+    Maildir,
+    /// A file for each message, in directories within each other. It holds no flags.
+    Files,
+    /// mboxes in directories within each other.
+    Nested,
+    Zip,
+}
+
+const KEPT: [Kept; 6] = [
+    Kept::Mbox,
+    Kept::Gzip,
+    Kept::Maildir,
+    Kept::Files,
+    Kept::Nested,
+    Kept::Zip,
+];
+
+impl Kept {
+    /// Writes the mailbox, in an order of its own, without embody.
+    fn write(
+        self,
+        folder: &Folder,
+        name: &str,
+        messages: &[String],
+        numbers: &mut Numbers,
+    ) -> PathBuf {
+        let mut messages = messages.to_vec();
+        for at in (1..messages.len()).rev() {
+            messages.swap(at, numbers.below(at + 1));
+        }
+        let quoted: Vec<String> = messages.iter().map(|message| quoted(message)).collect();
+        let path = folder.at(name);
+        match self {
+            Self::Mbox => fs::write(&path, mbox(&quoted)).unwrap(),
+            Self::Gzip => {
+                let level = flate2::Compression::fast();
+                let mut packed = flate2::write::GzEncoder::new(Vec::new(), level);
+                packed.write_all(mbox(&quoted).as_bytes()).unwrap();
+                fs::write(&path, packed.finish().unwrap()).unwrap();
+            }
+            Self::Zip => {
+                let half = quoted.len() / 2;
+                let members = [mbox(&quoted[..half]), mbox(&quoted[half..])];
+                let members = [
+                    ("Takeout/Mail/a.mbox", members[0].as_bytes()),
+                    ("Takeout/Mail/b.mbox", members[1].as_bytes()),
+                ];
+                fs::write(&path, zip(&members)).unwrap();
+            }
+            Self::Maildir => {
+                for part in ["cur", "new", "tmp"] {
+                    fs::create_dir_all(path.join(part)).unwrap();
+                }
+                for (number, message) in messages.iter().enumerate() {
+                    let letters = letters(message);
+                    let name = format!("cur/17{number:08}.host:2,{letters}");
+                    fs::write(path.join(name), without_flags(message)).unwrap();
+                }
+            }
+            Self::Files => {
+                for (number, message) in messages.iter().enumerate() {
+                    let within = path.join(["", "a", "a/b", "c"][numbers.below(4)]);
+                    fs::create_dir_all(&within).unwrap();
+                    let file = within.join(format!("{number}.eml"));
+                    fs::write(file, without_flags(message)).unwrap();
+                }
+            }
+            Self::Nested => {
+                for (number, some) in quoted.chunks(quoted.len().div_ceil(3)).enumerate() {
+                    let within = path.join(["Inbox.sbd/Work.sbd", "Inbox.sbd", "x"][number]);
+                    fs::create_dir_all(&within).unwrap();
+                    fs::write(within.join("box"), mbox(some)).unwrap();
+                }
+                fs::write(path.join("Inbox"), "").unwrap();
+            }
+        }
+        path
+    }
+
+    fn holds_flags(self) -> bool {
+        self != Self::Files
+    }
+}
+
+/// As an mbox has it (mboxrd).
+fn quoted(message: &str) -> String {
+    let lines = message.split_inclusive('\n').map(|line| {
+        let quote = line.trim_start_matches('>').starts_with("From ");
+        format!("{}{line}", if quote { ">" } else { "" })
+    });
+    lines.collect()
+}
+
+fn without_flags(message: &str) -> String {
+    message.replacen("Status: RO\nX-Status: F\n", "", 1)
+}
+
+fn letters(message: &str) -> &'static str {
+    let header = message.split_once("\n\n").unwrap().0;
+    match header.contains("X-Status: F") {
+        true => "FS",
+        false => "",
+    }
+}
+
+/// A mail of a generator for any kind of mailbox: it has flags, in fields that all forms can hold.
+fn plain_message(number: usize, numbers: &mut Numbers) -> String {
+    let text = message(number, numbers);
+    let text = text
+        .replacen("Status: RO\n", "", 1)
+        .replacen("X-Status: F\n", "", 1);
+    match numbers.below(2) {
+        0 => text,
+        _ => format!("Status: RO\nX-Status: F\n{text}"),
+    }
+}
+
+#[test]
+fn losses_between_mailboxes_of_any_kind_are_named_and_nothing_else_is() {
+    let mut planted = BTreeMap::new();
+    let mut kinds = HashSet::new();
+    for seed in seeds() {
+        let mut numbers = Numbers(seed * 2 + 77);
+        let folder = Folder::new();
+        let count = 4 + numbers.below(10);
+        let mut whole: Vec<String> = (0..count)
+            .map(|it| plain_message(it, &mut numbers))
+            .collect();
+        // Some stand in it several times, as in an export with a mailbox for each label.
+        for _ in 0..numbers.below(4) {
+            whole.push(whole[numbers.below(count)].clone());
+        }
+        let copies =
+            |whole: &[String], at: usize| whole.iter().filter(|it| **it == whole[at]).count();
+        let (one, other) = (KEPT[numbers.below(6)], KEPT[numbers.below(6)]);
+        kinds.insert((one as u8, other as u8));
+        let old = one.write(&folder, "old", &whole, &mut numbers);
+        let same = other.write(&folder, "same", &whole, &mut numbers);
+        assert_whole(&old, &same);
+        let mut check = |what: &'static str, new: &[String], outcome: &str, at: &[usize]| {
+            *planted.entry(what).or_insert(0) += 1;
+            let path = other.write(&folder, &format!("new-{what}"), new, &mut numbers);
+            assert_named(&old, &path, outcome, at);
+        };
+        let single: Vec<usize> = (0..count).filter(|at| copies(&whole, *at) == 1).collect();
+        let Some(&lost) = single.get(seed as usize % single.len().max(1)) else {
+            continue;
+        };
+
+        let mut new = whole.clone();
+        new.remove(lost);
+        check("dropped", &new, "missing", &[lost]);
+
+        // One of several copies.
+        if let Some(at) = (0..count).find(|at| copies(&whole, *at) > 1) {
+            let mut new = whole.clone();
+            new.remove(at);
+            check("copy", &new, "missing", &[at]);
+        }
+
+        let body = whole[lost].find("\n\n").unwrap() + 2;
+        let digits: Vec<usize> = (body..whole[lost].len())
+            .filter(|at| whole[lost].as_bytes()[*at].is_ascii_digit())
+            .collect();
+        if let Some(&at) = digits.get(seed as usize * 7 % digits.len().max(1)) {
+            let mut new = whole.clone();
+            let digit = if &whole[lost][at..=at] == "7" {
+                "8"
+            } else {
+                "7"
+            };
+            new[lost].replace_range(at..=at, digit);
+            check("byte", &new, "altered", &[lost]);
+        }
+
+        if let Some(&next) = single.iter().find(|at| **at != lost) {
+            let halves = |at: usize| whole[at].split_once("MIME-Version").unwrap();
+            let mut new = whole.clone();
+            new[lost] = format!("{}MIME-Version{}", halves(lost).0, halves(next).1);
+            new[next] = format!("{}MIME-Version{}", halves(next).0, halves(lost).1);
+            check("exchanged", &new, "", &[lost, next]);
+        }
+
+        let large = single
+            .iter()
+            .find(|at| whole[**at].contains("application/pdf"));
+        if let Some(&large) = large {
+            let lines: Vec<&str> = whole[large].lines().collect();
+            let cut = lines.iter().rposition(|line| line.len() == 76).unwrap();
+            let mut new = whole.clone();
+            new[large] = lines[..cut].join("\n") + "\n";
+            check("truncated", &new, "altered", &[large]);
+        }
+
+        let flagged = single.iter().find(|at| !letters(&whole[**at]).is_empty());
+        if let Some(&flagged) = flagged.filter(|_| one.holds_flags() && other.holds_flags()) {
+            let mut new = whole.clone();
+            new[flagged] = without_flags(&whole[flagged]);
+            check("flag", &new, "lost-flags", &[flagged]);
+        }
+    }
+    println!("planted: {planted:?}, in {} pairs of kinds", kinds.len());
+    if seeds().end >= 100 {
+        assert_eq!((planted.len(), kinds.len()), (7, 36), "{planted:?}");
+    }
+}
+
 #[test]
 fn picture_that_is_not_the_one_of_the_data_url_is_an_alteration() {
     let (folder, mut numbers) = (Folder::new(), Numbers(5));
@@ -373,6 +588,110 @@ fn many_messages_with_one_message_id_take_linear_time_and_are_told_apart() {
     let new = folder.write("new.mbox", many(3000, "new"));
     let compared = compared(&old, &new);
     assert_eq!((compared.status, compared.lines.len()), (Some(1), 3001));
+}
+
+#[test]
+fn flags_are_those_of_the_fields_where_a_name_has_no_letters() {
+    let folder = Folder::new();
+    let mail =
+        "From a@b Sat Jan  3 01:05:34 2015\nStatus: RO\nX-Status: F\nSubject: Mail 1.\n\nx\n\n";
+    let old = folder.write("old.mbox", mail);
+    // An mbox in a directory that has the name of a part of a Maildir.
+    for name in ["a/cur", "b/new"] {
+        fs::create_dir_all(folder.at(name)).unwrap();
+        folder.write(&format!("{name}/box"), mail);
+        assert_whole(&old, &folder.at(name));
+        assert_whole(&folder.at(name), &old);
+    }
+    // Thunderbird's Maildirs.
+    fs::create_dir_all(folder.at("Inbox/cur")).unwrap();
+    let fields = "X-Mozilla-Status: 0005\nX-Mozilla-Status2: 00000000\nSubject: Mail 1.\n\nx\n";
+    folder.write("Inbox/cur/1.eml", fields);
+    assert_whole(&old, &folder.at("Inbox"));
+    folder.write("Inbox/cur/1.eml", fields.replace("0005", "0001"));
+    assert_named(&old, &folder.at("Inbox"), "lost-flags", &[1]);
+}
+
+/// Runs a command in a shell, and what its last line tells to run. Returns the latter.
+fn proved(folder: &Folder, line: &str) -> String {
+    let program = embody().get_program().to_owned();
+    let shell = |line: &str| {
+        let line = line.replace("embody ", &format!("'{}' ", program.display()));
+        let mut shell = std::process::Command::new("sh");
+        let ran = shell.args(["-c", &line]).current_dir(folder.0.path());
+        ran.output().unwrap()
+    };
+    let output = shell(line);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{line}: {said}");
+    let last = said.lines().last().unwrap();
+    let (_, command) = last
+        .split_once("to check that no mail was lost: ")
+        .unwrap_or_else(|| panic!("{line}: {said}"));
+    let compared = shell(command);
+    assert!(compared.status.success(), "{command}: {compared:?}");
+    command.to_owned()
+}
+
+#[test]
+fn summary_of_each_command_ends_with_the_comparison_and_that_succeeds() {
+    let folder = Folder::new();
+    let whole = messages(3);
+    assert!(whole.iter().any(|mail| mail.contains("application/pdf")));
+    folder.write("it's old.mbox", mbox(&whole));
+    folder.write("-a.mbox", mbox(&whole));
+    for (line, expected) in [
+        (
+            "embody convert \"it's old.mbox\" --output 'new box.mbox'",
+            "embody compare 'it'\\''s old.mbox' 'new box.mbox'",
+        ),
+        (
+            "embody embed ./-a.mbox --output embedded.mbox",
+            "embody compare ./-a.mbox embedded.mbox",
+        ),
+        (
+            "embody recover ./-a.mbox --output recovered.mbox",
+            "embody compare ./-a.mbox recovered.mbox",
+        ),
+        (
+            "embody detach --store store --larger-than 1k ./-a.mbox --output detached.mbox",
+            "embody compare ./-a.mbox detached.mbox",
+        ),
+        (
+            "embody restore --store store detached.mbox --output restored.mbox",
+            "embody compare detached.mbox restored.mbox",
+        ),
+        (
+            "embody convert ./-a.mbox --links keep --output-format maildir --output md",
+            "embody compare ./-a.mbox md",
+        ),
+        (
+            "embody convert ./-a.mbox --output-format thunderbird --output tb",
+            "embody compare ./-a.mbox tb",
+        ),
+    ] {
+        assert_eq!(proved(&folder, line), expected);
+    }
+    // Nothing is different, nothing is written, or nothing is to be said.
+    for line in [
+        "convert detached.mbox --links keep --follow none --output same.mbox",
+        "convert ./-a.mbox --output dry.mbox --dry-run",
+        "convert ./-a.mbox --output quiet.mbox --quiet",
+        "convert --in-place restored.mbox",
+        "convert ./-a.mbox --output -",
+    ] {
+        let output = embody()
+            .current_dir(folder.0.path())
+            .args(line.split_whitespace())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+        assert!(
+            !stderr(&output).contains("compare"),
+            "{line}: {}",
+            stderr(&output)
+        );
+    }
 }
 
 #[test]
