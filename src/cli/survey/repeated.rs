@@ -40,7 +40,7 @@ const WITH_VALUE: [&str; 27] = [
 const FLAGS: [&str; 3] = ["allow-userinfo", "archive-first", "archive-any"];
 
 /// Options that say what a run does: only a page about a run repeats them.
-const OF_RUN: [&str; 20] = [
+const OF_RUN: [&str; 24] = [
     "follow",
     "embed",
     "embed-kinds",
@@ -61,9 +61,21 @@ const OF_RUN: [&str; 20] = [
     "max-parts",
     "max-header",
     "max-expanded",
+    // Which messages of an account.
+    "since",
+    "before",
+    "folder",
+    "not-folder",
 ];
 
-const FLAGS_OF_RUN: [&str; 5] = ["accept-mismatch", "inline", "note", "provenance", "offline"];
+const FLAGS_OF_RUN: [&str; 6] = [
+    "accept-mismatch",
+    "inline",
+    "note",
+    "provenance",
+    "offline",
+    "allow-plaintext",
+];
 
 #[derive(Clone, Default, Debug)]
 pub struct Repeated {
