@@ -58,31 +58,31 @@ words! {
         DenyHost "the policy" "Hosts that may not.";
         DenyHostFile "the list of hosts" "Lists of hosts that may not.";
         AllowNet "the policy" "Networks that may be asked although they are not globally reachable.";
-        AllowPort "the policy" "Ports that may be asked besides the scheme's own.";
+        AllowPort "the policy" "Ports that may be used in addition to the scheme's own.";
         AllowUserinfo "the policy" "URLs with a user name or password.";
-        CaFile "the certificates" "Certificates that are trusted besides the system's.";
+        CaFile "the certificates" "Certificates that are trusted in addition to the system's.";
         AllowType "the policy" "The media types that may be put in.";
         DenyType "the policy" "Media types that may not.";
         AcceptMismatch "the policy" "Content of another type than declared.";
-        Protected "the policy" "What becomes of signed and encrypted parts.";
-        Trackers "the policy" "What becomes of pictures that nobody sees.";
+        Protected "the policy" "Treatment of signed and encrypted parts.";
+        Trackers "the policy" "Treatment of tracking pictures.";
         Inline "the choice" "Whether attachments leave that the mail shows.";
         Follow "the policy" "Which forms of references are followed.";
-        FileRoot "file root" "Folders beneath which files are read.";
+        FileRoot "file root" "Directories below which files may be read.";
         Attachments "the folders of attachments" "Folders of what mails name by a URL of elsewhere.";
         Resolver "the resolver" "The program that gets what needs a sign-in.";
         Proxy "the proxy" "Where http and https go.";
         Cache "the cache" "The folder that keeps answers.";
-        ArchiveAny "the archive" "Whether an archive is told of any URL.";
+        ArchiveAny "the archive" "Whether any URL may be sent to an archive.";
         ArchiveWindow "the window" "How far from the mail's date a capture may be.";
         Expanded "the limit of expanded bytes" "Bytes of what is compressed, when it is expanded.";
-        Format "the format" "What the sources are said to be.";
-        OutputFormat "the form of the result" "What the result is to be.";
+        Format "the format" "Format of the sources.";
+        OutputFormat "the form of the result" "Format of the result.";
         InPlace "a conversion in place" "Whether the source is replaced.";
-        Output "a destination" "Where the result goes.";
+        Output "a destination" "Destination of the result.";
         Range "the range" "Which piece of a mailbox is done.";
         Backup "the backup" "The suffix of a copy of the source.";
-        Expect "the piece" "What the source of a piece was when it was cut.";
+        Expect "the piece" "Length and modification time of the source when it was split.";
     }
 }
 

@@ -53,7 +53,7 @@ pub enum Error {
         why: Detail,
     },
     /// The source changed while it was being converted; it was left as it is.
-    #[error("{path}: changed while it was read; nothing was written", path = path.display())]
+    #[error("{path}: another program changed it while it was read, so nothing was written; run the same command again", path = path.display())]
     Changed {
         /// The source.
         path: PathBuf,

@@ -80,17 +80,17 @@ words! {
     #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
     pub enum Outcome {
-        Expanded "expanded" "The content stands where the reference was.";
+        Expanded "expanded" "The content replaces the reference.";
         Rewritten "rewritten" "Links of a document were changed, or a rival part was removed.";
         Detached "detached" "The content was moved into a store, and the part refers to it.";
         Restored "restored" "The part is what it was before its content was moved into a store.";
-        Blanked "blanked" "An empty picture stands where a tracker was.";
+        Blanked "blanked" "A blank picture replaces the tracker.";
         WouldExpand "would-expand" "The content is in the message itself and would be put in.";
         WouldFetch "would-fetch" "The policy allows a retrieval; whether it succeeds is not known.";
         WouldRewrite "would-rewrite" "Bytes of the document would change, or the rival part would be removed.";
         WouldDetach "would-detach" "The content would be moved into a store.";
         WouldRestore "would-restore" "The content is in the store, and the part would be what it was.";
-        WouldBlank "would-blank" "An empty picture would stand where a tracker is.";
+        WouldBlank "would-blank" "A blank picture would replace the tracker.";
         Left "left" "Every byte of it is unchanged, or would be.";
     }
 }

@@ -116,7 +116,7 @@ impl Archive {
     fn original(&self, url: &str) -> Result<Target, Refusal> {
         let original = self.policy.judge_url(url)?;
         if !original.scheme().has_server() {
-            return Err(not_archived("the archive is not asked for files"));
+            return Err(not_archived("the archive is not used for files"));
         }
         let detail = match secret::why(&original) {
             _ if original.has_userinfo() => {
@@ -185,7 +185,7 @@ impl Archive {
             let url = Url::parse(&base.request_url()).ok()?.join(&location).ok()?;
             Some(String::from(url))
         };
-        let no_url = || not_archived("a redirect leads to something that is no URL");
+        let no_url = || not_archived("a redirect has an invalid URL");
         let within = from(target).ok_or_else(no_url)?;
         if let Some((stamp, url)) = self.template.read(&within) {
             let next = self.original(url)?;
@@ -199,7 +199,7 @@ impl Archive {
             return Ok((meant, next));
         }
         let Some(at) = captured else {
-            let detail = "the archive leads to something that is no capture";
+            let detail = "the archive redirects to a URL that is not a capture";
             return Err(not_archived(detail));
         };
         let next = self.original(&from(original).ok_or_else(no_url)?)?;

@@ -28,16 +28,16 @@ impl FromStr for Template {
             .ok_or_else(|| wrong("holds no {date}"))?;
         let middle = behind
             .strip_suffix("{url}")
-            .ok_or_else(|| wrong("does not end with {url}, behind {date}"))?;
+            .ok_or_else(|| wrong("does not end with {url} after {date}"))?;
         let is_special = |symbol: char| "{}?#".contains(symbol);
         if front.contains(is_special) || middle.contains(is_special) {
-            return Err(wrong("holds {, }, ? or # besides {date} and {url}"));
+            return Err(wrong("contains {, }, ? or # outside {date} and {url}"));
         }
         // A parser adds a slash behind a host.
         if !front.ends_with('/') || !middle.ends_with('/') {
             return Err(wrong("needs a slash before {date} and one before {url}"));
         }
-        let front = http_url(front).ok_or_else(|| wrong("is no http or https URL"))?;
+        let front = http_url(front).ok_or_else(|| wrong("is not an http or https URL"))?;
         Ok(Self {
             front,
             middle: middle.to_owned(),
@@ -81,9 +81,9 @@ impl FromStr for IndexTemplate {
         }
         let filled = text.replace("{url}", "").replace("{date}", "");
         if filled.contains(['{', '}', '#']) {
-            return Err(wrong("holds {, } or # besides {date} and {url}"));
+            return Err(wrong("contains {, } or # outside {date} and {url}"));
         }
-        http_url(&filled).ok_or_else(|| wrong("is no http or https URL"))?;
+        http_url(&filled).ok_or_else(|| wrong("is not an http or https URL"))?;
         Ok(Self(text.to_owned()))
     }
 }

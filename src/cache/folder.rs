@@ -30,7 +30,7 @@ use crate::disk::{
 use crate::error::Error;
 use crate::report::{Detail, Setting};
 
-const GOES_ON: &str = "# The same command goes on with them, and removes the folder once its output is whole. You may remove it, too.";
+const GOES_ON: &str = "# The same command continues with them, and removes the directory when its output is complete. You may remove it, too.";
 
 const TRIES: usize = 16;
 
@@ -76,7 +76,9 @@ impl CacheFolder {
             Err(Error::Usage(detail.then(what)))
         };
         if found.st_uid != rustix::process::geteuid().as_raw() {
-            return wrong("the folder belongs to another user; what is in it cannot be trusted");
+            return wrong(
+                "the directory belongs to another user, so its content cannot be trusted",
+            );
         }
         let mut tagged = Ok(());
         if has_tag(&root, CACHE_WORDS) {
@@ -89,7 +91,7 @@ impl CacheFolder {
             tagged = closed.map_err(Into::into).and_then(|()| tag(&root));
         } else if !has_tag(&root, CACHE_WORDS) {
             return wrong(
-                "the folder is not empty and no cache of embody (a store of detach is none); name a new one",
+                "the directory is not empty and is not a cache of embody; name a new directory",
             );
         }
         let size = Size {

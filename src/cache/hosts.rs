@@ -93,7 +93,7 @@ pub(super) fn check(
                 reason,
                 status: silence.status,
                 detail: format!(
-                    "{}; the cache knows: it is asked again from {} on, or once you remove {}",
+                    "{} (from the cache); the next request is made after {}, or after you remove {}",
                     silence.detail,
                     DateTime::from_timestamp(until).to_rfc3339(),
                     folder.path(Area::Hosts, &key).display()

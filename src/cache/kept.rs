@@ -74,7 +74,7 @@ impl Disk for Kept {
             return cache.map_or(Ok(()), |cache| cache.may_ask(host, port));
         }
         match self.is_offline {
-            true => Err(offline("what came by ftp is not kept")),
+            true => Err(offline("content retrieved over ftp is not cached")),
             false => hosts::check(&self.folder, &hosts::names(&self.trust, host, port), None),
         }
     }

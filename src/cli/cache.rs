@@ -84,7 +84,7 @@ impl Cache {
             return Ok(cache);
         };
         if path.exists() && !path.is_dir() {
-            let why = io::Error::new(io::ErrorKind::NotADirectory, "it is no folder");
+            let why = io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory");
             return Err(Error::cannot_write(the_cache(path))(why));
         }
         let at_most = args.cache_max.unwrap_or(CACHE_MAX);
@@ -185,7 +185,7 @@ impl Cache {
     pub(super) fn troubles(&self) -> Vec<String> {
         let folder = self.folder.as_ref();
         let of_folder = folder.map_or(self.trouble.as_deref(), |it| it.trouble());
-        let of_folder = of_folder.map(|why| format!("{why}; the work goes on without"));
+        let of_folder = of_folder.map(|why| format!("{why}; the run continues without it"));
         let of_files = self.files.as_ref().and_then(|files| files.trouble());
         of_folder.into_iter().chain(of_files).collect()
     }
@@ -247,7 +247,9 @@ impl Resume {
             Err(error @ Error::Write { .. }) => {
                 if volume >= Volume::Normal {
                     let why = say::error(&error);
-                    say::tell(&format!("{why}; a run that is stopped will begin anew"));
+                    say::tell(&format!(
+                        "{why}; a run that is stopped will start again from the beginning"
+                    ));
                 }
                 return Ok(None);
             }

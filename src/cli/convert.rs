@@ -11,6 +11,7 @@ use super::args::{Asking, ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, V
 use super::cache::{Cache, Resume};
 use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
 use super::origin::{Piece, Start};
+use super::outcomes::Task;
 use super::progress::Display;
 #[cfg(all(unix, feature = "imap"))]
 use super::remote;
@@ -18,9 +19,10 @@ use super::report_file::{self, ReportFile};
 use super::reporter::{Counts, Reporter};
 use super::say;
 use super::streams::{self, is_folder, is_standard, size, stream};
+use super::summary::Ending;
 use super::survey::{Repeated, RunContext, check_page, in_units, quoted, run_page, write_page};
 use super::targets;
-use super::totals::{self, Totals};
+use super::totals::Totals;
 use super::verb::{Expanding, Said};
 use crate::error::Error;
 use crate::expand::{self, Expander, Mark};
@@ -54,10 +56,11 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         #[cfg(all(unix, feature = "imap"))]
         candidates: remote::candidates(&policy, common.mark != Mark::Off),
         word: match args.asking() {
-            _ if policy.fetch.is_empty() => "dry run, nothing written: ",
-            Asking::Nobody => "dry run, nothing written, nothing retrieved: ",
-            _ => "dry run, nothing written, sources only probed: ",
+            _ if policy.fetch.is_empty() => "dry run, nothing was written: ",
+            Asking::Nobody => "dry run, nothing was written or retrieved: ",
+            _ => "dry run, nothing was written, servers were only asked: ",
         },
+        task: Task::FillIn,
         policy: &policy,
         needs_attachments: args.needs_attachments,
         signals: Signals::watch(),
@@ -105,6 +108,7 @@ pub(super) struct Walk<'w> {
     #[cfg(all(unix, feature = "imap"))]
     pub(super) candidates: Candidates,
     pub(super) word: &'static str,
+    pub(super) task: Task,
     pub(super) policy: &'w Policy,
     /// The status is 1 if `--attachments` has none of the files that mails lack.
     pub(super) needs_attachments: bool,
@@ -222,19 +226,34 @@ impl Walk<'_> {
                 Effect::DryRun => self.word,
             };
             let seconds = start.elapsed().as_secs_f64();
-            let text = totals::summary(&summary, &counts, self.options.effect, seconds);
-            let names = match counts.left > 0 && self.saying.volume() == Volume::Normal {
-                true => "--verbose names each; --report FILE writes each as JSON\n",
+            let plans = self.plans(&counts);
+            let ending = Ending {
+                summary: &summary,
+                totals: &counts,
+                task: self.task,
+                effect: self.options.effect,
+                seconds,
+                pictures_follow: !plans.is_empty(),
+            };
+            let (text, remedy) = (ending.text(), ending.remedy());
+            let is_verbose = self.saying.volume() == Volume::Verbose;
+            let table = match is_verbose {
+                true => counts.table(true),
+                false => counts.missing_and_skipped(),
+            };
+            let names = match counts.left > 0 && !is_verbose {
+                true => "--verbose prints each reference; --report FILE writes each as JSON.\n",
                 false => "",
             };
-            let plans = self.plans(&counts);
             let missing = counts.missing_below(self.policy);
             let missing = missing.map(|line| line + "\n").unwrap_or_default();
             let proof = match status {
                 Status::Success => self.proof(&summary, &targets),
                 _ => String::new(),
             };
-            say::tell(format!("{word}{text}{missing}{names}{plans}{}{proof}", more()).trim_end());
+            let more = more();
+            let all = format!("{word}{text}{table}{missing}{plans}{more}{remedy}{names}{proof}");
+            say::tell(all.trim_end());
         }
         if self.needs_attachments && counts.has_found_nothing_below() {
             if self.saying.volume() < Volume::Normal {
@@ -246,6 +265,12 @@ impl Walk<'_> {
             if status == Status::Success {
                 status = Status::Trouble;
             }
+        }
+        if counts.outcomes.has_no_response() && self.saying.volume() < Volume::Normal {
+            say::tell(&counts.outcomes.no_response());
+        }
+        if status == Status::Success && counts.outcomes.has_no_response() {
+            status = Status::Trouble;
         }
         if status == Status::Success && failure.is_some() {
             status = Status::Trouble;
@@ -319,7 +344,7 @@ impl Walk<'_> {
         });
         if let Some(free) = place.and_then(|place| free_space(place).ok()) {
             let [free, size] = [free, self.sizes(true)].map(in_units);
-            text += &format!("{free} are free where the output goes; the sources have {size}\n");
+            text += &format!("The sources have {size}; the disk of the output has {free} free.\n");
         }
         text
     }
@@ -563,12 +588,16 @@ fn whole(path: &Path) -> PathBuf {
 fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     let (messages, changed) = (summary.messages, summary.changed);
     match (options.effect, &args.output) {
-        (Effect::DryRun, _) => "stopped; nothing was written".to_owned(),
+        (Effect::DryRun, _) => "stopped by a signal; nothing was written".to_owned(),
         (Effect::Write, None) => {
-            format!("stopped; {changed} messages changed, the rest as they were")
+            format!(
+                "stopped by a signal; {changed} messages were changed, the others were not touched; run the same command again to continue"
+            )
         }
         (Effect::Write, Some(_)) => {
-            format!("stopped; {messages} messages written, {changed} of them changed, the rest not")
+            format!(
+                "stopped by a signal; {messages} messages were written, {changed} of them changed; run the same command again"
+            )
         }
     }
 }
@@ -577,7 +606,10 @@ fn make_room(output: &Path, is_directory: bool, effect: Effect) -> Result<(), Er
     let failed = Error::cannot_write(output.display());
     let folder = folder_of(output);
     if !folder.is_dir() {
-        let what = format!("there is no folder {}; make it first", folder.display());
+        let what = format!(
+            "the directory {} does not exist; create it first",
+            folder.display()
+        );
         return Err(failed(io::Error::new(io::ErrorKind::NotFound, what)));
     }
     if !is_directory || effect == Effect::DryRun || output.is_dir() {

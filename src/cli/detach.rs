@@ -9,6 +9,7 @@ use super::cache::{Cache, Resume};
 use super::convert::{Walk, shared_fetcher};
 use super::exit::{Signals, Status};
 use super::filter::Job;
+use super::outcomes::Task;
 use super::say;
 use super::streams::is_standard;
 use super::verb::{Detaching, Expanding};
@@ -51,6 +52,7 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
             least: args.choice().larger_than,
             types: args.choice().types,
         },
+        task: Task::Detach,
         ..over_mailboxes(&args.sources, &args.walk, &args.saying, policy, store)?
     };
     walk.check()?;
@@ -58,7 +60,9 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
     walk.run(&detaching, store.as_deref(), None, || {
         let (objects, octets) = detaching.0.foreseen();
         match args.walk.dry_run {
-            true => format!("the store would hold {objects} objects of {octets} bytes for them\n"),
+            true => {
+                format!("The store would have {objects} objects for them: {octets} bytes.\n")
+            }
             false => String::new(),
         }
     })
@@ -192,7 +196,8 @@ fn over_mailboxes<'a>(
         options,
         #[cfg(all(unix, feature = "imap"))]
         candidates: Candidates::References,
-        word: "dry run, nothing written: ",
+        word: "dry run, nothing was written: ",
+        task: Task::Restore,
         policy,
         needs_attachments: false,
         signals: Signals::watch(),
@@ -215,7 +220,7 @@ pub(super) fn is_missing(store: impl AsRef<Path>) -> bool {
 }
 
 pub(super) fn missing(store: impl std::fmt::Display) -> Error {
-    Error::Usage(format!("there is no store {store}; embody detach makes one").into())
+    Error::Usage(format!("the store {store} does not exist; embody detach creates it").into())
 }
 
 fn is_remote(store: &str) -> bool {

@@ -152,7 +152,7 @@ impl Forecast {
             longest = format!(", at most {time} if each takes the {timeout} s of --timeout");
         }
         format!(
-            "{distinct}{more} different URLs on {hosts} hosts would be asked for once each: {} if one takes {TYPICAL} s and {} are asked for at \
+            "{distinct}{more} different URLs on {hosts} hosts would be requested once each: {} if one request takes {TYPICAL} s and {} run at \
              the same time (--max-in-flight){longest}\n",
             duration(rounds * TYPICAL),
             limits.in_flight,

@@ -175,7 +175,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
 fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Status, Error> {
     let needs_content = args.html.is_some() || !args.by.is_empty() || policy.embed.is_on();
     if needs_content || args.asking() != Asking::Nobody || args.format != Format::Auto {
-        let what = "of mail on a server inspect reads sizes and structure alone: --html, --by, --embed, --probe and --format are for mail in files; convert it first";
+        let what = "inspect reads only sizes and structure of mail on a server, so --html, --by, --embed, --probe and --format need mail in files: download it with embody convert first";
         return Err(Error::Usage(what.into()));
     }
     let signals = Signals::watch();

@@ -19,6 +19,7 @@ mod messages;
 #[cfg(all(unix, feature = "milter"))]
 mod milter;
 mod origin;
+mod outcomes;
 mod outline;
 mod pages;
 mod progress;
@@ -33,6 +34,7 @@ mod split;
 #[cfg(unix)]
 mod store;
 mod streams;
+mod summary;
 mod survey;
 mod targets;
 mod totals;

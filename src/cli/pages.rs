@@ -506,7 +506,7 @@ Exit status:
       The reader of stdout closed the pipe, as head does; no error is printed
 
 Files:
-  none
+  No files are read or written
 
 See also:
   embody(1), embody-filter(1), RFC 2718
@@ -551,7 +551,7 @@ Exit status:
       The reader of stdout closed the pipe, as head does; no error is printed
 
 Files:
-  none
+  No files are read or written
 
 See also:
   embody(1), bash(1), zsh(1), fish(1)

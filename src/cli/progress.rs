@@ -206,29 +206,29 @@ mod tests {
             (
                 2048,
                 512,
-                "25 %, 0.5 of 2.0 KiB, 12 messages, 3 expanded, 4 left, 3 min to go",
+                "25 %, 0.5 of 2.0 KiB, 12 messages, 3 filled in, 4 unchanged, 3 min to go",
             ),
             (
                 5 << 20,
                 4 << 20,
-                "80 %, 4.0 of 5.0 MiB, 12 messages, 3 expanded, 4 left, 15 s to go",
+                "80 %, 4.0 of 5.0 MiB, 12 messages, 3 filled in, 4 unchanged, 15 s to go",
             ),
             (
                 500 << 30,
                 1 << 30,
-                "0 %, 1.0 of 500.0 GiB, 12 messages, 3 expanded, 4 left, 8 h to go",
+                "0 %, 1.0 of 500.0 GiB, 12 messages, 3 filled in, 4 unchanged, 8 h to go",
             ),
             // A mailbox that grew meanwhile.
             (
                 1024,
                 2048,
-                "100 %, 2.0 of 1.0 KiB, 12 messages, 3 expanded, 4 left, 0 s to go",
+                "100 %, 2.0 of 1.0 KiB, 12 messages, 3 filled in, 4 unchanged, 0 s to go",
             ),
-            (0, 512, "0.5 KiB, 12 messages, 3 expanded, 4 left"),
+            (0, 512, "0.5 KiB, 12 messages, 3 filled in, 4 unchanged"),
             (
                 1024,
                 0,
-                "0 %, 0.0 of 1.0 KiB, 12 messages, 3 expanded, 4 left",
+                "0 %, 0.0 of 1.0 KiB, 12 messages, 3 filled in, 4 unchanged",
             ),
         ] {
             assert_eq!(progress(total, bytes).text(minute, [&done, &totals]), text);

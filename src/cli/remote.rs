@@ -67,7 +67,7 @@ pub(super) fn account(
         (None, None) if io::stderr().is_terminal() => SecretFrom::Prompt(Box::new(ask)),
         (None, None) => {
             let what = format!(
-                "there is no terminal to ask for a password; use --password-command, or name a file in {PASSWORD_FILE}"
+                "cannot prompt for the password, because there is no terminal; use --password-command, or set {PASSWORD_FILE} to the name of a file"
             );
             return Err(Error::Usage(what.into()));
         }
@@ -87,7 +87,7 @@ pub(super) fn check_file(source: &Path) -> Result<(), Error> {
     }
     let url = masked(&source.to_string_lossy());
     let what = format!(
-        "{url}: mail on a server goes with --in-place, or --output FOLDER for a changed copy (embody detach, restore, embed); filter reads one mail"
+        "{url}: mail on a server needs --in-place, or --output FOLDER for a changed copy, with embody detach, restore or embed; filter reads one message"
     );
     Err(Error::Usage(what.into()))
 }

@@ -46,7 +46,7 @@ impl ReportFile {
                     return Ok(Self::File { file, before });
                 }
                 Err(error) if platform::is_unread_pipe(&error) => {
-                    wait(waited, "it is a pipe that nobody reads")?;
+                    wait(waited, "it is a pipe without a reader")?;
                 }
                 Err(error) => return Err(error),
             }
@@ -102,7 +102,7 @@ pub(super) fn check(
     let mut first = [0];
     let starts = is_file.then(|| File::open(path).ok()?.read(&mut first).ok());
     if starts.flatten() == Some(1) && first != *b"{" {
-        let what = "holds something else than a report; name another file".to_owned();
+        let what = "contains data that is not a report; name another file".to_owned();
         return Err(wrong("--report", path, what));
     }
     Ok(())
@@ -205,7 +205,7 @@ fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait(moved, "it is a pipe that nobody reads from any more")?;
+                wait(moved, "the program that reads the pipe has ended")?;
             }
             Err(error) => return Err(error),
         }

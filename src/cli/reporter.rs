@@ -163,7 +163,7 @@ impl Observer<Said> for Reporter<'_> {
         {
             if self.says_rows {
                 self.display.say(&format!(
-                    "cannot write the report: {error}; the mail goes on without it"
+                    "cannot write the report: {error}; the run continues without it"
                 ));
             }
             counts.rows = Some(Err(error));

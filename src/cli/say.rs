@@ -41,6 +41,24 @@ pub(super) fn duration(seconds: f64) -> String {
     }
 }
 
+/// A number of bytes, in powers of ten: `251.1 MB`.
+pub(super) fn bytes(count: u64) -> String {
+    for (unit, name) in [
+        (1_000_000_000_000, "TB"),
+        (1_000_000_000, "GB"),
+        (1_000_000, "MB"),
+        (1_000, "kB"),
+    ] {
+        if count >= unit {
+            return format!("{}.{} {name}", count / unit, count % unit * 10 / unit);
+        }
+    }
+    match count {
+        1 => "1 byte".to_owned(),
+        _ => format!("{count} bytes"),
+    }
+}
+
 pub(super) fn skipped(path: &Path, what: &str) -> String {
     format!("{}: skipped: {what}", shown(path))
 }

@@ -30,7 +30,10 @@ const CLOSED: &[(&[u8], &str)] = &[
     (b"LZIP", "compressed (lzip)"),
     (b"\x5d\0\0", "compressed (lzma)"),
     (b"\x89LZO", "compressed (lzop)"),
-    (b"2 M", "a Dovecot dbox file, whose mails may be compressed"),
+    (
+        b"2 M",
+        "a Dovecot dbox file, which may contain compressed mail",
+    ),
     (b"-----BEGIN PGP MESSAGE-----", "encrypted by PGP"),
     (b"age-encryption.org/", "encrypted by age"),
 ];
@@ -127,7 +130,7 @@ impl Sources {
                 break;
             }
             if round == ROUNDS {
-                let what = "mails are moved and written all the time; try again when less goes on";
+                let what = "other programs keep changing the directory; run the same command again when they are idle";
                 read.trouble.insert(what.to_owned());
                 break;
             }
@@ -265,7 +268,7 @@ fn judged(name: &[u8], start: &[u8]) -> Judged {
     }
 }
 
-const UNKNOWN: &str = "binary data that cannot be read; it may be encrypted or compressed mail, so keep it elsewhere if it is none";
+const UNKNOWN: &str = "binary data that cannot be read; it may be encrypted or compressed mail; if it is not mail, move it to another directory";
 
 fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     let format = |what, advice| Some((what, format!("{what}; {advice}")));

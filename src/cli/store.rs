@@ -206,7 +206,7 @@ fn unread_users(
 
 fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     if args.sources.is_empty() {
-        let what = "gc needs all mailboxes that may refer to the store: what none of them names is garbage";
+        let what = "gc needs all mailboxes that may refer to the store, because it removes objects without references; name the mailboxes";
         return Err(Error::Usage(what.into()).into());
     }
     let begun = SystemTime::now();

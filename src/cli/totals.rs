@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 use super::forecast::Forecast;
 use url::Url;
 
+use super::outcomes::Outcomes;
 use super::say::{harmless, shown};
-use super::survey::{Amount, Counts as _, NAMES, Named, Survey};
+use super::survey::{NAMES, Named, Survey};
 use super::wording::{follow, remedy};
 use crate::link::url::Reference;
-use crate::mailbox::{Effect, Summary};
+use crate::mailbox::Summary;
 use crate::policy::{Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row, Setting};
 
@@ -38,7 +39,7 @@ pub(super) struct Totals {
     pub(super) links: u64,
     detached: u64,
     restored: u64,
-    shown_inline: Amount,
+    pub(super) outcomes: Outcomes,
     /// Files that the folders of `--attachments` have, and lack.
     found_below: u64,
     missing_below: u64,
@@ -64,9 +65,7 @@ impl Totals {
                 Outcome::Restored | Outcome::WouldRestore => self.restored += 1,
                 _ => {}
             }
-            if row.reason == Some(Reason::ShownInline) {
-                self.shown_inline.count(row.bytes.unwrap_or(0));
-            }
+            self.outcomes.count(row);
             self.links += row.links.unwrap_or(0);
             self.tally("kind", row.kind.as_str(), 1);
             if let Some(hosted) = &row.hosted {
@@ -152,8 +151,8 @@ impl Totals {
             .join(", ");
         match self.missing_below {
             0 => None,
-            1 => Some(format!("1 file was not found below {folders}")),
-            count => Some(format!("{count} files were not found below {folders}")),
+            1 => Some(format!("1 file was not found below {folders}.")),
+            count => Some(format!("{count} files were not found below {folders}.")),
         }
     }
 
@@ -164,11 +163,11 @@ impl Totals {
     pub(super) fn so_far(of: [&Self; 2]) -> String {
         let sum = |count: fn(&Self) -> u64| of.map(count).iter().sum::<u64>();
         let counts = [
-            (sum(|it| it.expanded - it.embedded), "expanded"),
-            (sum(|it| it.embedded), "embedded"),
-            (sum(|it| it.detached), "detached"),
-            (sum(|it| it.restored), "restored"),
-            (sum(|it| it.left), "left"),
+            (sum(|it| it.expanded - it.embedded), "filled in"),
+            (sum(|it| it.embedded), "pictures"),
+            (sum(|it| it.detached), "moved"),
+            (sum(|it| it.restored), "put back"),
+            (sum(|it| it.left), "unchanged"),
         ];
         let said = counts.iter().filter(|(count, _)| *count > 0);
         let said = said.map(|(count, what)| format!(", {count} {what}"));
@@ -182,7 +181,7 @@ impl Totals {
         self.links += other.links;
         self.detached += other.detached;
         self.restored += other.restored;
-        self.shown_inline.add(&other.shown_inline);
+        self.outcomes.add(other.outcomes);
         self.found_below += other.found_below;
         self.missing_below += other.missing_below;
         self.forecast.add(other.forecast);
@@ -190,6 +189,25 @@ impl Totals {
         for (title, names) in other.tables {
             self.tables.entry(title).or_default().add(names);
         }
+    }
+
+    /// The option that would allow more references than each other option, and how many.
+    pub(super) fn best_remedy(&self) -> Option<(&str, u64)> {
+        let remedies = self.tables.get(REMEDIES);
+        let remedies = remedies.into_iter().flat_map(Named::names);
+        let best = remedies.max_by_key(|(_, count)| **count);
+        best.map(|(remedy, count)| (remedy, *count))
+    }
+
+    /// The tables of attachments that are missing next to the mailbox, and of skipped files.
+    pub(super) fn missing_and_skipped(&self) -> String {
+        let text = self.table(true);
+        let lines = text.lines().filter(|line| {
+            ["missing ", "skipped "]
+                .iter()
+                .any(|title| line.starts_with(title))
+        });
+        lines.fold(String::new(), |text, line| text + line + "\n")
     }
 
     pub(super) fn table(&self, is_of_sum: bool) -> String {
@@ -244,86 +262,4 @@ pub(super) fn read(summary: &Summary) -> String {
     let mailboxes = counted(summary.mailboxes, "mailbox", "mailboxes");
     let messages = counted(summary.messages, "message", "messages");
     format!("{mailboxes}, {messages}")
-}
-
-pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, seconds: f64) -> String {
-    let would = match effect {
-        Effect::Write => "",
-        Effect::DryRun => "would be ",
-    };
-    let mut text = format!(
-        "{}, {} {would}changed; {} {would}expanded, {} left, {} links; {} -> {} bytes in {seconds:.1} s\n",
-        read(summary),
-        summary.changed,
-        totals.expanded,
-        totals.left,
-        totals.links,
-        summary.bytes_in,
-        summary.bytes_out,
-    );
-    let (shown, octets) = (totals.shown_inline.count, totals.shown_inline.octets);
-    for (count, what) in [
-        (
-            totals.detached,
-            &*format!("attachments {would}moved into the store"),
-        ),
-        (
-            shown,
-            &format!(
-                "attachments of {octets} bytes are shown by the mail and stay; --inline moves them as well"
-            ),
-        ),
-        (
-            totals.restored,
-            &format!("attachments {would}put back from the store"),
-        ),
-        (
-            summary.oversized,
-            "messages were too large to be worked on and stay unchanged",
-        ),
-        (
-            summary.late,
-            "messages came while the mailbox was not locked and are left for the next run",
-        ),
-        (
-            summary.ambiguous,
-            "lines start with >From in an mbox that does not tell how it quotes, and were taken for quoted",
-        ),
-        (
-            summary.repeated,
-            "messages were there already, byte for byte, and stand once in the mailbox of each label",
-        ),
-        (
-            summary.overlabelled,
-            "messages have more or longer labels than folders are made for; each stands in at least one",
-        ),
-        (
-            summary.damaged,
-            "files were not read whole; each is named above",
-        ),
-        (summary.skipped_files, "files hold no mail and were skipped"),
-        (
-            summary.made,
-            "files were made by the run before, and are not counted above",
-        ),
-        (
-            summary.moved,
-            "messages were moved by another program meanwhile and stay unchanged",
-        ),
-    ] {
-        if count > 0 {
-            let _ = writeln!(text, "{count} {what}");
-        }
-    }
-    text.push_str(&totals.table(true));
-    let remedies = totals.tables.get(REMEDIES);
-    let remedies = remedies.into_iter().flat_map(Named::names);
-    if let Some((remedy, count)) = remedies.max_by_key(|(_, count)| **count) {
-        let what = match *count == totals.left {
-            true => "what was left".to_owned(),
-            false => format!("{count} of what was left"),
-        };
-        let _ = writeln!(text, "{} would allow {what}", harmless(remedy));
-    }
-    text
 }

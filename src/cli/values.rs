@@ -15,7 +15,7 @@ use crate::policy::{HostPattern, Scheme};
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
     Scheme::from_name(text.trim().as_bytes())
-        .ok_or_else(|| format!("'{text}' is none of {}", Scheme::names()))
+        .ok_or_else(|| format!("'{text}' is not one of {}", Scheme::names()))
 }
 
 /// `25M`, `1.5M`, `512k`, `1e6`, `1000`. The letters alone, and `MiB`, are powers of 1024, `MB` of 1000.
@@ -182,7 +182,7 @@ pub(super) fn octal(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text.trim().trim_start_matches("0o"), 8)
         .ok()
         .filter(|&mode| mode <= 0o777)
-        .ok_or_else(|| format!("'{text}' is no mode such as 0660"))
+        .ok_or_else(|| format!("'{text}' is not a mode such as 0660"))
 }
 
 #[cfg(all(unix, feature = "milter"))]
@@ -208,13 +208,13 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|&number| number > 0)
-        .ok_or_else(|| format!("'{text}' is not a number from 1 on"))
+        .ok_or_else(|| format!("'{text}' is not a number greater than 0"))
 }
 
 #[cfg(all(unix, feature = "imap"))]
 pub(super) fn day(text: &str) -> Result<String, String> {
     let day = crate::imap::account::day(text);
-    day.ok_or_else(|| format!("'{text}' is not a day as 2020-12-31"))
+    day.ok_or_else(|| format!("'{text}' is not a day such as 2020-12-31"))
 }
 
 pub(super) fn base_url(text: &str) -> Result<String, String> {
@@ -222,7 +222,9 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
     let wrong = |what: &str| Err(format!("'{}' {what}", masked(text)));
     let needs_escape = |byte| !u8::is_ascii_graphic(&byte) || b"\"<>\\".contains(&byte);
     if text.bytes().any(needs_escape) {
-        return wrong("holds blanks, quotes or letters that a URL has to escape");
+        return wrong(
+            "contains blanks, quotes or other characters that must be percent-encoded in a URL",
+        );
     }
     if text.len() > LONGEST {
         return wrong("is too long for a header field of a mail");
@@ -234,21 +236,21 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
     let Some(scheme) = Scheme::of_url(text) else {
         let names = Scheme::names();
         return wrong(&format!(
-            "has a scheme by which nothing can be retrieved, which is by {names}"
+            "has a scheme that cannot be retrieved; use {names}"
         ));
     };
     let site = reference.site();
     // Each mail would show it to whoever reads it.
     if site.is_some_and(|site| site.userinfo.is_some()) {
-        return wrong("holds a user name or password, which would stand in mail");
+        return wrong("contains a user name or password, which every reader of the mail would see");
     }
     let has_host = site.is_some_and(|site| !site.host.is_empty());
     if scheme != Scheme::File && !has_host {
-        return wrong("names no host, as https://files.example.org/ does");
+        return wrong("has no host; write a URL such as https://files.example.org/");
     }
     let is_elsewhere = has_host && site.is_some_and(|site| site.host != "localhost");
     if scheme == Scheme::File && (is_elsewhere || !reference.path.starts_with('/')) {
-        return wrong("names no folder of this machine, as file:///srv/store/ does");
+        return wrong("is not a directory of this machine; write a URL such as file:///srv/store/");
     }
     Ok(match text.ends_with('/') {
         true => text.to_owned(),
@@ -309,8 +311,8 @@ mod tests {
             ("s3://bucket/", "retrieved"),
             ("https:///x", "no host"),
             ("https:x", "no host"),
-            ("file:x", "no folder"),
-            ("file://elsewhere/x", "no folder"),
+            ("file:x", "not a directory"),
+            ("file://elsewhere/x", "not a directory"),
             ("https://h/?a", "without ? and #"),
             ("https://h/#a", "without ? and #"),
             ("h/x", "absolute"),

@@ -158,20 +158,20 @@ fn obstacle(tree: &Tree<'_>, part: PartId) -> Option<&'static str> {
         "no empty line ends its header"
     } else if entity.has_stray_lines() {
         // Some readers see the end of the header there, so there is no place that suits all of them.
-        "its header has a line that is no field"
+        "its header has a line that is not a field"
     } else if fields().any(|field| field.name.is_empty()) {
         "its header begins with a line that continues no field"
     } else if fields().any(|field| field.is(tree.original, NOTE_FIELD)) {
         "its header has a field of the name that embody's note has"
     } else if once.any(is_twice) {
-        "its header has a field twice that should stand there once"
+        "its header has a field twice that may occur only once"
     } else if has_control_character(entity.header.of(tree.original)) {
         "its header holds a bare CR or a NUL"
     } else if is_default && entity.essence != DEFAULT_TYPE {
         // Some readers go by another type than we do where a field is damaged.
         "its Content-Type cannot be read"
     } else if tree.abuts_boundary(part) {
-        "no line break stands in front of the boundary line behind it"
+        "the boundary line after it does not begin on a new line"
     } else {
         return None;
     })

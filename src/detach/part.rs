@@ -91,7 +91,7 @@ pub(super) fn edits(
     };
     let note = note
         .field(newline)
-        .ok_or("what would have to be noted is too long")?;
+        .ok_or("the note for restoring it would be too long")?;
     let (front, mut body) = match settings.form {
         Stub::ExternalBody => {
             let hashed = settings.store.as_ref().map(|_| octets.as_slice());

@@ -35,7 +35,7 @@ pub(super) fn fit(
     };
     let allows = |around: PartId| allows(tree.part(around).encoding, TransferEncoding::EightBit);
     if encoding == TransferEncoding::EightBit && !tree.ancestors(part).all(allows) {
-        let detail = "the content has 8-bit bytes, and what it would stand in is labelled 7bit";
+        let detail = "the content has 8-bit bytes, and the part around it is labelled 7bit";
         return Err(refused(detail));
     }
     if has_boundary(&body, boundaries) {

@@ -155,7 +155,8 @@ pub(super) fn take(
         // RFC 2046 §5.2.3: the phantom header describes the body as it is to be had there.
         let decoded = encoding.decode(retrieved.octets.bytes()).ok_or_else(|| {
             let encoding = encoding.as_str();
-            let detail = format!("what was retrieved is not the declared {encoding}");
+            let detail =
+                format!("the retrieved content is not encoded in {encoding}, as the mail declares");
             Refusal::lasting(Reason::UndecodableBody, detail)
         })?;
         Octets::shared(decoded.into_owned())

@@ -55,7 +55,7 @@ pub fn restored(
     }
     let behind = Span::new(body.phantom.body_start(), part.body.end).of(tree.original);
     if !behind.iter().all(|byte| matches!(byte, b'\r' | b'\n')) && body.form == Form::ExternalBody {
-        return Err("there is text behind the phantom header");
+        return Err("there is text after the phantom header");
     }
     let fields = returning(tree, body, note)?;
     let is_ours = |field: &Field| match body.form {
@@ -70,7 +70,7 @@ pub fn restored(
             if ours.is_empty() {
                 in_front = stays.len();
             } else if stays.len() > in_front {
-                return Err("fields stand where embody wrote none");
+                return Err("there are fields that embody did not write");
             }
             ours.push(field);
         } else {
@@ -161,7 +161,7 @@ fn returning(
         false => notes == 0 && encodings <= 1,
     };
     if !counts_fit {
-        return Err("fields of the phantom header are missing, or stand there twice");
+        return Err("fields of the phantom header are missing or duplicated");
     }
     if !is_phantom && encodings == 0 && !note.wording.is_of(TransferEncoding::SevenBit) {
         return Err("the note names another encoding than the header");

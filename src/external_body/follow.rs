@@ -6,18 +6,18 @@ use crate::error::Error;
 words! {
     /// A form of references, by who writes it.
     pub enum Follow [13] {
-        Thunderbird "thunderbird" "What Thunderbird detached, its feed reader encloses, and it left in a cloud.";
+        Thunderbird "thunderbird" "Attachments that Thunderbird detached, enclosures of its feed reader, and files that it uploaded.";
         Exchange "exchange" "`[InternetShortcut]` files in a `message/external-body`, as Exchange writes them.";
         Shortcuts "shortcuts" "Attached ones as well (`application/internet-shortcut`).";
-        Apple "apple" "What Apple's Mail keeps in files of their own: only of a message in its folders.";
-        Eudora "eudora" "What Eudora took apart, and keeps in files of their own: only of a message in its mailboxes.";
-        Mailman "mailman" "What Mailman took out of a mail of a list.";
+        Apple "apple" "Attachments that Apple Mail keeps in files of their own; only for messages in its folders.";
+        Eudora "eudora" "Attachments that Eudora keeps in files of their own; only for messages in its mailboxes.";
+        Mailman "mailman" "Attachments that Mailman removed from a mail of a list.";
         MailmanDigests "mailman-digests" "The same, of the mails in a digest.";
-        Sympa "sympa" "What Sympa keeps on its server.";
+        Sympa "sympa" "Attachments that Sympa keeps on its server.";
         Gmail "gmail" "Files in Google Drive that Gmail shows.";
         Outlook "outlook" "Files in OneDrive and SharePoint that Outlook shows.";
-        MailDrop "mail-drop" "What Apple Mail sent by Mail Drop.";
-        FileLink "filelink" "What Thunderbird's FileLink left in a cloud.";
+        MailDrop "mail-drop" "Attachments that Apple Mail uploaded to Mail Drop.";
+        FileLink "filelink" "Attachments that Thunderbird FileLink uploaded.";
         Links "links" "Bare links to files in clouds.";
     }
 }
@@ -115,7 +115,7 @@ impl Followed {
         }
         .ok_or_else(|| {
             let names = Follow::ALL.map(Follow::as_str).join(", ");
-            let what = format!("'{word}' is none of {names}, all, none; -NAME takes one away");
+            let what = format!("'{word}' is not a kind of reference; use {names}, all or none; -NAME removes a kind");
             Error::Usage(what.into())
         })
     }

@@ -248,7 +248,7 @@ pub fn holds_blank(value: &[u8]) -> bool {
 }
 
 pub(super) fn missing_url() -> Refusal {
-    Refusal::lasting(Reason::MissingUrl, "there is no URL")
+    Refusal::lasting(Reason::MissingUrl, "the reference has no URL")
 }
 
 /// Or one of its RFC 2231 sections is: `name*1`.
@@ -312,8 +312,7 @@ pub(super) fn deleted() -> Refusal {
 pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {
-        let detail =
-            Detail::from("it and the notes behind it are more than ").naming(Setting::Parts);
+        let detail = Detail::from("this note and those after it are above ").naming(Setting::Parts);
         last.target = Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
 }

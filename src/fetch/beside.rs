@@ -144,7 +144,7 @@ impl Sidecars {
     fn find(&self, part: &str, name: Option<&str>) -> Result<(Folder, OsString), Refusal> {
         let missing = || {
             let path = Path::new("Attachments").join(&self.number).join(part);
-            let what = format!("there is no file in {}", path.display());
+            let what = format!("no file is in {}", path.display());
             Refusal::lasting(Reason::FileNotReadable, what)
         };
         let own = self.own()?.ok_or_else(missing)?;

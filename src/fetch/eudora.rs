@@ -113,7 +113,7 @@ impl EudoraFiles {
         let folders = self.folders.iter().filter(holds);
         let folders = folders.map(|it| it.folder.path().display().to_string());
         let what = match folders.collect::<Vec<_>>().as_slice() {
-            [] => format!("there is no folder of Eudora with '{name}' beside the mailbox"),
+            [] => format!("no directory of Eudora with '{name}' is next to the mailbox"),
             folders => format!("'{name}' is not in {}", folders.join(", ")),
         };
         let detail = Detail::from(what).then("; another folder can be named as ");

@@ -57,7 +57,7 @@ fn both(source: Refusal, archive: Refusal) -> Refusal {
         _ => Refusal {
             detail: source
                 .detail
-                .then("; of the archive: ")
+                .then("; in the archive: ")
                 .then(archive.detail),
             retry,
             ..source

@@ -47,8 +47,8 @@ struct State {
     ended: Option<Instant>,
 }
 
-const TOO_MANY: &str = "the archive asked for a pause (429)";
-const UNAVAILABLE: &str = "the archive asked for a pause (503)";
+const TOO_MANY: &str = "the archive requested a pause (429)";
+const UNAVAILABLE: &str = "the archive requested a pause (503)";
 const UNREACHABLE: &str = "the archive could not be reached a moment ago";
 
 impl Default for Pace {

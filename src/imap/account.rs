@@ -133,7 +133,7 @@ impl Location {
         let mechanism = match mechanism {
             None | Some("*") => Mechanism::Password,
             Some(word) => mechanism_of(word)
-                .ok_or_else(|| wrong("AUTH= is none of PLAIN, LOGIN, XOAUTH2 and OAUTHBEARER"))?,
+                .ok_or_else(|| wrong("AUTH= is not PLAIN, LOGIN, XOAUTH2 or OAUTHBEARER"))?,
         };
         let user = decoded(user).ok_or_else(|| wrong("the user is not UTF-8"))?;
         if user.is_empty() || user.contains(char::is_control) {

@@ -458,7 +458,7 @@ impl<S: Send> AccountRun<'_, S> {
             let why = "the server does not tell when it came (INTERNALDATE), and the new message would have another date";
             Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
         } else if may_hide_nul(&content) || new.contains(&0) {
-            let why = "it may hold NUL bytes, in whose place the server sends 0x80";
+            let why = "it may contain NUL bytes, which the server replaces with 0x80";
             Some(Fate::Left(Reason::NulByte, why.to_owned()))
         } else if self.job.effect == Effect::DryRun {
             self.summary.changed += 1;
@@ -528,7 +528,7 @@ impl<S: Send> AccountRun<'_, S> {
                 new,
                 least,
             };
-            let why = "what was begun with the message was taken back";
+            let why = "the changes to this message were undone";
             let fate = replacing.replace(&change, &mut turn)?;
             Ok(fate.unwrap_or(Fate::Left(Reason::ChangedMeanwhile, why.to_owned())))
         });

@@ -62,7 +62,7 @@ impl ImapSession {
         let is_plain = date.text.bytes().all(|octet| matches!(octet, b' '..=b'~'))
             && !date.text.contains(['"', '\\']);
         if !is_plain {
-            return Err(ImapFailure::Protocol("an INTERNALDATE that is none"));
+            return Err(ImapFailure::Protocol("an invalid INTERNALDATE"));
         }
         let command = command
             .folder(folder)
@@ -261,7 +261,7 @@ fn sign(change: FlagChange) -> &'static str {
 fn flag_list(flags: &[String]) -> Result<String, ImapFailure> {
     match flags.iter().all(|flag| is_flag(flag)) {
         true => Ok(format!("({})", flags.join(" "))),
-        false => Err(ImapFailure::Protocol("flags that are no words")),
+        false => Err(ImapFailure::Protocol("malformed flags")),
     }
 }
 

@@ -215,7 +215,7 @@ impl<S: Send> Download<'_, S> {
             set.push_str("...");
         }
         let why = format!(
-            "{} messages (UID {set}) have keywords that are no words of IMAP, and are kept without them: {}{more}",
+            "{} messages (UID {set}) have keywords that IMAP does not allow, and are kept without these: {}{more}",
             uids.len(),
             shown.join(" ")
         );
@@ -257,7 +257,7 @@ impl<S: Send> Download<'_, S> {
             let path = message_url(place.url, place.selected, *uid);
             let then = match is_closed {
                 true => "its last part has an end, and it was saved",
-                false => "these were saved, and the next run tries again",
+                false => "the messages above were saved; run the same command again for the others",
             };
             let why = format!(
                 "the server says that it has {size} bytes, and gives {given}, also when it is asked again; {then}"

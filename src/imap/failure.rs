@@ -52,7 +52,7 @@ pub(crate) enum ImapFailure {
     Protocol(&'static str),
     /// UIDs are others than before: nothing that was noted of the folder holds any more.
     #[error(
-        "the folder {folder} was made anew meanwhile (UIDVALIDITY {before}, now {now}); run the command again"
+        "the folder {folder} was deleted and created again during the run (UIDVALIDITY {before}, now {now}); run the same command again"
     )]
     Renumbered {
         folder: String,
@@ -63,7 +63,7 @@ pub(crate) enum ImapFailure {
     #[error("a message of more than {0} bytes")]
     TooLarge(usize),
     /// The server did not say what became of a message that is being replaced. The journal keeps how far that came.
-    #[error("{0}; what is half-made is in the journal: run the same command again later")]
+    #[error("{0}; the unfinished changes are in the journal: run the same command again later")]
     Unknown(String),
     /// Whatever ends the run: a stop, a full disk.
     #[error(transparent)]

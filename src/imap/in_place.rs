@@ -407,7 +407,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             if replacement.uidvalidity != self.selected.uidvalidity {
                 journal.end(*id)?;
                 let mut why =
-                    "the folder was made anew or went; a copy of it may be left".to_owned();
+                    "the folder was deleted or created again during the run; a copy of the message may remain".to_owned();
                 let kept = journal.kept(replacement);
                 if kept.is_file() {
                     why.push_str(&format!("; the message is in {}", kept.display()));

@@ -80,7 +80,7 @@ fn start_tls(
     };
     if is_known {
         return Err(refused(
-            "it says that it knows us before TLS, which nobody can believe",
+            "it reports a login before TLS was negotiated, which cannot be trusted",
         ));
     }
     match exchange.run(ImapCommand::new("STARTTLS", "STARTTLS"), &mut |_| Ok(false)) {

@@ -1472,15 +1472,15 @@ fn altered(why: &str) -> Goal {
     Goal::TakeBack(why_altered(why))
 }
 
-const FINISHED: &str = "what an earlier session left half-made was finished";
-const CARRIED: &str = "its flags changed meanwhile, and were carried over";
+const FINISHED: &str = "a replacement that an earlier session had begun was completed";
+const CARRIED: &str = "its flags changed during the run, and were copied to the new message";
 const NOT_CARRIED: &str = "its flags or labels changed at the last moment, and the server does not keep all of them on the copy";
 const LAST_UNKNOWN: &str = "the server did not give its flags of the last moment, and the copy has those of the moment before";
 const MARK_REMOVED: &str = "another program marked the new message as deleted while the old one went; the mark was removed";
-const BY_REPLACE: &str = "by REPLACE, for want of room";
+const BY_REPLACE: &str = "in one step (REPLACE), because the quota has no room for both";
 
-const MOVED: &str = "another program moved or deleted it meanwhile";
-const MARKED: &str = "another program marked it as deleted meanwhile";
+const MOVED: &str = "another program moved or deleted it during the run";
+const MARKED: &str = "another program marked it as deleted during the run";
 const MARKED_STAYS: &str =
     "another program marked it as deleted after the copy was made, which stays";
 const REMOVED: &str = "another program removed it after the copy was made, which stays";
@@ -1488,7 +1488,8 @@ const BOTH_WENT: &str = "another program removed the message and its copy during
 const COPY_WENT: &str = "another program removed the copy while it was compared";
 const COPY_MARKED: &str =
     "the copy was marked as deleted before the message was; the copy was removed";
-const RENUMBERED: &str = "the folder was made anew meanwhile; the copy is in the new one";
+const RENUMBERED: &str =
+    "the folder was deleted and created again during the run; the copy is in the new folder";
 const RESTLESS: &str = "another program changes its flags all the time";
 const KEPT: &str = "the server says that it removed the message, and keeps it";
 const TAKEN_BACK: &str = "an earlier session was stopped while it removed the copy";
@@ -1515,7 +1516,7 @@ const KEEPS_COPY: &str = "it says OK, and keeps it";
 
 const KEPT_FILE: &str = "the original is in a file next to the journal";
 const NOT_PUT_BACK: &str = "the server stored other bytes than it was given, by REPLACE, and does not take the message as it was either, which is in a file next to the journal";
-const PUT_BACK: &str = "the server stored other bytes than it was given; the message was appended again as it was, and the altered one stays beside it";
+const PUT_BACK: &str = "the server altered the message when it stored it; the message was appended again unchanged, and the altered copy was kept, too";
 
 pub(super) fn is(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)

@@ -106,7 +106,7 @@ impl Overview<'_> {
                             if found.unknown > 0 {
                                 let url = PathBuf::from(self.account.url(&folders[told].name));
                                 let why = format!(
-                                    "{} messages have a structure that the server does not tell, or that cannot be read; what detach would take of them is not counted",
+                                    "{} messages have a structure that the server does not send or that is malformed; their attachments are not counted",
                                     found.unknown
                                 );
                                 whole.failed.push((url, why));

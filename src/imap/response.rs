@@ -139,7 +139,7 @@ pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
     let (tag, rest) = word(line);
     let (first, behind) = word(rest);
     if tag != b"*" {
-        let status = status(first, behind).ok_or("a line that is no response")?;
+        let status = status(first, behind).ok_or("a line that is not a response")?;
         if matches!(status.condition, Condition::Bye | Condition::PreAuth) {
             return Err("a command that ends in another way than OK, NO or BAD");
         }

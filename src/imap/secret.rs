@@ -95,10 +95,10 @@ impl Secret {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let wrong = |what: &str| Error::Usage(format!("{what} for {whose}").into());
         if line.is_empty() {
-            return Err(wrong("there is no password"));
+            return Err(wrong("the password is empty"));
         }
         if line.len() > LONGEST || line.contains(&0) {
-            return Err(wrong("what should be a password is none"));
+            return Err(wrong("the password contains a NUL byte or a line break"));
         }
         let line = String::from_utf8(line.to_vec());
         line.map_err(|_| wrong("the password is not UTF-8"))

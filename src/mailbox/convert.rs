@@ -59,7 +59,10 @@ pub fn convert_to<S: Send>(
     }
     let folder = temporary::folder_of(destination);
     if options.effect == Effect::Write && !folder.is_dir() {
-        let what = format!("there is no folder {}", folder.display());
+        let what = format!(
+            "the directory {} does not exist; create it first",
+            folder.display()
+        );
         let missing = io::Error::new(io::ErrorKind::NotFound, what);
         return Err(cannot_write(destination)(missing));
     }
@@ -158,7 +161,7 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
         return Err(Error::Usage(of(Setting::Backup).then(why)));
     }
     if let Some(found) = written().find(|found| emlx::beside(&found.path).is_some()) {
-        let why = "lies in a mailbox of Apple's Mail, which keeps an index of its files: they are not changed in place; name a new folder";
+        let why = "belongs to Apple Mail, which keeps an index of its files, so that they cannot be changed in place; name a new directory";
         return refused(found, why);
     }
     Ok(())

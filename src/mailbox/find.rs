@@ -187,10 +187,10 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             } else if let Some(other) = other() {
                 Err(other)
             } else if maildir == Some(Members::All) || format == Format::Maildir {
-                Err(NotMail::Beside("a file beside cur and new"))
+                Err(NotMail::Beside("a file next to cur and new"))
             } else if is_mh || format == Format::Mh {
                 Err(NotMail::Beside(
-                    "a file beside the messages of an MH folder",
+                    "a file next to the messages of an MH folder",
                 ))
             } else {
                 let looked = look_at(&path, format).and_then(|kind| {
@@ -238,7 +238,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
         };
         return Err(not_a_mailbox(source, why));
     }
-    let what = "a partial message beside the whole one";
+    let what = "a partial message next to the complete one";
     finds.pass_over(what, |found| emlx::whole_name(&found.path));
     finds.unread.sort();
     Ok(finds)
@@ -389,7 +389,7 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
     match kind_of_start(start) {
         // Behind another mbox it would continue the last message of that one.
         Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
-            Judged::Left("an mbox behind a byte order mark")
+            Judged::Left("an mbox after a byte order mark")
         }
         Ok(Kind::Mbox) if mmdf::starts(start) => Judged::Left("an MMDF mailbox"),
         Ok(Kind::Mbox) => Judged::Taken,

@@ -351,7 +351,9 @@ impl Summary {
 pub fn check_backup_suffix(suffix: &OsStr) -> Result<(), Error> {
     let wrong = match suffix.as_bytes() {
         [] => "is empty: the backup would have the name of the mailbox itself",
-        bytes if bytes.contains(&b'/') => "holds a slash; the backup stands beside the mailbox",
+        bytes if bytes.contains(&b'/') => {
+            "contains a slash; the backup is written to the directory of the mailbox"
+        }
         bytes if bytes.contains(&0) => "holds a NUL, which no file name can",
         _ => return Ok(()),
     };

@@ -39,12 +39,12 @@ impl NotMail {
 
     pub(crate) const STREAMED_ZIP: Self = Self::Format(
         "a zip archive",
-        "its directory stands at its end, so it cannot be read while it comes: name the file, after decompressing it if it is compressed",
+        "its table of contents is at its end, so it cannot be read from a pipe: name the file, and decompress it first if it is compressed",
     );
 
     pub(crate) const PACKED_ZIP: Self = Self::Format(
         "a zip archive in compressed data",
-        "its directory stands at its end: decompress it first",
+        "its table of contents is at its end: decompress it first",
     );
 
     pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file, without a message");

@@ -48,7 +48,7 @@ pub enum Malformed {
     Unknown(u8),
     #[error("a packet of the kind '{0}' that is not made as it must be")]
     Shape(char),
-    #[error("a packet of the kind '{0}' where none may stand")]
+    #[error("a packet of the kind '{0}' at a place where the protocol does not allow it")]
     OutOfOrder(char),
 }
 

@@ -191,7 +191,7 @@ pub fn bind_metrics(address: &Address) -> io::Result<TcpListener> {
         Address::Inet(name) => Address::bind_port(name),
         Address::Unix(_) => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "metrics are asked for over inet",
+            "metrics are served only over inet; write inet:9891",
         )),
     }
 }

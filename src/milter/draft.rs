@@ -66,7 +66,7 @@ impl Draft {
         }
         let is_name = |octet: &u8| *octet > b' ' && *octet != b':' && *octet != 0x7f;
         if !name.iter().all(is_name) {
-            return self.leave(odd_header("a field whose name is no name"));
+            return self.leave(odd_header("a field with an invalid name"));
         }
         self.message.bytes.extend_from_slice(name);
         self.message.bytes.push(b':');

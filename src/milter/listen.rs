@@ -178,9 +178,9 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
-        Ok(file) if !file.file_type().is_socket() => {
-            Err(taken("there is a file that is no socket"))
-        }
+        Ok(file) if !file.file_type().is_socket() => Err(taken(
+            "a file with this name exists and is not a socket; remove it or choose another name",
+        )),
         Ok(_) => match connect(path) {
             Err(Errno::CONNREFUSED) => fs::remove_file(path),
             // AGAIN: it listens, but is too busy to accept.

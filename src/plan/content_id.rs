@@ -120,6 +120,6 @@ fn message_ids(tree: &Tree<'_>) -> HashMap<PartId, String> {
 }
 
 fn leads_back(content_id: &str) -> Refusal {
-    let detail = format!("<{content_id}> is the part itself, or one that it stands in");
+    let detail = format!("<{content_id}> is the part itself, or a part around it");
     Refusal::lasting(Reason::ReferenceLoop, detail)
 }

@@ -63,7 +63,7 @@ impl Item<'_> {
                 };
                 row.detail = format!("{who} {}", shown_url(plain(url))).into();
             }
-            Step::Read { .. } => row.detail = "the content is in a file beside the mailbox".into(),
+            Step::Read { .. } => row.detail = "the content is in a file next to the mailbox".into(),
             Step::Leave(refusal) => row.tell_refusal(refusal.clone()),
         }
         let declared = self.body.declared.as_ref();

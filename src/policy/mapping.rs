@@ -89,7 +89,7 @@ impl FromStr for Mapping {
         let end = open_end(to);
         if end.is_some() && end != open_end(from) {
             let what = format!(
-                "'{text}': what follows FROM would become part of the host that '{to}' begins; let TO end with '/'"
+                "'{text}': the rest of a URL after FROM would become part of the host name in '{to}'; end TO with '/'"
             );
             return Err(Error::Usage(what.into()));
         }

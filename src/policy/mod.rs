@@ -165,7 +165,7 @@ impl Policy {
         let refused = |detail: Detail| Refusal::lasting(Reason::RedirectRefused, detail);
         let next = from
             .join(location)
-            .ok_or_else(|| refused("the redirect leads to something that is no URL".into()))?;
+            .ok_or_else(|| refused("the redirect has an invalid URL".into()))?;
         let (name, _) = target::split_scheme(&next)?;
         let scheme = Scheme::from_name(name.as_bytes())
             .filter(|scheme| scheme.is_http())
@@ -219,9 +219,10 @@ impl Policy {
         self.judge_host(&host)?;
         let is_behind_proxy = self.proxy.is_some() && target.scheme().is_http();
         if is_behind_proxy && host.is_own_name() && !self.allow_hosts.matches(&host) {
-            let what = format!("{host} is a name of an own network, and which address it has ");
+            let what =
+                format!("{host} is a name of a local network, and its address is known only to ");
             let detail = Detail::from(what).naming(Setting::Proxy);
-            let detail = detail.then(" alone knows");
+            let detail = detail.then("");
             return Err(Refusal::lasting(Reason::PrivateAddress, detail));
         }
         let own = target.scheme().default_port() == Some(port);
@@ -275,7 +276,7 @@ impl Policy {
         } else if self.file_roots.iter().any(|root| path.starts_with(root)) {
             return Ok(());
         } else {
-            Detail::from(format!("{} is not beneath a ", path.display())).naming(Setting::FileRoot)
+            Detail::from(format!("{} is not below a ", path.display())).naming(Setting::FileRoot)
         };
         Err(Refusal::lasting(Reason::OutsideFileRoot, detail))
     }

@@ -118,7 +118,7 @@ impl Target {
         let is_line_break = |octet| matches!(octet, 0 | b'\n' | b'\r');
         if scheme.is_command() && percent_decode_str(rest).any(is_line_break) {
             let name = scheme.as_str();
-            let why = format!("%00, %0a and %0d may not stand in an {name} URL");
+            let why = format!("%00, %0a and %0d are not allowed in an {name} URL");
             return Err(bad(&why));
         }
         Ok(Self { scheme, location })

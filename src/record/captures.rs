@@ -238,7 +238,7 @@ impl Captures {
             let (unpacked, length, why) = zstandard::records(&file, length)?;
             if let Some(why) = why {
                 self.trouble
-                    .push(format!("{name}: {why}; what is in front of it is used"));
+                    .push(format!("{name}: {why}; the records before it are used"));
             }
             let volume = Volume::of(name.clone(), Arc::new(unpacked), (0, length))?;
             let none = || io::Error::other("it holds no records");
@@ -273,7 +273,7 @@ impl Captures {
                     Err(why) => {
                         let name = &volume.name;
                         let why = format!(
-                            "{name}: {why}, at byte {offset}; what is in front of it is used"
+                            "{name}: {why}, at byte {offset}; the records before it are used"
                         );
                         self.trouble.push(why);
                         break;
@@ -415,7 +415,7 @@ pub(super) fn keys(url: &str) -> Option<(String, String)> {
 /// A regular file: a pipe would be waited for.
 fn open(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     File::open(path)
 }

@@ -47,7 +47,7 @@ impl RecordPlace {
     pub(crate) fn new(path: &Path, most: Option<u64>) -> Result<Self, String> {
         let pid = std::process::id();
         let text = path.as_os_str().to_str();
-        let text = text.ok_or_else(|| "the name is no text".to_owned())?;
+        let text = text.ok_or_else(|| "the name is not UTF-8".to_owned())?;
         let path = match path.is_dir() {
             true => path.join(format!("embody-{pid}{SUFFIX}")),
             false => PathBuf::from(text.replace("{pid}", &pid.to_string())),
@@ -108,7 +108,7 @@ impl RecordFile {
             }
             // A pipe would wait for its reader.
             if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
-                return Err(io::Error::other("it is no file"));
+                return Err(io::Error::other("it is not a file"));
             }
             let mut options = OpenOptions::new();
             let options = private(options.read(true).append(true).create(true));
@@ -142,7 +142,7 @@ impl RecordFile {
                 Some(end) if end == length => {}
                 Some(0) => {
                     return Err(invalid(
-                        "it is no file of records with one gzip member each",
+                        "it is not a WARC file with one gzip member per record",
                     ));
                 }
                 Some(end) => {

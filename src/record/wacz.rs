@@ -77,11 +77,11 @@ pub(super) fn volumes(
             // Thousands of names for the same octets would be read thousands of times.
             let overlaps = |other: &(u64, u64)| start < other.1 && other.0 < end;
             if taken.iter().any(overlaps) {
-                return Err("it lies within another file".to_owned());
+                return Err("it is inside another file".to_owned());
             }
             taken.push((start, end));
             let read = volume(&entry, file, (start, end)).map_err(|why| why.to_string())?;
-            read.ok_or_else(|| "it is no WARC file".to_owned())
+            read.ok_or_else(|| "it is not a WARC file".to_owned())
         });
         volumes.push(volume.map_err(|why| format!("{}: {why}", entry.name)));
     }

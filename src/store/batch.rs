@@ -103,7 +103,7 @@ fn placed(
         .is_some_and(|read| read != *key)
     {
         let path = places.path.join(path);
-        let what = "what was written is not what is read back";
+        let what = "the bytes read back differ from those written";
         return Err(StoreError::temporary(format!("{}: {what}", path.display())));
     }
     let folder = places.made(key)?;

@@ -56,7 +56,7 @@ impl Folder {
     /// The folder cannot be made or written, or a collection holds the lock for a minute.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if path.exists() && !path.is_dir() {
-            let what = format!("{}: it is no folder", the_store(path));
+            let what = format!("{}: it is not a directory", the_store(path));
             return Err(StoreError::lasting(what));
         }
         let mut builder = DirBuilder::new();
@@ -218,7 +218,7 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
     let places = Places::open(absolute)?;
     if is_tagged(&places.root) {
         return Err(StoreError::lasting(format!(
-            "{} is a cache of embody, and no store: what is in it goes when room is needed",
+            "{} is a cache of embody, whose entries are evicted; name another directory for the store",
             path.display()
         )));
     }

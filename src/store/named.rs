@@ -110,6 +110,7 @@ fn not_a_store(name: &str) -> Error {
         false => "(this program was built without the feature s3) ",
     };
     let name = masked(name);
-    let why = format!("'{name}' is no store: name a folder, {s3}or an https URL that takes PUT");
+    let why =
+        format!("'{name}' is not a store; name a directory, {s3}or an https URL that accepts PUT");
     Error::Usage(why.into())
 }

@@ -47,9 +47,10 @@ impl Places {
                 "{}: a symbolic link, which is not followed in a store",
                 path.display()
             )),
-            Some(Errno::NOTDIR) => {
-                StoreError::lasting(format!("{}: no folder, or behind none", path.display()))
-            }
+            Some(Errno::NOTDIR) => StoreError::lasting(format!(
+                "{}: not a directory, or below a file",
+                path.display()
+            )),
             _ => StoreError::io(path.display().to_string(), why),
         }
     }

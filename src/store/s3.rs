@@ -37,7 +37,7 @@ impl S3 {
         let prefix = prefix.trim_matches('/');
         let no_name = |segment| matches!(segment, "" | "." | "..");
         if !prefix.is_empty() && prefix.split('/').any(no_name) {
-            return Err(wrong("the prefix is no path".to_owned()));
+            return Err(wrong("the prefix is not a path".to_owned()));
         }
         let region = needed("AWS_REGION")?;
         let of_amazon = || format!("https://s3.{region}.amazonaws.com");
@@ -47,9 +47,9 @@ impl S3 {
             None => (of_amazon(), UrlStyle::VirtualHost),
         };
         let endpoint =
-            Url::parse(&endpoint).map_err(|_| wrong("AWS_ENDPOINT_URL is no URL".to_owned()))?;
+            Url::parse(&endpoint).map_err(|_| wrong("AWS_ENDPOINT_URL is not a URL".to_owned()))?;
         let bucket = Bucket::new(endpoint, style, bucket.to_owned(), region)
-            .map_err(|_| wrong("AWS_ENDPOINT_URL is no http or https URL".to_owned()))?;
+            .map_err(|_| wrong("AWS_ENDPOINT_URL is not an http or https URL".to_owned()))?;
         let key = needed("AWS_ACCESS_KEY_ID")?;
         let secret = needed("AWS_SECRET_ACCESS_KEY")?;
         Ok(Self {

@@ -136,7 +136,7 @@ impl Store for Web {
         }
         let reply = self.write(&key, octets)?;
         let lacks = match reply.status {
-            200..=299 => "what was put is not there".to_owned(),
+            200..=299 => "the object is missing after it was written".to_owned(),
             // Another was faster; S3 says 409 while the other is at it.
             status @ (409 | 412) => {
                 format!("the server answered {status} to PUT, and has no such object")
@@ -174,10 +174,10 @@ pub(super) struct Dav {
 impl Dav {
     pub(super) fn new(url: &str, user: Option<(String, String)>) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Usage(format!("the store's URL {why}").into());
-        let mut base = Url::parse(url).map_err(|_| wrong("is none"))?;
+        let mut base = Url::parse(url).map_err(|_| wrong("is not a URL"))?;
         if !base.username().is_empty() || base.password().is_some() {
             return Err(wrong(
-                "holds a user name: it would stand in mails; EMBODY_STORE_USER and EMBODY_STORE_PASSWORD name them",
+                "contains a user name, which would be visible in mail; set EMBODY_STORE_USER and EMBODY_STORE_PASSWORD instead",
             ));
         }
         if base.query().is_some() || base.fragment().is_some() || base.cannot_be_a_base() {

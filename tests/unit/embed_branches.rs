@@ -265,7 +265,7 @@ fn a_style_sheet_and_what_it_shows_stand_in_each_branch() {
 fn a_part_of_another_branch_is_nobodys_sibling() {
     let located =
         "Content-Type: image/gif\nContent-Location: https://h.example/2\n\nGIF89a".to_owned();
-    let first = [html("no picture"), located.clone()];
+    let first = [html("not a picture"), located.clone()];
     for link in [
         html(&image("https://h.example/2")),
         format!("Content-Base: https://h.example/\n{}", html(&image("2"))),

@@ -123,7 +123,7 @@ fn without_the_kind_style_sheets_stay() {
     );
     let mail = html(LINK);
     let (output, report) = run(policy(), &world, mail.as_bytes());
-    assert_bytes(&output, mail.as_bytes(), "not asked for");
+    assert_bytes(&output, mail.as_bytes(), "not retrieved");
     assert!(report.rows.is_empty() && world.asked().is_empty());
 }
 

@@ -250,7 +250,8 @@ fn a_server_that_lies_on_reading_back_has_stored_nothing() {
     }
     let why = trouble(|asked, _| (asked.method == "GET").then(|| Some((404, Vec::new()))));
     assert!(
-        why.to_string().contains("what was put is not there"),
+        why.to_string()
+            .contains("the object is missing after it was written"),
         "{why}"
     );
     assert!(why.is_temporary());

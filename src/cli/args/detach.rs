@@ -56,7 +56,7 @@ pub struct DetachArgs {
     /// pictures.
     #[arg(long)]
     inline: bool,
-    /// What replaces an attachment: external-body or thunderbird [default: external-body]
+    /// Form of the replacement: external-body or thunderbird [default: external-body]
     #[arg(long, value_name = "FORM", alias = "form")]
     pub note_format: Option<Stub>,
     /// Add a text to the mail that lists the moved attachments

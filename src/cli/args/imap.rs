@@ -94,7 +94,7 @@ impl ReplacingArgs {
             Some(absolute("XDG_STATE_HOME").or_else(home)?.join("embody"))
         };
         self.state.clone().or_else(state).ok_or_else(|| {
-            let what = "neither XDG_STATE_HOME nor HOME says where the journal goes; name a folder with --state";
+            let what = "cannot find a directory for the journal, because neither XDG_STATE_HOME nor HOME is set; name one with --state";
             Error::Usage(what.into())
         })
     }

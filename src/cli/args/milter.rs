@@ -61,8 +61,7 @@ impl MilterArgs {
     /// A message may not become larger than mail systems take unless the option says so.
     pub fn policy(&self) -> Result<Policy, Error> {
         if self.common.policy.resolver.is_some() {
-            let why =
-                "--resolver is not for a milter: strangers would read what your sign-in opens";
+            let why = "--resolver cannot be used by a milter, because any sender could then retrieve files with your login";
             return Err(Error::Usage(why.into()));
         }
         let mut policy = self.failure.added_to(self.common.policy.policy());

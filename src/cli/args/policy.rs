@@ -194,7 +194,7 @@ struct ContentArgs {
     /// Exchange sends in place of attachments. shortcuts: .url files. apple, eudora: attachments that these programs
     /// keep next to their mailboxes. mailman, mailman-digests, sympa: attachments that mailing lists removed. gmail,
     /// outlook, mail-drop, filelink: links to cloud files that these programs put in place of attachments. links: all
-    /// other links to cloud files. all: every kind. none: no kind.
+    /// other links to cloud files. The words all and none mean every kind and no kind.
     #[arg(long, value_name = "WHAT,...", value_delimiter = ',', allow_hyphen_values = true, value_parser = follow)]
     follow: Vec<String>,
     /// The former name of --follow.
@@ -247,7 +247,7 @@ fn shortcuts(which: &str) -> Result<String, String> {
         "all" => "--follow shortcuts",
         _ => "--follow exchange, which is the default",
     };
-    Err(format!("it is part of --follow now: write {now}"))
+    Err(format!("--shortcuts was replaced by --follow: write {now}"))
 }
 
 impl ContentArgs {

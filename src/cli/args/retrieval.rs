@@ -133,9 +133,9 @@ pub struct CacheArgs {
     /// Later runs use them as long as they are fresh.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// Maximum size of the cache; none is no limit [default: 2G]
+    /// Maximum size of the cache [default: 2G]
     ///
-    /// The least recently used entries are evicted.
+    /// The least recently used entries are evicted. The word none removes the limit.
     #[arg(long, value_name = "SIZE", requires = "cache", value_parser = cache_max)]
     pub cache_max: Option<CacheMax>,
     /// Also cache responses that are marked no-store or private
@@ -215,7 +215,7 @@ fn network(text: &str) -> Result<IpNet, String> {
     match network.trunc() {
         whole if whole == network => Ok(network),
         whole => Err(format!(
-            "'{text}' has bits set beyond its prefix; the network is {whole}"
+            "'{text}' has bits set after its prefix; write {whole} for the network"
         )),
     }
 }

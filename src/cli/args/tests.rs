@@ -98,3 +98,15 @@ fn every_page_has_the_paragraphs_that_it_shares() {
     }
     assert!(pages >= 7, "{pages}");
 }
+
+#[test]
+fn form_means_the_same_as_note_format() {
+    for name in ["--note-format", "--form"] {
+        let words = ["embody", "detach", "--store", "x", name, "thunderbird"];
+        let parsed = Cli::try_parse_from(words).expect(name);
+        let Command::Detach(Deferred(args)) = parsed.command else {
+            panic!("{name}");
+        };
+        assert_eq!(args.note_format, Some(crate::detach::Stub::Thunderbird));
+    }
+}

@@ -371,11 +371,11 @@ impl Pending<'_, '_> {
             Some(answer) if self.pictures.is_blank(number) => {
                 row.outcome = Outcome::Blanked;
                 answer.came.tell(answer.sha256(), &mut row);
-                row.remark("it was asked for, and turned out to be at most 3 by 3");
+                row.remark("it was retrieved, and is at most 3 by 3 pixels");
             }
             Some(answer) => answer.came.tell_of_content(answer.sha256(), &mut row),
             None if row.outcome == Outcome::Blanked => {
-                row.remark("an empty picture in place of a tracker, which was not asked for");
+                row.remark("a blank picture replaces the tracker, which was not retrieved");
             }
             None => {}
         }

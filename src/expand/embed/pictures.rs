@@ -378,7 +378,7 @@ fn charset(
         None => Ok(None),
         Some(Charset::Superset) => Ok(Some(label)),
         Some(_) => {
-            let detail = format!("an SVG in the charset {label}, which is no superset of ASCII");
+            let detail = format!("an SVG in the charset {label}, which is not a superset of ASCII");
             Err(Refusal::lasting(Reason::CharsetNotSupported, detail))
         }
     }
@@ -417,7 +417,7 @@ fn admitted(
                 Refusal::lasting(Reason::TypeMismatch, detail)
             }
             _ => {
-                let detail = "its bytes are no picture of a known format";
+                let detail = "its bytes are not a picture of a known format";
                 Refusal::lasting(Reason::NotAnImage, detail)
             }
         });

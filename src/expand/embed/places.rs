@@ -95,7 +95,7 @@ impl Places {
                 if policy.embed.is_only_data() {
                     continue;
                 }
-                let detail = "what AMP documents may refer to is not what HTML may";
+                let detail = "pictures are not embedded into AMP documents";
                 let refusal = Refusal::lasting(Reason::UnsupportedDocument, detail);
                 places.documents.push((part, Err(refusal)));
                 continue;
@@ -169,7 +169,7 @@ impl Places {
         } else if is_sheet && steps > policy.limits.depth {
             let detail = Detail::from("as many style sheets as ")
                 .naming(Setting::Depth)
-                .then(" allows import each other in front of it");
+                .then(" allows import each other before it");
             let refusal = Refusal::lasting(Reason::TooDeep, detail);
             let url = masked(&shown.absolute).into_owned();
             (refusal.into(), Some(shortened(&url)))
@@ -206,7 +206,7 @@ impl Places {
     pub(super) fn unseen(&mut self, tag: usize) -> Option<Place> {
         let unseen = std::mem::take(&mut self.unseen);
         let detail = format!(
-            "{unseen} more places that may show something are left: what is held for them must not be much more than the message"
+            "{unseen} further places are unchanged, because embedding them would need too much memory for this message"
         );
         (unseen > 0).then(|| Place {
             ordinal: self.first_unseen,

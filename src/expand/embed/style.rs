@@ -66,7 +66,10 @@ fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), R
         Some(SHEET) => {}
         Some(declared) => return refuse(format!("a style sheet is text/css, this is {declared}")),
         None => {
-            return refuse("a style sheet is text/css, and nobody says that this is".to_owned());
+            return refuse(
+                "the content is not labelled text/css, so it is not used as a style sheet"
+                    .to_owned(),
+            );
         }
     }
     if looks_like_markup(octets) {

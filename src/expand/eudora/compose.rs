@@ -45,7 +45,7 @@ impl Flattened<'_> {
                     return Ok((Edits::new(), None));
                 }
                 group.extend(self.header(Vec::new(), &plain, false));
-                "its Content-Transfer-Encoding is that of a body which Eudora decoded, and goes"
+                "its Content-Transfer-Encoding was removed, because Eudora had decoded the body"
             }
             [Slot::Text(text, files)] if files.is_empty() => {
                 let octets = self.encoded(text);
@@ -59,9 +59,9 @@ impl Flattened<'_> {
                     ]),
                 }
                 match text.wrapper {
-                    Some(Wrapper::Html) => "what Eudora marked as HTML is text/html",
-                    Some(Wrapper::Rich) => "what Eudora marked as rich text is text/enriched",
-                    _ => "what Eudora marked as flowed text is text/plain with format=flowed",
+                    Some(Wrapper::Html) => "text that Eudora marked as HTML is text/html",
+                    Some(Wrapper::Rich) => "text that Eudora marked as rich text is text/enriched",
+                    _ => "text that Eudora marked as flowed is text/plain with format=flowed",
                 }
             }
             slots => {

@@ -116,7 +116,7 @@ impl Session<'_> {
             let mut row = row(Outcome::Left);
             let most = policy.limits.parts;
             let detail = Detail::from("more texts and files than half of ").naming(Setting::Parts);
-            let detail = detail.then(format!(", {most}; what is behind them is text"));
+            let detail = detail.then(format!(", {most}; further parts are kept as text"));
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
             done.report.rows.push(row);
         }
@@ -157,8 +157,11 @@ impl Session<'_> {
             // Whether it can be read is looked at; the row is that of a run that would.
             true => {
                 (row.outcome, row.bytes) = (Outcome::Expanded, Some(length));
-                row.detail =
-                    format!("{}: the content is in a file beside the mailbox", note.name).into();
+                row.detail = format!(
+                    "{}: the content is in a file next to the mailbox",
+                    note.name
+                )
+                .into();
                 let essence = note.essence().unwrap_or(OCTETS);
                 Obtained::of(essence, Octets::shared(Vec::new()), Came::default())
             }

@@ -37,7 +37,7 @@ impl Pending<'_, '_> {
         let refuse = |detail| Refusal::lasting(Reason::BadNote, detail);
         let body = note.wording.write(octets);
         let body =
-            body.ok_or_else(|| refuse("the content cannot stand there without an encoding"))?;
+            body.ok_or_else(|| refuse("the content cannot be put there without an encoding"))?;
         let is_encoded = matches!(note.wording.manner, Manner::Base64 { .. });
         let boundaries = self.tree.boundaries_around(item.body.part);
         if !is_encoded && has_boundary(&body, &boundaries) {

@@ -49,7 +49,7 @@ impl Roots {
     ) -> Result<Vec<u8>, Refusal> {
         let (root, beneath) = self
             .beneath(path)
-            .ok_or_else(|| outside(format!("{} is not beneath a ", path.display())))?;
+            .ok_or_else(|| outside(format!("{} is not below a ", path.display())))?;
         if beneath.as_os_str().is_empty() {
             return Err(not_regular(path));
         }
@@ -108,7 +108,7 @@ pub(in crate::fetch) fn regular(path: &Path, metadata: &Metadata) -> Result<(), 
 }
 
 pub(in crate::fetch) fn not_regular(path: &Path) -> Refusal {
-    let detail = format!("{} is no regular file", path.display());
+    let detail = format!("{} is not a regular file", path.display());
     Refusal::lasting(Reason::NotARegularFile, detail)
 }
 

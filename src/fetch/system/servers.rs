@@ -121,7 +121,7 @@ impl Servers {
             // The proxy speaks of itself (RFC 9110 §15.5.8). A CONNECT that is answered so is a failed connection, too.
             listening.forget();
             let place = proxy.place();
-            let what = "it answered 407, so it wants another password";
+            let what = "it returned 407; check the user name and password of the proxy";
             let detail = format!("the proxy {place}: {what}");
             return Err(Refusal::temporary(Reason::ConnectionFailed, detail).into());
         }

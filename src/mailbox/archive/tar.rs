@@ -117,7 +117,7 @@ impl<R: Passing> Tar<R> {
         self.is_over = true;
         while let Some(block) = self.block()? {
             if block != [0; BLOCK] {
-                return Err(damaged("something else behind a tar archive", true));
+                return Err(damaged("other data after a tar archive", true));
             }
         }
         Ok(())

@@ -119,9 +119,9 @@ impl Directory {
         let mark = mark.get_mut(..first.min(4) as usize).unwrap_or_default();
         file.read_exact_at(mark, 0)?;
         let around = if archive.end_offset() != length {
-            Some("something else behind a zip archive")
+            Some("other data after a zip archive")
         } else if first > 4 || !MARKS.contains(&&*mark) {
-            Some("something else in front of what a zip archive names")
+            Some("other data before the members of a zip archive")
         } else {
             None
         };

@@ -89,7 +89,7 @@ impl Damage {
         let left = match (self.whole, self.at, messages) {
             (false, _, 0) | (true, None, _) => "",
             (false, ..) => ", what follows them is not",
-            (true, Some(_), _) => ", nothing behind is",
+            (true, Some(_), _) => ", and nothing after that",
         };
         let advice = match self.is_cut {
             true => "; fetch the file again, or compare its length with the one it came from",
@@ -170,10 +170,10 @@ impl<R: Read> Decoder<R> {
         let name = self.method.name();
         let why = match is_cut {
             _ if start.is_empty() => {
-                format!("padding behind the {name} data that is no multiple of four bytes")
+                format!("padding after the {name} data that is not a multiple of four bytes")
             }
             true => format!("{name} data that are cut off"),
-            false => format!("something else behind the {name} data"),
+            false => format!("other data after the {name} data"),
         };
         Ok(Decoding::Damaged(Damage {
             at: Some(at),

@@ -109,7 +109,7 @@ fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'sta
         .any(|start| list.starts_with(start));
     match list.is_empty() || is_list {
         true => Ok(start..end),
-        false => Err("no property list stands where its first line says that the message ends"),
+        false => Err("there is no property list at the end of the message, as its first line says"),
     }
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
     let is_aside = name == "Attachments"
         && messages.is_dir()
         && (folder.canonicalize().is_ok_and(is_beneath) || holds_some());
-    is_aside.then_some("attachments that Apple's Mail keeps beside the messages")
+    is_aside.then_some("attachments that Apple Mail keeps next to the messages")
 }
 
 #[cfg(test)]

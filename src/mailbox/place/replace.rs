@@ -211,7 +211,7 @@ impl Finished {
         let kept = keep_before(temporary, &target);
         let why = error.map_or_else(String::new, |error| format!(": {error}"));
         cannot_write(&target)(io::Error::other(format!(
-            "another program changed it at that moment{why}; what that one wrote is in {}",
+            "another program changed it at that moment{why}; the version of the other program is in {}",
             kept.display()
         )))
     }

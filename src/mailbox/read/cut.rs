@@ -78,7 +78,7 @@ pub(crate) fn windows(
         return Ok(all(source));
     };
     let Some(file) = file else {
-        let why = metadata.map_or("it is no plain file", |_| COMPRESSED);
+        let why = metadata.map_or("it is not a regular file", |_| COMPRESSED);
         return Err(cannot_cut(path, why));
     };
     let walk = || all(Source::file(&file));

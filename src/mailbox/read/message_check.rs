@@ -61,6 +61,6 @@ fn line_endings(bytes: &[u8]) -> usize {
 
 pub(crate) fn imbalance(at: u64, what: &str) -> io::Error {
     io::Error::other(format!(
-        "byte {at}: {what}, so mail could be lost; there is no result. This is a fault of embody: please report it"
+        "byte {at}: {what}, so mail could be lost; no result was written. This is a defect of embody; please report it"
     ))
 }

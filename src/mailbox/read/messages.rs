@@ -139,7 +139,7 @@ impl<S> Job<'_, S> {
             Err(Refused::Separator) => (None, true),
             Err(Refused::Misfit) => {
                 let number = message.number;
-                let what = format!("message {number}: an edit lies outside the message");
+                let what = format!("message {number}: an edit is outside the message");
                 return Err(cannot_write(message.source)(io::Error::other(what)));
             }
         };

@@ -178,7 +178,7 @@ pub(super) fn digest_renewed(
     }
     let mut group = removed(others);
     group.insert(0, Edit::replace(value, md5(is_text, after)));
-    Some(("Content-MD5 was computed anew", group))
+    Some(("Content-MD5 was recomputed", group))
 }
 
 /// Readers disagree about a misspelt Content-Transfer-Encoding. New content must be readable in all of them, so the

@@ -201,8 +201,9 @@ impl<'d> Document<'d> {
     pub(super) fn refusal(&self, encoding: TransferEncoding) -> Option<Refusal> {
         if self.looks_encoded {
             let encoding = encoding.as_str();
-            let detail =
-                format!("an attribute begins with 3D, as in quoted-printable, beneath {encoding}");
+            let detail = format!(
+                "an attribute begins with 3D, as in quoted-printable, although the encoding is {encoding}"
+            );
             return Some(Refusal::lasting(Reason::LooksEncoded, detail));
         }
         if self.charset == Some(Charset::Other) {

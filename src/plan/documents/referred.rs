@@ -41,7 +41,7 @@ impl Showing {
                 format!("part {number} cannot be read, and may refer to it")
             }
             Self::Unknown => "its Content-Location is too long to look for".to_owned(),
-            Self::Beside => "it is an inline picture beside HTML".to_owned(),
+            Self::Beside => "it is an inline picture next to HTML".to_owned(),
         }
     }
 }

@@ -100,11 +100,7 @@ fn a_report_into_a_pipe_that_nobody_reads_does_not_hold_the_mail_up() {
     );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_bytes(&output.stdout, &mail::expand(&expanding()).0, "no reader");
-    assert!(
-        stderr(&output).contains("nobody reads"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("pipe"), "{}", stderr(&output));
     // One that reads nothing: the pipe takes 64 KiB.
     let many = format!("{HEADER}{}--\n", vec![REFERENCE; 1_000].join("\n"));
     let reader = fs::OpenOptions::new()
@@ -117,11 +113,7 @@ fn a_report_into_a_pipe_that_nobody_reads_does_not_hold_the_mail_up() {
         many.as_bytes(),
     );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(
-        stderr(&output).contains("nobody reads"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("pipe"), "{}", stderr(&output));
     drop(reader);
     assert!(begun.elapsed() < Duration::from_secs(20));
     // And one that comes late gets every row.

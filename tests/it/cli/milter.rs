@@ -491,7 +491,7 @@ fn where_it_cannot_listen_it_says_so_and_takes_nothing_away() {
             1,
             "cannot listen on inet:127.0.0.1:",
         ),
-        (format!("unix:{}", file.display()), 1, "no socket"),
+        (format!("unix:{}", file.display()), 1, "not a socket"),
         (format!("unix:{path}"), 1, "another process answers"),
         ("unix:relative".to_owned(), 2, "--listen"),
     ] {

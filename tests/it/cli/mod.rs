@@ -5,6 +5,7 @@ mod compare;
 mod config_file;
 mod faults;
 mod milter;
+mod no_response;
 mod outputs;
 mod preset;
 mod python;

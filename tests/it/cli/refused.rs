@@ -289,7 +289,7 @@ fn a_dry_run_of_detach_takes_standard_input_too() {
         assert!(output.stdout.is_empty(), "{line}");
         assert!(said.contains("\"outcome\":\"would-detach\""), "{said}");
         assert!(
-            said.contains("1 attachments would be moved into the store"),
+            said.contains("1 attachment would be moved into the store"),
             "{line}: {said}"
         );
     }
@@ -308,9 +308,13 @@ fn what_is_no_folder_of_this_machine_is_named_as_that() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     for (line, status, word) in [
-        ("filter --cache file", 75, "it is no folder"),
-        ("inspect --cache file --offline -", 1, "it is no folder"),
-        ("detach --store file", 75, "it is no folder"),
+        ("filter --cache file", 75, "it is not a directory"),
+        (
+            "inspect --cache file --offline -",
+            1,
+            "it is not a directory",
+        ),
+        ("detach --store file", 75, "it is not a directory"),
         ("store check https://h/store", 2, "a folder of this machine"),
         ("store gc s3://bucket/x file", 2, "a folder of this machine"),
     ] {

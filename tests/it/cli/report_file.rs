@@ -89,10 +89,7 @@ fn a_report_that_is_mail_is_bad_usage() {
             "source",
         ),
         // A report has a line for each reference, and nothing else.
-        (
-            "convert in.mbox --output x --report in.eml",
-            "something else",
-        ),
+        ("convert in.mbox --output x --report in.eml", "not a report"),
     ] {
         let ran = run(&house, line);
         assert_eq!(ran.status.code(), Some(2), "{line}: {}", stderr(&ran));

@@ -91,10 +91,12 @@ fn a_stopped_run_over_a_maildir_says_how_many_messages_stand_changed() {
         let changed = changed();
         assert!(changed < 1500, "it was too fast to be stopped");
         let said = stderr(&output);
-        let line = format!("embody: stopped; {changed} messages changed, the rest as they were\n");
+        let line = format!("embody: stopped by a signal; {changed} messages were changed, ");
         assert!(said.contains(&line), "{line}{said}");
         assert!(
-            said.contains(&format!(" {changed} changed; {changed} expanded, 0 left")),
+            said.contains(&format!(
+                " {changed} changed.\n{changed} attachments put into the mail.\n"
+            )),
             "{changed}: {said}"
         );
         assert_eq!(names(folder.path()), ["cur", "new", "tmp"]);
@@ -182,8 +184,8 @@ fn a_stopped_run_over_an_mbox_leaves_it_as_it_was_and_nothing_beside_it() {
             let output = signalled(run, signal);
             assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
             let said = stderr(&output);
-            assert!(said.contains("stopped; 0 messages "), "{said}");
-            assert!(said.contains("0 changed; 0 expanded"), "{said}");
+            assert!(said.contains("stopped by a signal; 0 messages "), "{said}");
+            assert!(said.contains("0 changed."), "{said}");
             assert_eq!(fs::read_to_string(&path).unwrap(), before);
             assert_eq!(names(folder.path()), ["box"]);
         }
@@ -213,7 +215,7 @@ fn a_stopped_run_asks_for_nothing_more() {
         let output = signalled(run, Signal::INT);
         assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
         assert!(
-            stderr(&output).contains("stopped; 0 messages changed"),
+            stderr(&output).contains("stopped by a signal; 0 messages were changed"),
             "{}",
             stderr(&output)
         );

@@ -458,19 +458,24 @@ fn what_detach_would_save_is_what_its_dry_run_says() {
         let said = stderr(&output);
         let objects = &detach["objects"];
         let line = format!(
-            "the store would hold {} objects of {} bytes for them\n",
+            "The store would have {} objects for them: {} bytes.\n",
             objects["count"], objects["octets"]
         );
         assert!(said.contains(&line), "{detach}: {said}");
         let line = format!(
-            "{} attachments would be moved into the store\n",
+            "{} attachments would be moved into the store.",
             detach["leave"]["count"]
         );
         assert!(said.contains(&line), "{detach}: {said}");
         let before = fs::metadata(folder.path().join("box")).unwrap().len();
         let after = before - detach["saves"].as_u64().unwrap();
+        let size = |bytes: u64| match bytes {
+            1_000_000.. => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+            1_000.. => format!("{}.{} kB", bytes / 1_000, bytes % 1_000 / 100),
+            _ => format!("{bytes} bytes"),
+        };
         assert!(
-            said.contains(&format!("; {before} -> {after} bytes")),
+            said.contains(&format!("\n{} -> {} in ", size(before), size(after))),
             "{detach}: {said}"
         );
         // And so it is.
@@ -595,7 +600,10 @@ fn a_probe_judges_pictures_and_files_as_a_run_does() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&embedded.stderr);
-    assert!(said.contains("3 expanded, 4 left"), "{said}");
+    assert!(
+        said.contains("3 pictures saved in the mail. 3 could not be: "),
+        "{said}"
+    );
 }
 
 #[test]

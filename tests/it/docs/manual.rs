@@ -39,10 +39,12 @@ fn options_of(command: &str) -> Vec<String> {
     let (_, block) = script.split_once(&start).expect(command);
     let (_, words) = block.split_once("opts=\"").unwrap();
     let (words, _) = words.split_once('"').unwrap();
-    // The former name of --follow is hidden.
+    // The former name of --follow is hidden, and an option that a milter refuses.
+    let is_hidden =
+        |word: &str| word == "--shortcuts" || (command == "milter" && word == "--resolver");
     let names = words
         .split(' ')
-        .filter(|word| word.starts_with("--") && *word != "--shortcuts");
+        .filter(|word| word.starts_with("--") && !is_hidden(word));
     names.map(str::to_owned).collect()
 }
 

@@ -4,6 +4,7 @@ mod figures;
 mod first_screen;
 mod house;
 mod manual;
+mod messages;
 mod packages;
 mod pages;
 mod public_types;

@@ -161,7 +161,11 @@ fn a_store_is_no_cache_and_a_cache_is_no_store() {
     for more in ["", " --cache-max 1M"] {
         let ran = filter(&format!("--cache {}{more}", store.display()), &attachment);
         assert_eq!(ran.code, Some(75), "{}", ran.stderr);
-        assert!(ran.stderr.contains("no cache of embody"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("not a cache of embody"),
+            "{}",
+            ran.stderr
+        );
     }
     let convert = embody()
         .args(["convert", "m.eml", "--output", "x", "--cache"])
@@ -343,7 +347,7 @@ fn a_cache_that_cannot_be_written_costs_no_mail() {
     let (before, after) = parts(&server, &["/a", "/b"]);
     let online = options(&server, &cache);
     filter(&format!("--cache {}", cache.display()), &before);
-    fs::write(cache.join("keys"), "no folder").unwrap();
+    fs::write(cache.join("keys"), "not a directory").unwrap();
     let ran = filter(&online, &before);
     ran.gives(&after);
     assert_eq!(

@@ -165,7 +165,11 @@ fn one_page_does_not_silence_its_host() {
     assert_eq!(server.count(), count);
     let file = ran.stderr.split("remove ").nth(1).unwrap_or_default();
     let file = file.split([' ', ')', ';']).next().unwrap_or_default();
-    assert!(ran.stderr.contains("again from 20"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the next request is made after 20"),
+        "{}",
+        ran.stderr
+    );
     assert!(Path::new(file).is_file(), "{}", ran.stderr);
     // Others are.
     let (before, after) = one(&server, "/other");

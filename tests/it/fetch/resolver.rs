@@ -206,7 +206,7 @@ fn not_more_run_at_a_time_than_retrievals_may_and_a_dry_run_starts_none() {
     assert_eq!(resolver.seen("resolve-count"), "");
     let output = run(&[]);
     assert!(
-        stderr(&output).contains("6 expanded"),
+        stderr(&output).contains("6 attachments put into the mail"),
         "{}",
         stderr(&output)
     );
@@ -269,7 +269,7 @@ fn words_are_divided_without_a_shell_and_a_milter_takes_none() {
     let output = embody_in(folder.path(), &milter);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        stderr(&output).contains("--resolver is not for a milter"),
+        stderr(&output).contains("--resolver cannot be used by a milter"),
         "{}",
         stderr(&output)
     );

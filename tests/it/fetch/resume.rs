@@ -674,7 +674,7 @@ fn an_output_of_many_files_goes_on_with_those_that_are_missing() {
     let ran = server.run(folder, LINE);
     let said = stderr(&ran);
     assert_eq!(ran.status.code(), Some(0), "{said}");
-    assert!(said.contains("files were made by the run before"), "{said}");
+    assert!(said.contains("were written by the previous run"), "{said}");
     let out = tree(&folder.join("out"));
     let listed: Vec<_> = out.keys().collect();
     assert_eq!(listed, whole.keys().collect::<Vec<_>>());

@@ -63,7 +63,7 @@ fn a_password_is_asked_for_on_the_terminal_and_not_shown() {
     for nothing in ["\n", "\u{4}"] {
         let (text, heard) = typed(nothing);
         assert!(
-            text.contains("there is no password for me at 127.0.0.1"),
+            text.contains("the password is empty for me at 127.0.0.1"),
             "{text}"
         );
         assert!(!text.contains("status 0") && heard.is_empty(), "{text}");

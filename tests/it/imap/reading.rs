@@ -197,7 +197,7 @@ fn folders_and_days_are_chosen() {
         (
             "",
             vec!["inspect", "--html", "x"],
-            "sizes and structure alone",
+            "only sizes and structure",
         ),
     ] {
         let folder = TempDir::new().unwrap();

@@ -417,7 +417,7 @@ fn flags_of_the_last_moment_are_carried_over() {
     assert_eq!(model.0.inbox[0].uid, 6);
     assert_eq!(model.0.inbox[0].flags, ["\\Seen", "\\Flagged"]);
     let detail = row["detail"].to_string();
-    assert!(detail.contains("carried over"), "{detail}");
+    assert!(detail.contains("copied to the new message"), "{detail}");
 }
 
 /// Dovecot does so, to one of a hundred messages that are marked and expunged at once, while another connection changes the

@@ -177,9 +177,9 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
     for (output, named) in [
         (
             detach("imaps://me:hidden@h/INBOX"),
-            "goes with --in-place, or --output",
+            "needs --in-place, or --output",
         ),
-        (with_file(&file), "there is no password"),
+        (with_file(&file), "the password is empty"),
         (with_file(&folder.path().join("none")), "the password file"),
         (
             inspect(
@@ -194,7 +194,7 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
         ),
         (
             inspect(&at(&server, "me"), &["--allow-plaintext"]),
-            "no terminal to ask",
+            "there is no terminal",
         ),
         (
             inspect(&at(&server, "me:hidden"), &["--allow-plaintext"]),

@@ -127,7 +127,7 @@ fn an_mbox_loses_its_attachments_and_gets_them_back() {
         let said = work.succeeds(&format!(
             "detach --store store --larger-than 1k --in-place {name}"
         ));
-        assert!(said.contains("20 messages, 20 changed"), "{said}");
+        assert!(said.contains("20 messages read, 20 changed"), "{said}");
         assert!(
             said.contains("36 attachments moved into the store"),
             "{said}"
@@ -237,7 +237,7 @@ fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
     let before: String = (0..3).map(message).collect();
     fs::write(work.path("mbox"), &before).unwrap();
     let sum =
-        "3 attachments of 9000 bytes are shown by the mail and stay; --inline moves them as well";
+        "kept: 3 displayed by the mail (--inline moves them). The displayed ones have 9.0 kB.";
     for dry in ["--dry-run", "--in-place"] {
         let said = work.succeeds(&format!(
             "detach --store store --larger-than 1k {dry} --report rows mbox"
@@ -326,11 +326,11 @@ fn a_dry_run_writes_nothing_and_says_what_would_be_saved() {
     fs::write(work.path("mbox"), &before).unwrap();
     let said = work.succeeds("detach --store store --larger-than 1k --dry-run mbox");
     assert!(
-        said.contains("dry run, nothing written: 1 mailbox, 10 messages, 10 would be changed"),
+        said.contains("dry run, nothing was written: 10 messages read, 10 would be changed"),
         "{said}"
     );
     assert!(
-        said.contains("the store would hold 12 objects of "),
+        said.contains("The store would have 12 objects for them: "),
         "{said}"
     );
     assert!(!work.path("store").exists());

@@ -433,7 +433,7 @@ fn look_alikes_stay_octet_for_octet_and_missing_files_are_told_of() {
         made.outcomes(),
         ["rewritten", "file-not-readable", "file-not-readable"]
     );
-    assert!(made.said.contains("2 left"), "{}", made.said);
+    assert!(made.said.contains("2 could not be: "), "{}", made.said);
     let detail = made.rows[1]["detail"].as_str().unwrap();
     assert!(
         detail.contains("'c.png' is not in ") && detail.contains("--attachments"),

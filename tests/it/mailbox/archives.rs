@@ -250,7 +250,7 @@ fn a_tar_archive_comes_in_a_stream_and_a_zip_archive_does_not() {
         match can {
             true => assert_eq!(text(&done), joined()),
             false => assert!(
-                stderr(&done).contains("its directory stands at its end, so it cannot be read while it comes: name the file"),
+                stderr(&done).contains("its table of contents is at its end, so it cannot be read from a pipe: name the file"),
                 "{}",
                 stderr(&done)
             ),
@@ -542,7 +542,7 @@ fn progress_says_how_much_of_an_archive_or_a_compressed_file_was_read() {
         };
         let first = said.lines().next().unwrap();
         assert!(first.contains(&format!(" of {unit}")), "{source}: {said}");
-        let words = [" %, ", " messages, ", " embedded", " to go"];
+        let words = [" %, ", " messages, ", " pictures", " to go"];
         assert!(
             words.iter().all(|word| first.contains(word)),
             "{source}: {said}"

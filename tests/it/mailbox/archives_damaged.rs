@@ -84,7 +84,10 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
         )),
         "{said}"
     );
-    assert!(said.contains("1 files were not read whole"), "{said}");
+    assert!(
+        said.contains("1 file could not be read completely"),
+        "{said}"
+    );
     let shown = embody()
         .arg("inspect")
         .arg(folder.path().join("archive"))
@@ -173,16 +176,12 @@ fn octets_around_a_zip_archive_are_named() {
     let other = zip(&[("b.mbox", two.as_bytes())]);
     let mut long = archive.clone();
     long.extend(b"x".repeat(110_000));
-    ends_with_trouble(
-        &long,
-        &one,
-        "something else behind a zip archive; 2 messages",
-    );
+    ends_with_trouble(&long, &one, "other data after a zip archive; 2 messages");
     let both = [archive.clone(), other].concat();
     ends_with_trouble(
         &both,
         &two,
-        "something else in front of what a zip archive names",
+        "other data before the members of a zip archive",
     );
     // A mark that the archive might have been split is none of it.
     let mut marked = zip(&[("a.mbox", one.as_bytes())]);
@@ -201,7 +200,7 @@ fn octets_around_a_zip_archive_are_named() {
     ends_with_trouble(
         &with,
         &one,
-        "something else behind a zip archive; a file in it is not read: b.eml (a message of its own)",
+        "other data after a zip archive; a file in it is not read: b.eml (a message of its own)",
     );
 }
 
@@ -301,7 +300,7 @@ fn what_is_skipped_is_named_and_counted_once_also_of_a_stream() {
         assert!(done.status.success(), "{}", stderr(&done));
         let said = stderr(&done);
         assert!(said.contains("b.txt: skipped: text without"), "{said}");
-        assert!(said.contains("\n1 files hold no mail"), "{said}");
+        assert!(said.contains("\n1 file contains no mail"), "{said}");
     }
 }
 

@@ -192,7 +192,7 @@ fn a_mail_that_an_archive_holds_more_than_once_stands_once_and_another_of_its_oc
         ),
         0,
     );
-    assert!(said.contains("1 messages were there already"), "{said}");
+    assert!(said.contains("1 message occurs twice"), "{said}");
     assert_eq!(
         mailboxes(&at.join("out")),
         expected(&[("a.mbox", 2), ("b.mbox", 3)])
@@ -275,7 +275,7 @@ fn no_label_leads_out_of_the_folder_or_into_another_mailbox() {
         ];
         let said = done(&embody_in(&at, &arguments), 0);
         assert!(
-            said.contains("1 messages have more or longer labels"),
+            said.contains("1 message has too many or too long labels"),
             "{said}"
         );
         let made = mailboxes(&at.join("out"));
@@ -330,7 +330,7 @@ fn thousands_of_labels_cost_no_open_files_and_are_bounded_in_each_mail() {
         let output = limited.output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(
-            stderr(&output).contains("1 messages have more or longer labels"),
+            stderr(&output).contains("1 message has too many or too long labels"),
             "{}",
             stderr(&output)
         );

@@ -98,7 +98,9 @@ fn a_mailbox_is_converted_beside_and_in_place_alike() {
     let output = run(&["convert", "a.mbox", "--output", "b.mbox"], folder.path());
     assert_eq!(status(&output), 0, "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("4 messages, 1 changed; 1 expanded, 1 left"),
+        stderr(&output).contains(
+            "4 messages read, 1 changed.\n1 attachment put into the mail. 1 could not be: "
+        ),
         "{}",
         stderr(&output)
     );
@@ -166,7 +168,7 @@ fn a_dry_run_writes_nothing_and_says_what_it_would_do() {
     );
     assert_eq!(status(&output), 0);
     assert!(
-        stderr(&output).contains("dry run, nothing written"),
+        stderr(&output).contains("dry run, nothing was written"),
         "{}",
         stderr(&output)
     );
@@ -312,13 +314,13 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     assert!(shown[0].ends_with("\r\n"), "{sent:?}");
     assert!(shown[1].starts_with("[####"), "{sent:?}");
     assert!(
-        shown[1].contains("#] 100 %, 0.5 of 0.5 KiB, 4 messages, 1 expanded, 1 left, "),
+        shown[1].contains("#] 100 %, 0.5 of 0.5 KiB, 4 messages, 1 filled in, 1 unchanged, "),
         "{sent:?}"
     );
     // One column stays free.
     assert_eq!(shown[1].len(), 79, "{sent:?}");
     assert!(
-        shown[2].starts_with("embody: 1 mailbox, 4 messages, "),
+        shown[2].starts_with("embody: 4 messages read, "),
         "{sent:?}"
     );
 
@@ -456,7 +458,7 @@ fn a_folder_of_a_maildir_and_a_message_in_one_are_converted_as_the_maildir_is() 
         );
         assert_eq!(status(&output), 0, "{source}: {}", stderr(&output));
         assert!(
-            stderr(&output).contains("1 message, 1 changed"),
+            stderr(&output).contains("1 message read, 1 changed"),
             "{}",
             stderr(&output)
         );
@@ -509,7 +511,7 @@ fn an_output_has_a_folder_to_be_in_and_is_not_the_source() {
         let output = run(arguments, folder.path());
         assert_eq!(status(&output), 1, "{arguments:?} {}", stderr(&output));
         assert!(
-            stderr(&output).contains("there is no folder none"),
+            stderr(&output).contains("the directory none does not exist"),
             "{}",
             stderr(&output)
         );

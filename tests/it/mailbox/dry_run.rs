@@ -107,9 +107,11 @@ fn without_probe_nobody_is_asked() {
     let mailbox = Mailbox::with(&[server.url("/a")], open(&server));
     let (dry, said) = mailbox.dry("");
     assert_eq!(words(&dry), ["would-fetch", "would-expand"]);
-    assert!(said.contains("nothing retrieved"), "{said}");
+    assert!(said.contains("nothing was written or retrieved"), "{said}");
     assert!(
-        said.contains("1 message, 1 would be changed; 1 would be expanded"),
+        said.contains(
+            "1 message read, 1 would be changed.\n1 attachment would be put into the mail."
+        ),
         "{said}"
     );
     assert_eq!(
@@ -155,7 +157,7 @@ fn a_dry_run_says_what_would_be_whatever_the_source_is() {
             .collect();
         assert_eq!(outcomes, ["would-expand", "would-rewrite"], "{sources:?}");
         assert!(
-            said.contains("1 would be changed; 1 would be expanded, 0 left, 1 links"),
+            said.contains("1 would be changed.\n1 attachment would be put into the mail.\n1 link would be made absolute."),
             "{sources:?} {to:?}: {said}"
         );
         assert!(!said.contains(": expanded"), "{said}");
@@ -186,7 +188,7 @@ fn a_probe_asks_each_source_once_and_never_a_link() {
         dry[0].1.contains("HEAD was answered: text/plain, 5 bytes"),
         "{dry:?}"
     );
-    assert!(said.contains("sources only probed"), "{said}");
+    assert!(said.contains("servers were only asked"), "{said}");
     let asked: Vec<String> = server
         .heads()
         .iter()

@@ -54,7 +54,7 @@ fn no_message_is_left_out_for_an_odd_header() {
     fs::write(place.join("mail/notes.txt"), "Dear all,\nSubject: x\n").unwrap();
     let said = done(&embody_in(place, &["convert", "mail", "--output", "to"]), 0);
     assert!(said.contains("8 messages"), "{said}");
-    assert!(said.contains("1 files hold no mail"), "{said}");
+    assert!(said.contains("1 file contains no mail"), "{said}");
     done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
     for (name, content) in &odd {
         assert_eq!(

@@ -126,7 +126,7 @@ fn every_mail_is_counted_and_every_octet_kept() {
     let folder = tempfile::tempdir().unwrap();
     let before = gzip("compress", &octets);
     fs::write(folder.path().join("t.mbox.gz"), &before).unwrap();
-    let counted = format!("{} messages, 0 changed", mails.len());
+    let counted = format!("{} messages read, 0 changed", mails.len());
     for out in ["out.mbox", "out.mbox.gz"] {
         let output = run(folder.path(), &["convert", "t.mbox.gz", "--output", out]);
         assert!(stderr(&output).contains(&counted), "{}", stderr(&output));
@@ -153,7 +153,7 @@ fn what_comes_in_is_quoted_as_the_rest_of_the_mailbox() {
     let before = gzip("compress", &mailbox(&mails(false)));
     fs::write(folder.path().join("t.mbox.gz"), before).unwrap();
     let output = run(folder.path(), &["convert", "--in-place", "t.mbox.gz"]);
-    let counted = format!("{} messages, 2 changed", mails(false).len());
+    let counted = format!("{} messages read, 2 changed", mails(false).len());
     assert!(stderr(&output).contains(&counted), "{}", stderr(&output));
     let after = fs::read(folder.path().join("t.mbox.gz")).unwrap();
     let (after, expected) = (gzip("decompress", &after), mailbox(&mails(true)));

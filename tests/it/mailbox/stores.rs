@@ -299,7 +299,7 @@ fn objects_are_known_by_their_content_where_no_lock_is() {
     fs::remove_dir_all(place.join("mail/copy/.tmp")).unwrap();
     write(&place.join("mail/1.eml"), TO_DO.as_bytes());
     let said = done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
-    assert!(said.contains("1 message, 1 changed"), "{said}");
+    assert!(said.contains("1 message read, 1 changed"), "{said}");
     let named = "mail/copy: skipped: 1 objects of a store of detached attachments\n";
     assert!(said.contains(named), "{said}");
     assert_eq!(fs::read_to_string(object).unwrap(), TO_DO);

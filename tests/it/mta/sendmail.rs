@@ -196,7 +196,9 @@ fn each_letter_goes_on_as_the_pipe_filter_writes_it() {
         let without = start(&house, &program, None, server.address.port());
         let handed_on = |session: &mut Smtp, letter: &Letter| {
             session.send(letter);
-            eventually(60, "the mail goes on", || !mails.lock().unwrap().is_empty());
+            eventually(60, "the run continues", || {
+                !mails.lock().unwrap().is_empty()
+            });
             mails.lock().unwrap().remove(0)
         };
         let goes_on = |session: &mut Smtp, letter: Letter| {

@@ -64,7 +64,7 @@ fn a_file_is_read_to_its_last_whole_record() {
             ]));
             assert!(ran.stderr.contains("a.warc.gz: "), "{cut}: {}", ran.stderr);
             assert!(
-                ran.stderr.contains("what is in front of it is used"),
+                ran.stderr.contains("the records before it are used"),
                 "{cut}: {}",
                 ran.stderr
             );
@@ -157,7 +157,7 @@ fn what_records_claim_costs_nothing() {
         };
         ran.gives(&after([false, true]));
         assert_eq!(
-            ran.stderr.contains("is used"),
+            ran.stderr.contains("before it are used"),
             is_told,
             "{name}: {}",
             ran.stderr
@@ -227,7 +227,7 @@ fn a_wacz_that_names_the_same_octets_twice_is_read_once() {
     );
     ran.gives(&after([true, true]));
     assert!(
-        ran.stderr.contains("lies within another file"),
+        ran.stderr.contains("is inside another file"),
         "{}",
         ran.stderr
     );

@@ -60,12 +60,12 @@ fn a_use_that_an_archive_hides_stops_a_deletion() {
     stops(
         "z.zip",
         &[&other[..], &packed(&mbox)].concat(),
-        "something else behind",
+        "other data after",
     );
     stops(
         "z.zip",
         &[&archive[..], &other].concat(),
-        "something else in front",
+        "other data before",
     );
     let volume = tar(&[("m.mbox", b'M', &mbox[40..])]);
     stops("v.tar", &volume, "continued from another volume");

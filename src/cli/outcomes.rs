@@ -1,0 +1,393 @@
+//! References by their outcome, and the sentences about them in a summary.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::say::{self, harmless};
+use crate::mailbox::Effect;
+use crate::report::{Kind, Outcome, Provenance, Reason, Row};
+
+/// The task of a run, which decides how a sentence names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Task {
+    FillIn,
+    Detach,
+    Restore,
+}
+
+/// The things that a summary counts, each in a sentence of its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Thing {
+    Picture,
+    Attachment,
+    /// An attachment that `detach` moves, or moved.
+    Stored,
+    Document,
+}
+
+impl Thing {
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Embed => Self::Picture,
+            Kind::Attachment => Self::Stored,
+            Kind::Link => Self::Document,
+            _ => Self::Attachment,
+        }
+    }
+}
+
+/// References by their outcome.
+#[derive(Default, Debug)]
+pub(super) struct Outcomes {
+    done: BTreeMap<Thing, u64>,
+    would_fetch: BTreeMap<Thing, u64>,
+    kept: BTreeMap<Thing, BTreeMap<String, u64>>,
+    trackers: u64,
+    blanked: u64,
+    links: u64,
+    /// Bytes of attachments that stay because the mail displays them.
+    displayed: u64,
+    /// References for which a server sent a response.
+    answered: u64,
+    /// References for which no server could be reached.
+    unreachable: BTreeMap<&'static str, u64>,
+}
+
+impl Outcomes {
+    pub(super) fn count(&mut self, row: &Row) {
+        let thing = Thing::of(row.kind);
+        self.links += row.links.unwrap_or(0);
+        self.count_response(row);
+        match (row.outcome, row.reason) {
+            (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
+            (Outcome::Left, Some(reason)) => {
+                if reason == Reason::ShownInline {
+                    self.displayed += row.bytes.unwrap_or(0);
+                }
+                let reasons = self.kept.entry(thing).or_default();
+                *reasons.entry(because(reason, row)).or_default() += 1;
+            }
+            (Outcome::Blanked | Outcome::WouldBlank, _) => self.blanked += 1,
+            (Outcome::WouldFetch, _) => *self.would_fetch.entry(thing).or_default() += 1,
+            (Outcome::Rewritten | Outcome::WouldRewrite | Outcome::Left, _) => {}
+            _ => *self.done.entry(thing).or_default() += 1,
+        }
+    }
+
+    fn count_response(&mut self, row: &Row) {
+        let came = matches!(row.from, Provenance::Network | Provenance::Archive);
+        match row.reason.filter(|_| row.outcome == Outcome::Left) {
+            Some(
+                reason @ (Reason::ConnectionFailed
+                | Reason::NameNotFound
+                | Reason::TlsFailed
+                | Reason::Timeout),
+            ) if row.status.is_none() => {
+                *self.unreachable.entry(phrase(reason)).or_default() += 1;
+            }
+            _ => self.answered += u64::from(came || row.status.is_some()),
+        }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        fn join<K: Ord>(all: &mut BTreeMap<K, u64>, more: BTreeMap<K, u64>) {
+            for (key, count) in more {
+                *all.entry(key).or_default() += count;
+            }
+        }
+        join(&mut self.done, other.done);
+        join(&mut self.would_fetch, other.would_fetch);
+        for (thing, reasons) in other.kept {
+            join(self.kept.entry(thing).or_default(), reasons);
+        }
+        join(&mut self.unreachable, other.unreachable);
+        self.trackers += other.trackers;
+        self.blanked += other.blanked;
+        self.links += other.links;
+        self.displayed += other.displayed;
+        self.answered += other.answered;
+    }
+
+    /// Whether servers were contacted and no server sent a response.
+    pub(super) fn has_no_response(&self) -> bool {
+        self.answered == 0 && !self.unreachable.is_empty()
+    }
+
+    /// The sentence for a run in which no server sent a response.
+    pub(super) fn no_response(&self) -> String {
+        let count: u64 = self.unreachable.values().sum();
+        format!(
+            "No server responded: {}. Check the network connection and the option --proxy, and run the same command again.",
+            match count {
+                1 => format!("the only request failed ({})", listed(&self.unreachable)),
+                _ => format!(
+                    "all {count} requests failed ({})",
+                    listed(&self.unreachable)
+                ),
+            }
+        )
+    }
+
+    pub(super) fn sentences(&self, task: Task, effect: Effect, pictures_follow: bool) -> String {
+        let mut text = String::new();
+        for thing in [Thing::Picture, Thing::Attachment, Thing::Stored] {
+            let done = self.done.get(&thing).copied().unwrap_or(0);
+            let kept = self.kept.get(&thing);
+            if done > 0 || kept.is_some() {
+                let _ = writeln!(text, "{}", self.sentence(thing, done, task, effect));
+            }
+            let would = self.would_fetch.get(&thing).copied().unwrap_or(0);
+            if would > 0 && !(thing == Thing::Picture && pictures_follow) {
+                let name = if thing == Thing::Picture {
+                    "picture"
+                } else {
+                    "attachment"
+                };
+                let _ = writeln!(text, "{} would be retrieved.", counted(would, name));
+            }
+        }
+        let would = if effect == Effect::DryRun {
+            "would be"
+        } else {
+            "were"
+        };
+        let was = |count: u64| match (effect, count) {
+            (Effect::Write, 1) => "was",
+            _ => would,
+        };
+        if self.blanked > 0 {
+            let (trackers, was) = (counted(self.blanked, "tracking picture"), was(self.blanked));
+            let _ = writeln!(text, "{trackers} {was} replaced with a blank picture.");
+        }
+        if self.trackers > 0 {
+            let (trackers, was) = (
+                counted(self.trackers, "tracking picture"),
+                was(self.trackers),
+            );
+            let not = if effect == Effect::DryRun {
+                "would not be touched"
+            } else {
+                "not touched"
+            };
+            let was = if effect == Effect::DryRun {
+                String::new()
+            } else {
+                format!("{was} ")
+            };
+            let _ = writeln!(text, "{trackers} {was}{not}.");
+        }
+        if self.links > 0 {
+            let (links, was) = (counted(self.links, "link"), was(self.links));
+            let _ = writeln!(text, "{links} {was} made absolute.");
+        }
+        if let Some(reasons) = self.kept.get(&Thing::Document) {
+            let count: u64 = reasons.values().sum();
+            let (documents, keep) = (
+                counted(count, "document"),
+                if count == 1 {
+                    "keeps its"
+                } else {
+                    "keep their"
+                },
+            );
+            let _ = writeln!(
+                text,
+                "{documents} {keep} relative links: {}.",
+                listed(reasons)
+            );
+        }
+        text
+    }
+
+    fn sentence(&self, thing: Thing, done: u64, task: Task, effect: Effect) -> String {
+        let would = if effect == Effect::DryRun {
+            "would be "
+        } else {
+            ""
+        };
+        let (name, verb) = match (thing, task) {
+            (Thing::Picture, _) => ("picture", "saved in the mail"),
+            (Thing::Stored, Task::Detach) => ("attachment", "moved into the store"),
+            (Thing::Stored, _) => ("attachment", "put back from the store"),
+            _ => ("attachment", "put into the mail"),
+        };
+        let mut text = format!("{} {would}{verb}.", counted(done, name));
+        if let Some(reasons) = self.kept.get(&thing) {
+            let count: u64 = reasons.values().sum();
+            let not = match (thing, task, effect) {
+                (Thing::Stored, Task::Detach, Effect::Write) => "kept",
+                (Thing::Stored, Task::Detach, Effect::DryRun) => "would be kept",
+                (_, _, Effect::Write) => "could not be",
+                (_, _, Effect::DryRun) => "would not be",
+            };
+            let _ = write!(text, " {count} {not}: {}.", listed(reasons));
+            if self.displayed > 0 && thing == Thing::Stored {
+                let size = say::bytes(self.displayed);
+                let _ = write!(text, " The displayed ones have {size}.");
+            }
+        }
+        text
+    }
+}
+
+pub(super) fn counted(count: u64, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The most frequent reasons first.
+fn listed<K: AsRef<str> + Ord>(reasons: &BTreeMap<K, u64>) -> String {
+    const MOST: usize = 8;
+    let mut reasons: Vec<(&str, u64)> = reasons
+        .iter()
+        .map(|(reason, count)| (reason.as_ref(), *count))
+        .collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let (shown, others) = reasons.split_at(reasons.len().min(MOST));
+    let mut words: Vec<String> = shown
+        .iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
+    if !others.is_empty() {
+        let count: u64 = others.iter().map(|(_, count)| count).sum();
+        words.push(format!("{count} for other reasons"));
+    }
+    words.join(", ")
+}
+
+fn because(reason: Reason, row: &Row) -> String {
+    match (reason, row.status) {
+        (Reason::HttpStatus, Some(status @ (404 | 410))) => format!("gone ({status})"),
+        (Reason::HttpStatus, Some(status @ (401 | 403))) => format!("forbidden ({status})"),
+        (Reason::HttpStatus, Some(status @ 500..)) => format!("with a server error ({status})"),
+        (Reason::HttpStatus, Some(status)) => format!("with status {status}"),
+        (Reason::FtpStatus, Some(status)) => format!("refused by an FTP server ({status})"),
+        (Reason::NotFollowed, _) => match super::wording::follow(row) {
+            Some(option) => format!("not followed ({})", harmless(&option)),
+            None => phrase(reason).to_owned(),
+        },
+        _ => phrase(reason).to_owned(),
+    }
+}
+
+/// A reason as a summary says it after a number: "3 timed out".
+fn phrase(reason: Reason) -> &'static str {
+    match reason {
+        Reason::SchemeNotAllowed => "not allowed by --fetch",
+        Reason::NotRetrieved => "not retrieved in this run",
+        Reason::Offline => "not available offline",
+        Reason::InArchive => "only in the archive",
+        Reason::NotArchived => "gone and not in the archive",
+        Reason::ArchiveBusy => "gone, and the archive is busy",
+        Reason::SecretUrl => "gone, with a secret URL",
+        Reason::UnsupportedScheme => "not supported",
+        Reason::HostNotAllowed => "on hosts that are not allowed",
+        Reason::PrivateAddress => "at private addresses",
+        Reason::PortNotAllowed => "at ports that are not allowed",
+        Reason::UserinfoNotAllowed => "with a user name in the URL",
+        Reason::OutsideFileRoot => "outside --file-root",
+        Reason::NotARegularFile => "not regular files",
+        Reason::FileNotReadable => "missing or unreadable files",
+        Reason::AmbiguousFile => "ambiguous (several files match)",
+        Reason::FileTaken => "part of another mail",
+        Reason::TypeNotAllowed => "with a type that is not allowed",
+        Reason::TypeMismatch => "with a type that differs from the declared one",
+        Reason::SizeMismatch => "with a size that differs from the declared one",
+        Reason::DigestMismatch => "changed since the mail was written",
+        Reason::TooLarge => "too large (--max-body)",
+        Reason::GrowthLimit => "above the growth limit (--max-growth)",
+        Reason::MessageLimit => "above the message limit (--max-message)",
+        Reason::TooMuchWork => "above the work limit (--max-work)",
+        Reason::TooManyFetches => "above the retrieval limit (--max-fetches)",
+        Reason::TooManyRedirects => "redirected too often",
+        Reason::RedirectRefused => "redirected to a URL that is not allowed",
+        Reason::Timeout => "timed out",
+        Reason::Deadline => "above the time limit (--deadline)",
+        Reason::ConnectionFailed => "on servers that did not accept a connection",
+        Reason::NameNotFound => "on hosts that do not exist",
+        Reason::TlsFailed => "on servers without a valid certificate",
+        Reason::HttpStatus => "refused by the server",
+        Reason::FtpStatus => "refused by an FTP server",
+        Reason::IncompleteBody => "incomplete",
+        Reason::BadResponse => "with a malformed response",
+        Reason::BadUrl => "with a malformed URL",
+        Reason::BadDataUrl => "with a malformed data: URL",
+        Reason::NoBase => "with a relative URL and no base",
+        Reason::MissingUrl => "without a URL",
+        Reason::MissingParameter => "without a required parameter",
+        Reason::NoAccessType => "without an access type",
+        Reason::UnsupportedAccessType => "with an unsupported access type",
+        Reason::UnknownAccessType => "with an unknown access type",
+        Reason::NotFollowed => "not followed",
+        Reason::UnsupportedDocument => "in AMP documents",
+        Reason::Tracker => "tracking pictures",
+        Reason::NotAnImage => "not pictures, or unsafe pictures",
+        Reason::WebPage => "web pages now",
+        Reason::SignIn => "available only after a login",
+        Reason::ScanPage => "replaced by a virus scan warning",
+        Reason::Expired => "expired",
+        Reason::OnlineDocument => "online documents without a file",
+        Reason::ResolverFailed => "not delivered by --resolver",
+        Reason::Deleted => "deleted from the mail on purpose",
+        Reason::ContentIdNotFound => "with a Content-ID that no part has",
+        Reason::ReferenceLoop => "referring to themselves",
+        Reason::CompositeTarget => "referring to a message or multipart",
+        Reason::BoundaryCollision => "in conflict with a boundary of the mail",
+        Reason::UnfitComposite => "not fit to be put in without an encoding",
+        Reason::ControlCharacter => "with control characters",
+        Reason::Signed => "signed",
+        Reason::Encrypted => "encrypted",
+        Reason::InsideReport => "in delivery reports",
+        Reason::EncodedReference => "encoded references",
+        Reason::CharsetNotSupported => "in an unsupported charset",
+        Reason::UndecodableBody => "in a damaged or unsupported encoding",
+        Reason::LooksEncoded => "in a mislabelled encoding",
+        Reason::LineTooLong => "with lines that would be too long",
+        Reason::RivalExpanded => "replaced by another source",
+        Reason::TooDeep => "nested too deeply (--max-depth)",
+        Reason::TooManyParts => "above the part limit (--max-parts)",
+        Reason::HoldsSeparator => "next to a possible start of another message",
+        Reason::ShownInline => "displayed by the mail (--inline moves them)",
+        Reason::NotRestorable => "not restorable byte for byte",
+        Reason::StoreFailed => "failed in the store",
+        Reason::NotInStore => "missing in the store",
+        Reason::BadNote => "with a malformed note",
+        Reason::HeaderTooLarge => "above the header limit (--max-header)",
+        Reason::ChangedMeanwhile => "changed by another program during the run",
+        Reason::AlteredByServer => "altered by the server",
+        Reason::FlagsNotKept => "with flags that the server cannot store",
+        Reason::QuotaFull => "above the quota",
+        Reason::ServerRefused => "refused by the mail server",
+        Reason::AmbiguousCopy => "with several possible copies",
+        Reason::WrongSize => "with a wrong size on the server",
+        Reason::NulByte => "with NUL bytes",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_a_phrase_of_its_own() {
+        let mut phrases: Vec<&str> = Reason::ALL.iter().map(|reason| phrase(*reason)).collect();
+        phrases.sort_unstable();
+        phrases.dedup();
+        assert_eq!(phrases.len(), Reason::ALL.len());
+    }
+
+    #[test]
+    fn reasons_are_listed_by_frequency_and_rare_ones_together() {
+        let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+        reasons.insert("gone (404)".into(), 242);
+        reasons.insert("timed out".into(), 29);
+        reasons.insert("web pages now".into(), 44);
+        assert_eq!(
+            listed(&reasons),
+            "242 gone (404), 44 web pages now, 29 timed out"
+        );
+        for number in 0..10 {
+            reasons.insert(format!("reason {number}"), 1);
+        }
+        assert!(listed(&reasons).ends_with(", 5 for other reasons"));
+    }
+}

@@ -1,0 +1,146 @@
+//! The summary at the end of a run over mailboxes, in sentences: what was achieved, what was not and why, and the option that
+//! would achieve more.
+
+use std::fmt::Write as _;
+
+use super::outcomes::{Task, counted};
+use super::say::{self, harmless};
+use super::totals::Totals;
+use crate::mailbox::{Effect, Summary};
+
+/// The time that a run took.
+fn elapsed(seconds: f64) -> String {
+    let whole = seconds as u64;
+    match whole {
+        0..100 => format!("{seconds:.1} s"),
+        100..6_000 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3_600, whole / 60 % 60),
+    }
+}
+
+fn read(summary: &Summary) -> String {
+    let messages = counted(summary.messages, "message");
+    match summary.mailboxes {
+        0 | 1 => format!("{messages} read"),
+        mailboxes => format!("{messages} read in {mailboxes} mailboxes"),
+    }
+}
+
+pub(super) struct Ending<'e> {
+    pub(super) summary: &'e Summary,
+    pub(super) totals: &'e Totals,
+    pub(super) task: Task,
+    pub(super) effect: Effect,
+    pub(super) seconds: f64,
+    /// Whether a forecast of pictures follows.
+    pub(super) pictures_follow: bool,
+}
+
+impl Ending<'_> {
+    pub(super) fn text(&self) -> String {
+        let Self {
+            summary, totals, ..
+        } = self;
+        let outcomes = &totals.outcomes;
+        let mut text = String::new();
+        if outcomes.has_no_response() {
+            let _ = writeln!(text, "{}", outcomes.no_response());
+        }
+        let would = if self.effect == Effect::DryRun {
+            " would be"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "{}, {}{would} changed.",
+            read(summary),
+            summary.changed
+        );
+        text.push_str(&outcomes.sentences(self.task, self.effect, self.pictures_follow));
+        for (count, one, many) in [
+            (
+                summary.oversized,
+                "message was too large for --max-message and stays unchanged",
+                "messages were too large for --max-message and stay unchanged",
+            ),
+            (
+                summary.late,
+                "message arrived while the mailbox was not locked; the next run will process it",
+                "messages arrived while the mailbox was not locked; the next run will process them",
+            ),
+            (
+                summary.ambiguous,
+                "line starts with >From in an mbox with unknown quoting, and was unquoted",
+                "lines start with >From in an mbox with unknown quoting, and were unquoted",
+            ),
+            (
+                summary.repeated,
+                "message occurs twice with the same label, and was written once to the mailbox of the label",
+                "messages occur twice with the same label, and were written once to the mailbox of each label",
+            ),
+            (
+                summary.overlabelled,
+                "message has too many or too long labels, and was written to at least one mailbox",
+                "messages have too many or too long labels, and were written to at least one mailbox each",
+            ),
+            (
+                summary.damaged,
+                "file could not be read completely; a message above names it",
+                "files could not be read completely; messages above name them",
+            ),
+            (
+                summary.skipped_files,
+                "file contains no mail and was skipped",
+                "files contain no mail and were skipped",
+            ),
+            (
+                summary.made,
+                "file was written by the previous run and is not counted above",
+                "files were written by the previous run and are not counted above",
+            ),
+            (
+                summary.moved,
+                "message was moved by another program during the run, and stays unchanged",
+                "messages were moved by another program during the run, and stay unchanged",
+            ),
+        ] {
+            if count > 0 {
+                let words = if count == 1 { one } else { many };
+                let _ = writeln!(text, "{count} {words}.");
+            }
+        }
+        let (before, after) = (say::bytes(summary.bytes_in), say::bytes(summary.bytes_out));
+        let time = elapsed(self.seconds);
+        let _ = match summary.bytes_in == summary.bytes_out {
+            true => writeln!(text, "{before} in {time}."),
+            false => writeln!(text, "{before} -> {after} in {time}."),
+        };
+        text
+    }
+
+    /// The option that would achieve more than each other option.
+    pub(super) fn remedy(&self) -> String {
+        let Some((remedy, count)) = self.totals.best_remedy() else {
+            return String::new();
+        };
+        format!("{} would allow {count} more.\n", harmless(remedy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elapsed_times_are_seconds_minutes_or_hours() {
+        for (seconds, text) in [
+            (0.04, "0.0 s"),
+            (38.25, "38.2 s"),
+            (398.0, "6 min 38 s"),
+            (7_260.0, "2 h 1 min"),
+        ] {
+            assert_eq!(elapsed(seconds), text);
+        }
+    }
+}
