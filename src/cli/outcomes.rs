@@ -85,6 +85,14 @@ impl Outcomes {
             ) if row.status.is_none() => {
                 *self.unreachable.entry(phrase(reason)).or_default() += 1;
             }
+            // These rows have no status, because the content did not come from the server that responded.
+            Some(
+                Reason::ArchiveBusy
+                | Reason::BadResponse
+                | Reason::HttpStatus
+                | Reason::IncompleteBody
+                | Reason::NotArchived,
+            ) => self.answered += 1,
             _ => self.answered += u64::from(came || row.status.is_some()),
         }
     }

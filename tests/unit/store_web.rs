@@ -323,7 +323,7 @@ fn what_is_no_store_is_said_and_no_password_is_in_it() {
             .unwrap_err()
             .to_string()
     };
-    assert!(said("ftp://www.example.org/").contains("no store"));
+    assert!(said("ftp://www.example.org/").contains("is not a store"));
     let why = said("https://user:secret@www.example.org/store/");
     assert!(
         why.contains("EMBODY_STORE_USER") && !why.contains("secret"),

@@ -48,8 +48,10 @@ fn the_help_says_the_defaults() {
         let Some((_, behind)) = help.split_once("[default: ") else {
             let is_setting = option
                 .get_long()
-                .is_some_and(|name| name.starts_with("max-"));
-            assert!(!is_setting, "{option} does not say its default");
+                // A filter does not limit the message, a milter does: see the next test.
+                .is_some_and(|name| name.starts_with("max-") && name != "max-message");
+            let name = option.get_id();
+            assert!(!is_setting, "{name} does not say its default");
             continue;
         };
         let (value, _) = behind.split_once(']').expect("a bracket is closed");

@@ -112,11 +112,11 @@ fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
         (
             "restore --store none box --output new",
             2,
-            "there is no store none; embody detach makes one",
+            "the store none does not exist; embody detach creates it",
         ),
-        ("restore --store none", 75, "there is no store none"),
-        ("store check none", 2, "there is no store none"),
-        ("store gc none box", 2, "there is no store none"),
+        ("restore --store none", 75, "the store none does not exist"),
+        ("store check none", 2, "the store none does not exist"),
+        ("store gc none box", 2, "the store none does not exist"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("box"), MBOX.repeat(2)).unwrap();

@@ -177,8 +177,5 @@ fn a_probe_counts_what_is_in_the_archive_and_what_is_lost() {
         );
     }
     let text = inspect(&[]);
-    assert!(
-        text.contains("of the dead, 2 are in the archive and 1 are lost"),
-        "{text}"
-    );
+    assert!(text.contains("the archive has 2 and lacks 1"), "{text}");
 }

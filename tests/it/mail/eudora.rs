@@ -640,12 +640,12 @@ fn the_policy_holds_and_only_mailboxes_of_eudora_are_looked_at() {
         done(&output, 0);
         String::from_utf8(output.stdout).unwrap()
     };
-    let said = inspect(&[]);
+    let said = inspect(&["--verbose"]);
     assert!(
         said.contains("would-expand") && said.contains("eudora"),
         "{said}"
     );
-    let said = inspect(&["--follow=-eudora"]);
+    let said = inspect(&["--verbose", "--follow=-eudora"]);
     assert!(said.contains("--follow eudora"), "{said}");
     let rows = inspect(&["--json"]);
     let outcomes: Vec<Value> = rows

@@ -1008,7 +1008,7 @@ fn inspect_counts_notes_whether_they_are_followed_or_not() {
     let mbox = folder.path().join("a.mbox");
     let envelope = b"From ann at example.org  Tue May 14 10:00:01 2024\n";
     fs::write(&mbox, [envelope.as_slice(), &mail].concat()).unwrap();
-    let text = inspect(&[mbox.to_str().unwrap()]);
+    let text = inspect(&["--verbose", mbox.to_str().unwrap()]);
     assert!(
         text.contains("1  left: not-followed (--follow mailman)\n"),
         "{text}"

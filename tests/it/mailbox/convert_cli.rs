@@ -229,7 +229,10 @@ fn the_report_has_a_row_for_each_reference_in_the_order_of_the_messages() {
 #[test]
 fn inspect_counts_what_is_in_a_mailbox_and_touches_nothing() {
     let folder = folder_with("a.mbox", mailbox().as_bytes());
-    let output = run(&["inspect", "--fetch", "http", "a.mbox"], folder.path());
+    let output = run(
+        &["inspect", "--verbose", "--fetch", "http", "a.mbox"],
+        folder.path(),
+    );
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(status(&output), 0);
     for line in [

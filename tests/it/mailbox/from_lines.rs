@@ -100,7 +100,7 @@ fn attachment_below_a_header_with_a_stray_line_is_detached_and_restored_in_every
                         ],
                     );
                     assert!(
-                        done(&output, 0).contains("1 attachments moved"),
+                        done(&output, 0).contains("1 attachment moved"),
                         "{source} {front}"
                     );
                     assert_ne!(read(), before);

@@ -148,7 +148,7 @@ fn a_folder_that_does_not_show_what_it_is_can_be_said_to_be_one() {
         stderr(&converted)
     };
     assert!(
-        said("mh").contains("x.eml: skipped: a file beside the messages"),
+        said("mh").contains("x.eml: skipped: a file next to the messages"),
         "{}",
         said("mh")
     );
