@@ -237,10 +237,10 @@ fn choice(path: &str) -> Result<Choice, &'static str> {
     let folder = decoded(folder.trim_end_matches('/')).ok_or("the folder is not UTF-8")?;
     let uid = uid.map(number).transpose()?;
     if folder.is_empty() && (uid.is_some() || uidvalidity.is_some()) {
-        return Err("UID= and UIDVALIDITY= are those of a folder; name it");
+        return Err("UID= and UIDVALIDITY= need the name of a folder in the URL");
     }
     if folder.contains(char::is_control) {
-        return Err("the name of the folder has a control character in it");
+        return Err("the name of the folder contains a control character");
     }
     Ok(Choice {
         uidvalidity: uidvalidity.map(number).transpose()?,

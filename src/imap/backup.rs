@@ -93,7 +93,9 @@ impl Backup {
             Some(owner) if owner.name == directory.name => {}
             Some(owner) => {
                 let name = shown(&owner.name);
-                let why = format!("it holds the mail of the folder {name}, by the file {OWNER}");
+                let why = format!(
+                    "according to the file {OWNER}, it contains the mail of the folder {name}"
+                );
                 return Err(io::Error::other(why));
             }
             None => self.replace_file(OWNER, &directory.owner())?,

@@ -170,7 +170,7 @@ impl<S: Send> AccountRun<'_, S> {
         let missing: String = "lrswite".chars().filter(|right| !has(*right)).collect();
         (!missing.is_empty()).then(|| {
             format!(
-                "left, because you lack rights there that replacing needs (of lrswite, {missing})"
+                "left unchanged, because you lack rights on this folder that are needed to replace messages ({missing} of lrswite)"
             )
         })
     }
@@ -444,27 +444,29 @@ impl<S: Send> AccountRun<'_, S> {
             None
         } else if let Some(keyword) = metadata.odd_flags.first() {
             let why = format!(
-                "it has the keyword {keyword}, which no server would take back; it was left as it is"
+                "the message has the keyword {keyword}, which is not valid in IMAP, so a copy could not get it; the message was left unchanged"
             );
             self.damaged(metadata.uid, why.clone());
             Some(Fate::Left(Reason::FlagsNotKept, why))
         } else if content.len() as u64 != metadata.size {
             let why = match metadata.size {
-                0 => "the server does not tell its size".to_owned(),
-                size => format!("the server says that it has {size} bytes, and it has others"),
+                0 => "the server does not report the size of the message".to_owned(),
+                size => format!(
+                    "the server announced {size} bytes for the message, and sent a different number"
+                ),
             };
             Some(Fate::Left(Reason::WrongSize, why))
         } else if metadata.internal_date.text.trim().is_empty() {
-            let why = "the server does not tell when it came (INTERNALDATE), and the new message would have another date";
+            let why = "the server does not report when the message arrived (INTERNALDATE), so the new message would have a different date";
             Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
         } else if may_hide_nul(&content) || new.contains(&0) {
-            let why = "it may contain NUL bytes, which the server replaces with 0x80";
+            let why = "the message may contain NUL bytes, which the server replaces with 0x80";
             Some(Fate::Left(Reason::NulByte, why.to_owned()))
         } else if self.job.effect == Effect::DryRun {
             self.summary.changed += 1;
             None
         } else if self.is_open(metadata.uid) {
-            let why = "an earlier run was stopped while it replaced it, and the server does not say how far that came";
+            let why = "an earlier run was stopped while it replaced this message, and the server does not show which steps were completed";
             Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
         } else {
             Some(self.replaced(&metadata, &content, &new, turn)?)
@@ -495,7 +497,7 @@ impl<S: Send> AccountRun<'_, S> {
         }
         if self.altered >= ALTERED {
             let what = format!(
-                "{}: the server does not keep what it is given, {ALTERED} times in a row; no more messages are tried",
+                "{}: the server altered {ALTERED} new messages in a row; the run ends, and no more messages are replaced",
                 account_url(self.job.account)
             );
             return Err(ImapFailure::Run(Error::Usage(what.into())));

@@ -241,7 +241,7 @@ impl<S: Send> Download<'_, S> {
             if !doubts.short.is_empty() {
                 let short = doubts.short.len();
                 let why = format!(
-                    "the comparison with the sizes that the server tells, because most of them are wrong; {short} messages were shorter, and were saved as they were given"
+                    "the comparison with the sizes that the server announced, because most of them are wrong; {short} messages were shorter, and were saved as the server sent them"
                 );
                 self.observer.passed_over(place.url, &why);
             }
@@ -256,11 +256,11 @@ impl<S: Send> Download<'_, S> {
             } = short;
             let path = message_url(place.url, place.selected, *uid);
             let then = match is_closed {
-                true => "its last part has an end, and it was saved",
+                true => "the last part is complete, so the message was saved",
                 false => "the messages above were saved; run the same command again for the others",
             };
             let why = format!(
-                "the server says that it has {size} bytes, and gives {given}, also when it is asked again; {then}"
+                "the server announced {size} bytes for the message and sent {given}, also after a second request; {then}"
             );
             self.observer.damaged(&path, &why.into());
             if !is_closed {

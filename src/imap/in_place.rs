@@ -475,7 +475,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             self.session = None;
         }
         self.selected = Selected::default();
-        let why = format!("{why}; the rest of this folder was left");
+        let why = format!("{why}; the other messages of this folder were left unchanged");
         self.job.observer.damaged(&self.url_of(folder), &why.into());
         self.summary.damaged += 1;
     }

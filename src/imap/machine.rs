@@ -691,7 +691,7 @@ impl Machine {
                 self.to(At::PuttingBack, Command::Append(Body::Original))
             }
             (Purpose::PutBack(Some(refusal)), []) => Command::Give(Conclusion::Unknown(format!(
-                "{NOT_PUT_BACK}: {}",
+                "{NOT_PUT_BACK} ({})",
                 refusal.text
             ))),
             (Purpose::PutBack(_), _) => self.is_put_back(),
@@ -1474,16 +1474,17 @@ fn altered(why: &str) -> Goal {
 
 const FINISHED: &str = "a replacement that an earlier session had begun was completed";
 const CARRIED: &str = "its flags changed during the run, and were copied to the new message";
-const NOT_CARRIED: &str = "its flags or labels changed at the last moment, and the server does not keep all of them on the copy";
-const LAST_UNKNOWN: &str = "the server did not give its flags of the last moment, and the copy has those of the moment before";
-const MARK_REMOVED: &str = "another program marked the new message as deleted while the old one went; the mark was removed";
+const NOT_CARRIED: &str = "the flags or labels changed at the last moment, and the server does not store all of them on the copy";
+const LAST_UNKNOWN: &str = "the server did not send the flags at the last moment, so the copy has the flags that were read before";
+const MARK_REMOVED: &str = "another program marked the new message as deleted while the old one was removed; the mark was removed";
 const BY_REPLACE: &str = "in one step (REPLACE), because the quota has no room for both";
 
 const MOVED: &str = "another program moved or deleted it during the run";
 const MARKED: &str = "another program marked it as deleted during the run";
 const MARKED_STAYS: &str =
-    "another program marked it as deleted after the copy was made, which stays";
-const REMOVED: &str = "another program removed it after the copy was made, which stays";
+    "another program marked the message as deleted after the copy was made; the copy is kept";
+const REMOVED: &str =
+    "another program removed the message after the copy was made; the copy is kept";
 const BOTH_WENT: &str = "another program removed the message and its copy during the run";
 const COPY_WENT: &str = "another program removed the copy while it was compared";
 const COPY_MARKED: &str =
@@ -1491,32 +1492,35 @@ const COPY_MARKED: &str =
 const RENUMBERED: &str =
     "the folder was deleted and created again during the run; the copy is in the new folder";
 const RESTLESS: &str = "another program changes its flags all the time";
-const KEPT: &str = "the server says that it removed the message, and keeps it";
-const TAKEN_BACK: &str = "an earlier session was stopped while it removed the copy";
+const KEPT: &str =
+    "the server reported that the message was removed, but the message is still there";
+const TAKEN_BACK: &str = "an earlier session was stopped while the copy was being removed";
 
-const OTHER_BYTES: &str = "the server stored other bytes than it was given";
-const NOT_STORED: &str = "the server said that it stored the copy, and did not";
+const OTHER_BYTES: &str = "the server altered the message while storing the copy";
+const NOT_STORED: &str =
+    "the server reported that the copy was stored, but the folder does not contain it";
 const OTHER_DATE: &str = "the server gave the copy another date";
 const NO_DATE: &str = "the server does not give the date of the copy";
 const EARLIER: &str = "the server names a message that was there before";
-const SAME: &str = "the server took the copy for a message that it has already";
+const SAME: &str = "the server treated the copy as a duplicate of an existing message";
 const LABELS: &str = "the server does not keep the labels on the copy";
 
-const SEVERAL: &str = "several messages may be the copy that an earlier run made; all stay";
-const NOT_SAID: &str = "the server does not say which message is the copy";
-const NOT_OURS: &str = "the message where the copy should be is another one; nothing was deleted";
+const SEVERAL: &str =
+    "several messages may be the copy that an earlier run made; all of them are kept";
+const NOT_SAID: &str = "the server does not report which message is the copy";
+const NOT_OURS: &str = "the UID of the copy belongs to a different message; nothing was deleted";
 const NOT_OURS_ALONE: &str =
-    "the message where the copy should be is another one, and the original is gone";
-const NOT_THE_ORIGINAL: &str = "the message where the original should be is another one; nothing was deleted, and the copy stays";
+    "the UID of the copy belongs to a different message, and the original is gone";
+const NOT_THE_ORIGINAL: &str = "the UID of the original belongs to a different message; nothing was deleted, and the copy is kept";
 
 const UNREADABLE: &str = "the server lists the message and does not give its content";
 const NO_LABELS: &str = "the server does not give the labels of the message and of its copy";
 const STAYS_MARKED: &str = "the server does not remove \\Deleted from a message";
-const KEEPS_COPY: &str = "it says OK, and keeps it";
+const KEEPS_COPY: &str = "the server answers OK, but the copy is still there";
 
 const KEPT_FILE: &str = "the original is in a file next to the journal";
-const NOT_PUT_BACK: &str = "the server stored other bytes than it was given, by REPLACE, and does not take the message as it was either, which is in a file next to the journal";
-const PUT_BACK: &str = "the server altered the message when it stored it; the message was appended again unchanged, and the altered copy was kept, too";
+const NOT_PUT_BACK: &str = "the server altered the message when it was stored with REPLACE, and did not store the original unaltered either; the original is in a file next to the journal: import that file into the folder";
+const PUT_BACK: &str = "the server altered the message while storing it; the message was appended again unchanged, and the altered copy was kept, too";
 
 pub(super) fn is(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)

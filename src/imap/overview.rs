@@ -221,7 +221,7 @@ impl Overview<'_> {
             }
             if is_there && size.is_none() {
                 remarks.push(format!(
-                    "UID {uid}: the server lists the message, and tells nothing of it; its size is not in the sums"
+                    "UID {uid}: the server lists the message, but reports nothing about it; the sums do not include its size"
                 ));
             }
         }

@@ -102,7 +102,8 @@ impl Replacing<'_> {
     ) -> Result<Option<Fate>, ImapFailure> {
         let old = change.old;
         if let Some(flag) = self.cannot_hold(&old.flags) {
-            let detail = format!("the folder takes no new keyword, and not {flag}");
+            let detail =
+                format!("the folder does not accept new keywords, and does not have {flag}");
             return Ok(Some(Fate::Left(Reason::FlagsNotKept, detail)));
         }
         let entry = Replacement {

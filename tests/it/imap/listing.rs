@@ -235,7 +235,7 @@ fn body_shorter_than_its_size_is_named_and_read_again_in_the_next_run() {
     let first = saved(&server, &out);
     assert_eq!(first.status.code(), Some(1), "{}", stderr(&first));
     let named = format!(
-        ";UID=1: the server says that it has 200 bytes, and gives {}",
+        ";UID=1: the server announced 200 bytes for the message and sent {}",
         MESSAGES[0].len()
     );
     assert!(stderr(&first).contains(&named), "{}", stderr(&first));

@@ -209,7 +209,7 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
         ),
         (
             inspect("samples", &["--connections", "3"]),
-            "go with imaps: or imap:",
+            "work only with imaps: or imap:",
         ),
     ] {
         assert_ne!(output.status.code(), Some(0), "{named}");
