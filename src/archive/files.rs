@@ -129,7 +129,7 @@ impl Replaying {
                 Ok(redirect) if other.is_none() => return Ok((capture, redirect)),
                 Ok(_) => {}
                 Err(refusal) => {
-                    let of = format!("its capture of {}: ", time::words(capture.at));
+                    let of = format!("its capture from {}: ", time::words(capture.at));
                     why.get_or_insert(Refusal {
                         detail: Detail::from(of).then(refusal.detail),
                         ..refusal
@@ -148,11 +148,11 @@ impl Replaying {
             return not_archived("the archive has no capture of it");
         };
         let when = time::words(nearest.at);
-        let nearest_is = Detail::from(format!("its nearest capture, of {when}, is "));
+        let detail = Detail::from(format!("its nearest capture, from {when}, "));
         not_archived(match (nearest.is_useful(), nearest.status) {
-            (true, _) => nearest_is.then("outside ").naming(Setting::ArchiveWindow),
-            (false, 0 | 200) => nearest_is.then("not whole"),
-            (false, status) => nearest_is.then(format!("a {status}")),
+            (true, _) => detail.then("is outside ").naming(Setting::ArchiveWindow),
+            (false, 0 | 200) => detail.then("is not whole"),
+            (false, status) => detail.then(format!("has the status {status}")),
         })
     }
 }

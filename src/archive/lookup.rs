@@ -107,7 +107,7 @@ impl Archive {
             (Ok(Some(Nearest::Wanted(found))), _) | (Ok(_), Some(found)) => Ok(found),
             (Ok(_), None) => Err(not_archived(why)),
             (Err(refusal), _) => Err(Refusal {
-                detail: why.then(", and of another: ").then(refusal.detail),
+                detail: why.then("; another capture: ").then(refusal.detail),
                 ..refusal
             }),
         }
@@ -120,10 +120,10 @@ impl Archive {
         }
         let detail = match secret::why(&original) {
             _ if original.has_userinfo() => {
-                "the archive is never told of a URL with a user name".to_owned()
+                "a URL with a user name is never sent to the archive".to_owned()
             }
             Some(why) if !self.is_told_any => {
-                format!("the archive is not told of this URL, because {why}")
+                format!("this URL is not sent to the archive, because {why}")
             }
             _ => return Ok(original),
         };
@@ -158,12 +158,12 @@ impl Archive {
                 }
                 (status, Some(at)) => {
                     let when = time::words(at);
-                    let why = format!("its nearest capture, of {when}, is a {status}");
+                    let why = format!("its nearest capture, from {when}, has the status {status}");
                     return Ok(Nearest::Other(why.into(), None));
                 }
                 (200, None) => {
                     return Err(not_archived(
-                        "the archive's answer does not say when it was captured",
+                        "the archive's response does not say when the page was captured",
                     ));
                 }
                 (status, None) => return Err(own_status(status)),
@@ -210,7 +210,7 @@ impl Archive {
     fn weighed(&self, accept: &str, date: i64, found: Captured) -> Nearest {
         let when = time::words(found.at);
         if !self.window.holds(date, found.at) {
-            let why = Detail::from(format!("its nearest capture, of {when}, is outside "))
+            let why = Detail::from(format!("its nearest capture, from {when}, is outside "))
                 .naming(Setting::ArchiveWindow);
             return Nearest::Other(why, None);
         }
@@ -218,7 +218,7 @@ impl Archive {
         match agrees(accept, named.as_deref()) {
             true => Nearest::Wanted(found),
             false => {
-                let why = format!("its nearest capture, of {when}, has another type");
+                let why = format!("its nearest capture, from {when}, has another type");
                 Nearest::Other(why.into(), Some(found))
             }
         }

@@ -7,17 +7,17 @@ use crate::policy::{Host, Policy, Target};
 
 pub(super) fn why(target: &Target) -> Option<&'static str> {
     if target.has_userinfo() {
-        return Some("it holds a user name");
+        return Some("it contains a user name");
     }
     if !target.host().is_some_and(|host| is_public(&host)) {
-        return Some("its host is one of an own network");
+        return Some("its host belongs to a private network");
     }
     let url = target.request_url();
     let (_, behind) = url.split_once("://").unwrap_or_default();
     if holds_mail_address(behind) {
-        return Some("it holds what looks like an address of mail");
+        return Some("it contains what looks like an email address");
     }
-    holds_token(behind).then_some("it holds what looks like a token")
+    holds_token(behind).then_some("it contains what looks like a token")
 }
 
 /// The loopback addresses count as public: only tests allow them to be asked.

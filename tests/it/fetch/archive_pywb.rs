@@ -210,7 +210,8 @@ fn an_error_that_is_nearer_gives_way_to_what_the_index_knows() {
     let ran = filter(&archive(&server), &before);
     ran.leaves(&before, &["not-archived", "type-mismatch", "not-archived"]);
     assert!(
-        ran.stderr.contains("of 2003-05-03T00:00:00Z, is a 429"),
+        ran.stderr
+            .contains("from 2003-05-03T00:00:00Z, has the status 429"),
         "{}",
         ran.stderr
     );

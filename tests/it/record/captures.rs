@@ -174,7 +174,7 @@ fn useless() -> Vec<(Vec<u8>, &'static str)> {
     vec![
         (
             response(URL, DATE, &answer("404 Not Found", plain, b"no")),
-            "is a 404",
+            "has the status 404",
         ),
         (
             response(URL, DATE, &answer("500 Trouble", plain, b"no")),
