@@ -74,9 +74,11 @@ impl Ledger {
 
     pub(crate) fn too_much_growth(&self, what: &str) -> Refusal {
         let (most, gained) = (self.limits.growth, self.gained);
-        let detail = Detail::from(format!("{what} would make the message gain more than "));
+        let detail = Detail::from(format!("{what} would make the message grow by more than "));
         let detail = detail.naming(Setting::Growth);
-        let detail = detail.then(format!(", {most}; it has gained {gained}"));
+        let detail = detail.then(format!(
+            ", {most} bytes; so far, the message has grown by {gained}"
+        ));
         Refusal::lasting(Reason::GrowthLimit, detail)
     }
 

@@ -58,7 +58,7 @@ impl Disk for Kept {
         }
         match (self.is_offline, asked.is_personal) {
             (true, true) => Err(offline(
-                "a URL with a user name or password, and what it leads to, is not kept",
+                "responses to URLs with a user name or password, and to their redirects, are not cached",
             )
             .into()),
             (true, false) => self.remembered(asked).map_err(Into::into),

@@ -546,7 +546,7 @@ impl Walk<'_> {
         let (is_several, form) = (self.sources.len() > 1, self.options.output_format);
         let problem = match self.output {
             None if from_standard > 0 && !self.args.in_place => {
-                "standard input has no name among several sources; name it on its own"
+                "standard input cannot be combined with other sources; name it on its own"
             }
             None if from_standard > 0 => {
                 "standard input cannot be replaced; name a file, or --output instead of --in-place"

@@ -100,7 +100,7 @@ pub(super) fn run(
     match open {
         0 => log.event(&format!("stopped by {stopped_by}")),
         open => say::tell(&format!(
-            "stopped by {stopped_by}; {open} connections did not end"
+            "stopped by {stopped_by}; {open} connections were still open"
         )),
     }
     record.tell_record();

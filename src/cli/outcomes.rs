@@ -231,7 +231,7 @@ impl Outcomes {
             let _ = write!(text, " {count} {not}: {}.", listed(reasons));
             if self.displayed > 0 && thing == Thing::Stored {
                 let size = say::bytes(self.displayed);
-                let _ = write!(text, " The displayed ones have {size}.");
+                let _ = write!(text, " The displayed attachments have {size}.");
             }
         }
         text

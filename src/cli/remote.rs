@@ -39,7 +39,7 @@ pub(super) fn are_remote(sources: &[PathBuf], args: &ImapArgs) -> Result<bool, E
     let count = sources.iter().filter(|source| is_remote(source)).count();
     let what = match count {
         0 if *args != ImapArgs::default() => {
-            "--password-command, --connections, --since, --before, --folder, --not-folder and --allow-plaintext go with imaps: or imap: sources"
+            "--password-command, --connections, --since, --before, --folder, --not-folder and --allow-plaintext work only with imaps: or imap: sources"
         }
         count if count > 0 && count < sources.len() => {
             "mail on a server and mail in files are converted one by one"

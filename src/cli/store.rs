@@ -179,7 +179,7 @@ fn unread_users(
     for (user, entry) in users.into_iter().flatten() {
         let Mail::At(path) = &user.mail else {
             unread.push(format!(
-                "{user} put objects into the store, and which mail that was is not known; if all of it is among what was named, say --all-mail-is-here"
+                "{user} put objects into the store, but the location of the mail is not recorded; if the named sources contain all of this mail, add --all-mail-is-here"
             ));
             continue;
         };
@@ -191,7 +191,7 @@ fn unread_users(
             },
             Ok(false) => "it was not named; name it as well".to_owned(),
             Err(_) if path.to_str().is_some_and(|path| path.contains("://")) => {
-                "its mail is on a server, which is not read; make a copy of it (embody convert), name that, and say --all-mail-is-here".to_owned()
+                "its mail is on a server, and this command reads no servers; copy the mail to files (embody convert), name the copy, and add --all-mail-is-here".to_owned()
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => format!(
                 "it is not there; name the mail as it is called now, and remove {}",

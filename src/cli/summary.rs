@@ -76,8 +76,8 @@ impl Ending<'_> {
             ),
             (
                 summary.repeated,
-                "message occurs twice with the same label, and was written once to the mailbox of the label",
-                "messages occur twice with the same label, and were written once to the mailbox of each label",
+                "message occurs twice with the same label; one copy was written to the mailbox of the label",
+                "messages occur twice with the same label; one copy of each was written to the mailbox of the label",
             ),
             (
                 summary.overlabelled,

@@ -53,7 +53,7 @@ pub(super) fn fit(
         let inner = tree.boundaries();
         let takes_in = |around: &&[u8]| inner.iter().any(|inner| around.starts_with(inner));
         if boundaries.iter().any(takes_in) {
-            let detail = "a multipart of the content would take in the parts that follow";
+            let detail = "the parts of the message after the content would be read as parts of a multipart in the content";
             return Err(collides(detail));
         }
         if !header.is_empty() && !has_parts {

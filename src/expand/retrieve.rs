@@ -193,8 +193,10 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
 
 fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
     let found = found.map_err(|refusal| Refusal {
-        detail: Detail::from(format!("part {number}, which it refers to, was left: "))
-            .then(root_detail(&refusal.detail)),
+        detail: Detail::from(format!(
+            "part {number}, to which it refers, was left unchanged: "
+        ))
+        .then(root_detail(&refusal.detail)),
         ..refusal
     })?;
     Ok(found.map(|obtained| Obtained {
@@ -206,7 +208,7 @@ fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
 
 /// A chain of references names its end only.
 fn root_detail(detail: &Detail) -> Detail {
-    match detail.split_once("was left: ") {
+    match detail.split_once("was left unchanged: ") {
         Some((front, root)) if front.starts_with("part ") => {
             detail.behind(detail.len() - root.len())
         }

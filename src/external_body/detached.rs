@@ -122,7 +122,7 @@ impl<'a> Reader<'a, '_> {
         let entity = self.tree.part(self.part);
         let target = match &entity.content {
             _ if !is_all => Err(own_content(
-                "there is more in the part than the header it had",
+                "the part contains more than its original header",
             )),
             Content::Multipart(_) if !entity.children.is_empty() => {
                 Err(own_content("the part has parts of its own"))

@@ -70,7 +70,9 @@ pub fn restored(
             if ours.is_empty() {
                 in_front = stays.len();
             } else if stays.len() > in_front {
-                return Err("there are fields that embody did not write");
+                return Err(
+                    "the part's header contains other fields between the fields that embody wrote",
+                );
             }
             ours.push(field);
         } else {
@@ -78,7 +80,7 @@ pub fn restored(
         }
     }
     let (Some(first), Some(last)) = (ours.first(), ours.last()) else {
-        return Err("the part's header is not as embody wrote it");
+        return Err("the part's header contains none of the fields that embody wrote");
     };
     if body.form == Form::ExternalBody && ours.len() > 1 {
         return Err("the part has several Content-Type fields");
@@ -127,14 +129,14 @@ fn returning(
             || is_reference_field(tree.original, &field)
             || !is_of_content(tree.original, &field, is_message)
         {
-            return Err("the phantom header holds a field that was not in it");
+            return Err("the phantom header contains a field that was not in it before");
         }
         let mut bytes = field.whole.of(tree.original).to_vec();
         if !bytes.ends_with(b"\n") {
             bytes.extend_from_slice(newline.bytes());
         }
         if has_control_character(&bytes) {
-            return Err("a field of the phantom header holds a bare CR or a NUL");
+            return Err("a field of the phantom header contains a bare CR or a NUL");
         }
         if is("Content-Transfer-Encoding") {
             encodings += 1;

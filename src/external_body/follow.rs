@@ -8,17 +8,17 @@ words! {
     pub enum Follow [13] {
         Thunderbird "thunderbird" "Attachments that Thunderbird detached, enclosures of its feed reader, and files that it uploaded.";
         Exchange "exchange" "`[InternetShortcut]` files in a `message/external-body`, as Exchange writes them.";
-        Shortcuts "shortcuts" "Attached ones as well (`application/internet-shortcut`).";
+        Shortcuts "shortcuts" "Attached `[InternetShortcut]` files as well (`application/internet-shortcut`).";
         Apple "apple" "Attachments that Apple Mail keeps in files of their own; only for messages in its folders.";
         Eudora "eudora" "Attachments that Eudora keeps in files of their own; only for messages in its mailboxes.";
-        Mailman "mailman" "Attachments that Mailman removed from a mail of a list.";
-        MailmanDigests "mailman-digests" "The same, of the mails in a digest.";
+        Mailman "mailman" "Attachments that Mailman removed from a mail to a list.";
+        MailmanDigests "mailman-digests" "Attachments that Mailman removed from the mails in a digest.";
         Sympa "sympa" "Attachments that Sympa keeps on its server.";
         Gmail "gmail" "Files in Google Drive that Gmail shows.";
         Outlook "outlook" "Files in OneDrive and SharePoint that Outlook shows.";
         MailDrop "mail-drop" "Attachments that Apple Mail uploaded to Mail Drop.";
         FileLink "filelink" "Attachments that Thunderbird FileLink uploaded.";
-        Links "links" "Bare links to files in clouds.";
+        Links "links" "Any link in HTML to a file in cloud storage.";
     }
 }
 

@@ -312,7 +312,8 @@ pub(super) fn deleted() -> Refusal {
 pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {
-        let detail = Detail::from("this note and those after it are above ").naming(Setting::Parts);
+        let detail =
+            Detail::from("this note and the notes after it exceed ").naming(Setting::Parts);
         last.target = Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
 }

@@ -92,7 +92,9 @@ impl Several {
 }
 
 fn too_much(octets: u64) -> Refusal {
-    let what = format!("with the bodies before it, it has more bytes than the {octets} that ");
+    let what = format!(
+        "this file and the files retrieved before it have more bytes together than the {octets} that "
+    );
     let detail = Detail::from(what).naming(Setting::Growth);
     Refusal::lasting(Reason::GrowthLimit, detail.then(" still allows"))
 }

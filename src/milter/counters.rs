@@ -138,7 +138,7 @@ impl Counters {
             ),
             ("links_total counter Links that were changed.", &self.links),
             (
-                "connections_total counter Connections of mail systems.",
+                "connections_total counter Connections from mail systems.",
                 &self.connections,
             ),
             (
@@ -146,11 +146,11 @@ impl Counters {
                 &self.full,
             ),
             (
-                "connections_malformed_total counter Connections ended by what came over them.",
+                "connections_malformed_total counter Connections closed because of malformed data.",
                 &self.malformed,
             ),
             (
-                "connections gauge Open connections of mail systems.",
+                "connections gauge Open connections from mail systems.",
                 &self.open,
             ),
         ] {

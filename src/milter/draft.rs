@@ -189,7 +189,7 @@ impl Draft {
             && !header.separator.is_empty();
         if !is_same {
             return Err(odd_header(
-                "fields that are others when they are read again",
+                "header fields that embody would read differently from the mail server",
             ));
         }
         (message.fields, message.separator) = (header.span, header.separator);

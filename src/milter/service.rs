@@ -265,13 +265,13 @@ impl Comparison<'_> {
         let mut value = with_newlines(field.value.of(self.front).to_vec(), Newline::Lf);
         // Some readers take a CR for the end of a line, and what is behind it for another field.
         if name.is_empty() || value.iter().any(|octet| matches!(octet, 0 | b'\r')) {
-            let why = "a field would hold a NUL or a bare CR";
+            let why = "a header field would contain a NUL or a bare CR";
             return Err(Left::Trouble(why.to_owned()));
         }
         let length = name.len() + value.len();
         if length > LONGEST_FIELD {
             let why = format!(
-                "it would have a header field of {length} bytes; a milter may say {LONGEST_FIELD}"
+                "the message would get a header field of {length} bytes, and a milter can send at most {LONGEST_FIELD}"
             );
             return Err(Left::TooLarge(why.into()));
         }

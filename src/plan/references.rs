@@ -107,7 +107,7 @@ impl Planner<'_> {
         }
         if body.claim == Claim::Unreadable {
             // Its content could be put in, but would not be the part that it was.
-            let detail = "its X-Embody-Detached field is not as embody writes it";
+            let detail = "its X-Embody-Detached field does not have the form that embody writes";
             return Err(Refusal::lasting(Reason::BadNote, detail));
         }
         Ok(())

@@ -308,7 +308,7 @@ fn a_long_base_times_many_links_is_bounded() {
     assert_eq!(report.rows[0].reason, Some(Reason::GrowthLimit));
     let detail = &report.rows[0].detail;
     assert!(detail.settings().eq([Setting::Growth]), "{detail}");
-    let words = "would make the message gain more than the limit of growth";
+    let words = "would make the message grow by more than the limit of growth";
     assert!(detail.contains(words), "{detail}");
 }
 

@@ -154,7 +154,7 @@ impl WalkArgs {
                 "--format and --backup are of files, and an account has none"
             }
             false if self.replacing != ReplacingArgs::default() => {
-                "--state, --trash and --replace go with imaps: sources and --in-place"
+                "--state, --trash and --replace work only with imaps: sources and --in-place"
             }
             _ => return Ok(()),
         };

@@ -659,7 +659,7 @@ impl Page<'_> {
         self.sheet
             .add("<details><summary>Each reference, for experts</summary>");
         self.sheet
-            .say("What `embody convert` would do with the options of this survey. docs/reasons.md says which option changes it.");
+            .say("This table counts what `embody convert` would do with each reference, with the options of this survey. For each reason, docs/reasons.md names the option that changes the outcome.");
         let rows = survey
             .outcomes
             .iter()

@@ -393,7 +393,8 @@ pub(super) fn label(named: Option<&str>) -> Option<String> {
 
 /// Browsers find no `cid:` URL with a fragment, and without it they would show another picture of an SVG.
 pub(super) fn part_of_svg() -> Refusal {
-    let detail = "its fragment means a part of an SVG, which no cid: URL can mean";
+    let detail =
+        "its fragment selects a part of an SVG, and browsers do not find cid: URLs with a fragment";
     Refusal::lasting(Reason::NotAnImage, detail)
 }
 

@@ -38,7 +38,7 @@ impl Flattened<'_> {
         let what = match slots.as_slice() {
             [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] if is_multipart => {
                 group.extend(self.header(self.fields(&plain, None), &plain, true));
-                "its Content-Type is that of a multipart which Eudora took apart, and becomes text/plain"
+                "its Content-Type described a multipart that Eudora had taken apart, and was changed to text/plain"
             }
             [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] => {
                 if !self.is_decoded() {
