@@ -109,7 +109,7 @@ impl Counters {
             ("too_large", &self.too_large),
             ("trouble", &self.trouble),
         ];
-        let head = "messages_total counter Messages, by what became of them.";
+        let head = "messages_total counter Messages, by outcome.";
         metric(&mut page, head, messages.map(by_outcome));
         self.histogram(&mut page);
         let left = unpoisoned(self.left.lock()).clone();
@@ -125,11 +125,11 @@ impl Counters {
             ("refused", &self.refused),
             ("failed", &self.failed),
         ];
-        let head = "retrievals_total counter Retrievals, by how they ended; failed ones may succeed later. An answer in memory takes none.";
+        let head = "retrievals_total counter Retrievals, by outcome. A failed retrieval may succeed later. A response in memory needs no retrieval.";
         metric(&mut page, head, retrievals.map(by_outcome));
         for (head, counter) in [
             (
-                "retrieved_bytes_total counter Bytes of the contents that were retrieved.",
+                "retrieved_bytes_total counter Bytes of retrieved content.",
                 &self.octets,
             ),
             (

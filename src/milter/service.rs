@@ -86,7 +86,7 @@ fn verdict(
     let most = most(expander);
     if length > most && length > incoming.bytes.len() {
         return Err(Left::TooLarge(
-            Detail::from(format!("it would have {length} bytes; "))
+            Detail::from(format!("the message would have {length} bytes; "))
                 .naming(Setting::Message)
                 .measuring(most as u64, length as u64)
                 .then(format!(" is {}", most)),
@@ -345,7 +345,7 @@ fn few(changes: usize) -> Result<(), Left> {
     if changes <= MOST_CHANGES {
         return Ok(());
     }
-    let why = format!("more than {MOST_CHANGES} fields of its header would change");
+    let why = format!("more than {MOST_CHANGES} header fields would change");
     Err(Left::TooLarge(why.into()))
 }
 
