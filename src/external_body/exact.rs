@@ -96,7 +96,7 @@ pub fn restored(
         let from_there = note.places.get(index).copied().unwrap_or(0);
         let place = usize::try_from(in_front as i64 + i64::from(from_there)).ok();
         let place = place.filter(|&place| place <= stays.len());
-        let span = at(place.ok_or("its fields had places that the header does not have")?);
+        let span = at(place.ok_or("the note names field positions that the header does not have")?);
         match pieces.iter_mut().find(|(place, _)| *place == span) {
             Some((_, bytes)) => bytes.extend_from_slice(&field),
             None => pieces.push((span, field)),
@@ -146,7 +146,7 @@ fn returning(
             }
             let encoding = TransferEncoding::of(Some(field.value.of(tree.original)));
             if !note.wording.is_of(encoding) {
-                return Err("the note names another encoding than the header");
+                return Err("the note names a different encoding from the header");
             }
         } else if is_phantom && note.digest_added && is("Content-MD5") {
             digests += 1;
@@ -166,7 +166,7 @@ fn returning(
         return Err("fields of the phantom header are missing or duplicated");
     }
     if !is_phantom && encodings == 0 && !note.wording.is_of(TransferEncoding::SevenBit) {
-        return Err("the note names another encoding than the header");
+        return Err("the note names a different encoding from the header");
     }
     if !note.places.is_empty() && note.places.len() != fields.len() {
         return Err("the note does not name the place of each field");

@@ -320,6 +320,6 @@ pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading)
 
 /// The content would be lost.
 pub(super) fn own_content(what: &str) -> Refusal {
-    let detail = format!("it refers elsewhere, but {what}");
+    let detail = format!("the part is a reference, but {what}");
     Refusal::lasting(Reason::UnsupportedAccessType, detail)
 }
