@@ -28,7 +28,7 @@ MASKS = [
     (("rows",), rb'"record":"urn:uuid:[^"]*"', b'"record":"UUID"', "records have random names"),
     (("provenance",), rb'retrieved="[^"]*"', b'retrieved="TIME"', "the clock of --provenance"),
     (("provenance",), rb"=_embody_[0-9a-f]{24}", b"=_embody_BOUNDARY", "boundaries are hashes of parts, which have that clock"),
-    (("prose",), rb"(?<= bytes in )[\d.]+ s\b", b"TIME", "how long the run took"),
+    (("prose",), rb"(?<= in )(?:\d+ h )?(?:\d+ min )?[\d.]+ s\b", b"TIME", "how long the run took"),
     (("prose",), rb"[\d.]+ [KMGT]iB are free", b"SIZE are free", "how full the disk is"),
     (("rows", "prose"), rb"127\.0\.0\.1:\d{4,5}", b"127.0.0.1:PORT", "the port of the scripted server"),
     (("rows", "prose", "output"), rb"/[\w./-]*/referee-run-\d+(?=/)", b"RUN", "the temporary directory of a run"),

@@ -111,7 +111,7 @@ fn a_mailbox_that_cannot_be_read_to_its_end_is_left_and_named_and_the_others_are
                 assert_eq!(output.status.code(), Some(1), "{what}");
                 assert!(said.contains(&named), "{what}");
                 assert!(said.contains("Input/output error"), "{what}");
-                assert!(said.contains("1 mailbox, "), "{what}");
+                assert!(said.contains(" read, "), "{what}");
                 assert!(!said.contains(".embody-"), "{what}");
                 for (name, old) in before {
                     let new = after.iter().find(|(other, _)| *other == name);
