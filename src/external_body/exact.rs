@@ -80,7 +80,7 @@ pub fn restored(
         }
     }
     let (Some(first), Some(last)) = (ours.first(), ours.last()) else {
-        return Err("the part's header contains none of the fields that embody wrote");
+        return Err("the part's header has no field that embody wrote");
     };
     if body.form == Form::ExternalBody && ours.len() > 1 {
         return Err("the part has several Content-Type fields");

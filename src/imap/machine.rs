@@ -1519,7 +1519,7 @@ const STAYS_MARKED: &str = "the server does not remove \\Deleted from a message"
 const KEEPS_COPY: &str = "the server answers OK, but the copy is still there";
 
 const KEPT_FILE: &str = "the original is in a file next to the journal";
-const NOT_PUT_BACK: &str = "the server altered the message when it was stored with REPLACE, and did not store the original unaltered either; the original is in a file next to the journal: import that file into the folder";
+const NOT_PUT_BACK: &str = "REPLACE altered the message, and the server did not store the original again; the original is in a file next to the journal";
 const PUT_BACK: &str = "the server altered the message while storing it; the message was appended again unchanged, and the altered copy was kept, too";
 
 pub(super) fn is(one: &str, other: &str) -> bool {
