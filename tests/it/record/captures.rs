@@ -178,11 +178,11 @@ fn useless() -> Vec<(Vec<u8>, &'static str)> {
         ),
         (
             response(URL, DATE, &answer("500 Trouble", plain, b"no")),
-            "is a 500",
+            "has the status 500",
         ),
         (
             response(URL, DATE, &answer("206 Partial", plain, b"of")),
-            "is a 206",
+            "has the status 206",
         ),
         (response(URL, DATE, b"no answer at all"), "not whole"),
         (said("WARC-Truncated: length\r\n"), "not whole"),
