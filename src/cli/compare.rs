@@ -427,7 +427,7 @@ fn read(
 
 struct Reading<D, S> {
     describes: D,
-    /// What sees the messages, and whether something could not be read.
+    /// The receiver of the messages, and whether a mailbox could not be read completely.
     see: Mutex<(S, bool)>,
 }
 

@@ -63,7 +63,7 @@ impl Counts {
 }
 
 impl Reporter<'_> {
-    /// What the page about the run says.
+    /// Numbers for the page about the run.
     pub(super) fn run_tally(&self) -> RunTally {
         let mut counts = unpoisoned(self.counts.lock());
         let [_, run] = counts.run.take().unwrap_or_default();

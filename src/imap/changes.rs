@@ -7,7 +7,7 @@ use super::fetch;
 use super::response::{Response, is_flag};
 use super::session::{Event, FlagChange, ImapSession, InternalDate};
 
-/// What the server said to STORE of `\Deleted`.
+/// Answer of the server to STORE with `\Deleted`.
 pub(super) struct Marked {
     /// Whether it did not mark the message because that changed since (MODIFIED, RFC 7162 §3.1.3); the error is a refusal.
     pub(super) is_modified: Result<bool, ImapFailure>,
@@ -15,7 +15,7 @@ pub(super) struct Marked {
     pub(super) flags: Option<Vec<String>>,
 }
 
-/// What the server said while a message was to go.
+/// Answers of the server while a message is removed.
 #[derive(Default)]
 pub(super) struct Removal {
     /// The flags and Gmail labels that it had a moment before. None: it was not there any more.

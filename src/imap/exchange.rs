@@ -19,7 +19,7 @@ const AT_ONCE_MINUS: usize = 4096;
 /// Capabilities that are kept; servers have about fifty.
 const MOST_CAPABILITIES: usize = 1000;
 
-/// What a server said of a message.
+/// Data about one message in a response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The flags that a message has now.
@@ -58,11 +58,11 @@ pub(crate) struct Exchange {
     /// Responses that could not be read, on this connection so far. Where it grows, what a command asked for may have been in
     /// one of them.
     odd: u64,
-    /// What this server has shown so far.
+    /// Behaviour of this server on the connection so far.
     pub(super) habits: Habits,
 }
 
-/// What a server has shown on this connection, and what is done about it.
+/// Behaviour of a server on this connection, and the reaction to it.
 #[derive(Default)]
 pub(super) struct Habits {
     /// It gives whole messages where a piece was asked for.
@@ -402,7 +402,7 @@ impl Noted {
         self.is_current = true;
     }
 
-    /// What no command waits for is dropped: a server may send any amount of it.
+    /// A response that no command awaits is dropped: a server can send any amount of these.
     fn note(&mut self, read: &Response<'_>) {
         match read {
             Response::Status(status) => self.status(status),

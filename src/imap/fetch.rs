@@ -111,7 +111,7 @@ pub(super) fn uid(items: &[[Value<'_>; 2]]) -> Option<u32> {
 #[derive(Default)]
 pub(super) struct Flags {
     pub(super) words: Vec<String>,
-    /// What is no word, and would not come back to the server as it was.
+    /// Keywords that are not atoms: sent back to the server, they would not be the same keywords.
     pub(super) odd: Vec<String>,
 }
 
@@ -257,7 +257,7 @@ fn ask(
         }
     }
     rest.retain(|uid| listener.lacks(*uid));
-    // What is not given for the moment is asked for in no other way.
+    // Messages that the server refuses temporarily: no simpler FETCH is tried for them.
     let mut refused = HashSet::new();
     for uid in &rest {
         let done = alone(exchange, *uid, wanted, &mut |read| {
@@ -292,7 +292,7 @@ fn listen(
     }
 }
 
-/// What became of a FETCH of one message.
+/// Result of a FETCH of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alone {
     Told,
@@ -322,7 +322,7 @@ pub(super) fn alone(
     }
 }
 
-/// What became of a FETCH of one message; none if it is to be asked for once more.
+/// Result of a FETCH of one message. `None` if the FETCH must be repeated.
 pub(super) fn given<D>(
     exchange: &mut Exchange,
     done: Result<D, ImapFailure>,
@@ -406,7 +406,7 @@ impl Heard {
     }
 }
 
-/// What a FETCH says of a message, item by item, each of which a server may leave out.
+/// Items that a FETCH returned for a message. A server can leave out each of them.
 #[derive(Default)]
 pub(super) struct Glimpse {
     pub(super) flags: Option<Vec<String>>,
@@ -414,7 +414,7 @@ pub(super) struct Glimpse {
     pub(super) modseq: Option<u64>,
 }
 
-/// What was told of messages, by UID, and the refusal if the command was refused.
+/// Metadata of messages by UID, and the refusal if the server refused the command.
 pub(super) type Glimpses = (BTreeMap<u32, Glimpse>, Result<(), ImapFailure>);
 
 /// Flags and dates of few messages, with whatever the server leaves out, and whether it refused the command. What
@@ -492,7 +492,7 @@ pub(super) fn gmail(
         .collect())
 }
 
-/// What was found of messages. What nobody asked for would fill the memory.
+/// Metadata of the messages that were asked for. Other messages are dropped, because they could fill the memory.
 struct Found<'u, T, R> {
     uids: &'u [u32],
     told: BTreeMap<u32, T>,
@@ -532,7 +532,7 @@ impl<T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Listener for Found<'_, T, R> {
 /// may not have been told.
 ///
 /// # Errors
-/// What ends the session, and refusals of a server that wants to be asked later.
+/// Errors that end the session, and refusals with a request to try again later.
 pub(super) fn tolerated<D>(
     exchange: &Exchange,
     done: Result<D, ImapFailure>,

@@ -121,7 +121,7 @@ impl ImapSession {
         if self.exchange.odd() == odd {
             return Ok(listed);
         }
-        // What could not be read may have been a folder, garbled on the way.
+        // A line that cannot be read can be a garbled line about a folder.
         let again = self.listed(plain(), &shared)?;
         let both = listed.folders.into_iter().chain(again.folders);
         let both: BTreeMap<String, RemoteFolder> =

@@ -344,7 +344,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
         for folder in folders {
             let url = self.url_of(&folder);
-            // What was settled before a connection broke is told, too.
+            // Messages that were settled before a connection broke are reported, too.
             let mut fates = Vec::new();
             let done = self.again(|run| {
                 run.select_to_resume(&folder)?;

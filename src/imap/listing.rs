@@ -134,7 +134,7 @@ fn day(text: &str) -> Option<u32> {
         .then(|| year * 10_000 + u32::try_from(at).unwrap_or(0) / 3 * 100 + day)
 }
 
-/// What a listing of a folder found.
+/// Result of listing a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
     /// UIDs of the messages that are meant, in ascending order.
@@ -160,7 +160,7 @@ impl Listing {
     }
 }
 
-/// What one SEARCH found.
+/// Result of one SEARCH.
 #[derive(Default)]
 struct SearchResult {
     uids: Vec<u32>,

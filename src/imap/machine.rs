@@ -47,7 +47,7 @@ pub(crate) enum Fate {
     Both(Reason, String),
 }
 
-/// What the server and the options allow.
+/// Abilities that the server has and the options allow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Terms {
     /// Whether the server has Gmail's labels.
@@ -89,7 +89,7 @@ pub(super) struct Refusal {
     pub(super) text: String,
 }
 
-/// What a FETCH says of a message.
+/// Metadata that a FETCH returns for a message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Sight {
     Present(Seen),
@@ -108,7 +108,7 @@ pub(super) struct Seen {
     pub(super) modseq: Option<u64>,
 }
 
-/// What reading a whole message came to.
+/// Result of reading a whole message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Reading {
     /// SHA-256 of its bytes in hexadecimal digits.
@@ -125,7 +125,7 @@ pub(super) struct Labelled {
     pub(super) labels: Vec<String>,
 }
 
-/// What is to be done next.
+/// The next step of the run.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Command {
     /// Write the entry to the journal, durably.
@@ -164,30 +164,30 @@ pub(super) enum Command {
     Give(Conclusion),
 }
 
-/// What came of the last command.
+/// Result of the last command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Event {
     /// The first one.
     Begin,
-    /// Of [`Command::Note`], [`Command::Keep`], [`Command::Drop`], [`Command::Rest`] and [`Command::End`].
+    /// Result of [`Command::Note`], [`Command::Keep`], [`Command::Drop`], [`Command::Rest`] and [`Command::End`].
     Done,
-    /// Of [`Command::Store`], [`Command::StoreLabels`] and [`Command::TakeAway`].
+    /// Result of [`Command::Store`], [`Command::StoreLabels`] and [`Command::TakeAway`].
     Answered(Result<(), Refusal>),
-    /// Of [`Command::Append`] and [`Command::Replace`]: UIDVALIDITY and UID, if the server gives them.
+    /// Result of [`Command::Append`] and [`Command::Replace`]: UIDVALIDITY and UID, if the server gives them.
     Appended(Result<Option<(u32, u32)>, Refusal>),
-    /// Of [`Command::Search`]; the error says why it is unknown.
+    /// Result of [`Command::Search`]. The error says why the result is unknown.
     Found(Result<Vec<u32>, String>),
     Read(Reading),
     /// The original and the copy.
     Seen(Sight, Sight),
-    /// Of [`Command::Mark`].
+    /// Result of [`Command::Mark`].
     Marked {
         /// Whether the server did not mark it because it changed since.
         answer: Result<bool, Refusal>,
         /// Flags of the original in the responses; `None` if they do not mention it.
         flags: Option<Vec<String>>,
     },
-    /// Of [`Command::Remove`].
+    /// Result of [`Command::Remove`].
     Removed {
         answer: Result<(), Refusal>,
         /// Flags and labels that the original had a moment before.
@@ -200,7 +200,7 @@ pub(super) enum Event {
     Labels(Option<Labelled>, Option<Labelled>),
 }
 
-/// What a replacement came to.
+/// Final result of a replacement.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Conclusion {
     /// The journal has no entry any more.
@@ -281,7 +281,7 @@ enum At {
     Over,
 }
 
-/// What is done after a pause.
+/// The step that follows a pause.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Again {
     Look,
@@ -297,7 +297,7 @@ enum Again {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Machine {
     terms: Terms,
-    /// What the journal has, or gets with the next [`Command::Note`].
+    /// The entry that the journal has, or gets with the next [`Command::Note`].
     entry: Replacement,
     at: At,
     goal: Goal,

@@ -327,7 +327,7 @@ impl EmbedArgs {
         self.preset.convert(Common::embedding)
     }
 
-    /// Of one message, the options of `filter`.
+    /// Options of `filter`, which are used for one message.
     pub(super) fn filter(self) -> Result<FilterArgs, Error> {
         self.preset.filter(Common::embedding)
     }
@@ -343,7 +343,7 @@ impl RecoverArgs {
         })
     }
 
-    /// Of one message, the options of `filter`.
+    /// Options of `filter`, which are used for one message.
     pub(super) fn filter(self) -> Result<FilterArgs, Error> {
         self.preset.filter(Common::recovering)
     }
@@ -543,7 +543,7 @@ impl InspectArgs {
         if self.probe {
             policy.embed.remote = true;
             policy.embed.trackers = Trackers::Leave;
-            // What `recover` would look for.
+            // The forms that `recover` follows.
             policy.follow = policy.follow.with_attachments();
         }
         policy

@@ -16,7 +16,7 @@ const ENDINGS: [&str; 10] = [
     "zip", "tgz", "tar", "gz", "zst", "bz2", "xz", "mbox", "mbx", "eml",
 ];
 
-/// What numbers are grouped by.
+/// Property by which numbers are grouped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Group {
     /// The hosts that mail refers to

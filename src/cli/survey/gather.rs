@@ -84,7 +84,7 @@ impl Surveying {
             largest.pop();
             largest.push(Reverse(octets));
         }
-        // Of equal ones the first counts, and workers are not in the order of the mail.
+        // The first of several equal messages counts. Workers do not finish in the order of the mail.
         octets >= least
     }
 

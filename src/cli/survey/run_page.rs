@@ -17,7 +17,7 @@ use crate::report::{Kind, Outcome, Reason, Row};
 /// Attachments that are named, of those that are lost.
 const LISTED: usize = 50;
 
-/// What became of the references of a run.
+/// Outcomes of the references of a run.
 #[derive(Default, Debug)]
 pub struct RunTally {
     pictures: Amount,
@@ -224,7 +224,7 @@ fn cause(row: &Row) -> String {
     }
 }
 
-/// What the page has to know of the run besides its rows.
+/// Facts about the run that are not in its rows.
 pub struct RunContext<'r> {
     /// `embed`, `recover`, `convert`, `detach` or `restore`.
     pub verb: &'r str,

@@ -89,7 +89,7 @@ counts! {
         to_parts,
     }
 
-    /// What sources answered to a probe.
+    /// Answers of the sources to a probe.
     Answers {
         alive,
         /// Lost: status 404 or 410, no such host, another content in its place.
@@ -103,7 +103,7 @@ counts! {
         unasked,
     }
 
-    /// What became of the references to one host.
+    /// Outcomes of the references to one host.
     Fates { saved, lost, again, left, }
 
     Probe {
