@@ -523,7 +523,10 @@ fn body_of(file: &str, within: Option<&str>, name: &str) -> String {
 #[test]
 fn each_call_on_the_way_is_one_and_there_are_few() {
     let page = include_str!("../../../docs/design.md");
-    let section = page.split("## The calls on the way").nth(1).unwrap();
+    let section = page
+        .split("## The function calls from main to a reference")
+        .nth(1)
+        .unwrap();
     let section = section.split("\n## ").next().unwrap();
     let ways: Vec<&str> = section.split("\n1. ").skip(1).collect();
     assert_eq!(ways.len(), 2);
