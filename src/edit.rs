@@ -59,7 +59,7 @@ pub struct Edits {
 
 /// An edit meets another one, so the outcome is not defined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("an edit of bytes {start}..{end} overlaps another", start = .0.start, end = .0.end)]
+#[error("two edits overlap; one of them changes the bytes {start}..{end}", start = .0.start, end = .0.end)]
 pub struct Overlap(pub(crate) Span);
 
 impl Edits {

@@ -120,14 +120,14 @@ pub(crate) fn unpoisoned<T>(locked: LockResult<T>) -> T {
 fn not_as_expected(path: &Path) -> Detail {
     let detail = Detail::from(format!("{}: not the file that ", path.display()));
     let detail = detail.naming(Setting::Expect);
-    detail.then(" describes; it changed since it was split")
+    detail.then(" describes, because it was changed after embody split it; run embody split again")
 }
 
 fn holder(path: &Path, lock: &Path) -> String {
     if path == lock {
-        return "; wait until it is done, or end it (fuser names it), and try again".to_owned();
+        return "; wait until that program ends, or end it (the command fuser shows its process id), and try again".to_owned();
     }
-    format!("; if no program works on it, remove {}", lock.display())
+    format!("; if no program is using the mailbox, remove {}", lock.display())
 }
 
 #[cfg(all(test, feature = "cli"))]

@@ -63,7 +63,7 @@ impl Ledger {
             && octets > 0
             && result > signed(most)
         {
-            let detail = Detail::from(format!("the message would have {result} bytes; "));
+            let detail = Detail::from(format!("with this content, the message would have {result} bytes; "));
             let detail = detail.naming(Setting::Message);
             let detail = detail.measuring(most, result.unsigned_abs());
             let detail = detail.then(format!(" is {most}"));
@@ -110,7 +110,7 @@ impl Ledger {
 
     pub(crate) fn enough_retrievals(&self) -> Refusal {
         let most = self.limits.fetches;
-        let why = format!(" is {most}, and as many retrievals come before it");
+        let why = format!(" is {most}, and the earlier references in the message already use all of them");
         let detail = Detail::default().naming(Setting::Fetches).then(why);
         Refusal::lasting(Reason::TooManyFetches, detail)
     }
@@ -139,7 +139,7 @@ impl Ledger {
             return Ok(());
         }
         let most = self.limits.work;
-        let what = format!("the message would have to be read more than {most} times, which is ");
+        let what = format!("embody would have to process more than {most} times the size of the message, which is ");
         let detail = Detail::from(what).naming(Setting::Work);
         Err(Refusal::lasting(Reason::TooMuchWork, detail))
     }
@@ -163,7 +163,7 @@ impl Ledger {
         if octets as u64 <= most.max(FREE) {
             return Ok(());
         }
-        let detail = "the contents around it and its own are more than twice the message";
+        let detail = "this content and the content around it would together need more memory than twice the size of the message";
         Err(Refusal::lasting(Reason::TooMuchWork, detail))
     }
 

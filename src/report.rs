@@ -22,15 +22,15 @@ words! {
     #[serde(rename_all = "kebab-case")]
     pub enum Kind {
         ExternalBody "external-body" "A `message/external-body` part (RFC 2046 §5.2.3, RFC 2017).";
-        Detached "detached" "An attachment that Thunderbird or a relative detached.";
-        Shortcut "shortcut" "An `[InternetShortcut]` file, as Exchange writes them.";
-        Mailman "mailman" "An attachment that Mailman took out of a mail of a list.";
-        Hosted "hosted" "A file in a cloud, to which a mail shows a link in place of an attachment.";
-        Apple "apple" "An attachment that Apple's Mail keeps in a file of its own.";
-        Eudora "eudora" "An attachment that Eudora keeps in a file of its own, or what Eudora marked otherwise than MIME does.";
-        Link "link" "The links of one HTML or CSS document.";
+        Detached "detached" "An attachment that Thunderbird or a similar mail program detached.";
+        Shortcut "shortcut" "An `[InternetShortcut]` file with the URL of the content, as Exchange writes it.";
+        Mailman "mailman" "An attachment that Mailman removed from a message to a mailing list.";
+        Hosted "hosted" "A file in cloud storage that a mail links to instead of attaching it.";
+        Apple "apple" "An attachment that Apple Mail stores in a separate file.";
+        Eudora "eudora" "An attachment that Eudora stores in a separate file, or text that Eudora marked without MIME.";
+        Link "link" "The links in one HTML or CSS document.";
         Embed "embed" "Content embedded into HTML.";
-        Attachment "attachment" "An attachment that `detach` moves into a store, or one that it moved there.";
+        Attachment "attachment" "An attachment that `detach` moves, or has moved, into a store.";
     }
 }
 
@@ -81,17 +81,17 @@ words! {
     #[non_exhaustive]
     pub enum Outcome {
         Expanded "expanded" "The content replaces the reference.";
-        Rewritten "rewritten" "Links of a document were changed, or a rival part was removed.";
+        Rewritten "rewritten" "Links in a document were changed, or an alternative version of the inserted content was removed.";
         Detached "detached" "The content was moved into a store, and the part refers to it.";
-        Restored "restored" "The part is what it was before its content was moved into a store.";
+        Restored "restored" "The attachment is back in the part, exactly as it was before `detach` moved it into a store.";
         Blanked "blanked" "A blank picture replaces the tracker.";
-        WouldExpand "would-expand" "The content is in the message itself and would be put in.";
+        WouldExpand "would-expand" "The content is already in the message and would replace the reference.";
         WouldFetch "would-fetch" "The policy allows a retrieval; whether it succeeds is not known.";
-        WouldRewrite "would-rewrite" "Bytes of the document would change, or the rival part would be removed.";
+        WouldRewrite "would-rewrite" "Links in the document would change, or an alternative version of the inserted content would be removed.";
         WouldDetach "would-detach" "The content would be moved into a store.";
-        WouldRestore "would-restore" "The content is in the store, and the part would be what it was.";
+        WouldRestore "would-restore" "The content is in the store, and the attachment would be put back exactly.";
         WouldBlank "would-blank" "A blank picture would replace the tracker.";
-        Left "left" "Every byte of it is unchanged, or would be.";
+        Left "left" "The reference is unchanged, or would be unchanged, byte for byte.";
     }
 }
 

@@ -19,7 +19,7 @@ impl CacheFolder {
     /// Always: [`Error::Usage`].
     pub fn open(path: &Path, _at_most: Option<u64>) -> Result<Self, Error> {
         let why = format!(
-            "{} needs Linux, macOS or another Unix; leave it out",
+            "{} works only on Linux, macOS and other Unix systems; leave the option out",
             the_cache(path)
         );
         Err(Error::Usage(why.into()))

@@ -30,7 +30,7 @@ use crate::disk::{
 use crate::error::Error;
 use crate::report::{Detail, Setting};
 
-const GOES_ON: &str = "# The same command continues with them, and removes the directory when its output is complete. You may remove it, too.";
+const GOES_ON: &str = "# To continue the run, start the same command again; the directory is removed when the output is complete. You can also delete it.";
 
 const TRIES: usize = 16;
 
@@ -84,7 +84,7 @@ impl CacheFolder {
         if has_tag(&root, CACHE_WORDS) {
             // The process that made it closed it before.
             if status()?.st_mode & 0o077 != 0 {
-                return wrong("other users may enter the folder; chmod 700 it, or name a new one");
+                return wrong("the permissions of the directory let other users read it; run chmod 700 on it, or name a new directory");
             }
         } else if is_empty(&root).map_err(&failed)? {
             let closed = rustix::fs::fchmod(&root, Mode::RWXU);
@@ -338,7 +338,7 @@ fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
 }
 
 fn tag(folder: &Arc<OwnedFd>) -> io::Result<()> {
-    let rest = "# All of it may be removed at any time.";
+    let rest = "# You can delete this directory at any time.";
     tag_saying(folder, CACHE_WORDS, rest)?.replace(folder, CACHE_TAG)
 }
 
@@ -350,7 +350,7 @@ fn tag_saying(folder: &Arc<OwnedFd>, words: &str, rest: &str) -> io::Result<Temp
 }
 
 fn not_ours(path: &Path) -> Error {
-    let what = "is not a folder that embody made, and answers would be kept there; move it away, or name another output";
+    let what = "already exists and was not created by embody, which needs this name for server responses during the run; move it away, or choose another --output";
     Error::Usage(format!("{} {what}", path.display()).into())
 }
 

@@ -93,7 +93,7 @@ pub(super) fn check(
                 reason,
                 status: silence.status,
                 detail: format!(
-                    "{} (from the cache); the next request is made after {}, or after you remove {}",
+                    "{} (recorded in the cache); embody tries again after {}, or after you delete {}",
                     silence.detail,
                     DateTime::from_timestamp(until).to_rfc3339(),
                     folder.path(Area::Hosts, &key).display()
@@ -134,7 +134,7 @@ pub(super) fn pause(
     status: u16,
     pause: Duration,
 ) {
-    let what = format!("the server answered {status} with Retry-After");
+    let what = format!("the server responded with {status} and asked for a pause (Retry-After)");
     let refusal = Refusal::temporary(Reason::HttpStatus, what);
     let (refusal, longest) = match url {
         Some(_) => (refusal.of_status(status), LONGEST_OF_SOURCE),

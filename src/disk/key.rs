@@ -78,7 +78,7 @@ impl FromStr for Key {
     /// [`Error::Usage`].
     fn from_str(text: &str) -> Result<Self, Error> {
         Self::parse(text)
-            .ok_or_else(|| Error::Usage("a key has 64 hexadecimal digits in lower case".into()))
+            .ok_or_else(|| Error::Usage("the key of an object must consist of 64 hexadecimal digits in lower case".into()))
     }
 }
 

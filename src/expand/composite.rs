@@ -22,7 +22,7 @@ pub(super) fn fit(
 ) -> Result<Encoded, Refusal> {
     let collides = |detail: &str| Refusal::lasting(Reason::BoundaryCollision, detail);
     if has_control_character(&body) {
-        let detail = "the content holds a bare CR or a NUL";
+        let detail = "the content contains a NUL byte or a CR without LF";
         return Err(Refusal::lasting(Reason::ControlCharacter, detail));
     }
     if has_long_line(&body) {
@@ -35,11 +35,11 @@ pub(super) fn fit(
     };
     let allows = |around: PartId| allows(tree.part(around).encoding, TransferEncoding::EightBit);
     if encoding == TransferEncoding::EightBit && !tree.ancestors(part).all(allows) {
-        let detail = "the content has 8-bit bytes, and the part around it is labelled 7bit";
+        let detail = "the content has 8-bit bytes, but the part around it is declared as 7bit";
         return Err(refused(detail));
     }
     if has_boundary(&body, boundaries) {
-        let detail = "a line of the content would end the part it is put into";
+        let detail = "a line of the content is also a boundary line of the message";
         return Err(collides(detail));
     }
     if !header.is_empty() || !boundaries.is_empty() {
@@ -57,7 +57,7 @@ pub(super) fn fit(
             return Err(collides(detail));
         }
         if !header.is_empty() && !has_parts {
-            let detail = "the content is a multipart without a boundary, or without its lines";
+            let detail = "the content is a multipart without boundary lines";
             return Err(refused(detail));
         }
     }

@@ -156,14 +156,14 @@ pub(super) fn take(
         let decoded = encoding.decode(retrieved.octets.bytes()).ok_or_else(|| {
             let encoding = encoding.as_str();
             let detail =
-                format!("the retrieved content is not encoded in {encoding}, as the mail declares");
+                format!("the mail declares that the content is encoded in {encoding}, but the retrieved content is not");
             Refusal::lasting(Reason::UndecodableBody, detail)
         })?;
         Octets::shared(decoded.into_owned())
     } else {
         if is_described(encoding) && body.form == Form::ExternalBody {
             notes.push(format!(
-                "the phantom header's Content-Transfer-Encoding {} was ignored: URLs have none",
+                "the Content-Transfer-Encoding {} in the external-body part was ignored, because content from a URL is not encoded",
                 encoding.as_str()
             ));
         }
@@ -210,7 +210,7 @@ pub(super) fn admit(
         policy.judge_type(source_type)?;
     }
     if !policy.accept_mismatch && is_page_instead(&obtained, body) {
-        let detail = "the answer is a web page, not the file";
+        let detail = "the server returned a web page instead of the file";
         return Err(Refusal::lasting(Reason::TypeMismatch, detail));
     }
     if let Some(declared) = &body.declared {
@@ -220,7 +220,7 @@ pub(super) fn admit(
                 || declared.essence == OCTETS;
             if !agree && !policy.accept_mismatch {
                 let declared = &declared.essence;
-                let detail = format!("{declared} is declared, the content is {source_type}");
+                let detail = format!("the mail declares {declared}, but the content is {source_type}");
                 return Err(Refusal::lasting(Reason::TypeMismatch, detail));
             }
         }
@@ -236,11 +236,11 @@ pub(super) fn admit(
     let is_other = |size: &u64| *size != obtained.octets.len() as u64;
     if let Some(size) = body.size.filter(is_other) {
         let who = match body.hosted {
-            Some(_) => "the mail",
-            None => "the size parameter",
+            Some(_) => "the mail declares",
+            None => "the size parameter is",
         };
         obtained.notes.push(format!(
-            "{who} says {}, the content has {}",
+            "{who} {}, but the content has {} bytes",
             size_in_words(size),
             obtained.octets.len()
         ));
@@ -248,7 +248,7 @@ pub(super) fn admit(
     let is_expired = |date: &&str| date::seconds(date.as_bytes()).is_some_and(is_past);
     if let Some(date) = body.expiration.as_deref().filter(is_expired) {
         obtained.notes.push(format!(
-            "the expiration parameter says {}, which is past",
+            "the content expired on {} (expiration parameter)",
             date.trim()
         ));
     }
@@ -266,7 +266,7 @@ fn admit_noted(
 ) -> Result<Obtained, Refusal> {
     let (wanted, found) = (&note.sha256, obtained.octets.key());
     if found != wanted {
-        let detail = format!("the SHA-256 of the attachment is {wanted}, the content has {found}");
+        let detail = format!("the SHA-256 of the detached attachment was {wanted}, but the SHA-256 of this content is {found}");
         return Err(Refusal::lasting(Reason::DigestMismatch, detail));
     }
     let declared = body.declared.as_ref().map(|declared| &declared.essence);
@@ -283,7 +283,7 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String>
     let (_, named) = parameters.find(|(name, _)| name == "charset")?;
     let same = declared.trim().eq_ignore_ascii_case(named.trim());
     (!same).then(|| {
-        format!("the source names the charset {named}; {declared}, of the phantom header, was kept")
+        format!("the server declares the charset {named}; the charset of the mail, {declared}, was kept")
     })
 }
 
@@ -307,7 +307,7 @@ fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
     let mut trimmed = value.to_vec();
     trimmed.retain(|byte| !byte.is_ascii_whitespace());
     let Ok(wanted) = STANDARD.decode(&trimmed) else {
-        return refuse("the Content-MD5 field is not base64".to_owned());
+        return refuse("the Content-MD5 field does not contain base64".to_owned());
     };
     let same = |digest: &[u8; 16]| digest.as_slice() == wanted.as_slice();
     let is_text = obtained.essence.starts_with("text/");
@@ -315,7 +315,7 @@ fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
         return Ok(());
     }
     refuse(format!(
-        "Content-MD5 is {}, the content has {}",
+        "the Content-MD5 field is {}, but the MD5 of the content is {}",
         String::from_utf8_lossy(&trimmed),
         STANDARD.encode(obtained.octets.digest())
     ))

@@ -39,7 +39,7 @@ pub struct Expander {
 
 /// Makes an [`Expander`]; see [`Expander::builder`].
 #[derive(Clone)]
-#[must_use = "a builder makes nothing until `build`"]
+#[must_use = "call `build` to create the `Expander`"]
 pub struct ExpanderBuilder {
     settings: Settings,
     fetch: Option<Arc<dyn Fetch>>,

@@ -43,7 +43,7 @@ impl<'t> PartEdits<'t> {
 }
 
 pub(super) fn overlapping(_: Overlap) -> Refusal {
-    let detail = "it overlaps with another change of the message";
+    let detail = "this change overlaps another change of the same message";
     Refusal::lasting(Reason::BoundaryCollision, detail)
 }
 

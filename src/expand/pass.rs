@@ -353,10 +353,10 @@ impl Pending<'_, '_> {
         row.outcome = Outcome::Rewritten;
         row.reason = Some(Reason::RivalExpanded);
         if self.session.is_forecast() {
-            row.detail = format!("would be removed: part {number} offers the same").into();
+            row.detail = format!("this part would be removed, because part {number} offers the same content").into();
         } else {
             let removal = removal(self.tree, item.body.part, self.removed_to);
-            let detail = format!("removed: part {number} offers the same and was put in");
+            let detail = format!("this part was removed, because part {number} offered the same content and was used");
             row.detail = detail.into();
             match self.edits.change(vec![Edit::remove(removal)], []) {
                 Ok(()) => {
@@ -401,6 +401,6 @@ impl Pending<'_, '_> {
 }
 
 fn too_deep() -> Refusal {
-    let detail = Detail::from("it would be nested deeper than ").naming(Setting::Depth);
+    let detail = Detail::from("the part would be nested more deeply than ").naming(Setting::Depth);
     Refusal::lasting(Reason::TooDeep, detail)
 }

@@ -72,7 +72,7 @@ impl<'g> Contents<'g> {
                 break found;
             };
             if !entered.insert(at) {
-                let detail = "its Content-ID leads back to itself";
+                let detail = "the part refers to a Content-ID that leads back to the part itself";
                 break Err(Refusal::lasting(Reason::ReferenceLoop, detail));
             }
             chain.push((at, item));
@@ -194,7 +194,7 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
 fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
     let found = found.map_err(|refusal| Refusal {
         detail: Detail::from(format!(
-            "part {number}, to which it refers, was left unchanged: "
+            "the reference leads to part {number}, which was left unchanged: "
         ))
         .then(root_detail(&refusal.detail)),
         ..refusal

@@ -43,11 +43,11 @@ impl Session<'_> {
         }
         let is_bound = |row: &Row| row.reason.is_some_and(Reason::is_bound);
         if !outcomes.edits.is_empty() && report.rows.iter().any(is_bound) {
-            let note = "a limit was reached; another run may go on from here";
+            let note = "a limit was reached; another run on the result may replace more references";
             report.notes.push(note.to_owned());
         }
         if !outcomes.edits.is_empty() && has_field(message, "DKIM-Signature", 1 << 20) {
-            let note = "the message carries a DKIM-Signature, which will not verify any more";
+            let note = "the message has a DKIM-Signature, which is no longer valid after the change";
             let mut rows = report.rows.iter_mut();
             let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
             if let Some(row) = rows.find(is_change) {

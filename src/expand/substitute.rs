@@ -45,7 +45,7 @@ impl<'p> Substitute<'p> {
         obtained: Obtained,
     ) -> Result<Self, Refusal> {
         if obtained.essence == ESSENCE {
-            return Err(composite::refused("it is an external body itself"));
+            return Err(composite::refused("the content is itself a message/external-body"));
         }
         let mut substitute = Self {
             tree,
@@ -59,7 +59,7 @@ impl<'p> Substitute<'p> {
         };
         let is_hidden = |field: Field| has_control_character(field.whole.of(tree.original));
         if substitute.taken().any(is_hidden) {
-            let detail = "a field of the phantom header holds a bare CR or a NUL";
+            let detail = "a header field inside the external-body part contains a NUL byte or a CR without LF";
             return Err(Refusal::lasting(Reason::ControlCharacter, detail));
         }
         substitute.content_type = substitute.content_type_field();

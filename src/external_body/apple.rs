@@ -34,7 +34,7 @@ impl<'a> Reader<'a, '_> {
                 folder: tree.number(part),
                 name: name_of(tree.original, fields).text(),
             }),
-            _ => Err(own_content("the part would contain parts of its own")),
+            _ => Err(own_content("it is a multipart or contains other parts")),
         };
         let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
         let mut body = ExternalBody::with(tree, part, Form::Apple, target, phantom);

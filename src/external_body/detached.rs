@@ -122,10 +122,10 @@ impl<'a> Reader<'a, '_> {
         let entity = self.tree.part(self.part);
         let target = match &entity.content {
             _ if !is_all => Err(own_content(
-                "the part contains more than its original header",
+                "its body contains more than the header of the detached attachment",
             )),
             Content::Multipart(_) if !entity.children.is_empty() => {
-                Err(own_content("the part has parts of its own"))
+                Err(own_content("it contains other parts"))
             }
             // Base64 cannot hold the sentence, which has blanks. Quoted-printable can, and may escape the header.
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
@@ -150,9 +150,9 @@ impl<'a> Reader<'a, '_> {
         let target = if self.tree.is_message(self.part) {
             Err(own_content("it is a whole message"))
         } else if entity.content != Content::Leaf {
-            Err(own_content("the part holds parts or a message"))
+            Err(own_content("it contains other parts or a message"))
         } else if !fits && !is_page && !entity.body.of(self.tree.original).trim_ascii().is_empty() {
-            Err(own_content("the part's body is more than a note"))
+            Err(own_content("its body contains more than a note about the detached attachment"))
         } else {
             target
         };

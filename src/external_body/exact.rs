@@ -51,11 +51,11 @@ pub fn restored(
 ) -> Result<Vec<Edit>, &'static str> {
     let part = tree.part(body.part);
     if part.separator.is_empty() {
-        return Err("no empty line ends the part's header");
+        return Err("no empty line follows the header of the part");
     }
     let behind = Span::new(body.phantom.body_start(), part.body.end).of(tree.original);
     if !behind.iter().all(|byte| matches!(byte, b'\r' | b'\n')) && body.form == Form::ExternalBody {
-        return Err("there is text after the phantom header");
+        return Err("the message/external-body part contains text after the header inside it");
     }
     let fields = returning(tree, body, note)?;
     let is_ours = |field: &Field| match body.form {
@@ -71,7 +71,7 @@ pub fn restored(
                 in_front = stays.len();
             } else if stays.len() > in_front {
                 return Err(
-                    "the part's header contains other fields between the fields that embody wrote",
+                    "the header of the part has other fields between the fields that embody wrote",
                 );
             }
             ours.push(field);
@@ -80,7 +80,7 @@ pub fn restored(
         }
     }
     let (Some(first), Some(last)) = (ours.first(), ours.last()) else {
-        return Err("the part's header has no field that embody wrote");
+        return Err("the header of the part does not have the fields that embody wrote");
     };
     if body.form == Form::ExternalBody && ours.len() > 1 {
         return Err("the part has several Content-Type fields");
@@ -96,7 +96,7 @@ pub fn restored(
         let from_there = note.places.get(index).copied().unwrap_or(0);
         let place = usize::try_from(in_front as i64 + i64::from(from_there)).ok();
         let place = place.filter(|&place| place <= stays.len());
-        let span = at(place.ok_or("the note names field positions that the header does not have")?);
+        let span = at(place.ok_or("the note of detach gives a position for a header field that is beyond the end of the header")?);
         match pieces.iter_mut().find(|(place, _)| *place == span) {
             Some((_, bytes)) => bytes.extend_from_slice(&field),
             None => pieces.push((span, field)),
@@ -129,14 +129,14 @@ fn returning(
             || is_reference_field(tree.original, &field)
             || !is_of_content(tree.original, &field, is_message)
         {
-            return Err("the phantom header contains a field that was not in it before");
+            return Err("the header inside the part contains a field that embody did not write");
         }
         let mut bytes = field.whole.of(tree.original).to_vec();
         if !bytes.ends_with(b"\n") {
             bytes.extend_from_slice(newline.bytes());
         }
         if has_control_character(&bytes) {
-            return Err("a field of the phantom header contains a bare CR or a NUL");
+            return Err("the header inside the part has a field with a NUL byte or a CR without LF");
         }
         if is("Content-Transfer-Encoding") {
             encodings += 1;
@@ -156,20 +156,20 @@ fn returning(
     }
     let is_composite = body.declared.as_ref().map(MediaType::main);
     if matches!(is_composite, Some("multipart" | "message")) {
-        return Err("multiparts and messages are not detached");
+        return Err("the part claims to be a multipart or a message, and embody never detaches those");
     }
     let counts_fit = match is_phantom {
         true => notes == 1 && encodings == 1 && digests == usize::from(note.digest_added),
         false => notes == 0 && encodings <= 1,
     };
     if !counts_fit {
-        return Err("fields of the phantom header are missing or duplicated");
+        return Err("fields are missing or duplicated in the header inside the part");
     }
     if !is_phantom && encodings == 0 && !note.wording.is_of(TransferEncoding::SevenBit) {
         return Err("the note names a different encoding from the header");
     }
     if !note.places.is_empty() && note.places.len() != fields.len() {
-        return Err("the note does not name the place of each field");
+        return Err("the note of detach does not give the position of each header field");
     }
     Ok(fields)
 }

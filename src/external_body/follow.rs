@@ -6,16 +6,16 @@ use crate::error::Error;
 words! {
     /// A form of references, by who writes it.
     pub enum Follow [13] {
-        Thunderbird "thunderbird" "Attachments that Thunderbird detached, enclosures of its feed reader, and files that it uploaded.";
-        Exchange "exchange" "`[InternetShortcut]` files in a `message/external-body`, as Exchange writes them.";
-        Shortcuts "shortcuts" "Attached `[InternetShortcut]` files as well (`application/internet-shortcut`).";
-        Apple "apple" "Attachments that Apple Mail keeps in files of their own; only for messages in its folders.";
-        Eudora "eudora" "Attachments that Eudora keeps in files of their own; only for messages in its mailboxes.";
-        Mailman "mailman" "Attachments that Mailman removed from a mail to a list.";
-        MailmanDigests "mailman-digests" "Attachments that Mailman removed from the mails in a digest.";
-        Sympa "sympa" "Attachments that Sympa keeps on its server.";
-        Gmail "gmail" "Files in Google Drive that Gmail shows.";
-        Outlook "outlook" "Files in OneDrive and SharePoint that Outlook shows.";
+        Thunderbird "thunderbird" "Attachments that Thunderbird detached or uploaded, and the enclosures of its news feeds.";
+        Exchange "exchange" "`[InternetShortcut]` files inside a `message/external-body` part, as Exchange writes them.";
+        Shortcuts "shortcuts" "Attached `[InternetShortcut]` files, which contain a URL (`application/internet-shortcut`).";
+        Apple "apple" "Attachments that Apple Mail stores in separate files; only for messages in its own folders.";
+        Eudora "eudora" "Attachments that Eudora stores in separate files; only for messages in its own mailboxes.";
+        Mailman "mailman" "Attachments that Mailman removed from a message to a mailing list.";
+        MailmanDigests "mailman-digests" "Attachments that Mailman removed from the messages in a digest.";
+        Sympa "sympa" "Attachments that the mailing-list manager Sympa stores on its server.";
+        Gmail "gmail" "Files in Google Drive that a mail from Gmail links to instead of attaching them.";
+        Outlook "outlook" "Files in OneDrive and SharePoint that a mail from Outlook links to instead of attaching them.";
         MailDrop "mail-drop" "Attachments that Apple Mail uploaded to Mail Drop.";
         FileLink "filelink" "Attachments that Thunderbird FileLink uploaded.";
         Links "links" "Any link in HTML to a file in cloud storage.";
@@ -115,7 +115,7 @@ impl Followed {
         }
         .ok_or_else(|| {
             let names = Follow::ALL.map(Follow::as_str).join(", ");
-            let what = format!("'{word}' is not a kind of reference; use {names}, all or none; -NAME removes a kind");
+            let what = format!("'{word}' is not a kind of reference; use {names}, all or none, or put - before a kind to remove it");
             Error::Usage(what.into())
         })
     }

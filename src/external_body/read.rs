@@ -80,7 +80,7 @@ impl<'a> Reader<'a, '_> {
     ) -> Result<Referent<'a>, Refusal> {
         let name = text_of(media_type, "access-type");
         if name.is_empty() {
-            let detail = "the part has no access-type parameter";
+            let detail = "the Content-Type field of the part has no access-type parameter";
             return Err(Refusal::lasting(Reason::NoAccessType, detail));
         }
         match name.to_ascii_uppercase().as_str() {
@@ -110,7 +110,7 @@ impl<'a> Reader<'a, '_> {
                 message_id: None,
             }),
             None => {
-                let detail = "access-type=CONTENT-ID, but the part has no Content-ID";
+                let detail = "the part has access-type=CONTENT-ID, but no Content-ID field that names the content";
                 Err(Refusal::lasting(Reason::MissingParameter, detail))
             }
         }
@@ -136,7 +136,7 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     if !site.bytes().all(is_host) {
         // The text in front of an @ may be a password.
         let host = site.rsplit('@').next().unwrap_or_default();
-        let detail = format!("the site of '{host}' is not a host name");
+        let detail = format!("the parameter 'site' names '{host}', which is not a host name");
         return Err(bad_value(detail));
     }
     let mode = text_of(media_type, "mode").to_ascii_lowercase();
@@ -217,7 +217,7 @@ const SEGMENT: AsciiSet = all_but(b"-._~!$&'()*+,=:@");
 fn escaped_segment(segment: &[u8]) -> Result<String, Refusal> {
     let text = String::from_utf8_lossy(segment);
     if text.chars().any(char::is_control) {
-        return Err(bad_value("a file name holds control characters"));
+        return Err(bad_value("the file name contains control characters"));
     }
     if segment == b".." || segment == b"." {
         return Err(bad_value(format!("'{text}' is not a file name")));

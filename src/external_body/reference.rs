@@ -263,7 +263,7 @@ pub(super) fn missing_parameter(name: &str, section: Option<u32>) -> Refusal {
 /// What is left of a `data:` URL would read as a whole one.
 pub(super) fn cut_off(name: &str) -> Refusal {
     bad_value(format!(
-        "'{name}' was cut off on the way: a closing quote or what follows is missing"
+        "the parameter '{name}' is incomplete: its closing quote or the text after it was lost in transit"
     ))
 }
 
@@ -299,7 +299,7 @@ pub(super) fn text_in<'t>(label: Option<&[u8]>, octets: &'t [u8]) -> Option<Cow<
 }
 
 pub(super) fn encoded() -> Refusal {
-    let detail = "the part has a Content-Transfer-Encoding that RFC 2046 forbids for it";
+    let detail = "the part has a Content-Transfer-Encoding, which RFC 2046 does not allow for a part that refers to external content";
     Refusal::lasting(Reason::EncodedReference, detail)
 }
 
@@ -313,7 +313,7 @@ pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading)
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {
         let detail =
-            Detail::from("this note and the notes after it exceed ").naming(Setting::Parts);
+            Detail::from("this reference and the references after it are not followed, because they exceed ").naming(Setting::Parts);
         last.target = Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
 }

@@ -27,7 +27,7 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
     }
     if let Some(control) = text.chars().find(|symbol| symbol.is_control()) {
         return Err(bad_value(format!(
-            "the URL holds the control character U+{:04X}",
+            "the URL contains the control character U+{:04X}",
             u32::from(control)
         )));
     }
@@ -36,7 +36,7 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
         (None, rest)
     } else if scheme.eq_ignore_ascii_case("mid") {
         let (message_id, content_id) = rest.split_once('/').ok_or_else(|| {
-            bad_value("the mid: URL names a whole message, not a part of this one")
+            bad_value("the mid: URL names a whole message, and embody can insert only parts of this message")
         })?;
         (Some(percent_decoded(message_id)), content_id)
     } else {

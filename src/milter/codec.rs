@@ -40,15 +40,15 @@ pub mod option {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Malformed {
-    #[error("a packet of {0} bytes")]
+    #[error("a milter packet of {0} bytes, which is too large")]
     TooLarge(usize),
-    #[error("an empty packet")]
+    #[error("an empty milter packet")]
     Empty,
-    #[error("a packet of the unknown kind {0:#04x}")]
+    #[error("a milter packet with the unknown command {0:#04x}")]
     Unknown(u8),
-    #[error("a packet of the kind '{0}' that is not made as it must be")]
+    #[error("a malformed milter packet with the command '{0}'")]
     Shape(char),
-    #[error("a packet of the kind '{0}' at a place where the protocol does not allow it")]
+    #[error("a milter packet with the command '{0}', which the protocol does not allow at this point")]
     OutOfOrder(char),
 }
 

@@ -100,7 +100,7 @@ impl Counters {
             (format!("{{outcome=\"{outcome}\"}}"), value(counter))
         };
         let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-        let head = "build_info gauge Always 1; the label is the version that runs.";
+        let head = "build_info gauge Always 1; the label is the version of the running program.";
         metric(&mut page, head, [(version, 1)]);
         let messages = [
             ("unchanged", &self.unchanged),
@@ -118,14 +118,14 @@ impl Counters {
             (format!("{{reason=\"{}\"}}", reason.as_str()), count)
         });
         let head =
-            "references_left_total counter References that were left, by reason (docs/reasons.md).";
+            "references_left_total counter References that were left unchanged, by reason (docs/reasons.md).";
         metric(&mut page, head, left);
         let retrievals = [
             ("retrieved", &self.retrieved),
             ("refused", &self.refused),
             ("failed", &self.failed),
         ];
-        let head = "retrievals_total counter Retrievals, by outcome. A failed retrieval may succeed later. A response in memory needs no retrieval.";
+        let head = "retrievals_total counter Retrievals, by outcome. A failed retrieval may succeed later. A response that is still in memory is not counted.";
         metric(&mut page, head, retrievals.map(by_outcome));
         for (head, counter) in [
             (
@@ -133,7 +133,7 @@ impl Counters {
                 &self.octets,
             ),
             (
-                "references_expanded_total counter References whose content was put in.",
+                "references_expanded_total counter References that were replaced by their content.",
                 &self.expanded,
             ),
             ("links_total counter Links that were changed.", &self.links),
@@ -142,7 +142,7 @@ impl Counters {
                 &self.connections,
             ),
             (
-                "connections_full_total counter Connections above the limit of connections.",
+                "connections_full_total counter Connections that were refused because too many were open.",
                 &self.full,
             ),
             (
@@ -171,7 +171,7 @@ impl Counters {
         rows.push(("_sum".to_owned(), value(&self.microseconds) as f64 / 1e6));
         // Not read again: it must be what the last bucket says.
         rows.push(("_count".to_owned(), count as f64));
-        let head = "processing_seconds histogram Time that messages took, retrievals included.";
+        let head = "processing_seconds histogram Time that each message took, with its retrievals.";
         metric(page, head, rows);
     }
 }

@@ -66,7 +66,7 @@ impl Draft {
         }
         let is_name = |octet: &u8| *octet > b' ' && *octet != b':' && *octet != 0x7f;
         if !name.iter().all(is_name) {
-            return self.leave(odd_header("a field with an invalid name"));
+            return self.leave(odd_header("a header field has an invalid name"));
         }
         self.message.bytes.extend_from_slice(name);
         self.message.bytes.push(b':');
@@ -78,7 +78,7 @@ impl Draft {
             self.message.bytes.extend_from_slice(folded.unwrap_or(text));
             self.message.bytes.push(b'\n');
             if next.is_some_and(|next| !matches!(next.first(), Some(b' ' | b'\t'))) {
-                return self.leave(odd_header("a line in a field that continues nothing"));
+                return self.leave(odd_header("a line inside a header field does not begin with a blank or a tab"));
             }
         }
         self.message.count += 1;
@@ -158,7 +158,7 @@ impl Draft {
         let fits = self.size <= most;
         if !fits {
             self.leave(Left::TooLarge(
-                Detail::from(format!("it has more than {most} bytes, which is "))
+                Detail::from(format!("the message has more than {most} bytes, which is "))
                     .naming(Setting::Message),
             ));
         }
@@ -189,7 +189,7 @@ impl Draft {
             && !header.separator.is_empty();
         if !is_same {
             return Err(odd_header(
-                "header fields that embody would read differently from the mail server",
+                "embody and the mail server would read the header fields differently",
             ));
         }
         (message.fields, message.separator) = (header.span, header.separator);

@@ -155,12 +155,12 @@ fn give(path: &Path, made: (u64, u64), group: u32, mode: u32) -> io::Result<()> 
     let held = fs::File::from(open(path, flags, Mode::empty())?);
     let file = held.metadata()?;
     if (file.dev(), file.ino()) != made {
-        return Err(io::Error::other("another file has taken its place"));
+        return Err(io::Error::other("another program replaced the socket with a different file"));
     }
     // A file that is held so can only be changed by this name.
     let held = format!("/proc/self/fd/{}", held.as_raw_fd());
     chown(&held, None, Some(group)).map_err(|error| {
-        let why = format!("its group cannot become {group}: {error}");
+        let why = format!("cannot change the group of the socket to {group}: {error}");
         io::Error::new(error.kind(), why)
     })?;
     fs::set_permissions(&held, fs::Permissions::from_mode(mode))
@@ -168,7 +168,7 @@ fn give(path: &Path, made: (u64, u64), group: u32, mode: u32) -> io::Result<()> 
 
 #[cfg(not(target_os = "linux"))]
 fn give(_: &Path, _: (u64, u64), _: u32, _: u32) -> io::Result<()> {
-    let why = "the group of a socket can be set on Linux only";
+    let why = "the group of a socket can be set only on Linux";
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 

@@ -244,7 +244,7 @@ impl Connection {
             && why.get_ref().is_some_and(|it| it.is::<Malformed>())
         {
             add(&self.server.counters.malformed, 1);
-            let what = format!("a connection is closed that sent {why}");
+            let what = format!("closed a connection, because the mail system sent {why}");
             self.server.work().journal.says(&what);
         }
         self.stream.shut();

@@ -250,7 +250,7 @@ pub fn stream(of: impl AsFd) -> io::Result<File> {
     let file = stream_or_null(of)?;
     match is_stand_in(&file) {
         true => Err(io::Error::other(
-            "it is closed, or /dev/null opened for reading and writing, which looks the same: open /dev/null one way",
+            "the stream is closed, or it is /dev/null opened for both reading and writing, which embody cannot distinguish from a closed stream; open /dev/null for one of the two",
         )),
         false => Ok(file),
     }

@@ -344,7 +344,7 @@ impl Pending<'_, '_> {
             }
             Given::Unasked => {
                 row.outcome = Outcome::WouldFetch;
-                row.detail = Detail::from("would retrieve it; its size is not known, and at most ")
+                row.detail = Detail::from("the content would be retrieved; its size is not known, but is at most ")
                     .naming(Setting::Body);
                 return Some(row);
             }
@@ -354,7 +354,7 @@ impl Pending<'_, '_> {
             Meaning::Part(sibling, _) => {
                 let number = self.tree.number(*sibling);
                 row.from = Provenance::Message;
-                row.detail = format!("part {number} of the mail is shown").into();
+                row.detail = format!("the link leads to part {number} of the mail").into();
             }
             Meaning::Picture(_) => row.from = Provenance::Message,
             Meaning::Blank(_) => row.outcome = Outcome::Blanked,
@@ -371,11 +371,11 @@ impl Pending<'_, '_> {
             Some(answer) if self.pictures.is_blank(number) => {
                 row.outcome = Outcome::Blanked;
                 answer.came.tell(answer.sha256(), &mut row);
-                row.remark("it was retrieved, and is at most 3 by 3 pixels");
+                row.remark("the retrieved picture is at most 3 by 3 pixels, so a blank picture replaces it");
             }
             Some(answer) => answer.came.tell_of_content(answer.sha256(), &mut row),
             None if row.outcome == Outcome::Blanked => {
-                row.remark("a blank picture replaces the tracker, which was not retrieved");
+                row.remark("a blank picture replaces the tracker; the tracker was not retrieved");
             }
             None => {}
         }

@@ -51,7 +51,7 @@ impl Container {
             };
             if entity.essence == RELATED {
                 let Some(close) = multipart.close else {
-                    let detail = "no boundary line ends its multipart";
+                    let detail = "the boundary line that ends the multipart/related of the document is missing";
                     return refuse(Reason::IncompleteBody, detail);
                 };
                 return Ok(Self::Extended {
@@ -67,11 +67,11 @@ impl Container {
         if !entity.essence.ends_with("html") && !entity.essence.ends_with("xhtml+xml") {
             return refuse(
                 Reason::NoBase,
-                "the style sheet is in no multipart/related that could hold its pictures",
+                "the style sheet is not inside a multipart/related, where its pictures could be inserted",
             );
         }
         if entity.separator.is_empty() || tree.is_cut_off(document) {
-            return refuse(Reason::IncompleteBody, "its header or its end is missing");
+            return refuse(Reason::IncompleteBody, "the header or the end of the document is missing");
         }
         Ok(Self::Wrapped(document))
     }
@@ -154,7 +154,7 @@ impl<'p> Pictures<'p> {
                 Trackers::Fetch => {}
                 Trackers::Blank => return Ok(self.blank()),
                 Trackers::Leave => {
-                    let detail = "it turned out to be at most 3 by 3";
+                    let detail = "the retrieved picture is at most 3 by 3 pixels";
                     return Err(Refusal::lasting(Reason::Tracker, detail));
                 }
             }
@@ -378,7 +378,7 @@ fn charset(
         None => Ok(None),
         Some(Charset::Superset) => Ok(Some(label)),
         Some(_) => {
-            let detail = format!("an SVG in the charset {label}, which is not a superset of ASCII");
+            let detail = format!("the SVG has the charset {label}, which is not a superset of ASCII");
             Err(Refusal::lasting(Reason::CharsetNotSupported, detail))
         }
     }
@@ -394,7 +394,7 @@ pub(super) fn label(named: Option<&str>) -> Option<String> {
 /// Browsers find no `cid:` URL with a fragment, and without it they would show another picture of an SVG.
 pub(super) fn part_of_svg() -> Refusal {
     let detail =
-        "its fragment selects a part of an SVG, and browsers do not find cid: URLs with a fragment";
+        "the URL selects a part of an SVG by its fragment (#...), and browsers do not support cid: URLs with a fragment";
     Refusal::lasting(Reason::NotAnImage, detail)
 }
 
@@ -414,17 +414,17 @@ fn admitted(
     let Some(kind) = found else {
         return Err(match declared {
             Some(declared) if declared.starts_with("image/") => {
-                let detail = format!("it is declared as {declared}, but its bytes are not");
+                let detail = format!("the content is declared as {declared}, but its bytes are not of this type");
                 Refusal::lasting(Reason::TypeMismatch, detail)
             }
             _ => {
-                let detail = "its bytes are not a picture of a known format";
+                let detail = "the content is not a picture in a known format";
                 Refusal::lasting(Reason::NotAnImage, detail)
             }
         });
     };
     if kind.essence == SVG && !is_harmless_svg(octets) {
-        let detail = "an SVG with scripts, events, or references to elsewhere";
+        let detail = "the SVG contains scripts, event handlers or references to other files";
         return Err(Refusal::lasting(Reason::NotAnImage, detail));
     }
     policy.judge_type(kind.essence)?;

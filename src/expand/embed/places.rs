@@ -167,9 +167,9 @@ impl Places {
         let (meaning, url) = if !is_wanted {
             (Meaning::Nothing, None)
         } else if is_sheet && steps > policy.limits.depth {
-            let detail = Detail::from("as many style sheets as ")
+            let detail = Detail::from("the style sheet is imported through as many other style sheets as ")
                 .naming(Setting::Depth)
-                .then(" allows import each other before it");
+                .then(" allows");
             let refusal = Refusal::lasting(Reason::TooDeep, detail);
             let url = masked(&shown.absolute).into_owned();
             (refusal.into(), Some(shortened(&url)))
@@ -206,7 +206,7 @@ impl Places {
     pub(super) fn unseen(&mut self, tag: usize) -> Option<Place> {
         let unseen = std::mem::take(&mut self.unseen);
         let detail = format!(
-            "{unseen} further places are unchanged, because embedding them would need too much memory for this message"
+            "{unseen} further links to pictures are unchanged, because embedding them would need more memory than the size of the message allows"
         );
         (unseen > 0).then(|| Place {
             ordinal: self.first_unseen,
@@ -260,7 +260,7 @@ impl Places {
                 _ if shown.holds_octets() => Err(data_of_octets()),
                 _ if steps > 1 && nested > self.most_nested => {
                     let detail =
-                        "the data: URLs in style sheets would be more than the message has bytes";
+                        "the nested data: URLs in style sheets are together larger than the message";
                     Err(Refusal::lasting(Reason::TooMuchWork, detail))
                 }
                 Role::StyleSheet => style::of_data(pictures, &shown.absolute),
@@ -289,7 +289,7 @@ impl Places {
         }
         let meaning = match embed.trackers {
             Trackers::Leave if shown.link.hidden => {
-                let detail = "it is declared too small to be seen, or hidden";
+                let detail = "the HTML hides the picture or makes it too small to see";
                 Refusal::lasting(Reason::Tracker, detail).into()
             }
             Trackers::Blank if shown.link.hidden => Meaning::Blank(pictures.blank()),
@@ -418,14 +418,14 @@ fn fragment(url: &str) -> &str {
 /// `charset` is the one that is declared.
 fn not_text(charset: Option<&str>) -> Refusal {
     let detail = match charset {
-        Some(charset) => format!("it has bytes that are not valid in the charset {charset}"),
-        None => "it is not UTF-8, and no charset is declared".to_owned(),
+        Some(charset) => format!("the URL contains bytes that are not valid in the charset {charset}"),
+        None => "the URL is not valid UTF-8, and the document declares no charset".to_owned(),
     };
     Refusal::lasting(Reason::BadUrl, detail)
 }
 
 fn data_of_octets() -> Refusal {
-    let detail = "its data has bytes that are not ASCII, in a document that is not UTF-8";
+    let detail = "the data: URL contains bytes that are not ASCII, and the document is not UTF-8";
     Refusal::lasting(Reason::BadUrl, detail)
 }
 

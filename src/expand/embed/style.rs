@@ -64,19 +64,19 @@ fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), R
     let refuse = |detail: String| Err(Refusal::lasting(Reason::TypeMismatch, detail));
     match declared {
         Some(SHEET) => {}
-        Some(declared) => return refuse(format!("a style sheet is text/css, this is {declared}")),
+        Some(declared) => return refuse(format!("the content is not a style sheet (text/css), but {declared}")),
         None => {
             return refuse(
-                "the content is not labelled text/css, so it is not used as a style sheet"
+                "the content is not declared as text/css, so it is not used as a style sheet"
                     .to_owned(),
             );
         }
     }
     if looks_like_markup(octets) {
-        return refuse("it is declared as text/css, but its bytes are HTML".to_owned());
+        return refuse("the content is declared as text/css, but is HTML".to_owned());
     }
     if memchr::memchr(0, octets).is_some() || picture::sniff(octets).is_some() {
-        return refuse("it is declared as text/css, but its bytes are not text".to_owned());
+        return refuse("the content is declared as text/css, but is not text".to_owned());
     }
     policy.judge_type(SHEET)
 }

@@ -38,14 +38,14 @@ impl Flattened<'_> {
         let what = match slots.as_slice() {
             [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] if is_multipart => {
                 group.extend(self.header(self.fields(&plain, None), &plain, true));
-                "its Content-Type described a multipart that Eudora had taken apart, and was changed to text/plain"
+                "the Content-Type was changed to text/plain, because Eudora had already removed the multipart that it describes"
             }
             [] | [Slot::Text(EudoraText { wrapper: None, .. }, _)] => {
                 if !self.is_decoded() {
                     return Ok((Edits::new(), None));
                 }
                 group.extend(self.header(Vec::new(), &plain, false));
-                "its Content-Transfer-Encoding was removed, because Eudora had decoded the body"
+                "the Content-Transfer-Encoding was removed, because Eudora had already decoded the body"
             }
             [Slot::Text(text, files)] if files.is_empty() => {
                 let octets = self.encoded(text);
@@ -59,14 +59,14 @@ impl Flattened<'_> {
                     ]),
                 }
                 match text.wrapper {
-                    Some(Wrapper::Html) => "text that Eudora marked as HTML is text/html",
-                    Some(Wrapper::Rich) => "text that Eudora marked as rich text is text/enriched",
-                    _ => "text that Eudora marked as flowed is text/plain with format=flowed",
+                    Some(Wrapper::Html) => "the text that Eudora marked as HTML now has the type text/html",
+                    Some(Wrapper::Rich) => "the text that Eudora marked as rich text now has the type text/enriched",
+                    _ => "the text that Eudora marked as flowed now has the type text/plain; format=flowed",
                 }
             }
             slots => {
                 self.multipart(slots, &mut group);
-                "the texts that Eudora marked are parts of a multipart"
+                "the texts that Eudora marked are now parts of a multipart"
             }
         };
         group.retain(|edit: &Edit| !(edit.span.is_empty() && edit.replacement.is_empty()));

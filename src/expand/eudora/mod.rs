@@ -115,8 +115,8 @@ impl Session<'_> {
         if flattened.is_cut {
             let mut row = row(Outcome::Left);
             let most = policy.limits.parts;
-            let detail = Detail::from("more texts and files than half of ").naming(Setting::Parts);
-            let detail = detail.then(format!(", {most}; further parts are kept as text"));
+            let detail = Detail::from("the message has more texts and files than half of ").naming(Setting::Parts);
+            let detail = detail.then(format!(", {most}; the further ones were left as text"));
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
             done.report.rows.push(row);
         }
@@ -189,7 +189,7 @@ impl Session<'_> {
         };
         let (shown_in, shown_by) = link.unzip();
         if shown_in.is_some() {
-            row.remark("proved by the hash of what refers to it");
+            row.remark("verified: the text refers to this file by a hash that Eudora recorded");
             row.proved = true;
         }
         let stored = Stored {

@@ -59,7 +59,7 @@ impl Pending<'_, '_> {
             _ => false,
         };
         if is_broken || entity.separator.is_empty() || self.tree.is_cut_off(message) {
-            let detail = "the header or the end of the message is missing";
+            let detail = "the header or the end of the attached message is missing";
             return Err(Refusal::lasting(Reason::IncompleteBody, detail));
         }
         Ok(None)

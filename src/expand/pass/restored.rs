@@ -37,11 +37,11 @@ impl Pending<'_, '_> {
         let refuse = |detail| Refusal::lasting(Reason::BadNote, detail);
         let body = note.wording.write(octets);
         let body =
-            body.ok_or_else(|| refuse("the content cannot be put there without an encoding"))?;
+            body.ok_or_else(|| refuse("the attachment was not encoded, and this content cannot be inserted without an encoding"))?;
         let is_encoded = matches!(note.wording.manner, Manner::Base64 { .. });
         let boundaries = self.tree.boundaries_around(item.body.part);
         if !is_encoded && has_boundary(&body, &boundaries) {
-            let detail = "the content holds a line that is a boundary of the message";
+            let detail = "the content has a line that is also a boundary of the message";
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
         let group = restored(self.tree, &item.body, note, body).map_err(refuse)?;
@@ -74,7 +74,7 @@ impl Pending<'_, '_> {
         let (encoded, proved) = self.encoded_again(item, &obtained)?;
         let mut told = self.told(item, &obtained);
         for row in told.report.rows.iter_mut().filter(|_| proved) {
-            row.remark("proved: it has the length that the mail notes");
+            row.remark("verified: the content has the length that the mail notes");
             row.proved = true;
         }
         let prefilter = &self.session.settings.prefilter;

@@ -97,7 +97,7 @@ impl Located {
     }
 
     fn nowhere(what: &str) -> Self {
-        let detail = format!("{what} has no file that could be retrieved");
+        let detail = format!("the link leads to {what}, which is not a file that can be retrieved");
         Self::with(Err(Refusal::lasting(Reason::OnlineDocument, detail)))
     }
 }
@@ -164,7 +164,7 @@ fn mail_drop(page: &Url, _: Option<&str>) -> Option<Located> {
         .find_map(|it| it.strip_prefix("e="));
     let encoded = |text: &str| utf8_percent_encode(text, &COMPONENT).to_string();
     let filled = match parameter(page, "uk") {
-        _ if !is_kept_there => Err(bad_value("its template leads out of iCloud")),
+        _ if !is_kept_there => Err(bad_value("the download address in the Mail Drop link is not on a server of iCloud")),
         None => Err(missing_parameter("uk", None)),
         Some(key) => {
             let filled = template.replacen("${f}", &encoded(&name), 1);

@@ -456,7 +456,7 @@ fn what_somebody_put_in_its_place_is_neither_used_nor_removed() {
         let said = stderr(&ran);
         assert_eq!(ran.status.code(), Some(2), "{what}: {said}");
         assert!(
-            said.contains("is not a folder that embody made"),
+            said.contains("was not created by embody"),
             "{what}: {said}"
         );
         assert!(said.contains("--no-resume"), "{what}: {said}");

@@ -176,7 +176,7 @@ fn windows_texts_and_files_become_parts() {
         row["detail"]
             .as_str()
             .unwrap()
-            .contains("proved by the hash")
+            .contains("verified: the text refers")
             && row["proved"] == true
     };
     assert_eq!(made.rows.iter().filter(|row| proved(row)).count(), 1);

@@ -431,7 +431,7 @@ fn size_and_end_are_claims_and_types_and_limits_hold() {
     assert_ne!(output, html(DROP));
     let detail = &rows(&report)[0].detail;
     assert!(
-        detail.contains("the mail says 26 bytes, the content has 20"),
+        detail.contains("the mail declares 26 bytes, but the content has 20 bytes"),
         "{detail}"
     );
     let limited = |body| policy().with_limits(Limits::default().with_body(body));
