@@ -127,7 +127,10 @@ fn holder(path: &Path, lock: &Path) -> String {
     if path == lock {
         return "; wait until that program ends, or end it (the command fuser shows its process id), and try again".to_owned();
     }
-    format!("; if no program is using the mailbox, remove {}", lock.display())
+    format!(
+        "; if no program is using the mailbox, remove {}",
+        lock.display()
+    )
 }
 
 #[cfg(all(test, feature = "cli"))]

@@ -63,7 +63,9 @@ impl Ledger {
             && octets > 0
             && result > signed(most)
         {
-            let detail = Detail::from(format!("with this content, the message would have {result} bytes; "));
+            let detail = Detail::from(format!(
+                "with this content, the message would have {result} bytes; "
+            ));
             let detail = detail.naming(Setting::Message);
             let detail = detail.measuring(most, result.unsigned_abs());
             let detail = detail.then(format!(" is {most}"));
@@ -110,7 +112,9 @@ impl Ledger {
 
     pub(crate) fn enough_retrievals(&self) -> Refusal {
         let most = self.limits.fetches;
-        let why = format!(" is {most}, and the earlier references in the message already use all of them");
+        let why = format!(
+            " is {most}, and the earlier references in the message already use all of them"
+        );
         let detail = Detail::default().naming(Setting::Fetches).then(why);
         Refusal::lasting(Reason::TooManyFetches, detail)
     }
@@ -139,7 +143,9 @@ impl Ledger {
             return Ok(());
         }
         let most = self.limits.work;
-        let what = format!("embody would have to process more than {most} times the size of the message, which is ");
+        let what = format!(
+            "embody would have to process more than {most} times the size of the message, which is "
+        );
         let detail = Detail::from(what).naming(Setting::Work);
         Err(Refusal::lasting(Reason::TooMuchWork, detail))
     }

@@ -145,14 +145,14 @@ impl Replaying {
 
     fn nothing(&self, nearest: Option<Capture>) -> Refusal {
         let Some(nearest) = nearest else {
-            return not_archived("the archive has no capture of it");
+            return not_archived("the archive has no capture of the URL");
         };
         let when = time::words(nearest.at);
-        let detail = Detail::from(format!("its nearest capture, from {when}, "));
+        let detail = Detail::from(format!("the nearest capture, from {when}, "));
         not_archived(match (nearest.is_useful(), nearest.status) {
             (true, _) => detail.then("is outside ").naming(Setting::ArchiveWindow),
-            (false, 0 | 200) => detail.then("is not whole"),
-            (false, status) => detail.then(format!("has the status {status}")),
+            (false, 0 | 200) => detail.then("is incomplete"),
+            (false, status) => detail.then(format!("is a response with the status {status}")),
         })
     }
 }

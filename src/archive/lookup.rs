@@ -116,14 +116,14 @@ impl Archive {
     fn original(&self, url: &str) -> Result<Target, Refusal> {
         let original = self.policy.judge_url(url)?;
         if !original.scheme().has_server() {
-            return Err(not_archived("the archive is not used for files"));
+            return Err(not_archived("the archive is not used for file: URLs"));
         }
         let detail = match secret::why(&original) {
             _ if original.has_userinfo() => {
                 "a URL with a user name is never sent to the archive".to_owned()
             }
             Some(why) if !self.is_told_any => {
-                format!("this URL is not sent to the archive, because {why}")
+                format!("the URL is not sent to the archive, because {why}")
             }
             _ => return Ok(original),
         };
@@ -158,7 +158,9 @@ impl Archive {
                 }
                 (status, Some(at)) => {
                     let when = time::words(at);
-                    let why = format!("its nearest capture, from {when}, has the status {status}");
+                    let why = format!(
+                        "the nearest capture, from {when}, is a response with the status {status}"
+                    );
                     return Ok(Nearest::Other(why.into(), None));
                 }
                 (200, None) => {
@@ -180,12 +182,12 @@ impl Archive {
         original: &Target,
     ) -> Result<(Target, Target), Refusal> {
         let location = text(&answer.headers, &header::LOCATION)
-            .ok_or_else(|| not_archived("a redirect without a Location that can be read"))?;
+            .ok_or_else(|| not_archived("the archive redirects without a valid Location field"))?;
         let from = |base: &Target| {
             let url = Url::parse(&base.request_url()).ok()?.join(&location).ok()?;
             Some(String::from(url))
         };
-        let no_url = || not_archived("a redirect has an invalid URL");
+        let no_url = || not_archived("the archive redirects to an invalid URL");
         let within = from(target).ok_or_else(no_url)?;
         if let Some((stamp, url)) = self.template.read(&within) {
             let next = self.original(url)?;
@@ -210,7 +212,7 @@ impl Archive {
     fn weighed(&self, accept: &str, date: i64, found: Captured) -> Nearest {
         let when = time::words(found.at);
         if !self.window.holds(date, found.at) {
-            let why = Detail::from(format!("its nearest capture, from {when}, is outside "))
+            let why = Detail::from(format!("the nearest capture, from {when}, is outside "))
                 .naming(Setting::ArchiveWindow);
             return Nearest::Other(why, None);
         }
@@ -218,7 +220,9 @@ impl Archive {
         match agrees(accept, named.as_deref()) {
             true => Nearest::Wanted(found),
             false => {
-                let why = format!("its nearest capture, from {when}, has another type");
+                let why = format!(
+                    "the nearest capture, from {when}, does not have the type that the mail expects"
+                );
                 Nearest::Other(why.into(), Some(found))
             }
         }
@@ -241,7 +245,11 @@ impl Archive {
         let answer = self.ask(&question)?;
         match answer.status {
             200 if answer.body.len() <= index::LONGEST => {}
-            200 => return Err(not_archived("the answer of the index is too long")),
+            200 => {
+                return Err(not_archived(
+                    "the index of the archive returned a response that is too long",
+                ));
+            }
             404 => return Ok(None),
             status => return Err(own_status(status)),
         }
@@ -272,7 +280,7 @@ pub(super) fn go_on(
 ) -> Result<(), Refusal> {
     let next = target.request_url();
     if asked.len() > policy.limits.redirects as usize || asked.contains(&next) {
-        let detail = Detail::from("the captures lead in a circle, or to more redirects than ");
+        let detail = Detail::from("the captures redirect in a circle, or more often than ");
         return Err(not_archived(detail.naming(Setting::Redirects)));
     }
     asked.push(next);
@@ -288,7 +296,7 @@ fn own_status(status: u16) -> Refusal {
     match status {
         429 => Refusal::temporary(Reason::ArchiveBusy, detail),
         408 | 500..=599 => Refusal::temporary(Reason::HttpStatus, detail).of_status(status),
-        404 | 410 => not_archived("the archive has no capture of it"),
+        404 | 410 => not_archived("the archive has no capture of the URL"),
         _ => not_archived(detail),
     }
 }

@@ -25,13 +25,15 @@ impl FromStr for Template {
         let wrong = |what: &str| format!("'{text}' {what}");
         let (front, behind) = text
             .split_once("{date}")
-            .ok_or_else(|| wrong("holds no {date}"))?;
+            .ok_or_else(|| wrong("does not contain {date}"))?;
         let middle = behind
             .strip_suffix("{url}")
             .ok_or_else(|| wrong("does not end with {url} after {date}"))?;
         let is_special = |symbol: char| "{}?#".contains(symbol);
         if front.contains(is_special) || middle.contains(is_special) {
-            return Err(wrong("contains {, }, ? or # outside {date} and {url}"));
+            return Err(wrong(
+                "contains {, }, ? or # outside the placeholders {date} and {url}",
+            ));
         }
         // A parser adds a slash behind a host.
         if !front.ends_with('/') || !middle.ends_with('/') {
@@ -77,11 +79,15 @@ impl FromStr for IndexTemplate {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("'{text}' {what}");
         if text.matches("{url}").count() != 1 || text.matches("{date}").count() > 1 {
-            return Err(wrong("needs {url} once, and {date} at most once"));
+            return Err(wrong(
+                "must contain {url} exactly once, and {date} at most once",
+            ));
         }
         let filled = text.replace("{url}", "").replace("{date}", "");
         if filled.contains(['{', '}', '#']) {
-            return Err(wrong("contains {, } or # outside {date} and {url}"));
+            return Err(wrong(
+                "contains {, } or # outside the placeholders {date} and {url}",
+            ));
         }
         http_url(&filled).ok_or_else(|| wrong("is not an http or https URL"))?;
         Ok(Self(text.to_owned()))

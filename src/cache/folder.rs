@@ -84,7 +84,9 @@ impl CacheFolder {
         if has_tag(&root, CACHE_WORDS) {
             // The process that made it closed it before.
             if status()?.st_mode & 0o077 != 0 {
-                return wrong("the permissions of the directory let other users read it; run chmod 700 on it, or name a new directory");
+                return wrong(
+                    "the permissions of the directory let other users read it; run chmod 700 on it, or name a new directory",
+                );
             }
         } else if is_empty(&root).map_err(&failed)? {
             let closed = rustix::fs::fchmod(&root, Mode::RWXU);
@@ -350,7 +352,7 @@ fn tag_saying(folder: &Arc<OwnedFd>, words: &str, rest: &str) -> io::Result<Temp
 }
 
 fn not_ours(path: &Path) -> Error {
-    let what = "already exists and was not created by embody, which needs this name for server responses during the run; move it away, or choose another --output";
+    let what = "already exists and was not created by embody, which needs this name for server responses during the run; move it away, or choose another output";
     Error::Usage(format!("{} {what}", path.display()).into())
 }
 

@@ -134,7 +134,7 @@ pub(super) fn pause(
     status: u16,
     pause: Duration,
 ) {
-    let what = format!("the server responded with {status} and asked for a pause (Retry-After)");
+    let what = format!("the server responded with {status} and requested a pause (Retry-After)");
     let refusal = Refusal::temporary(Reason::HttpStatus, what);
     let (refusal, longest) = match url {
         Some(_) => (refusal.of_status(status), LONGEST_OF_SOURCE),

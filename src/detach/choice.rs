@@ -155,23 +155,23 @@ fn obstacle(tree: &Tree<'_>, part: PartId) -> Option<&'static str> {
     let value = tree.value(part, "Content-Type");
     let is_default = value.is_some_and(|value| MediaType::parse(value).essence == DEFAULT_TYPE);
     Some(if entity.separator.is_empty() {
-        "no empty line ends its header"
+        "no empty line follows the header of the part"
     } else if entity.has_stray_lines() {
         // Some readers see the end of the header there, so there is no place that suits all of them.
-        "its header has a line that is not a field"
+        "the header of the part has a line that is not a header field"
     } else if fields().any(|field| field.name.is_empty()) {
-        "its header begins with a line that continues no field"
+        "the header of the part begins with a blank or a tab"
     } else if fields().any(|field| field.is(tree.original, NOTE_FIELD)) {
-        "its header has a field of the name that embody's note has"
+        "the part already has an X-Embody-Detached field"
     } else if once.any(is_twice) {
-        "its header has a field twice that may occur only once"
+        "the header of the part has the same field twice"
     } else if has_control_character(entity.header.of(tree.original)) {
-        "its header holds a bare CR or a NUL"
+        "the header of the part contains a NUL byte or a CR without LF"
     } else if is_default && entity.essence != DEFAULT_TYPE {
         // Some readers go by another type than we do where a field is damaged.
-        "its Content-Type cannot be read"
+        "the Content-Type field of the part is malformed"
     } else if tree.abuts_boundary(part) {
-        "the boundary line after it does not begin on a new line"
+        "the boundary line after the part is not at the beginning of a line"
     } else {
         return None;
     })

@@ -259,7 +259,7 @@ impl Run<'_> {
         }
         // Parts are disjoint.
         let edits = Edits::of(self.left.iter().flat_map(|left| left.group.clone()));
-        let edits = edits.map_err(|_| not_restorable("parts of it overlap"))?;
+        let edits = edits.map_err(|_| not_restorable("the changes to its parts overlap"))?;
         let output = edits.splice(self.tree.original).into_bytes();
         let text = self.judge(&output)?;
         drop(output);
@@ -267,7 +267,7 @@ impl Run<'_> {
         let limits = &self.detacher.limits;
         let (edits, is_reversible) = corrected(self.tree, edits, Lengths::Reversible, limits);
         if !is_reversible {
-            let detail = "a wrong Content-Length or Lines would become right by chance";
+            let detail = "with the change, the wrong Content-Length or Lines field of the message would happen to be right, and restore would not set the old value again";
             return Err(not_restorable(detail));
         }
         if let Some(store) = &self.detacher.settings.store {
@@ -283,20 +283,24 @@ impl Run<'_> {
         let tree = mime::scan(output, limits);
         let reading = reading(limits);
         if tree.ids().count() != self.tree.ids().count() {
-            return Err(not_restorable("the message would have other parts"));
+            return Err(not_restorable(
+                "after the change, the message would be split into different parts",
+            ));
         }
         for part in self.left.iter().map(|left| left.part) {
             let body = ExternalBody::read(&tree, part, &reading);
             let note = body.as_ref().and_then(|body| Some((body, body.note()?)));
             let Some((body, note)) = note else {
-                return Err(not_restorable("a part would not be read as detached"));
+                return Err(not_restorable(
+                    "after the change, a part would not be recognized as a detached attachment",
+                ));
             };
             let edits = restored(&tree, body, note, Vec::new()).map_err(not_restorable)?;
             let before = self.tree.part(part);
             let before = Span::new(before.header.start, before.body.start).of(self.tree.original);
             if header_after(&tree, part, edits) != Some(before.to_vec()) {
                 return Err(not_restorable(
-                    "the header of a part would not be what it was",
+                    "restore could not put back the header of a part exactly",
                 ));
             }
         }

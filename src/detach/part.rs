@@ -30,10 +30,10 @@ pub(super) fn content_of(
     let body = entity.body.of(tree.original);
     let newline = newline_of(tree, part);
     let (octets, wording) = Wording::read(body, entity.encoding, newline)
-        .ok_or("encoding its content again does not give the same body")?;
+        .ok_or("encoding the content of the part again would produce a different body")?;
     let is_plain = !matches!(wording.manner, Manner::Base64 { .. });
     if is_plain && has_boundary(body, &tree.boundaries_around(part)) {
-        return Err("its body holds a line that begins like a boundary of the message");
+        return Err("the body of the part has a line that begins like a boundary of the message");
     }
     Ok((octets, wording))
 }
@@ -63,7 +63,7 @@ pub(super) fn edits(
         .position(|(field, _)| field.is(tree.original, "Content-Type"))
         .unwrap_or(0);
     let Some(&(anchor, anchor_place)) = moved.get(anchor) else {
-        return Err("its header has no field that could name a reference");
+        return Err("the header of the part has no field that could be replaced by a reference");
     };
     let place = |&(_, place): &(Field, i64)| i32::try_from(place - anchor_place);
     let places = moved.iter().map(|it| place(it).unwrap_or(i32::MAX));
@@ -73,7 +73,7 @@ pub(super) fn edits(
     let encoding = of("Content-Transfer-Encoding");
     let encoding = match settings.form {
         Stub::ExternalBody => noted_encoding_field(tree.original, encoding, wording, newline)
-            .ok_or("its Content-Transfer-Encoding field cannot be noted")?,
+            .ok_or("the Content-Transfer-Encoding field of the part is too unusual to be recorded for restore")?,
         Stub::Thunderbird => usual_encoding_field(wording.manner),
     };
     let digest_added = settings.form == Stub::ExternalBody && of("Content-MD5").is_none();
@@ -91,7 +91,7 @@ pub(super) fn edits(
     };
     let note = note
         .field(newline)
-        .ok_or("the note for restoring it would be too long")?;
+        .ok_or("the X-Embody-Detached field, which restore needs, would be too long")?;
     let (front, mut body) = match settings.form {
         Stub::ExternalBody => {
             let hashed = settings.store.as_ref().map(|_| octets.as_slice());
@@ -119,7 +119,7 @@ pub(super) fn edits(
         }
     };
     if front.len() > LONGEST_FIELD && settings.form == Stub::ExternalBody {
-        return Err("the URL of its content is too long for a header field");
+        return Err("the URL of the content in the store is too long for a header field");
     }
     finish(&mut body, tree, part, newline);
     let mut group = Group::new();

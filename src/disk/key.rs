@@ -77,8 +77,11 @@ impl FromStr for Key {
     /// # Errors
     /// [`Error::Usage`].
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text)
-            .ok_or_else(|| Error::Usage("the key of an object must consist of 64 hexadecimal digits in lower case".into()))
+        Self::parse(text).ok_or_else(|| {
+            Error::Usage(
+                "the key of an object must consist of 64 hexadecimal digits in lower case".into(),
+            )
+        })
     }
 }
 

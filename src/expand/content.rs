@@ -220,7 +220,8 @@ pub(super) fn admit(
                 || declared.essence == OCTETS;
             if !agree && !policy.accept_mismatch {
                 let declared = &declared.essence;
-                let detail = format!("the mail declares {declared}, but the content is {source_type}");
+                let detail =
+                    format!("the mail declares {declared}, but the content is {source_type}");
                 return Err(Refusal::lasting(Reason::TypeMismatch, detail));
             }
         }
@@ -266,7 +267,9 @@ fn admit_noted(
 ) -> Result<Obtained, Refusal> {
     let (wanted, found) = (&note.sha256, obtained.octets.key());
     if found != wanted {
-        let detail = format!("the SHA-256 of the detached attachment was {wanted}, but the SHA-256 of this content is {found}");
+        let detail = format!(
+            "the SHA-256 of the detached attachment was {wanted}, but the SHA-256 of this content is {found}"
+        );
         return Err(Refusal::lasting(Reason::DigestMismatch, detail));
     }
     let declared = body.declared.as_ref().map(|declared| &declared.essence);
@@ -283,7 +286,9 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String>
     let (_, named) = parameters.find(|(name, _)| name == "charset")?;
     let same = declared.trim().eq_ignore_ascii_case(named.trim());
     (!same).then(|| {
-        format!("the server declares the charset {named}; the charset of the mail, {declared}, was kept")
+        format!(
+            "the server declares the charset {named}; the charset of the mail, {declared}, was kept"
+        )
     })
 }
 

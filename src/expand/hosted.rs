@@ -95,7 +95,9 @@ fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
     match expires.filter(|_| is_answer && refusal.retry == Retry::Never) {
         Some(expires) if time_of(expires).is_some_and(is_past) => Refusal {
             reason: Reason::Expired,
-            detail: (refusal.detail).then(format!("; according to the mail, the link expired on {expires}")),
+            detail: (refusal.detail).then(format!(
+                "; according to the mail, the link expired on {expires}"
+            )),
             ..refusal
         },
         _ => refusal,

@@ -353,10 +353,15 @@ impl Pending<'_, '_> {
         row.outcome = Outcome::Rewritten;
         row.reason = Some(Reason::RivalExpanded);
         if self.session.is_forecast() {
-            row.detail = format!("this part would be removed, because part {number} offers the same content").into();
+            row.detail = format!(
+                "this part would be removed, because part {number} offers the same content"
+            )
+            .into();
         } else {
             let removal = removal(self.tree, item.body.part, self.removed_to);
-            let detail = format!("this part was removed, because part {number} offered the same content and was used");
+            let detail = format!(
+                "this part was removed, because part {number} offered the same content and was used"
+            );
             row.detail = detail.into();
             match self.edits.change(vec![Edit::remove(removal)], []) {
                 Ok(()) => {

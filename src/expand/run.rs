@@ -47,7 +47,8 @@ impl Session<'_> {
             report.notes.push(note.to_owned());
         }
         if !outcomes.edits.is_empty() && has_field(message, "DKIM-Signature", 1 << 20) {
-            let note = "the message has a DKIM-Signature, which is no longer valid after the change";
+            let note =
+                "the message has a DKIM-Signature, which is no longer valid after the change";
             let mut rows = report.rows.iter_mut();
             let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
             if let Some(row) = rows.find(is_change) {

@@ -126,7 +126,8 @@ impl Stored {
             (Scrap::File | Scrap::Message | Scrap::Removed, _) => {
                 let size = body.size.or(scrubbed.message_size).unwrap_or_default();
                 let found = octets.len();
-                let detail = format!("the mail notes a size of {size} bytes, but the content has {found}");
+                let detail =
+                    format!("the mail notes a size of {size} bytes, but the content has {found}");
                 return Err(Refusal::lasting(Reason::SizeMismatch, detail));
             }
         };
@@ -213,9 +214,9 @@ impl Stored {
 
 /// Mailman wrote it in front of a message.
 const ENVELOPE: &[u8] = b"From ";
-const AS_A_FILE: &str = "the declared type is a multipart or a message; the content was inserted as a plain file";
-const ESCAPED: &str =
-    "escaped: the original could not be restored, so the page that Mailman stored, with escaped markup, was inserted";
+const AS_A_FILE: &str =
+    "the declared type is a multipart or a message; the content was inserted as a plain file";
+const ESCAPED: &str = "escaped: the original could not be restored, so the page that Mailman stored, with escaped markup, was inserted";
 
 fn without_first_line(mut message: Vec<u8>) -> Vec<u8> {
     let end = memchr::memchr(b'\n', &message).map_or(message.len(), |end| end + 1);

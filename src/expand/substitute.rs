@@ -45,7 +45,9 @@ impl<'p> Substitute<'p> {
         obtained: Obtained,
     ) -> Result<Self, Refusal> {
         if obtained.essence == ESSENCE {
-            return Err(composite::refused("the content is itself a message/external-body"));
+            return Err(composite::refused(
+                "the content is itself a message/external-body",
+            ));
         }
         let mut substitute = Self {
             tree,

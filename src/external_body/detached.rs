@@ -152,7 +152,9 @@ impl<'a> Reader<'a, '_> {
         } else if entity.content != Content::Leaf {
             Err(own_content("it contains other parts or a message"))
         } else if !fits && !is_page && !entity.body.of(self.tree.original).trim_ascii().is_empty() {
-            Err(own_content("its body contains more than a note about the detached attachment"))
+            Err(own_content(
+                "its body contains more than a note about the detached attachment",
+            ))
         } else {
             target
         };

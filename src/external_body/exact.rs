@@ -136,7 +136,9 @@ fn returning(
             bytes.extend_from_slice(newline.bytes());
         }
         if has_control_character(&bytes) {
-            return Err("the header inside the part has a field with a NUL byte or a CR without LF");
+            return Err(
+                "the header inside the part has a field with a NUL byte or a CR without LF",
+            );
         }
         if is("Content-Transfer-Encoding") {
             encodings += 1;
@@ -156,7 +158,9 @@ fn returning(
     }
     let is_composite = body.declared.as_ref().map(MediaType::main);
     if matches!(is_composite, Some("multipart" | "message")) {
-        return Err("the part claims to be a multipart or a message, and embody never detaches those");
+        return Err(
+            "the part claims to be a multipart or a message, and embody never detaches those",
+        );
     }
     let counts_fit = match is_phantom {
         true => notes == 1 && encodings == 1 && digests == usize::from(note.digest_added),

@@ -312,8 +312,10 @@ pub(super) fn deleted() -> Refusal {
 pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {
-        let detail =
-            Detail::from("this reference and the references after it are not followed, because they exceed ").naming(Setting::Parts);
+        let detail = Detail::from(
+            "this reference and the references after it are not followed, because they exceed ",
+        )
+        .naming(Setting::Parts);
         last.target = Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
 }

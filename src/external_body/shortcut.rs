@@ -69,7 +69,9 @@ fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
             let url = value.trim().trim_matches('"').replace(' ', "%20");
             // Half a character of UTF-16: another one in its place would name another resource.
             if url.contains(char::REPLACEMENT_CHARACTER) {
-                return Some(Err(bad_value("the URL in the shortcut file contains a damaged character")));
+                return Some(Err(bad_value(
+                    "the URL in the shortcut file contains a damaged character",
+                )));
             }
             return Some(read_url(Cow::Owned(url.into_bytes())));
         }

@@ -111,7 +111,7 @@ impl Location {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, place) = authority
             .rsplit_once('@')
-            .ok_or_else(|| wrong("name the user: imaps://USER@HOST/"))?;
+            .ok_or_else(|| wrong("the URL contains no user name: write imaps://USER@HOST/"))?;
         let is_tls = scheme.eq_ignore_ascii_case("imaps");
         let (host, port) = host_and_port(place).ok_or_else(|| wrong("no host and port"))?;
         let security = match is_tls {
@@ -119,14 +119,14 @@ impl Location {
             false if allow_plaintext && is_loopback(&host) => Security::Plaintext,
             false if allow_plaintext => {
                 return Err(wrong(
-                    "without TLS only servers on this machine are read; imap: uses STARTTLS for others",
+                    "connections without TLS are allowed only to a server on this computer; for other servers, imap: uses STARTTLS",
                 ));
             }
             false => Security::StartTls,
         };
         if login.contains(':') {
             return Err(wrong(
-                "a password does not belong into a URL, where other users and the history see it; let a command print it",
+                "do not write a password in a URL, where other users and the shell history can see it; let a command print the password",
             ));
         }
         let (user, mechanism) = split_parameter(login, ";AUTH=");
@@ -137,7 +137,9 @@ impl Location {
         };
         let user = decoded(user).ok_or_else(|| wrong("the user is not UTF-8"))?;
         if user.is_empty() || user.contains(char::is_control) {
-            return Err(wrong("name the user: imaps://USER@HOST/"));
+            return Err(wrong(
+                "the URL contains no user name: write imaps://USER@HOST/",
+            ));
         }
         Ok(Self {
             host,
@@ -228,16 +230,16 @@ fn choice(path: &str) -> Result<Choice, &'static str> {
     let number = |text: &str| {
         let text = text.trim_end_matches('/');
         let number = text.parse().ok().filter(|number| *number > 0);
-        number.ok_or("UID= and UIDVALIDITY= are numbers from 1 up, without ;SECTION= or ;PARTIAL=")
+        number.ok_or("UID= and UIDVALIDITY= must be numbers greater than 0, and ;SECTION= and ;PARTIAL= are not supported")
     };
     let (folder, uidvalidity) = split_parameter(path, ";UIDVALIDITY=");
     if folder.contains(['?', ';']) {
-        return Err("a search in a URL is not understood");
+        return Err("a search in the URL (?...) is not supported");
     }
     let folder = decoded(folder.trim_end_matches('/')).ok_or("the folder is not UTF-8")?;
     let uid = uid.map(number).transpose()?;
     if folder.is_empty() && (uid.is_some() || uidvalidity.is_some()) {
-        return Err("UID= and UIDVALIDITY= need the name of a folder in the URL");
+        return Err("UID= and UIDVALIDITY= work only if the URL also names a folder");
     }
     if folder.contains(char::is_control) {
         return Err("the name of the folder contains a control character");

@@ -94,7 +94,7 @@ impl Backup {
             Some(owner) => {
                 let name = shown(&owner.name);
                 let why = format!(
-                    "according to the file {OWNER}, it contains the mail of the folder {name}"
+                    "the file {OWNER} says that this directory contains the mail of a different folder, {name}"
                 );
                 return Err(io::Error::other(why));
             }

@@ -154,7 +154,9 @@ impl<S: Send> AccountRun<'_, S> {
         } = &self.selected;
         let wanted = self.job.account.choice.uidvalidity;
         if wanted.is_some_and(|wanted| wanted != *uidvalidity) {
-            return Some(format!("has the UIDVALIDITY {uidvalidity} by now"));
+            return Some(format!(
+                "the folder was deleted and created again: its UIDVALIDITY is now {uidvalidity}, not the one in the URL"
+            ));
         }
         if self.job.effect == Effect::DryRun {
             return None;
@@ -170,7 +172,7 @@ impl<S: Send> AccountRun<'_, S> {
         let missing: String = "lrswite".chars().filter(|right| !has(*right)).collect();
         (!missing.is_empty()).then(|| {
             format!(
-                "left unchanged, because you lack rights on this folder that are needed to replace messages ({missing} of lrswite)"
+                "the folder was left unchanged, because you do not have all rights on it that are needed to replace messages (missing: {missing}; needed: lrswite)"
             )
         })
     }
@@ -227,7 +229,8 @@ impl<S: Send> AccountRun<'_, S> {
 
     fn name_lost(&mut self, lost: &[u32]) {
         for uid in lost {
-            let why = "the server lists it, and does not give it; it was left";
+            let why =
+                "the server lists the message but does not send it; the message was left unchanged";
             self.damaged(*uid, why.into());
         }
     }
@@ -444,7 +447,7 @@ impl<S: Send> AccountRun<'_, S> {
             None
         } else if let Some(keyword) = metadata.odd_flags.first() {
             let why = format!(
-                "the message has the keyword {keyword}, which is not valid in IMAP, so a copy could not get it; the message was left unchanged"
+                "the message has the keyword {keyword}, which IMAP does not allow, so a new message could not have it; the message was left unchanged"
             );
             self.damaged(metadata.uid, why.clone());
             Some(Fate::Left(Reason::FlagsNotKept, why))
@@ -452,21 +455,22 @@ impl<S: Send> AccountRun<'_, S> {
             let why = match metadata.size {
                 0 => "the server does not report the size of the message".to_owned(),
                 size => format!(
-                    "the server announced {size} bytes for the message, and sent a different number"
+                    "the server announced {size} bytes for the message, but sent a different number"
                 ),
             };
             Some(Fate::Left(Reason::WrongSize, why))
         } else if metadata.internal_date.text.trim().is_empty() {
-            let why = "the server does not report when the message arrived (INTERNALDATE), so the new message would have a different date";
+            let why = "the server does not send the date of arrival (INTERNALDATE), so the new message would have a different date";
             Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
         } else if may_hide_nul(&content) || new.contains(&0) {
-            let why = "the message may contain NUL bytes, which the server replaces with 0x80";
+            let why =
+                "the message may contain NUL bytes, which the server replaces with the byte 0x80";
             Some(Fate::Left(Reason::NulByte, why.to_owned()))
         } else if self.job.effect == Effect::DryRun {
             self.summary.changed += 1;
             None
         } else if self.is_open(metadata.uid) {
-            let why = "an earlier run was stopped while it replaced this message, and the server does not show which steps were completed";
+            let why = "an earlier run was stopped while it replaced this message, and embody cannot find out which steps were completed";
             Some(Fate::Left(Reason::ServerRefused, why.to_owned()))
         } else {
             Some(self.replaced(&metadata, &content, &new, turn)?)
@@ -497,7 +501,7 @@ impl<S: Send> AccountRun<'_, S> {
         }
         if self.altered >= ALTERED {
             let what = format!(
-                "{}: the server altered {ALTERED} new messages in a row; the run ends, and no more messages are replaced",
+                "{}: the run was ended and no more messages are replaced, because the server altered {ALTERED} new messages in a row",
                 account_url(self.job.account)
             );
             return Err(ImapFailure::Run(Error::Usage(what.into())));

@@ -169,9 +169,9 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
         let from = match inner {
             // A server that takes no notice of how much was asked for gives the whole.
             None if origin.is_empty() => 0,
-            inner => inner
-                .and_then(number)
-                .ok_or(ImapFailure::Unreadable("a piece of a message from nowhere"))?,
+            inner => inner.and_then(number).ok_or(ImapFailure::Unreadable(
+                "part of a message was sent without its position in the message",
+            ))?,
         };
         let octets = match value {
             Value::Text(octets) => Some(octets),

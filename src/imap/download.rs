@@ -158,7 +158,7 @@ impl<S: Send> Download<'_, S> {
         {
             let messages = backup.without_letter;
             let why = format!(
-                "{messages} messages have keywords that got no letter: a Maildir has 26, and these keywords are not in it"
+                "{messages} messages were saved without some of their keywords, because a Maildir can store only 26 different keywords"
             );
             self.observer.damaged(url, &why.into());
             summary.damaged += 1;
@@ -181,7 +181,8 @@ impl<S: Send> Download<'_, S> {
         for uid in &missing {
             if listing.uids.binary_search(uid).is_ok() {
                 let path = message_url(url, &selected, *uid);
-                let why = "the server lists it, and does not give it; it was left out";
+                let why =
+                    "the server lists the message but does not send it; the message was not saved";
                 self.observer.damaged(&path, &Detail::from(why));
                 summary.damaged += 1;
             }
@@ -215,7 +216,7 @@ impl<S: Send> Download<'_, S> {
             set.push_str("...");
         }
         let why = format!(
-            "{} messages (UID {set}) have keywords that IMAP does not allow, and are kept without these: {}{more}",
+            "{} messages (UID {set}) were saved without keywords that IMAP does not allow: {}{more}",
             uids.len(),
             shown.join(" ")
         );
@@ -233,7 +234,7 @@ impl<S: Send> Download<'_, S> {
         let mut count = 0;
         for uid in &doubts.untold_given {
             let path = message_url(place.url, place.selected, *uid);
-            let why = "the server tells neither its flags nor its date; it was saved without flags";
+            let why = "the server did not send the flags and the date of the message; the message was saved without flags";
             self.observer.damaged(&path, &Detail::from(why));
             count += 1;
         }
@@ -241,7 +242,7 @@ impl<S: Send> Download<'_, S> {
             if !doubts.short.is_empty() {
                 let short = doubts.short.len();
                 let why = format!(
-                    "the comparison with the sizes that the server announced, because most of them are wrong; {short} messages were shorter, and were saved as the server sent them"
+                    "the check of message sizes, because most sizes that the server announced are wrong; {short} messages were shorter than announced, and were saved as the server sent them"
                 );
                 self.observer.passed_over(place.url, &why);
             }
@@ -256,11 +257,13 @@ impl<S: Send> Download<'_, S> {
             } = short;
             let path = message_url(place.url, place.selected, *uid);
             let then = match is_closed {
-                true => "the last part is complete, so the message was saved",
-                false => "the messages above were saved; run the same command again for the others",
+                true => "the end of the message is complete, so the message was saved",
+                false => {
+                    "the message was saved incomplete; run the same command again to download it completely"
+                }
             };
             let why = format!(
-                "the server announced {size} bytes for the message and sent {given}, also after a second request; {then}"
+                "the server announced {size} bytes for the message but sent {given}, even after a second request; {then}"
             );
             self.observer.damaged(&path, &why.into());
             if !is_closed {
@@ -301,7 +304,8 @@ impl<S: Send> Download<'_, S> {
                         }
                         Fetched::TooLarge(uid) => {
                             let path = message_url(place.url, place.selected, uid);
-                            let why = format!("more than {most} bytes; it was left out");
+                            let why =
+                                format!("the message has more than {most} bytes and was not saved");
                             self.observer.damaged(&path, &why.into());
                             *too_large += 1;
                             continue;

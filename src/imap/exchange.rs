@@ -216,7 +216,7 @@ impl Exchange {
             line.clear();
             if self.next_of(&pending)?.is_some() {
                 return Err(ImapFailure::Protocol(
-                    "an end of a command that was not sent yet",
+                    "the result of a command that was not completely sent yet",
                 ));
             }
             // An end of line of its own may wait for the other side's acknowledgement.
@@ -262,7 +262,7 @@ impl Exchange {
         match self.read(pending, each)? {
             Some(done) => Ok(done),
             None => Err(ImapFailure::Protocol(
-                "a wish for more of a command that was sent",
+                "a request for more data for a command that was already complete",
             )),
         }
     }
@@ -315,7 +315,7 @@ impl Exchange {
                     let tag = String::from_utf8_lossy(tag).into_owned();
                     let Some(name) = self.open.remove(&tag) else {
                         return Err(ImapFailure::Protocol(
-                            "the end of a command that is not under way",
+                            "the result of a command that embody did not send",
                         ));
                     };
                     self.noted.status(status);

@@ -11,10 +11,10 @@ pub(crate) enum ImapFailure {
     #[error("cannot connect to {host}: {source}")]
     Connect { host: String, source: io::Error },
     /// The certificate is not one that is trusted, or TLS is not to be had.
-    #[error("{host}: no safe connection: {why}")]
+    #[error("{host}: cannot establish a secure connection: {why}")]
     Tls { host: String, why: String },
     /// The server does not go over to TLS, and without it nothing is said.
-    #[error("{host}: the server refuses STARTTLS: {text}")]
+    #[error("{host}: the server refused to encrypt the connection (STARTTLS): {text}")]
     NoStartTls { host: String, text: String },
     /// The server takes neither the user nor the password, or nothing that embody can say.
     #[error("{host}: cannot log in: {why}")]
@@ -30,25 +30,27 @@ pub(crate) enum ImapFailure {
         is_bad: bool,
     },
     /// BYE in place of a greeting.
-    #[error("the server takes no connection: {0}")]
+    #[error("the server refused the connection: {0}")]
     TurnedAway(String),
     /// The server said BYE.
     #[error("the server ended the session: {0}")]
     Bye(String),
     /// The connection broke.
-    #[error("the connection to the server broke: {0}")]
+    #[error("the connection to the server was interrupted: {0}")]
     Cut(io::Error),
     /// Nothing came for long.
     #[error("the server did not answer for {0} seconds")]
     Silent(u64),
     /// Lines came, and none of them was what a command waits for.
-    #[error("the server sends lines without an end and does not answer; it was given up after {0}")]
+    #[error(
+        "the server keeps sending data that does not complete the command; embody stopped reading after {0}"
+    )]
     Endless(String),
     /// An answer to a command cannot be read, and what follows it can. It costs what was asked for, and not the session.
-    #[error("an answer of the server cannot be read: {0}")]
+    #[error("cannot read a response of the server: {0}")]
     Unreadable(&'static str),
     /// What the server sent is not what RFC 3501 allows, or more than embody takes. Where the next response begins is not known.
-    #[error("the server does not speak IMAP as it should: {0}")]
+    #[error("the server violated the IMAP protocol: {0}")]
     Protocol(&'static str),
     /// UIDs are others than before: nothing that was noted of the folder holds any more.
     #[error(
@@ -60,10 +62,12 @@ pub(crate) enum ImapFailure {
         now: u32,
     },
     /// A message has more bytes than are taken into memory.
-    #[error("a message of more than {0} bytes")]
+    #[error("the message has more than {0} bytes")]
     TooLarge(usize),
     /// The server did not say what became of a message that is being replaced. The journal keeps how far that came.
-    #[error("{0}; the unfinished changes are in the journal: run the same command again later")]
+    #[error(
+        "{0}; the journal lists the unfinished changes: run the same command again later to complete them"
+    )]
     Unknown(String),
     /// Whatever ends the run: a stop, a full disk.
     #[error(transparent)]

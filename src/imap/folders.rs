@@ -90,8 +90,8 @@ impl ImapSession {
         };
         if folders.is_empty() && unreadable.is_empty() {
             let what = match &choice.folder {
-                Some(name) => format!("the server has no folder {name} that can be read"),
-                None => "no folder is left to read; embody inspect names those that there are"
+                Some(name) => format!("the server does not have a folder {name} that can be opened"),
+                None => "the options exclude all folders; embody inspect lists the folders of the account"
                     .to_owned(),
             };
             return Err(Error::Usage(what.into()).into());
@@ -168,7 +168,7 @@ impl ImapSession {
         })?;
         if more > 0 {
             unreadable.push(format!(
-                "the server lists {more} more folders that cannot be read; their mail was left out"
+                "the server lists {more} more folders in responses that embody cannot read; their mail was not processed"
             ));
         }
         Ok(FolderList {
@@ -316,7 +316,7 @@ fn quoted_response(rest: &[u8]) -> String {
     let cut: String = text.chars().take(MOST_QUOTED).collect();
     let dots = if cut.len() < text.len() { "..." } else { "" };
     format!(
-        "the server lists a folder that cannot be read; its mail was left out: LIST {}{dots}",
+        "the server lists a folder in a response that embody cannot read; its mail was not processed: LIST {}{dots}",
         cut.escape_debug()
     )
 }

@@ -160,7 +160,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             let session = run.session()?;
             let lacks = |what: &str| {
                 let what = format!(
-                    "{}: the server has no {what}, without which no message can be replaced safely; nothing was changed",
+                    "{}: nothing was changed, because the server does not support {what}, which is needed to replace messages safely",
                     account_url(job.account)
                 );
                 ImapFailure::Run(Error::Usage(what.into()))
@@ -322,8 +322,10 @@ impl<'r, S: Send> AccountRun<'r, S> {
         });
         let Some(found) = found else {
             let what = match typed {
-                Some(typed) => format!("the account has no folder {typed} for the trash"),
-                None => "the account shows no folder for the trash; name one".into(),
+                Some(typed) => format!(
+                    "the account does not have the folder {typed}, which was named for the trash"
+                ),
+                None => "the server does not say which folder is the trash; name the folder".into(),
             };
             return Err(ImapFailure::Run(Error::Usage(what.into())));
         };
@@ -407,7 +409,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             if replacement.uidvalidity != self.selected.uidvalidity {
                 journal.end(*id)?;
                 let mut why =
-                    "the folder was deleted or created again during the run; a copy of the message may remain".to_owned();
+                    "the folder was deleted or created again during the run; the message may now exist twice".to_owned();
                 let kept = journal.kept(replacement);
                 if kept.is_file() {
                     why.push_str(&format!("; the message is in {}", kept.display()));

@@ -207,7 +207,7 @@ impl Journal {
             let doubt = match (&it.server, &noted.server) {
                 _ if it.doubt.is_some() => it.doubt.clone(),
                 (Some(before), Some(now)) if before != now => Some(format!(
-                    "the server was {before} when the journal was written, and is {now} now; the message and its possible copy are kept"
+                    "the journal was written for the server software {before}, and the server now runs {now}; the message and its possible copy are kept"
                 )),
                 _ => None,
             };
@@ -410,7 +410,7 @@ fn read(text: &[u8], account: &JournalAccount) -> (BTreeMap<u64, NotedReplacemen
         };
         let doubt = line.account.filter(|of| of != account).map(|of| {
             format!(
-                "the journal belongs to the account {} on {}, port {}; the message and its possible copy are kept",
+                "the journal belongs to a different account, {} on {}, port {}; the message and its possible copy are kept",
                 of.user, of.host, of.port
             )
         });
@@ -439,7 +439,7 @@ fn is_of_this_user(file: &File) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "other users can write to the journal; remove their write permission (chmod go-w), or name another directory",
+            "the journal belongs to another user or can be changed by other users; remove their write permission (chmod go-w), or name another directory",
         )),
     }
 }

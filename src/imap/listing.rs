@@ -155,7 +155,7 @@ impl Listing {
         };
         let found = self.uids.len().max(self.all.len());
         Some(format!(
-            "the server counts {what} more than the {found} that it lists, and does not send them by sequence number either; they were left out"
+            "the server announced {what} more than the {found} that it lists, and does not send them by number either; they were not processed"
         ))
     }
 }

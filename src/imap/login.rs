@@ -80,7 +80,7 @@ fn start_tls(
     };
     if is_known {
         return Err(refused(
-            "it reports a login before TLS was negotiated, which cannot be trusted",
+            "the server reported a login (PREAUTH) before the connection was encrypted, which may be an attack",
         ));
     }
     match exchange.run(ImapCommand::new("STARTTLS", "STARTTLS"), &mut |_| Ok(false)) {
@@ -123,7 +123,7 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
     let done = match account.mechanism {
         Mechanism::Password | Mechanism::Plain if has("PLAIN") => {
             if secret.contains('\0') {
-                return Err(refused("the password has a NUL in it".to_owned()));
+                return Err(refused("the password contains a NUL byte".to_owned()));
             }
             let plain = format!("\0{user}\0{secret}");
             match sasl(exchange, "PLAIN", &[&plain]) {
@@ -141,11 +141,15 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
         Mechanism::Password | Mechanism::Login if takes_login => login(exchange, user, secret),
         Mechanism::Password => {
             return Err(refused(
-                "it takes no password; name what it takes: imaps://USER;AUTH=XOAUTH2@HOST/"
+                "the server does not accept passwords; name a login method that it accepts in the URL, for example imaps://USER;AUTH=XOAUTH2@HOST/"
                     .to_owned(),
             ));
         }
-        Mechanism::Plain => return Err(refused("it does not offer PLAIN".to_owned())),
+        Mechanism::Plain => {
+            return Err(refused(
+                "the server does not offer the login method PLAIN".to_owned(),
+            ));
+        }
         Mechanism::Login => return Err(refused("it does not offer LOGIN".to_owned())),
         Mechanism::XOauth2 if has("XOAUTH2") => sasl(
             exchange,
@@ -229,7 +233,7 @@ fn sasl(exchange: &mut Exchange, mechanism: &str, messages: &[&str]) -> Result<(
         more += usize::from(message.is_none());
         if more > MORE {
             return Err(ImapFailure::Protocol(
-                "a server that asks for more and more while it is logged in to",
+                "too many requests for more data during the login",
             ));
         }
         exchange.send_line(&message.unwrap_or_default())?;

@@ -483,7 +483,7 @@ impl Machine {
             (At::Resting(again), Event::Done) => self.again(again),
             // No command has such an event. The journal keeps what is not known.
             (_, event) => Command::Give(Conclusion::Unknown(format!(
-                "an event out of its turn: {event:?}"
+                "embody got a result that does not belong to the current step: {event:?}"
             ))),
         }
     }
@@ -868,7 +868,7 @@ impl Machine {
     fn bring_flags(&mut self, old: &Seen, copy: &Seen) -> Command {
         let missing = without(&old.flags, &copy.flags);
         if let Some(flag) = missing.iter().find(|flag| has(&self.given, flag)) {
-            let why = format!("the server does not keep {flag} on the copy");
+            let why = format!("the server does not store the flag {flag} on the new message");
             let why = Some((Reason::FlagsNotKept, why));
             return self.turn_back(why, Some(old.clone()), Some(copy.clone()));
         }
@@ -1236,7 +1236,7 @@ impl Machine {
             let text = self.refusal.as_ref().map_or(KEEPS_COPY, |it| &it.text);
             let why = why.map_or(TAKEN_BACK.to_owned(), |(_, why)| why);
             let what = format!(
-                "{why}; the copy of a message (UID {}) stays, because the server refuses to delete it: {text}",
+                "{why}; the message now exists twice, because the server did not delete the new one (UID {}): {text}",
                 self.copy
             );
             return Command::Give(Conclusion::Stuck(what));
@@ -1472,55 +1472,56 @@ fn altered(why: &str) -> Goal {
     Goal::TakeBack(why_altered(why))
 }
 
-const FINISHED: &str = "a replacement that an earlier session had begun was completed";
-const CARRIED: &str = "its flags changed during the run, and were copied to the new message";
-const NOT_CARRIED: &str = "the flags or labels changed at the last moment, and the server does not store all of them on the copy";
-const LAST_UNKNOWN: &str = "the server did not send the flags at the last moment, so the copy has the flags that were read before";
+const FINISHED: &str =
+    "an earlier session began to replace this message, and this run completed it";
+const CARRIED: &str =
+    "the flags of the message changed during the run, and were copied to the new message";
+const NOT_CARRIED: &str = "the flags or labels changed at the last moment, and the server does not store all of them on the new message";
+const LAST_UNKNOWN: &str = "the server did not send the flags at the last moment, so the new message has the flags that were read before";
 const MARK_REMOVED: &str = "another program marked the new message as deleted while the old one was removed; the mark was removed";
-const BY_REPLACE: &str = "in one step (REPLACE), because the quota has no room for both";
+const BY_REPLACE: &str = "the message was replaced in one step (REPLACE), because the quota has no room for the old and the new message";
 
-const MOVED: &str = "another program moved or deleted it during the run";
-const MARKED: &str = "another program marked it as deleted during the run";
-const MARKED_STAYS: &str =
-    "another program marked the message as deleted after the copy was made; the copy is kept";
-const REMOVED: &str =
-    "another program removed the message after the copy was made; the copy is kept";
-const BOTH_WENT: &str = "another program removed the message and its copy during the run";
-const COPY_WENT: &str = "another program removed the copy while it was compared";
+const MOVED: &str = "another program moved or deleted the message during the run";
+const MARKED: &str = "another program marked the message as deleted during the run";
+const MARKED_STAYS: &str = "another program marked the message as deleted after the new message was written; the new message is kept";
+const REMOVED: &str = "another program removed the message after the new message was written; the new message is kept";
+const BOTH_WENT: &str = "another program removed both the old and the new message during the run";
+const COPY_WENT: &str = "another program removed the new message while embody compared it";
 const COPY_MARKED: &str =
-    "the copy was marked as deleted before the message was; the copy was removed";
+    "the new message was already marked as deleted, so it was removed and the old message is kept";
 const RENUMBERED: &str =
-    "the folder was deleted and created again during the run; the copy is in the new folder";
-const RESTLESS: &str = "another program changes its flags all the time";
+    "the folder was deleted and created again during the run; the new message is in the new folder";
+const RESTLESS: &str = "another program keeps changing the flags of the message";
 const KEPT: &str =
     "the server reported that the message was removed, but the message is still there";
-const TAKEN_BACK: &str = "an earlier session was stopped while the copy was being removed";
+const TAKEN_BACK: &str = "an earlier session was stopped while it removed the new message";
 
-const OTHER_BYTES: &str = "the server altered the message while storing the copy";
+const OTHER_BYTES: &str = "the server altered the new message while storing it";
 const NOT_STORED: &str =
-    "the server reported that the copy was stored, but the folder does not contain it";
-const OTHER_DATE: &str = "the server gave the copy another date";
-const NO_DATE: &str = "the server does not give the date of the copy";
-const EARLIER: &str = "the server names a message that was there before";
-const SAME: &str = "the server treated the copy as a duplicate of an existing message";
-const LABELS: &str = "the server does not keep the labels on the copy";
+    "the server reported that the new message was stored, but the folder does not contain it";
+const OTHER_DATE: &str = "the server stored the new message with a different date";
+const NO_DATE: &str = "the server does not send the date of the new message";
+const EARLIER: &str = "the server reported an older message as the new message";
+const SAME: &str = "the server treated the new message as a duplicate of an existing message";
+const LABELS: &str = "the server does not store the labels on the new message";
 
 const SEVERAL: &str =
-    "several messages may be the copy that an earlier run made; all of them are kept";
-const NOT_SAID: &str = "the server does not report which message is the copy";
-const NOT_OURS: &str = "the UID of the copy belongs to a different message; nothing was deleted";
+    "several messages may be the new message that an earlier run wrote; all of them are kept";
+const NOT_SAID: &str = "the server does not report which message is the new one";
+const NOT_OURS: &str =
+    "the UID of the new message belongs to a different message; nothing was deleted";
 const NOT_OURS_ALONE: &str =
-    "the UID of the copy belongs to a different message, and the original is gone";
-const NOT_THE_ORIGINAL: &str = "the UID of the original belongs to a different message; nothing was deleted, and the copy is kept";
+    "the UID of the new message belongs to a different message, and the original is missing";
+const NOT_THE_ORIGINAL: &str = "the UID of the original belongs to a different message; nothing was deleted, and the new message is kept";
 
-const UNREADABLE: &str = "the server lists the message and does not give its content";
-const NO_LABELS: &str = "the server does not give the labels of the message and of its copy";
-const STAYS_MARKED: &str = "the server does not remove \\Deleted from a message";
-const KEEPS_COPY: &str = "the server answers OK, but the copy is still there";
+const UNREADABLE: &str = "the server lists the message but does not send its content";
+const NO_LABELS: &str = "the server does not send the labels of the old and the new message";
+const STAYS_MARKED: &str = "the server does not remove the flag \\Deleted from a message";
+const KEEPS_COPY: &str = "the server answered OK, but the new message is still in the folder";
 
 const KEPT_FILE: &str = "the original is in a file next to the journal";
-const NOT_PUT_BACK: &str = "REPLACE altered the message, and the server did not store the original again; the original is in a file next to the journal";
-const PUT_BACK: &str = "the server altered the message while storing it; the message was appended again unchanged, and the altered copy was kept, too";
+const NOT_PUT_BACK: &str = "the server altered the message during REPLACE, and then did not store the original again; the original is in a file next to the journal";
+const PUT_BACK: &str = "the server altered the message while storing it; the unchanged message was stored again, and the altered message was kept, too";
 
 pub(super) fn is(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)

@@ -797,21 +797,24 @@ impl Model {
         let is_kept = after.is_kept;
         assert!(
             now == 0 || then > 0 || before.is_raced || is_kept || after.is_taken,
-            "{command:?} takes the last version away"
+            "{command:?} must not remove the last intact version of the message"
         );
     }
 
     /// The last two of what must hold, at the end of a run.
     fn check_end(&self, world: &World) {
         if world.status == 0 {
-            assert!(world.journal.is_none(), "status 0, and the journal is open");
+            assert!(
+                world.journal.is_none(),
+                "the run ended with status 0, but the journal still lists an unfinished change"
+            );
             assert!(
                 !world.is_kept || world.is_told,
-                "status 0, and the original is in a file"
+                "the run ended with status 0, but the original is only in a file"
             );
             assert!(
                 good(&world.server) < 2 || world.is_told,
-                "status 0, and the message is there twice"
+                "the run ended with status 0, but the folder contains the message twice"
             );
         }
     }
@@ -840,7 +843,10 @@ impl Model {
             self.check_command(&before, &quiet, &entry, &command);
             quiet = self.advance(quiet, *machine, event, is_earlier);
             count += 1;
-            assert!(count < 500, "a quiet run that does not end");
+            assert!(
+                count < 500,
+                "a run without faults must end after fewer than 500 commands"
+            );
         }
         self.check_end(&quiet);
         let good: Vec<&Mail> = quiet
@@ -852,7 +858,7 @@ impl Model {
         match good.as_slice() {
             [] => assert!(
                 quiet.is_taken || quiet.was_raced || quiet.is_kept && quiet.is_told,
-                "after a quiet rerun there is none: {quiet:?}"
+                "after a second run without faults, the message must still exist, but it does not: {quiet:?}"
             ),
             [one] => {
                 if let Some((flags, labels)) = quiet.last
@@ -861,17 +867,20 @@ impl Model {
                 {
                     let wanted = flags & !one.by_client & !DELETED;
                     let has = one.flags & !one.by_client & !DELETED;
-                    assert_eq!(has, wanted, "flags after a quiet rerun: {quiet:?}");
+                    assert_eq!(
+                        has, wanted,
+                        "after a second run without faults, the flags must be those of the original: {quiet:?}"
+                    );
                     assert_eq!(
                         one.labels & labels,
                         labels,
-                        "labels after a quiet rerun: {quiet:?}"
+                        "after a second run without faults, the labels must be those of the original: {quiet:?}"
                     );
                 }
             }
             _ => assert!(
                 quiet.is_told,
-                "after a quiet rerun there are several, and no run said so: {quiet:?}"
+                "after a second run without faults, the message exists several times, but no run reported it: {quiet:?}"
             ),
         }
     }
@@ -911,7 +920,7 @@ impl Model {
                 }
                 way.reverse();
                 format!(
-                    "{}\nafter {} states, by way of\n  {}\nin {world:?}",
+                    "{}\nfound after {} states, by these steps\n  {}\nin the state {world:?}",
                     why.unwrap_or_default(),
                     seen.len(),
                     way.join("\n  ")
@@ -1100,7 +1109,7 @@ fn natures() -> Vec<(String, Nature)> {
             },
         ),
         (
-            "REPLACE, other bytes also of the original".into(),
+            "REPLACE, the server alters the original as well".into(),
             Nature {
                 alters: true,
                 alters_original: true,
@@ -1220,6 +1229,8 @@ fn the_model_finds_what_each_rule_is_there_for() {
             ..whole
         };
         let found = without.explore().unwrap_err();
-        eprintln!("with all rules: {states} states; without {rule:?}: {found}\n");
+        eprintln!(
+            "with all rules: {states} states without an error; without the rule {rule:?}: {found}\n"
+        );
     }
 }

@@ -106,7 +106,7 @@ impl Overview<'_> {
                             if found.unknown > 0 {
                                 let url = PathBuf::from(self.account.url(&folders[told].name));
                                 let why = format!(
-                                    "{} messages have a structure that the server does not send or that is malformed; their attachments are not counted",
+                                    "the attachments of {} messages are not counted, because the server does not describe the structure of these messages correctly",
                                     found.unknown
                                 );
                                 whole.failed.push((url, why));
@@ -221,7 +221,7 @@ impl Overview<'_> {
             }
             if is_there && size.is_none() {
                 remarks.push(format!(
-                    "UID {uid}: the server lists the message, but reports nothing about it; the sums do not include its size"
+                    "UID {uid}: the server lists the message, but does not report its size; the sums do not include it"
                 ));
             }
         }

@@ -102,8 +102,9 @@ impl Replacing<'_> {
     ) -> Result<Option<Fate>, ImapFailure> {
         let old = change.old;
         if let Some(flag) = self.cannot_hold(&old.flags) {
-            let detail =
-                format!("the folder does not accept new keywords, and does not have {flag}");
+            let detail = format!(
+                "the folder does not accept new keywords, and the keyword {flag} would be new"
+            );
             return Ok(Some(Fate::Left(Reason::FlagsNotKept, detail)));
         }
         let entry = Replacement {
@@ -365,7 +366,9 @@ impl Replacing<'_> {
                     date: glimpse.date,
                     modseq: glimpse.modseq,
                 }),
-                None => Sight::Unknown("the server lists the message without its flags".into()),
+                None => Sight::Unknown(
+                    "the server lists the message, but does not send its flags".into(),
+                ),
             },
             (None, Ok(())) => Sight::Absent,
             (None, Err(refusal)) => Sight::Unknown(refusal.said()),

@@ -141,7 +141,7 @@ pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
     if tag != b"*" {
         let status = status(first, behind).ok_or("a line that is not a response")?;
         if matches!(status.condition, Condition::Bye | Condition::PreAuth) {
-            return Err("a command that ends in another way than OK, NO or BAD");
+            return Err("a command was answered with something other than OK, NO or BAD");
         }
         return Ok(Response::Tagged(tag, status));
     }
@@ -149,8 +149,7 @@ pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
         return Ok(Response::Status(status));
     }
     if let Some(number) = number(first) {
-        let number =
-            u32::try_from(number).map_err(|_| "a number of a message that is too large")?;
+        let number = u32::try_from(number).map_err(|_| "a message number that is too large")?;
         let (name, rest) = word(behind);
         return Ok(Response::Numbered(number, upper(name), rest));
     }
@@ -283,8 +282,8 @@ pub(crate) fn permanent_flags(argument: &[u8]) -> Option<Value<'_>> {
     }
 }
 
-const CLOSES_NOTHING: &str = "a parenthesis that closes nothing";
-const NOT_CLOSED: &str = "a parenthesis that is not closed";
+const CLOSES_NOTHING: &str = "a closing parenthesis without an opening one";
+const NOT_CLOSED: &str = "an opening parenthesis without a closing one";
 
 /// Reads one value after the other.
 struct Reader<'a> {
@@ -313,7 +312,7 @@ impl<'a> Reader<'a> {
     fn count(&mut self) -> Result<(), &'static str> {
         self.count += 1;
         match self.count > MOST_VALUES {
-            true => Err("a response with too much in it"),
+            true => Err("a response with too many values"),
             false => Ok(()),
         }
     }
@@ -502,7 +501,7 @@ pub(crate) fn tag(line: &[u8]) -> &[u8] {
 
 /// A quoted string at the start, without its marks, and its length with them.
 fn quoted(octets: &[u8]) -> Result<(Cow<'_, [u8]>, usize), &'static str> {
-    const OPEN: &str = "a quoted string without an end";
+    const OPEN: &str = "a quoted string without a closing quote";
     let mut text = Cow::Borrowed(&[][..]);
     let mut from = 1;
     loop {
@@ -643,11 +642,11 @@ mod tests {
             (b"body[]<0> {0}\r\n", "body[]<0> ''"),
             (b"(a]b x[ \xff)", "[a]b,x[,\u{fffd}]"),
             (b"\"caf\xc3\xa9\"", "'caf\\xc3\\xa9'"),
-            (b"(", "a parenthesis that is not closed"),
-            (b")", "a parenthesis that closes nothing"),
-            (b"(()", "a parenthesis that is not closed"),
-            (b"\"a", "a quoted string without an end"),
-            (b"\"a\\", "a quoted string without an end"),
+            (b"(", "an opening parenthesis without a closing one"),
+            (b")", "a closing parenthesis without an opening one"),
+            (b"(()", "an opening parenthesis without a closing one"),
+            (b"\"a", "a quoted string without a closing quote"),
+            (b"\"a\\", "a quoted string without a closing quote"),
             (b"{4}\r\nabc", "a literal without its end"),
             (
                 b"{99999999999999999999}\r\nabc",

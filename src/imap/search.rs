@@ -45,7 +45,9 @@ pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bo
             }
             let got = (found.len() - before) as u64;
             if count.is_some_and(|count| count != got) {
-                return Err("ESEARCH that counts more than it finds");
+                return Err(
+                    "an ESEARCH response whose count differs from the number of messages in it",
+                );
             }
         }
         _ => return Ok(false),

@@ -200,7 +200,7 @@ impl ImapSession {
             true => Ok(selected),
             // An empty folder is not to be told from it.
             false => Err(ImapFailure::Unreadable(
-                "a folder without EXISTS, the number of its messages",
+                "the number of messages in the folder (EXISTS) is missing",
             )),
         }
     }
@@ -390,7 +390,7 @@ impl ImapSession {
             match is_too_large {
                 // Whatever the server goes on to send.
                 true => Err(ImapFailure::Protocol(
-                    "a message that is longer than the server said",
+                    "a message that is longer than the server announced",
                 )),
                 false => Ok(()),
             }

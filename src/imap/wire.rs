@@ -225,7 +225,7 @@ impl Wire {
     ) -> Result<(), ImapFailure> {
         if self.taken < self.filled {
             return Err(ImapFailure::Protocol(
-                "more than an answer before TLS starts",
+                "the server sent more than one response before TLS started",
             ));
         }
         let failed = |why: String| ImapFailure::Tls {

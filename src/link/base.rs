@@ -25,7 +25,10 @@ pub struct Base {
 
 impl Base {
     pub fn of_retrieval(url: &str) -> Option<Self> {
-        Self::usable(url.to_owned(), "the URL it was retrieved from".into())
+        Self::usable(
+            url.to_owned(),
+            "the URL that the document was retrieved from".into(),
+        )
     }
 
     fn usable(url: String, origin: Cow<'static, str>) -> Option<Self> {

@@ -48,7 +48,9 @@ pub enum Malformed {
     Unknown(u8),
     #[error("a malformed milter packet with the command '{0}'")]
     Shape(char),
-    #[error("a milter packet with the command '{0}', which the protocol does not allow at this point")]
+    #[error(
+        "a milter packet with the command '{0}', which the protocol does not allow at this point"
+    )]
     OutOfOrder(char),
 }
 

@@ -78,7 +78,9 @@ impl Draft {
             self.message.bytes.extend_from_slice(folded.unwrap_or(text));
             self.message.bytes.push(b'\n');
             if next.is_some_and(|next| !matches!(next.first(), Some(b' ' | b'\t'))) {
-                return self.leave(odd_header("a line inside a header field does not begin with a blank or a tab"));
+                return self.leave(odd_header(
+                    "a line inside a header field does not begin with a blank or a tab",
+                ));
             }
         }
         self.message.count += 1;

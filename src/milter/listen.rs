@@ -155,7 +155,9 @@ fn give(path: &Path, made: (u64, u64), group: u32, mode: u32) -> io::Result<()> 
     let held = fs::File::from(open(path, flags, Mode::empty())?);
     let file = held.metadata()?;
     if (file.dev(), file.ino()) != made {
-        return Err(io::Error::other("another program replaced the socket with a different file"));
+        return Err(io::Error::other(
+            "another program replaced the socket with a different file",
+        ));
     }
     // A file that is held so can only be changed by this name.
     let held = format!("/proc/self/fd/{}", held.as_raw_fd());

@@ -86,10 +86,12 @@ fn verdict(
     let most = most(expander);
     if length > most && length > incoming.bytes.len() {
         return Err(Left::TooLarge(
-            Detail::from(format!("after the changes, the message would have {length} bytes; "))
-                .naming(Setting::Message)
-                .measuring(most as u64, length as u64)
-                .then(format!(" is {}", most)),
+            Detail::from(format!(
+                "after the changes, the message would have {length} bytes; "
+            ))
+            .naming(Setting::Message)
+            .measuring(most as u64, length as u64)
+            .then(format!(" is {}", most)),
         ));
     }
     let changes = Changes::of(incoming, &edits, keeps_blanks)?;
@@ -138,7 +140,9 @@ impl Changes {
         let (section, body_start) = {
             let header = read(&front);
             if header.end != SectionEnd::Regular || header.separator.is_empty() {
-                return Err(defect("the changed message has no empty line after its header"));
+                return Err(defect(
+                    "the changed message has no empty line after its header",
+                ));
             }
             (header.span, header.body_start())
         };
@@ -223,7 +227,9 @@ impl Comparison<'_> {
                     && next.whole.of(self.front) == field.whole.of(&self.incoming.bytes)
             };
             if comes.next().filter(same).is_none() {
-                return Err(defect("a header field that should be unchanged is different in the changed message"));
+                return Err(defect(
+                    "a header field that should be unchanged is different in the changed message",
+                ));
             }
         }
         for next in comes {
@@ -265,7 +271,8 @@ impl Comparison<'_> {
         let mut value = with_newlines(field.value.of(self.front).to_vec(), Newline::Lf);
         // Some readers take a CR for the end of a line, and what is behind it for another field.
         if name.is_empty() || value.iter().any(|octet| matches!(octet, 0 | b'\r')) {
-            let why = "a header field of the changed message would contain a NUL byte or a CR without LF";
+            let why =
+                "a header field of the changed message would contain a NUL byte or a CR without LF";
             return Err(Left::Trouble(why.to_owned()));
         }
         let length = name.len() + value.len();
@@ -333,7 +340,9 @@ impl Comparison<'_> {
             }
         }
         if changes.next().is_some() {
-            return Err(defect("a change to a header field that the mail system did not send"));
+            return Err(defect(
+                "a change to a header field that the mail system did not send",
+            ));
         }
         inserted.reverse();
         changed.reverse();
@@ -345,7 +354,9 @@ fn few(changes: usize) -> Result<(), Left> {
     if changes <= MOST_CHANGES {
         return Ok(());
     }
-    let why = format!("more than {MOST_CHANGES} header fields would have to change, which is too many for a milter");
+    let why = format!(
+        "more than {MOST_CHANGES} header fields would have to change, which is too many for a milter"
+    );
     Err(Left::TooLarge(why.into()))
 }
 

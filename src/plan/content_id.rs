@@ -62,7 +62,8 @@ impl ContentIds {
                 return Err(leads_back(content_id));
             }
             None => {
-                let detail = format!("no other part has the Content-ID <{content_id}>");
+                let detail =
+                    format!("no other part of the message has the Content-ID <{content_id}>");
                 return Err(not_found(detail));
             }
         };
@@ -77,7 +78,8 @@ impl ContentIds {
         }
         if tree.is_cut_off(bearer) {
             let number = tree.number(bearer);
-            let detail = format!("no boundary line ends part {number}: it was cut off");
+            let detail =
+                format!("part {number} is incomplete: the boundary line after it is missing");
             return Err(Refusal::lasting(Reason::IncompleteBody, detail));
         }
         Ok(bearer)
@@ -96,7 +98,7 @@ impl ContentIds {
             several => {
                 let several = several.len();
                 let detail = format!(
-                    "{several} parts have the Content-ID <{content_id}>; which one is meant is not known"
+                    "{several} parts have the Content-ID <{content_id}>, so it is not known which part the reference means"
                 );
                 Some(Err(Refusal::lasting(Reason::ContentIdNotFound, detail)))
             }
@@ -120,6 +122,8 @@ fn message_ids(tree: &Tree<'_>) -> HashMap<PartId, String> {
 }
 
 fn leads_back(content_id: &str) -> Refusal {
-    let detail = format!("<{content_id}> is the part itself, or a part around it");
+    let detail = format!(
+        "the Content-ID <{content_id}> belongs to the part itself, or to a part that contains it"
+    );
     Refusal::lasting(Reason::ReferenceLoop, detail)
 }

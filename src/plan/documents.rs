@@ -128,9 +128,9 @@ impl<'p> Documents<'p> {
             let word = self.tree.encoding_word(part);
             let detail = match encoding {
                 TransferEncoding::Unknown => {
-                    format!("its Content-Transfer-Encoding '{word}' is not supported")
+                    format!("the Content-Transfer-Encoding '{word}' of the part is not supported")
                 }
-                _ => format!("its {word} is damaged"),
+                _ => format!("the {word} encoding of the part is damaged"),
             };
             return Err(Refusal::lasting(Reason::UndecodableBody, detail));
         };
@@ -149,7 +149,7 @@ impl<'p> Documents<'p> {
         }
         let Some(changes) = self.lines_kept(&document, encoding, changes) else {
             let detail = format!(
-                "a line of its {} body would be longer than 998 bytes, and there is no blank in a tag to break it at",
+                "with the change, a line of the {} body would be longer than 998 bytes, and no tag in it has a blank where the line could be broken",
                 encoding.as_str()
             );
             return Err(Refusal::lasting(Reason::LineTooLong, detail));
@@ -164,7 +164,7 @@ impl<'p> Documents<'p> {
         let correction = changed::encoding_corrected(self.tree, part);
         let corrected = correction
             .as_ref()
-            .map(|_| "Content-Transfer-Encoding, which was wrong, was corrected");
+            .map(|_| "the wrong Content-Transfer-Encoding of the part was corrected");
         let digest = digest.or(corrected);
         edits.extend(correction);
         let replacements = mapped.replacements(changes, self.tree.newline).into_iter();

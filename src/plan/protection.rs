@@ -9,7 +9,7 @@ pub fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refu
     tree.ancestors(part).find_map(|above| {
         let essence = tree.part(above).essence.as_str();
         let refuse = |reason| {
-            let detail = format!("it is inside {}, a {essence}", place(tree, above));
+            let detail = format!("the part is inside {}, a {essence}", place(tree, above));
             Some(Refusal::lasting(reason, detail))
         };
         match essence {
@@ -54,7 +54,7 @@ pub fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refu
             }
         };
         let detail = Detail::from(format!("{what} for ")).naming(setting);
-        let detail = detail.then(", and was not looked into further");
+        let detail = detail.then(", so embody did not examine its parts");
         Some((id, span, Refusal::lasting(reason, detail)))
     })
 }

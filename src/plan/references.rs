@@ -101,13 +101,16 @@ impl Planner<'_> {
             || body.phantom.end == SectionEnd::TooLarge
         {
             // Nothing behind the limit was read: the URL, the type or the digest may be cut.
-            let detail = Detail::from("its header, or the phantom header, is larger than ")
-                .naming(Setting::Header);
+            let detail = Detail::from(
+                "the header of the part, or the header inside the part, is larger than ",
+            )
+            .naming(Setting::Header);
             return Err(Refusal::lasting(Reason::HeaderTooLarge, detail));
         }
         if body.claim == Claim::Unreadable {
             // Its content could be put in, but would not be the part that it was.
-            let detail = "its X-Embody-Detached field does not have the form that embody writes";
+            let detail =
+                "the X-Embody-Detached field of the part does not have the form that embody writes";
             return Err(Refusal::lasting(Reason::BadNote, detail));
         }
         Ok(())
@@ -192,12 +195,13 @@ impl Planner<'_> {
         let base = self.bases.of(self.tree, part);
         let Some(base) = base.filter(|base| !base.is_within_message()) else {
             let masked = url::masked(reference);
-            let detail =
-                format!("'{masked}' is relative, and no Content-Base or Content-Location holds");
+            let detail = format!(
+                "the URL '{masked}' is relative, and no Content-Base or Content-Location field applies to it"
+            );
             return Err(Refusal::lasting(Reason::NoBase, detail));
         };
         let Some(room) = self.room.checked_sub(base.url.len().saturating_mul(2)) else {
-            let detail = "the URLs of the references together are much longer than the message";
+            let detail = "the absolute URLs of all references would together be much longer than the message";
             return Err(Refusal::lasting(Reason::TooMuchWork, detail));
         };
         self.room = room;

@@ -84,12 +84,12 @@ impl FromStr for Mapping {
             return Err(wrong());
         }
         if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return Err(because("holds white space or a control character"));
+            return Err(because("contains white space or a control character"));
         }
         let end = open_end(to);
         if end.is_some() && end != open_end(from) {
             let what = format!(
-                "'{text}': the rest of a URL after FROM would become part of the host name in '{to}'; end TO with '/'"
+                "'{text}': the text after FROM in a URL would become part of the host name '{to}'; add a slash to the end of TO"
             );
             return Err(Error::Usage(what.into()));
         }

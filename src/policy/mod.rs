@@ -131,8 +131,8 @@ impl Policy {
     pub fn judge_url(&self, url: &str) -> Result<Target, Refusal> {
         let (scheme, _) = target::split_scheme(url)?;
         let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {
-            let detail = Detail::from(format!("{scheme}: is not among what "));
-            let detail = detail.naming(Setting::Fetch).then(" can name: ");
+            let detail = Detail::from(format!("{scheme}: is not one of the schemes that "));
+            let detail = detail.naming(Setting::Fetch).then(" can allow: ");
             let detail = detail.then(Scheme::names());
             return Err(Refusal::lasting(Reason::SchemeNotAllowed, detail));
         };
@@ -169,14 +169,20 @@ impl Policy {
         let (name, _) = target::split_scheme(&next)?;
         let scheme = Scheme::from_name(name.as_bytes())
             .filter(|scheme| scheme.is_http())
-            .ok_or_else(|| refused(format!("a redirect to {name}:").into()))?;
+            .ok_or_else(|| {
+                refused(
+                    format!("the server redirects to {name}:, which embody never follows").into(),
+                )
+            })?;
         if !self.fetch.contains(&scheme) {
-            let detail = Detail::from(format!("a redirect to {name}:, which "));
-            let detail = detail.naming(Setting::Fetch).then(" does not name");
+            let detail = Detail::from(format!("the server redirects to {name}:, which "));
+            let detail = detail.naming(Setting::Fetch).then(" does not allow");
             return Err(refused(detail));
         }
         if from.scheme() == Scheme::Https && scheme == Scheme::Http {
-            return Err(refused("a redirect from https: to http:".into()));
+            return Err(refused(
+                "the server redirects from https: to http:, which is not secure".into(),
+            ));
         }
         self.judge_url(&next).map_err(|refusal| Refusal {
             detail: Detail::from("after a redirect: ").then(refusal.detail),
@@ -210,7 +216,7 @@ impl Policy {
 
     fn judge_server(&self, target: &Target) -> Result<(), Refusal> {
         if target.has_userinfo() && !self.allow_userinfo {
-            let detail = "the URL carries a user name or password";
+            let detail = "the URL contains a user name or password";
             return Err(Refusal::lasting(Reason::UserinfoNotAllowed, detail));
         }
         let (Some(host), Some(port)) = (target.host(), target.port()) else {
@@ -219,8 +225,9 @@ impl Policy {
         self.judge_host(&host)?;
         let is_behind_proxy = self.proxy.is_some() && target.scheme().is_http();
         if is_behind_proxy && host.is_own_name() && !self.allow_hosts.matches(&host) {
-            let what =
-                format!("{host} is a name of a local network, and its address is known only to ");
+            let what = format!(
+                "{host} is the name of a host in a local network, and its address is known only to the proxy of "
+            );
             let detail = Detail::from(what).naming(Setting::Proxy);
             let detail = detail.then("");
             return Err(Refusal::lasting(Reason::PrivateAddress, detail));
@@ -340,8 +347,7 @@ impl Policy {
 }
 
 fn not_among(what: &str, setting: Setting) -> Detail {
-    let detail = Detail::from(format!("{what} is not among what "));
-    detail.naming(setting).then(" names")
+    Detail::from(format!("{what} is not allowed by ")).naming(setting)
 }
 
 macro_rules! one {

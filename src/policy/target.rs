@@ -108,7 +108,7 @@ impl Target {
 
     pub(super) fn parse(scheme: Scheme, url: &str) -> Result<Self, Refusal> {
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return Err(bad("it holds white space or a control character"));
+            return Err(bad("it contains white space or a control character"));
         }
         let (_, rest) = split_scheme(url)?;
         let location = match scheme.has_server() {
@@ -133,7 +133,7 @@ fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
     let host = authority.split(['/', '\\', '?', '#']).next().unwrap_or("");
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     if host.starts_with('[') && host.contains('%') {
-        let detail = "a zone id names a network of this machine";
+        let detail = "addresses with a zone (such as fe80::1%eth0) are not allowed, because they belong to a local network of this computer";
         return Err(Refusal::lasting(Reason::PrivateAddress, detail));
     }
     let parsed = Url::parse(url).map_err(|why| bad(&why.to_string()))?;
@@ -154,17 +154,17 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
             if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
                 // The text in front of an @ may be a password.
                 let machine = host.rsplit('@').next().unwrap_or_default();
-                let detail = format!("a file on the machine '{machine}'");
+                let detail = format!("the file is on another computer, '{machine}'");
                 return Err(Refusal::lasting(Reason::UnsupportedScheme, detail));
             }
             path
         }
     };
     if !path.starts_with('/') {
-        return Err(bad("a file needs an absolute path"));
+        return Err(bad("the path of the file is not absolute"));
     }
     if path.contains('?') {
-        return Err(bad("a file has no query"));
+        return Err(bad("a file URL cannot contain a query (?)"));
     }
     let octets: Vec<u8> = percent_decode_str(path).collect();
     if octets.contains(&0) {
@@ -262,7 +262,7 @@ impl FromStr for Proxy {
     fn from_str(text: &str) -> Result<Self, Error> {
         let is_proxy = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
         let url = Url::parse(text.trim()).ok().filter(is_proxy);
-        let wrong = "a proxy is a URL such as http://proxy.example.org:3128";
+        let wrong = "the proxy is not an http or https URL such as http://proxy.example.org:3128";
         url.map(Self).ok_or_else(|| Error::Usage(wrong.into()))
     }
 }

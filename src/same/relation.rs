@@ -64,22 +64,25 @@ impl std::fmt::Display for Altered {
                 };
                 write!(
                     f,
-                    "part {number} ({essence}, {size} bytes) is missing or different"
+                    "part {number} ({essence}, {size} bytes) of the old message is missing or different"
                 )
             }
             Self::PartFields { number } => {
                 write!(f, "the header fields of part {number} are different")
             }
-            Self::Link { number } => write!(f, "a link in part {number} leads elsewhere"),
+            Self::Link { number } => write!(f, "a link in part {number} leads to a different URL"),
             Self::Around => write!(
                 f,
-                "an enclosed message or the text around its parts is different"
+                "an enclosed message, or the text between the parts, is different"
             ),
-            Self::More => write!(f, "it has parts that are not from the old message"),
-            Self::Cut => write!(f, "its end is missing"),
+            Self::More => write!(
+                f,
+                "the new message has parts that are not from the old message"
+            ),
+            Self::Cut => write!(f, "the end of the new message is missing"),
             Self::Encoding => write!(
                 f,
-                "the encoding of its parts or the white space in its header is different"
+                "the encoding of parts, or the white space in the header, is different"
             ),
         }
     }

@@ -192,7 +192,7 @@ impl Store for Folder {
         let size = self.places.at(&key.path(), file.metadata())?.len();
         if size > at_most {
             return Err(StoreError::lasting(format!(
-                "{}: {size} bytes, more than the {at_most} that are allowed",
+                "{}: the object has {size} bytes, and at most {at_most} are allowed",
                 self.path().join(key.path()).display()
             )));
         }
@@ -238,7 +238,7 @@ fn locked(places: &Places, operation: FlockOperation) -> Result<File, StoreError
             }
             Err(Errno::WOULDBLOCK) => {
                 return Err(StoreError::temporary(format!(
-                    "{}: another program has held its lock for {} seconds",
+                    "{}: another program has locked the store for {} seconds; wait for it, and run the same command again",
                     the_store(&places.path),
                     PATIENCE.as_secs()
                 )));

@@ -103,7 +103,9 @@ impl Folder {
 
     pub(crate) fn remove(&self, key: &Key, before: SystemTime) -> Result<bool, StoreError> {
         if !self.is_alone() {
-            return Err(StoreError::lasting("the lock of the store is not held"));
+            return Err(StoreError::lasting(
+                "cannot remove an object, because the store is not locked exclusively",
+            ));
         }
         let Some(folder) = self.places.existing(key)? else {
             return Ok(false);

@@ -108,9 +108,12 @@ impl fmt::Display for User {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let uid = self.uid;
         match &self.mail {
-            Mail::At(path) => write!(formatter, "{} of uid {uid}", path.display()),
-            Mail::Filtered => write!(formatter, "standard input of uid {uid}"),
-            Mail::Unlisted => write!(formatter, "mailboxes of uid {uid} beyond {MOST_USERS}"),
+            Mail::At(path) => write!(formatter, "{} (user id {uid})", path.display()),
+            Mail::Filtered => write!(formatter, "standard input (user id {uid})"),
+            Mail::Unlisted => write!(
+                formatter,
+                "further mailboxes beyond the {MOST_USERS} that are recorded (user id {uid})"
+            ),
         }
     }
 }
@@ -163,7 +166,7 @@ impl StoreError {
 
     pub(crate) fn not_its_name(object: impl fmt::Display) -> Self {
         Self::lasting(format!(
-            "{object}: its content is not what its name says; it was left as it is"
+            "{object}: the content of the object does not match the SHA-256 in its name; the object was not changed"
         ))
     }
 

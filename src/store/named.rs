@@ -42,7 +42,7 @@ fn open_folder(path: &Path, purpose: Purpose) -> Result<Arc<dyn Store>, StoreErr
 #[cfg(not(unix))]
 pub(crate) fn open_folder(path: &Path, _: Purpose) -> Result<Arc<dyn Store>, StoreError> {
     Err(StoreError::lasting(format!(
-        "{}: a store in a folder needs Linux, macOS or another Unix; name one on a server, or run embody there",
+        "{}: a store in a directory works only on Linux, macOS and other Unix systems; name a store on a server",
         path.display()
     )))
 }
@@ -71,7 +71,7 @@ fn folder_of(name: &str) -> Result<&Path, Error> {
     }
     let name = masked(name);
     let why = format!(
-        "'{name}' looks like a URL, and has no ://; a folder of that name is ./{scheme}:..."
+        "'{name}' looks like a URL but has no ://; if it is a directory, write ./{scheme}:..."
     );
     Err(Error::Usage(why.into()))
 }
@@ -110,7 +110,8 @@ fn not_a_store(name: &str) -> Error {
         false => "(this program was built without the feature s3) ",
     };
     let name = masked(name);
-    let why =
-        format!("'{name}' is not a store; name a directory, {s3}or an https URL that accepts PUT");
+    let why = format!(
+        "'{name}' is not a store; name a directory, {s3}or an https URL of a server that accepts PUT"
+    );
     Error::Usage(why.into())
 }

@@ -44,11 +44,11 @@ impl Places {
         let path = self.path.join(beneath);
         match Errno::from_io_error(&why) {
             Some(Errno::LOOP) => StoreError::lasting(format!(
-                "{}: a symbolic link, which is not followed in a store",
+                "{}: embody does not follow symbolic links inside a store",
                 path.display()
             )),
             Some(Errno::NOTDIR) => StoreError::lasting(format!(
-                "{}: not a directory, or below a file",
+                "{}: this path, or a directory above it, is not a directory",
                 path.display()
             )),
             _ => StoreError::io(path.display().to_string(), why),
@@ -69,7 +69,10 @@ impl Places {
         let found = rustix::fs::stat(&self.path);
         let found = found.map_err(|why| StoreError::io(store(), why.into()))?;
         if (found.st_dev as u64, found.st_ino as u64) != self.identity {
-            let what = format!("{}: another folder took its place", store());
+            let what = format!(
+                "{}: another program replaced the directory of the store during the run",
+                store()
+            );
             return Err(StoreError::temporary(what));
         }
         Ok(())

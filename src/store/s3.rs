@@ -26,7 +26,7 @@ impl S3 {
         let shown = crate::link::url::masked(name);
         let wrong = |why: String| Error::Usage(format!("the store {shown}: {why}").into());
         let needed = |key: &str| {
-            variable(key).ok_or_else(|| wrong(format!("{key} is not in the environment")))
+            variable(key).ok_or_else(|| wrong(format!("the environment variable {key} is not set")))
         };
         let rest = name.strip_prefix("s3://").unwrap_or(name);
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -46,10 +46,14 @@ impl S3 {
             Some(endpoint) => (endpoint, UrlStyle::Path),
             None => (of_amazon(), UrlStyle::VirtualHost),
         };
-        let endpoint =
-            Url::parse(&endpoint).map_err(|_| wrong("AWS_ENDPOINT_URL is not a URL".to_owned()))?;
-        let bucket = Bucket::new(endpoint, style, bucket.to_owned(), region)
-            .map_err(|_| wrong("AWS_ENDPOINT_URL is not an http or https URL".to_owned()))?;
+        let endpoint = Url::parse(&endpoint).map_err(|_| {
+            wrong("the environment variable AWS_ENDPOINT_URL is not a URL".to_owned())
+        })?;
+        let bucket = Bucket::new(endpoint, style, bucket.to_owned(), region).map_err(|_| {
+            wrong(
+                "the environment variable AWS_ENDPOINT_URL is not an http or https URL".to_owned(),
+            )
+        })?;
         let key = needed("AWS_ACCESS_KEY_ID")?;
         let secret = needed("AWS_SECRET_ACCESS_KEY")?;
         Ok(Self {

@@ -101,7 +101,10 @@ pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, Store
             Some(user) => users.push((user, PathBuf::from(beneath))),
             None => {
                 let path = places.path.join(&beneath);
-                let what = format!("{}: no entry of the store's list of users", path.display());
+                let what = format!(
+                    "{}: the file is not an entry of the list of users, which embody keeps in the store",
+                    path.display()
+                );
                 return Err(StoreError::lasting(what));
             }
         }

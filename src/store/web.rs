@@ -79,7 +79,7 @@ impl Web {
 
     fn refused(&self, method: &str, path: &str, reply: &Reply) -> StoreError {
         let (object, status) = (self.named(path), reply.status);
-        let what = format!("{object}: the server answered {status} to {method}");
+        let what = format!("{object}: the server responded to {method} with {status}");
         match status {
             408 | 409 | 423 | 429 | 500..=599 => StoreError::temporary(what),
             _ => StoreError::lasting(what),
@@ -96,7 +96,7 @@ impl Web {
         let object = self.named(&key.path());
         match reply.status {
             200 if reply.body.len() as u64 > at_most => Err(StoreError::lasting(format!(
-                "{object}: more than the {at_most} bytes that are allowed"
+                "{object}: the object has more than {at_most} bytes, which is the limit"
             ))),
             200 if Key::of(&reply.body) != *key => Err(StoreError::not_its_name(object)),
             200 => Ok(Some(reply.body)),
@@ -136,10 +136,10 @@ impl Store for Web {
         }
         let reply = self.write(&key, octets)?;
         let lacks = match reply.status {
-            200..=299 => "the object is missing after it was written".to_owned(),
+            200..=299 => "the server accepted the object, but does not return it".to_owned(),
             // Another was faster; S3 says 409 while the other is at it.
             status @ (409 | 412) => {
-                format!("the server answered {status} to PUT, and has no such object")
+                format!("the server responded to PUT with {status}, but does not have the object")
             }
             _ => return Err(self.refused("PUT", &key.path(), &reply)),
         };
@@ -177,11 +177,11 @@ impl Dav {
         let mut base = Url::parse(url).map_err(|_| wrong("is not a URL"))?;
         if !base.username().is_empty() || base.password().is_some() {
             return Err(wrong(
-                "contains a user name, which would be visible in mail; set EMBODY_STORE_USER and EMBODY_STORE_PASSWORD instead",
+                "contains a user name or password, which every reader of the mail would see; set EMBODY_STORE_USER and EMBODY_STORE_PASSWORD instead",
             ));
         }
         if base.query().is_some() || base.fragment().is_some() || base.cannot_be_a_base() {
-            return Err(wrong("is not that of a folder"));
+            return Err(wrong("is not the URL of a directory"));
         }
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));

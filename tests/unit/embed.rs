@@ -294,7 +294,10 @@ fn a_sibling_is_shown_and_nobody_is_asked() {
     assert_shows(&output, &[&gif(9, 9, 1)]);
     let text = String::from_utf8(output).unwrap();
     assert!(text.contains("<a href='https://h.example/here'>"), "{text}");
-    assert_eq!(report.rows[0].detail, "the link leads to part 2 of the mail");
+    assert_eq!(
+        report.rows[0].detail,
+        "the link leads to part 2 of the mail"
+    );
 }
 
 #[test]

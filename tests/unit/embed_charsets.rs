@@ -178,11 +178,7 @@ fn url_in_style_and_candidates_is_read_in_the_charset_of_the_document() {
 fn url_whose_charset_is_unknown_or_whose_bytes_are_invalid_is_left_with_the_true_reason() {
     for (charset, reference, words) in [
         ("", &b"gr\xf6.png"[..], "declares no charset"),
-        (
-            "; charset=us-ascii",
-            b"gr\xf6.png",
-            "declares no charset",
-        ),
+        ("; charset=us-ascii", b"gr\xf6.png", "declares no charset"),
         (
             "; charset=utf-8",
             b"gr\xf6.png",

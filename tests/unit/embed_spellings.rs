@@ -382,7 +382,7 @@ fn a_link_of_which_a_byte_may_be_half_a_character_is_left_with_a_row() {
     assert!(
         report.rows[0]
             .detail
-            .contains("2 relative links are not ASCII"),
+            .contains("2 relative links were not changed"),
         "{:?}",
         report.rows[0]
     );

@@ -123,7 +123,7 @@ fn a_digest_that_was_wrong_goes_and_that_is_said() {
         assert_bytes(&output, &html("Subject: s\n", RESOLVED), "a wrong digest");
         let detail = &report.rows[0].detail;
         assert!(
-            detail.contains("Content-MD5, which was wrong, was removed"),
+            detail.contains("the wrong Content-MD5 field of the part was removed"),
             "{detail}"
         );
     }

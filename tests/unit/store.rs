@@ -53,7 +53,7 @@ fn an_object_lies_under_its_hash_and_may_be_read_only() {
             .get(&key, 2)
             .unwrap_err()
             .to_string()
-            .contains("more than the 2")
+            .contains("at most 2 are allowed")
     );
     let reader = Folder::open_to_read(&path).unwrap();
     assert_eq!(reader.get(&key, u64::MAX).unwrap().unwrap(), b"abc");
@@ -112,7 +112,11 @@ fn a_planted_file_is_neither_taken_nor_replaced() {
     for content in [&b"other"[..], b"ab", b"abc\n", b""] {
         fs::write(&path, content).unwrap();
         let why = stored(&store, b"abc").unwrap_err();
-        assert!(why.to_string().contains("not what its name says"), "{why}");
+        assert!(
+            why.to_string()
+                .contains("does not match the SHA-256 in its name"),
+            "{why}"
+        );
         assert!(!why.is_temporary());
         assert!(store.get(&key, 100).is_err());
         assert_eq!(fs::read(&path).unwrap(), content);
@@ -120,7 +124,11 @@ fn a_planted_file_is_neither_taken_nor_replaced() {
         store.put(b"abc").unwrap();
         fs::write(&path, content).unwrap();
         let why = store.flush(&[key]).unwrap_err();
-        assert!(why.to_string().contains("not what its name says"), "{why}");
+        assert!(
+            why.to_string()
+                .contains("does not match the SHA-256 in its name"),
+            "{why}"
+        );
         // Others are not held up.
         store.flush(&[Key::of(b"def")]).unwrap();
         assert_eq!(files(folder.path()), [(path.clone(), content.to_vec())]);

@@ -344,8 +344,10 @@ impl Pending<'_, '_> {
             }
             Given::Unasked => {
                 row.outcome = Outcome::WouldFetch;
-                row.detail = Detail::from("the content would be retrieved; its size is not known, but is at most ")
-                    .naming(Setting::Body);
+                row.detail = Detail::from(
+                    "the content would be retrieved; its size is not known, but is at most ",
+                )
+                .naming(Setting::Body);
                 return Some(row);
             }
             Given::Url(_) => row.outcome = Outcome::Expanded,

@@ -71,7 +71,10 @@ impl Container {
             );
         }
         if entity.separator.is_empty() || tree.is_cut_off(document) {
-            return refuse(Reason::IncompleteBody, "the header or the end of the document is missing");
+            return refuse(
+                Reason::IncompleteBody,
+                "the header or the end of the document is missing",
+            );
         }
         Ok(Self::Wrapped(document))
     }
@@ -378,7 +381,8 @@ fn charset(
         None => Ok(None),
         Some(Charset::Superset) => Ok(Some(label)),
         Some(_) => {
-            let detail = format!("the SVG has the charset {label}, which is not a superset of ASCII");
+            let detail =
+                format!("the SVG has the charset {label}, which is not a superset of ASCII");
             Err(Refusal::lasting(Reason::CharsetNotSupported, detail))
         }
     }
@@ -393,8 +397,7 @@ pub(super) fn label(named: Option<&str>) -> Option<String> {
 
 /// Browsers find no `cid:` URL with a fragment, and without it they would show another picture of an SVG.
 pub(super) fn part_of_svg() -> Refusal {
-    let detail =
-        "the URL selects a part of an SVG by its fragment (#...), and browsers do not support cid: URLs with a fragment";
+    let detail = "the URL selects a part of an SVG by its fragment (#...), and browsers do not support cid: URLs with a fragment";
     Refusal::lasting(Reason::NotAnImage, detail)
 }
 
@@ -414,7 +417,9 @@ fn admitted(
     let Some(kind) = found else {
         return Err(match declared {
             Some(declared) if declared.starts_with("image/") => {
-                let detail = format!("the content is declared as {declared}, but its bytes are not of this type");
+                let detail = format!(
+                    "the content is declared as {declared}, but its bytes are not of this type"
+                );
                 Refusal::lasting(Reason::TypeMismatch, detail)
             }
             _ => {

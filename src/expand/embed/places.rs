@@ -167,9 +167,10 @@ impl Places {
         let (meaning, url) = if !is_wanted {
             (Meaning::Nothing, None)
         } else if is_sheet && steps > policy.limits.depth {
-            let detail = Detail::from("the style sheet is imported through as many other style sheets as ")
-                .naming(Setting::Depth)
-                .then(" allows");
+            let detail =
+                Detail::from("the style sheet is imported through as many other style sheets as ")
+                    .naming(Setting::Depth)
+                    .then(" allows");
             let refusal = Refusal::lasting(Reason::TooDeep, detail);
             let url = masked(&shown.absolute).into_owned();
             (refusal.into(), Some(shortened(&url)))
@@ -259,8 +260,7 @@ impl Places {
             let content = match role {
                 _ if shown.holds_octets() => Err(data_of_octets()),
                 _ if steps > 1 && nested > self.most_nested => {
-                    let detail =
-                        "the nested data: URLs in style sheets are together larger than the message";
+                    let detail = "the nested data: URLs in style sheets are together larger than the message";
                     Err(Refusal::lasting(Reason::TooMuchWork, detail))
                 }
                 Role::StyleSheet => style::of_data(pictures, &shown.absolute),
@@ -418,7 +418,9 @@ fn fragment(url: &str) -> &str {
 /// `charset` is the one that is declared.
 fn not_text(charset: Option<&str>) -> Refusal {
     let detail = match charset {
-        Some(charset) => format!("the URL contains bytes that are not valid in the charset {charset}"),
+        Some(charset) => {
+            format!("the URL contains bytes that are not valid in the charset {charset}")
+        }
         None => "the URL is not valid UTF-8, and the document declares no charset".to_owned(),
     };
     Refusal::lasting(Reason::BadUrl, detail)

@@ -64,7 +64,11 @@ fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), R
     let refuse = |detail: String| Err(Refusal::lasting(Reason::TypeMismatch, detail));
     match declared {
         Some(SHEET) => {}
-        Some(declared) => return refuse(format!("the content is not a style sheet (text/css), but {declared}")),
+        Some(declared) => {
+            return refuse(format!(
+                "the content is not a style sheet (text/css), but {declared}"
+            ));
+        }
         None => {
             return refuse(
                 "the content is not declared as text/css, so it is not used as a style sheet"

@@ -59,9 +59,15 @@ impl Flattened<'_> {
                     ]),
                 }
                 match text.wrapper {
-                    Some(Wrapper::Html) => "the text that Eudora marked as HTML now has the type text/html",
-                    Some(Wrapper::Rich) => "the text that Eudora marked as rich text now has the type text/enriched",
-                    _ => "the text that Eudora marked as flowed now has the type text/plain; format=flowed",
+                    Some(Wrapper::Html) => {
+                        "the text that Eudora marked as HTML now has the type text/html"
+                    }
+                    Some(Wrapper::Rich) => {
+                        "the text that Eudora marked as rich text now has the type text/enriched"
+                    }
+                    _ => {
+                        "the text that Eudora marked as flowed now has the type text/plain; format=flowed"
+                    }
                 }
             }
             slots => {

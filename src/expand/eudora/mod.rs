@@ -115,7 +115,8 @@ impl Session<'_> {
         if flattened.is_cut {
             let mut row = row(Outcome::Left);
             let most = policy.limits.parts;
-            let detail = Detail::from("the message has more texts and files than half of ").naming(Setting::Parts);
+            let detail = Detail::from("the message has more texts and files than half of ")
+                .naming(Setting::Parts);
             let detail = detail.then(format!(", {most}; the further ones were left as text"));
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
             done.report.rows.push(row);

@@ -336,6 +336,7 @@ impl Pending<'_, '_> {
 }
 
 pub(super) fn too_many_parts(most: usize) -> Refusal {
-    let detail = Detail::from("the message would be split into more parts than ").naming(Setting::Parts);
+    let detail =
+        Detail::from("the message would be split into more parts than ").naming(Setting::Parts);
     Refusal::lasting(Reason::TooManyParts, detail.then(format!(", {most}")))
 }

@@ -164,7 +164,9 @@ fn mail_drop(page: &Url, _: Option<&str>) -> Option<Located> {
         .find_map(|it| it.strip_prefix("e="));
     let encoded = |text: &str| utf8_percent_encode(text, &COMPONENT).to_string();
     let filled = match parameter(page, "uk") {
-        _ if !is_kept_there => Err(bad_value("the download address in the Mail Drop link is not on a server of iCloud")),
+        _ if !is_kept_there => Err(bad_value(
+            "the download address in the Mail Drop link is not on a server of iCloud",
+        )),
         None => Err(missing_parameter("uk", None)),
         Some(key) => {
             let filled = template.replacen("${f}", &encoded(&name), 1);

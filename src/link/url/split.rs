@@ -141,13 +141,13 @@ pub(crate) fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unresolvable {
-    #[error("the base is not an absolute URL")]
+    #[error("the base URL is not absolute")]
     BaseNotAbsolute,
-    #[error("the base has no host")]
+    #[error("the base URL has no host")]
     BaseWithoutHost,
-    #[error("the base has no hierarchy that a reference could be relative to")]
+    #[error("the base URL has no path to which a URL can be relative")]
     OpaqueBase,
-    #[error("browsers disagree on what this file: path with a drive letter means")]
+    #[error("the file: URL has a drive letter at a place where browsers interpret it differently")]
     UncertainDrive,
 }
 

@@ -173,7 +173,7 @@ pub(super) fn digest_renewed(
     // The canonical form is the right one; many programs hash the bytes as they are.
     let is_of = |is_text| written == md5(is_text, |update| update(before)).as_bytes();
     if !is_of(false) && !is_of(is_text) {
-        let remark = "Content-MD5, which was wrong, was removed";
+        let remark = "the wrong Content-MD5 field of the part was removed";
         return Some((remark, removed(&fields)));
     }
     let mut group = removed(others);

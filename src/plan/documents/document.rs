@@ -202,7 +202,7 @@ impl<'d> Document<'d> {
         if self.looks_encoded {
             let encoding = encoding.as_str();
             let detail = format!(
-                "an attribute begins with 3D, as in quoted-printable, although the encoding is {encoding}"
+                "an attribute begins with 3D, as in quoted-printable, but the declared encoding is {encoding}"
             );
             return Some(Refusal::lasting(Reason::LooksEncoded, detail));
         }
@@ -211,8 +211,7 @@ impl<'d> Document<'d> {
             return Some(unsupported(label));
         }
         let base_href = self.base_href.as_ref()?;
-        let why =
-            "its <base href> is not ASCII, and in its charset a byte may be half of a character";
+        let why = "the <base href> of the document is not ASCII, and embody cannot decode the charset of the document safely";
         let is_clear = self.value(base_href).is_some();
         (!is_clear).then(|| Refusal::lasting(Reason::CharsetNotSupported, why))
     }
@@ -226,6 +225,6 @@ fn declared(octets: &[u8], label: Option<&[u8]>) -> Option<&'static Encoding> {
 
 pub(super) fn unsupported(label: &[u8]) -> Refusal {
     let label = String::from_utf8_lossy(label.trim_ascii()).to_ascii_lowercase();
-    let detail = format!("links in the charset {label} are not supported");
+    let detail = format!("embody cannot change links in a document with the charset {label}");
     Refusal::lasting(Reason::CharsetNotSupported, detail)
 }

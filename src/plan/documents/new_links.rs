@@ -71,8 +71,10 @@ impl NewLinks {
         let from = base.map_or_else(String::new, |base| format!(", base from {}", base.origin));
         row.url = base.map(|base| masked(&base.url).into_owned());
         let (absolute, to_parts) = (self.absolute, self.to_parts);
-        row.detail =
-            format!("{absolute} links made absolute, {to_parts} pointed at parts{from}").into();
+        row.detail = format!(
+            "{absolute} links made absolute, {to_parts} links changed to parts of the mail{from}"
+        )
+        .into();
         if self.unclear > 0 {
             row.remark(&unclear(self.unclear));
         }
@@ -246,6 +248,6 @@ impl Documents<'_> {
 
 fn unclear(links: u64) -> String {
     format!(
-        "{links} relative links are not ASCII, and in its charset a byte may be half of a character"
+        "{links} relative links were not changed, because they are not ASCII and embody cannot decode the charset of the document safely"
     )
 }

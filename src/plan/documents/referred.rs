@@ -35,13 +35,15 @@ pub(crate) enum Showing {
 impl Showing {
     pub(crate) fn words(self, tree: &Tree<'_>) -> String {
         match self {
-            Self::By(document) => format!("part {} refers to it", tree.number(document)),
+            Self::By(document) => format!("part {} refers to this part", tree.number(document)),
             Self::PerhapsBy(document) => {
                 let number = tree.number(document);
-                format!("part {number} cannot be read, and may refer to it")
+                format!("part {number} cannot be read, and may refer to this part")
             }
-            Self::Unknown => "its Content-Location is too long to look for".to_owned(),
-            Self::Beside => "it is an inline picture next to HTML".to_owned(),
+            Self::Unknown => {
+                "the Content-Location of the part is too long to search for links to it".to_owned()
+            }
+            Self::Beside => "the part is an inline picture next to HTML".to_owned(),
         }
     }
 }

@@ -295,8 +295,7 @@ pub(crate) fn absolute_sheet<'s>(
             continue;
         }
         let Some(base) = base.as_deref() else {
-            let detail =
-                "the style sheet has no URL of its own, and refers to others by relative ones";
+            let detail = "the style sheet contains relative URLs, but has no URL of its own to complete them";
             return Err(Refusal::lasting(Reason::NoBase, detail));
         };
         let Ok(absolute) = resolve_as_browser(base, &reference) else {
@@ -306,7 +305,7 @@ pub(crate) fn absolute_sheet<'s>(
         written.extend(link.encoded(raw(absolute)));
         until = link.span.end;
         if written.len() as u64 > most {
-            let detail = Detail::from("the style sheet with absolute URLs is above ");
+            let detail = Detail::from("with absolute URLs, the style sheet is larger than ");
             let detail = detail
                 .naming(Setting::Body)
                 .measuring(most, written.len() as u64);

@@ -116,7 +116,7 @@ impl Documents<'_> {
                 ledger.work(url.len())?;
                 self.held += url.len();
                 if self.held > ledger.room_for_urls() {
-                    let detail = "the locations of the parts are much longer than the message";
+                    let detail = "the absolute URLs of all Content-Location fields would together be much longer than the message";
                     return Err(Refusal::lasting(Reason::TooMuchWork, detail));
                 }
                 let located = self.located.entry(equivalence_key(&url)).or_default();

@@ -332,7 +332,7 @@ fn the_one_with_an_archive_is_one_too() {
     assert_eq!(foreseen.status.code(), Some(0), "{foreseen:?}");
     let wrong = recipe.replace("{date}", "{day}");
     let ended = Setting::with(&wrong).run(&["filter"], LETTER);
-    is_broken(&ended, 75, "holds no {date}");
+    is_broken(&ended, 75, "does not contain {date}");
 }
 
 #[test]

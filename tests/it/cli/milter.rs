@@ -136,7 +136,7 @@ fn the_report_names_the_option_that_would_allow_what_was_left() {
     connect(&house).filter("4http", &letter);
     let lines = || fs::read_to_string(&report).unwrap_or_default();
     eventually(60, "the report", || lines().ends_with('\n'));
-    let said = "\"detail\":\"a.example is not among what --allow-host names\"";
+    let said = "\"detail\":\"a.example is not allowed by --allow-host\"";
     assert!(lines().contains(said), "{}", lines());
 }
 

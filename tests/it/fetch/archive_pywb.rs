@@ -211,7 +211,7 @@ fn an_error_that_is_nearer_gives_way_to_what_the_index_knows() {
     ran.leaves(&before, &["not-archived", "type-mismatch", "not-archived"]);
     assert!(
         ran.stderr
-            .contains("from 2003-05-03T00:00:00Z, has the status 429"),
+            .contains("from 2003-05-03T00:00:00Z, is a response with the status 429"),
         "{}",
         ran.stderr
     );

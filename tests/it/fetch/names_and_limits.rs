@@ -169,7 +169,7 @@ fn what_is_denied_names_the_option_and_nothing_that_would_not_help() {
     let ran = filter(&format!("{options} --allow-type text/*"), &address);
     assert!(
         ran.stderr
-            .contains("image/gif is not among what --allow-type names"),
+            .contains("image/gif is not allowed by --allow-type"),
         "{}",
         ran.stderr
     );

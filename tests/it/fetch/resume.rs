@@ -455,10 +455,7 @@ fn what_somebody_put_in_its_place_is_neither_used_nor_removed() {
         let ran = server.run(folder, LINE);
         let said = stderr(&ran);
         assert_eq!(ran.status.code(), Some(2), "{what}: {said}");
-        assert!(
-            said.contains("was not created by embody"),
-            "{what}: {said}"
-        );
+        assert!(said.contains("was not created by embody"), "{what}: {said}");
         assert!(said.contains("--no-resume"), "{what}: {said}");
         assert_eq!(listed(), before, "{what}");
         assert_eq!(server.taken(), HashMap::new(), "{what}");

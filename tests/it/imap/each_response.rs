@@ -287,7 +287,7 @@ fn is_hidden(change: Change, was: &str) -> bool {
 
 /// Whether a run says that a folder cannot be read, or is not there by the name that LIST gave.
 fn is_list_named(said: &str) -> bool {
-    said.contains("cannot be read") || said.contains("the server refused EXAMINE")
+    said.contains("cannot read") || said.contains("the server refused EXAMINE")
 }
 
 /// Whether a change concerns the whole account: without it no folder is found.

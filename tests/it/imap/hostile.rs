@@ -111,23 +111,23 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
         (
             "UID FETCH",
             format!("* 1 FETCH {deep}\r\n{ok}"),
-            "does not give it",
+            "does not send it",
         ),
         (
             "UID FETCH",
             format!("* 1 FETCH ({many})\r\n{ok}"),
-            "does not give it",
+            "does not send it",
         ),
         // What is no response.
         (
             "greeting",
             "HTTP/1.1 400 Bad Request\r\n\r\n".to_owned(),
-            "IMAP as it should",
+            "violated the IMAP protocol",
         ),
         (
             "LIST",
             "* LIST\r\nTAG OK done\r\n".to_owned(),
-            "lists a folder that cannot be read",
+            "in a response that embody cannot read",
         ),
         (
             "EXAMINE",
@@ -142,18 +142,18 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
         (
             "UID SEARCH",
             "e999 OK of another command\r\n".to_owned(),
-            "not under way",
+            "that embody did not send",
         ),
         ("UID SEARCH", "TAG BYE\r\n".to_owned(), "OK, NO or BAD"),
         (
             "UID FETCH",
             format!("* 1 FETCH (UID 1 FLAGS (\"a b\"))\r\n{ok}"),
-            "does not give it",
+            "does not send it",
         ),
         (
             "UID FETCH",
             "+ more, please\r\n".to_owned(),
-            "a wish for more",
+            "a request for more data",
         ),
         // Logging in.
         (
@@ -164,7 +164,7 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
         (
             "greeting",
             "* OK [CAPABILITY IMAP4rev1 LOGINDISABLED] hi\r\n".to_owned(),
-            "takes no password",
+            "does not accept passwords",
         ),
     ] {
         let run = converted(&Scripted::instead(command, says));
@@ -247,7 +247,7 @@ fn a_message_that_is_listed_and_never_given_is_named() {
         assert_eq!(run.output.status.code(), Some(1), "{}", run.said);
         assert!(
             run.said
-                .contains(";UID=1: the server lists it, and does not give it"),
+                .contains(";UID=1: the server lists the message but does not send it"),
             "{}",
             run.said
         );
@@ -457,13 +457,13 @@ fn tls_that_is_stripped_is_never_gone_without() {
         (
             "* PREAUTH [CAPABILITY IMAP4rev1] you are me\r\n",
             "TAG OK go on\r\n",
-            "before TLS",
+            "before the connection was encrypted",
         ),
         // What is behind the answer would be taken for what came by TLS.
         (
             "* OK [CAPABILITY IMAP4rev1 STARTTLS] hi\r\n",
             "TAG OK go on\r\n* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\n",
-            "before TLS starts",
+            "before TLS started",
         ),
         (
             "* OK [CAPABILITY IMAP4rev1 STARTTLS] hi\r\n",

@@ -66,7 +66,7 @@ fn messages_that_a_server_counts_and_never_shows_are_counted_and_the_status_is_1
         assert_eq!(run.output.status.code(), Some(1), "{}", run.said);
         assert!(
             run.said
-                .contains("/INBOX: the server counts 1 message more"),
+                .contains("/INBOX: the server announced 1 message more"),
             "{}",
             run.said
         );
@@ -77,14 +77,14 @@ fn messages_that_a_server_counts_and_never_shows_are_counted_and_the_status_is_1
             .output()
             .unwrap();
         assert_eq!(inspected.status.code(), Some(1), "{}", stderr(&inspected));
-        assert!(stderr(&inspected).contains("counts 1 message more"));
+        assert!(stderr(&inspected).contains("announced 1 message more"));
         let changed = embody()
             .args(["embed", "--in-place", "--dry-run", &server.url("")])
             .args(["--allow-plaintext", "--password-command", "echo secret"])
             .output()
             .unwrap();
         assert_eq!(changed.status.code(), Some(1), "{}", stderr(&changed));
-        assert!(stderr(&changed).contains("counts 1 message more"));
+        assert!(stderr(&changed).contains("announced 1 message more"));
     }
 }
 
@@ -97,7 +97,7 @@ fn count_of_a_hostile_server_costs_a_bounded_number_of_commands() {
     let run = converted(&server);
     assert_eq!(run.output.status.code(), Some(1), "{}", run.said);
     assert!(
-        run.said.contains("counts 4294967293 messages more"),
+        run.said.contains("announced 4294967293 messages more"),
         "{}",
         run.said
     );
@@ -235,7 +235,7 @@ fn body_shorter_than_its_size_is_named_and_read_again_in_the_next_run() {
     let first = saved(&server, &out);
     assert_eq!(first.status.code(), Some(1), "{}", stderr(&first));
     let named = format!(
-        ";UID=1: the server announced 200 bytes for the message and sent {}",
+        ";UID=1: the server announced 200 bytes for the message but sent {}",
         MESSAGES[0].len()
     );
     assert!(stderr(&first).contains(&named), "{}", stderr(&first));
@@ -264,7 +264,7 @@ fn message_of_which_the_server_tells_nothing_is_saved_and_named() {
     assert_eq!(run.mails, MESSAGES);
     assert!(
         run.said
-            .contains(";UID=1: the server tells neither its flags"),
+            .contains(";UID=1: the server did not send the flags"),
         "{}",
         run.said
     );

@@ -191,7 +191,7 @@ fn folders_and_days_are_chosen() {
         );
     }
     for (url, arguments, named) in [
-        ("Nowhere", vec!["convert"], "no folder Nowhere"),
+        ("Nowhere", vec!["convert"], "not have a folder Nowhere"),
         ("", vec!["convert", "--since", "yesterday"], "not a day"),
         ("", vec!["convert", "--output-format", "mbox"], "Maildirs"),
         (

@@ -423,7 +423,10 @@ fn a_copy_that_cannot_be_read_is_finished_by_the_next_run() {
     let folder = tempfile::tempdir().unwrap();
     let (status, said) = detached(folder.path(), &server);
     assert_eq!(status, 1, "{said}");
-    assert!(said.contains("in the journal"), "{said}");
+    assert!(
+        said.contains("the journal lists the unfinished changes"),
+        "{said}"
+    );
     *refuses.lock().unwrap() = false;
     let (status, said) = detached(folder.path(), &server);
     assert_eq!(status, 0, "{said}");

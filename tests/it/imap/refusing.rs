@@ -312,7 +312,7 @@ fn a_message_stays_as_it_was_where_the_server_does_not_do_what_it_says() {
         "{said}"
     );
     let (_, _, said, _) = detached(Nature::LacksRights, &[]);
-    assert!(said.contains("lack rights"), "{said}");
+    assert!(said.contains("do not have all rights"), "{said}");
 }
 
 #[test]

@@ -198,14 +198,14 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
         ),
         (
             inspect(&at(&server, "me:hidden"), &["--allow-plaintext"]),
-            "does not belong into a URL",
+            "do not write a password in a URL",
         ),
         (
             inspect(
                 "imap://me@mail.example.org/",
                 &["--allow-plaintext", "--password-command", "echo hidden"],
             ),
-            "on this machine",
+            "on this computer",
         ),
         (
             inspect("samples", &["--connections", "3"]),
@@ -310,7 +310,7 @@ fn tls_is_with_a_certificate_that_is_trusted_and_of_that_host() {
         ] {
             assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
             assert!(
-                stderr(&output).contains("no safe connection"),
+                stderr(&output).contains("cannot establish a secure connection"),
                 "{}",
                 stderr(&output)
             );
@@ -356,7 +356,10 @@ fn server_with_its_own_certificate_in_the_ca_file_is_trusted_under_its_name_unti
             Some(code),
             "{name} {last_year}: {said}"
         );
-        assert!(is_trusted || said.contains("no safe connection"), "{said}");
+        assert!(
+            is_trusted || said.contains("cannot establish a secure connection"),
+            "{said}"
+        );
         // Another certificate of the same name is not this one.
         let other = folder.path().join("other.pem");
         fs::write(&other, certified(name, last_year).cert.pem()).unwrap();

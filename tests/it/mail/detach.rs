@@ -274,7 +274,9 @@ fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
     let output = fed(&mut filter, mail.split_once('\n').unwrap().1.as_bytes());
     let said = stderr(&output);
     assert!(
-        said.contains("part 2: left: shown-inline: part 1 refers to it; --inline would allow it"),
+        said.contains(
+            "part 2: left: shown-inline: part 1 refers to this part; --inline would allow it"
+        ),
         "{said}"
     );
 }

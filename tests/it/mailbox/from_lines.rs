@@ -172,7 +172,7 @@ fn part_whose_own_header_has_a_stray_line_is_expanded_but_not_detached() {
     );
     let said = done(&output, 0);
     assert!(
-        said.contains("its header has a line that is not a field"),
+        said.contains("the header of the part has a line that is not a header field"),
         "{said}"
     );
     assert_eq!(

@@ -253,7 +253,7 @@ fn a_nightly_run_takes_nothing_from_the_store_of_a_delivery() {
     let output = night();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        stderr(&output).contains("standard input of uid"),
+        stderr(&output).contains("standard input (user id"),
         "{}",
         stderr(&output)
     );

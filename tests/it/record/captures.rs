@@ -174,18 +174,18 @@ fn useless() -> Vec<(Vec<u8>, &'static str)> {
     vec![
         (
             response(URL, DATE, &answer("404 Not Found", plain, b"no")),
-            "has the status 404",
+            "a response with the status 404",
         ),
         (
             response(URL, DATE, &answer("500 Trouble", plain, b"no")),
-            "has the status 500",
+            "a response with the status 500",
         ),
         (
             response(URL, DATE, &answer("206 Partial", plain, b"of")),
-            "has the status 206",
+            "a response with the status 206",
         ),
-        (response(URL, DATE, b"no answer at all"), "not whole"),
-        (said("WARC-Truncated: length\r\n"), "not whole"),
+        (response(URL, DATE, b"no answer at all"), "is incomplete"),
+        (said("WARC-Truncated: length\r\n"), "is incomplete"),
         (
             said("WARC-Payload-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\n"),
             "another hash than its WARC-Payload-Digest",
@@ -245,7 +245,7 @@ fn useless() -> Vec<(Vec<u8>, &'static str)> {
         (moved("/elsewhere"), "has no capture"),
         (moved("/dir/a.txt"), "in a circle"),
         (moved("https://denied.example/"), "denied.example is denied"),
-        (moved("file:///etc/passwd"), "a redirect to file"),
+        (moved("file:///etc/passwd"), "redirects to file"),
         (moved(""), "without a Location"),
         (
             record(

@@ -178,7 +178,7 @@ fn links_and_other_content_in_a_store_leave_the_part() {
     is_left(
         &fed(&mut detach(folder.path()), &mail),
         &mail,
-        "not what its name says",
+        "does not match the SHA-256 in its name",
     );
     assert_eq!(fs::read(planted).unwrap(), b"planted");
 }

@@ -140,7 +140,7 @@ fn nginx_with_another_content_under_the_name_replaces_nothing() {
     let mail = mail();
     let output = fed(as_me(&mut detach(&store)), &mail);
     assert!(
-        stderr(&output).contains("not what its name says"),
+        stderr(&output).contains("does not match the SHA-256 in its name"),
         "{}",
         stderr(&output)
     );
@@ -440,7 +440,7 @@ mod s3 {
         moto.asked("PUT", &path, b"planted");
         let output = fed(moto.known(&mut detach("s3://bucket")), &mail());
         assert!(
-            stderr(&output).contains("not what its name says"),
+            stderr(&output).contains("does not match the SHA-256 in its name"),
             "{}",
             stderr(&output)
         );

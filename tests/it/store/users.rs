@@ -131,7 +131,7 @@ fn nothing_is_removed_before_the_mail_of_each_user_was_read() {
     let said = stderr(&output);
     let uid = rustix::process::geteuid().as_raw();
     let named = format!(
-        "{} of uid {uid} put objects into the store: it was not named",
+        "{} (user id {uid}) put objects into the store: it was not named",
         two.display()
     );
     assert!(said.contains(&named), "{said}");
@@ -194,7 +194,7 @@ fn mail_that_came_through_a_filter_is_somewhere_else() {
     ended(&output, 1);
     let said = stderr(&output);
     assert!(
-        said.contains(&format!("standard input of uid {uid}")),
+        said.contains(&format!("standard input (user id {uid})")),
         "{said}"
     );
     assert!(said.contains("--all-mail-is-here"), "{said}");
@@ -507,7 +507,7 @@ fn a_list_has_a_bound_and_what_is_beyond_it_stops_a_collection() {
     let output = place.gc(&["mail"]);
     ended(&output, 1);
     assert!(
-        stderr(&output).contains("beyond 10000"),
+        stderr(&output).contains("beyond the 10000"),
         "{}",
         stderr(&output)
     );
