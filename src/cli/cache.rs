@@ -71,13 +71,12 @@ impl Cache {
         };
         if let Some(ArchivePlace::Files(path)) = &archive.archive {
             if archive.archive_cdx.is_some() || archive.archive_any {
-                let what = "--archive-cdx and --archive-any are for an archive that is asked, and --archive names files";
+                let what = "--archive-cdx and --archive-any work only with an archive on the web, but --archive names files";
                 return Err(Error::Usage(what.into()));
             }
             cache.files = Some(Arc::new(CaptureFiles::open(path)?));
         } else if args.offline && args.cache.is_none() && !args.may_keep_nothing {
-            let what =
-                "--offline asks no server; name what was kept, with --cache DIR or --archive FILE";
+            let what = "--offline makes no requests; name the source of the content with --cache DIR or --archive FILE";
             return Err(Error::Usage(what.into()));
         }
         let Some(path) = args.cache.as_ref().filter(|_| asking != Asking::Nobody) else {
@@ -185,7 +184,7 @@ impl Cache {
     pub(super) fn troubles(&self) -> Vec<String> {
         let folder = self.folder.as_ref();
         let of_folder = folder.map_or(self.trouble.as_deref(), |it| it.trouble());
-        let of_folder = of_folder.map(|why| format!("{why}; the run continues without it"));
+        let of_folder = of_folder.map(|why| format!("{why}; the run continues without the cache"));
         let of_files = self.files.as_ref().and_then(|files| files.trouble());
         of_folder.into_iter().chain(of_files).collect()
     }
@@ -248,7 +247,7 @@ impl Resume {
                 if volume >= Volume::Normal {
                     let why = say::error(&error);
                     say::tell(&format!(
-                        "{why}; a run that is stopped will start again from the beginning"
+                        "{why}; if this run is stopped, the next run starts again from the beginning"
                     ));
                 }
                 return Ok(None);
@@ -259,7 +258,7 @@ impl Resume {
         if (answers > 0 || made.before() > 0) && volume >= Volume::Normal {
             let path = say::shown(&folder.path);
             say::tell(&format!(
-                "going on with {answers} answers that an earlier run kept in {path}"
+                "continuing an earlier run, with {answers} responses that it stored in {path}"
             ));
         }
         Ok(Some(Self {
@@ -277,7 +276,7 @@ impl Drop for Resume {
         let is_of_use = answers > 0 || self.made.is_any();
         if self.is_whole.get() || !is_of_use {
             if !folder.remove() {
-                let what = "holds files that embody did not make, and was not removed";
+                let what = "was not removed, because it contains files that embody did not create";
                 say::tell(&format!("{path} {what}"));
             }
             return;
@@ -285,7 +284,7 @@ impl Drop for Resume {
         let told = |why| format!(" (no more were kept: {})", say::harmless(why));
         let trouble = folder.cache.trouble().map(told).unwrap_or_default();
         say::tell(&format!(
-            "run the same command again to go on; {answers} answers are kept in {path}{trouble}"
+            "run the same command again to continue; {answers} responses are stored in {path}{trouble}"
         ));
     }
 }

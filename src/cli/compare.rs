@@ -43,7 +43,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
     let stop = &signals.stop;
     let sides = [&args.old, &args.new];
     if sides.iter().any(|side| is_standard(side)) {
-        let what = "compare reads each mailbox twice, and standard input can be read once only; name a file or a folder";
+        let what = "compare reads each mailbox twice, so it cannot read standard input; name a file or a folder";
         return Err(Error::Usage(what.into()));
     }
     let options = &args.compressed.added_to(Options {
@@ -526,23 +526,23 @@ impl Verdict {
             );
             let _ = writeln!(
                 text,
-                "{} identical. {} changed as embody changes mail{}.",
+                "{} identical. {} with changes that embody makes{}.",
                 self.identical,
                 self.changed,
                 of_changes(&self.changes)
             );
             if self.lost.is_empty() && !self.is_damaged {
-                let _ = writeln!(text, "No message is missing or altered otherwise.");
+                let _ = writeln!(text, "No message is missing or has other changes.");
             } else {
                 let _ = writeln!(
                     text,
-                    "{missing} missing. {altered} altered otherwise. {flags} lost flags."
+                    "{missing} missing. {altered} with other changes. {flags} with lost flags."
                 );
             }
             if self.is_damaged {
                 let _ = writeln!(
                     text,
-                    "Some of the mail could not be read, so this says nothing about it."
+                    "Some of the mail could not be read and was not compared."
                 );
             }
         }

@@ -77,7 +77,9 @@ pub(super) fn merged<'a>(
                 }
                 _ if names.contains(&key) => continue,
                 (_, Value::Table(_)) => {
-                    format!("is a section, and options have none: remove the line [{key}]")
+                    format!(
+                        "is a section, but the file cannot have sections: remove the line [{key}]"
+                    )
                 }
                 _ => match nearest(&key, &names) {
                     Some(name) => format!("is not the name of an option; did you mean '{name}'?"),
@@ -204,9 +206,7 @@ fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'sta
     };
     let is_of_shell = |text: &Value| text.as_str().is_some_and(|text| text.starts_with("~/"));
     if texts.iter().any(is_of_shell) {
-        return Err(
-            "a path in full: ~/ is a shell's word for the home folder, and no shell reads this file",
-        );
+        return Err("a complete path, because ~/ is not replaced with the home directory here");
     }
     match (argument.get_action(), value) {
         (ArgAction::SetTrue, Value::Boolean(true)) => Ok(vec![format!("--{key}").into()]),

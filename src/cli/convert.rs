@@ -69,7 +69,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     // Trackers are blanked without a network.
     let needs_http = policy.embed.remote && policy.embed.trackers != Trackers::Blank;
     if needs_http && !walk.retrieves_http() && args.asking() == Asking::ForContent {
-        let what = "--embed remote retrieves pictures, and --fetch allows neither http nor https; add --fetch http,https";
+        let what = "--embed remote retrieves pictures over http and https, but --fetch allows neither; add --fetch http,https";
         return Err(Error::Usage(what.into()));
     }
     let resume = walk.resume(&args.resume, common.policy.cache.offline, common.mark)?;
@@ -344,7 +344,8 @@ impl Walk<'_> {
         });
         if let Some(free) = place.and_then(|place| free_space(place).ok()) {
             let [free, size] = [free, self.sizes(true)].map(in_units);
-            text += &format!("The sources have {size}; the disk of the output has {free} free.\n");
+            text +=
+                &format!("The sources have {size}; {free} are free on the disk of the output.\n");
         }
         text
     }
@@ -481,7 +482,7 @@ impl Walk<'_> {
             let more = if after > before { "more" } else { "less" };
             let (now, change) = (in_units(after), in_units(after.abs_diff(before)));
             reporter.display.say(&format!(
-                "the account takes {now} of its quota now, {change} {more} than before"
+                "the account now uses {now} of its quota, {change} {more} than before"
             ));
         }
         Ok(done.summary)
@@ -495,7 +496,7 @@ impl Walk<'_> {
         self.check_standard_streams()?;
         if let Some(page) = &self.args.html {
             if is_standard(page) {
-                let what = "--html - would write the page to standard output; name a file";
+                let what = "--html cannot write to standard output here; name a file";
                 return Err(Error::Usage(what.into()));
             }
             report_file::check_apart("--html", page, &self.sources, &self.targets()?)?;
@@ -546,27 +547,27 @@ impl Walk<'_> {
         let (is_several, form) = (self.sources.len() > 1, self.options.output_format);
         let problem = match self.output {
             None if from_standard > 0 && !self.args.in_place => {
-                "standard input cannot be combined with other sources; name it on its own"
+                "standard input cannot be combined with other sources; use it as the only source"
             }
             None if from_standard > 0 => {
                 "standard input cannot be replaced; name a file, or --output instead of --in-place"
             }
-            _ if from_standard > 1 => "standard input can be read once only",
+            _ if from_standard > 1 => "standard input can be read only once",
             Some(output) if is_standard(output) && is_several => {
-                "--output - takes one source; name a folder for several"
+                "--output - works with only one source; for several sources, name a folder"
             }
             Some(_) if from_standard > 0 && is_several => {
-                "standard input has no name in a folder; convert it on its own"
+                "standard input has no name for a file in the output folder; convert it separately"
             }
             Some(output) if !is_standard(output) => return Ok(()),
             Some(_)
                 if self.options.by_label.is_some()
                     || matches!(form, Format::Maildir | Format::Thunderbird) =>
             {
-                "standard output takes one mbox or message; name a folder for the result"
+                "only one mbox or message can be written to standard output; name a folder for the result"
             }
             Some(_) if form != Format::Mbox && self.sources.iter().any(|path| is_folder(path)) => {
-                "a folder cannot go to standard output; name a new folder, or say --output-format mbox"
+                "a folder cannot be written to standard output; name a new folder, or use --output-format mbox"
             }
             _ => return Ok(()),
         };

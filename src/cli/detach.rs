@@ -61,7 +61,7 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
         let (objects, octets) = detaching.0.foreseen();
         match args.walk.dry_run {
             true => {
-                format!("The store would have {objects} objects for them: {octets} bytes.\n")
+                format!("The store would contain {objects} objects with these attachments: {octets} bytes.\n")
             }
             false => String::new(),
         }
@@ -140,7 +140,7 @@ fn restorer(
     };
     let is_remote = args.store.as_deref().is_some_and(is_remote);
     if is_remote && args.cache.offline {
-        let what = "--offline asks no server, and --store names one";
+        let what = "--store names a store on a server, but --offline makes no requests";
         return Err(Error::Usage(what.into()));
     }
     let mut policy = PolicyArgs::default();
@@ -220,7 +220,10 @@ pub(super) fn is_missing(store: impl AsRef<Path>) -> bool {
 }
 
 pub(super) fn missing(store: impl std::fmt::Display) -> Error {
-    Error::Usage(format!("the store {store} does not exist; embody detach creates it").into())
+    Error::Usage(
+        format!("the store {store} does not exist; check its name (embody detach creates a store)")
+            .into(),
+    )
 }
 
 fn is_remote(store: &str) -> bool {

@@ -152,8 +152,7 @@ impl<'j> Job<'j> {
             }
             if self.saying.volume() > Volume::Quiet {
                 say::tell(&format!(
-                    "standard input holds a line that starts a second message of a mailbox; all of it \
-                     is taken as one message (for a mailbox, {})",
+                    "standard input contains a \"From \" line, as a mailbox with several messages does, but was processed as one message (for a mailbox, {})",
                     self.mailboxes
                 ));
             }
@@ -161,7 +160,7 @@ impl<'j> Job<'j> {
         let message = match input {
             Input::Message(message, trouble) => {
                 if let Some(why) = trouble.filter(|_| self.saying.volume() >= Volume::Normal) {
-                    say::tell(&format!("{why}; the message is held in memory instead"));
+                    say::tell(&format!("{why}; the message is kept in memory instead"));
                 }
                 message
             }
@@ -253,7 +252,7 @@ impl<'j> Job<'j> {
         let (command, instead) = (self.command, self.mailboxes);
         Error::NotAMailbox {
             path: path.to_owned(),
-            why: format!("{what}, and {command} takes one message; {instead}").into(),
+            why: format!("{what}, but {command} reads only one message; {instead}").into(),
         }
     }
 
@@ -267,7 +266,7 @@ impl<'j> Job<'j> {
             (Ok((_, Some(_))), _) | (_, Ok((_, Some(_)))) => Err(Error::NotAMailbox {
                 path: path.to_owned(),
                 why: format!(
-                    "compressed, and {} reads plain messages; decompress it first, or {}",
+                    "the file is compressed, but {} reads only uncompressed messages; decompress it first, or {}",
                     self.command, self.mailboxes
                 )
                 .into(),

@@ -106,7 +106,7 @@ impl Forecast {
             return text;
         }
         text += &format!(
-            "{} pictures would be retrieved, {} are trackers, {} in data: URLs have {} bytes\n",
+            "{} pictures would be retrieved; {} more are trackers; {} pictures in data: URLs have {} bytes\n",
             self.remote, self.trackers, self.data.count, self.data.octets
         );
         let hosts = self.hosts.heaviest(|count| *count);
@@ -117,7 +117,9 @@ impl Forecast {
             text += &format!("  and {} hosts more\n", hosts.len() - HOSTS);
         }
         if let Some(count) = self.hosts.others() {
-            text += &format!("  {count} from others, beyond {NAMES} names\n");
+            text += &format!(
+                "  {count} from further hosts (only {NAMES} hosts are counted separately)\n"
+            );
         }
         let limits = &policy.limits;
         if self.remote > 0 {
@@ -131,10 +133,10 @@ impl Forecast {
         let retrieved = match self.remote {
             0 if self.open == 0 => String::new(),
             0 => format!(
-                " and what is retrieved, which is not known, at most {most} by --max-growth{per}"
+                " and the size of the retrieved content, which is not known, but is at most {most} bytes (--max-growth){per}"
             ),
             remote => format!(
-                " and what is retrieved, which is not known: {remote} times at most {each} bytes by --max-body, all together at most {most} by --max-growth{per}"
+                " and the size of {remote} retrieved pictures, which is not known, but is at most {each} bytes for each picture (--max-body) and {most} bytes for all (--max-growth){per}"
             ),
         };
         text + &format!("{whose} would grow by at most {growth} bytes{retrieved}\n")
@@ -149,7 +151,7 @@ impl Forecast {
         let mut longest = String::new();
         if timeout < 3_600.0 {
             let time = duration(rounds * timeout);
-            longest = format!(", at most {time} if each takes the {timeout} s of --timeout");
+            longest = format!(", or at most {time} if each request takes {timeout} s (--timeout)");
         }
         format!(
             "{distinct}{more} different URLs on {hosts} hosts would be requested once each: {} if one request takes {TYPICAL} s and {} run at \

@@ -49,7 +49,8 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     }
     let is_page_printed = args.html.as_deref().is_some_and(is_standard);
     if is_page_printed && args.json {
-        let what = "--json and --html - would both write to standard output";
+        let what =
+            "--json and --html - cannot be used together, because both write to standard output";
         return Err(Error::Usage(what.into()));
     }
     let page_file = args.html.as_deref().filter(|_| !is_page_printed);
@@ -69,7 +70,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         cache.read_archive(&policy, &Stop::default())?;
     }
     if sources.iter().filter(|source| is_standard(source)).count() > 1 {
-        return Err(Error::Usage("standard input can be read once only".into()));
+        return Err(Error::Usage("standard input can be read only once".into()));
     }
     let base_url = args.policy.store_url();
     let larger_than = args.larger_than.unwrap_or(Choice::LARGER_THAN);
@@ -175,7 +176,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
 fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Status, Error> {
     let needs_content = args.html.is_some() || !args.by.is_empty() || policy.embed.is_on();
     if needs_content || args.asking() != Asking::Nobody || args.format != Format::Auto {
-        let what = "inspect reads only sizes and structure of mail on a server, so --html, --by, --embed, --probe and --format need mail in files: download it with embody convert first";
+        let what = "--html, --by, --embed, --probe and --format work only with mail in files, because inspect reads only the sizes and the structure of mail on a server: download the mail with embody convert first";
         return Err(Error::Usage(what.into()));
     }
     let signals = Signals::watch();

@@ -15,7 +15,7 @@ use crate::mailbox::{Messages, Options, Quoting, is_quoted_twice, plain};
 
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
-        let what = "--messages reads no standard input; name a file or a folder";
+        let what = "--messages cannot read standard input; name a file or a folder";
         return Err(Error::Usage(what.into()));
     }
     let options = args.compressed.added_to(Options {

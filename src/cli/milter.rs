@@ -56,7 +56,7 @@ pub(super) fn run(
         listeners.push(bound.map_err(cannot(&format!("listen on {address}")))?);
     }
     if listeners.is_empty() {
-        let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
+        let what = "no address to listen on: add --listen unix:/path or --listen inet:host:port";
         return Err(Error::Usage(what.into()).into());
     }
     let bound = |at: &Address| bind_metrics(at).map_err(cannot(&format!("listen on {at}")));
@@ -111,8 +111,10 @@ fn started(args: &MilterArgs, listeners: usize) -> String {
     let mut places: Vec<String> = args.listen.iter().map(Address::to_string).collect();
     match listeners.saturating_sub(places.len()) {
         0 => {}
-        1 => places.push("a socket that was handed over".to_owned()),
-        more => places.push(format!("{more} sockets that were handed over")),
+        1 => places.push("an inherited socket (systemd socket activation)".to_owned()),
+        more => places.push(format!(
+            "{more} inherited sockets (systemd socket activation)"
+        )),
     }
     let metrics = args.metrics.as_ref();
     let metrics = metrics.map(|address| format!("; metrics on {address}"));

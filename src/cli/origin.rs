@@ -80,7 +80,7 @@ impl Origin {
         match (subject, day, &self.message_id) {
             (Some(subject), Some(day), _) => format!("{subject} ({day})"),
             (Some(subject), None, _) => subject,
-            (None, Some(day), _) => format!("a message of {day} without a subject"),
+            (None, Some(day), _) => format!("a message without a subject, from {day}"),
             (None, None, Some(id)) => format!("the message {}", harmless(id)),
             (None, None, None) => format!("message {}", self.index),
         }

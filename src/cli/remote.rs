@@ -42,7 +42,7 @@ pub(super) fn are_remote(sources: &[PathBuf], args: &ImapArgs) -> Result<bool, E
             "--password-command, --connections, --since, --before, --folder, --not-folder and --allow-plaintext work only with imaps: or imap: sources"
         }
         count if count > 0 && count < sources.len() => {
-            "mail on a server and mail in files are converted one by one"
+            "mail on a server and mail in files cannot be converted in the same run"
         }
         count => return Ok(count > 0),
     };
@@ -87,7 +87,7 @@ pub(super) fn check_file(source: &Path) -> Result<(), Error> {
     }
     let url = masked(&source.to_string_lossy());
     let what = format!(
-        "{url}: mail on a server needs --in-place, or --output FOLDER for a changed copy, with embody detach, restore or embed; filter reads one message"
+        "{url}: this command reads only one message; to process mail on a server, use embody detach, restore or embed with --in-place, or with --output FOLDER for a changed copy"
     );
     Err(Error::Usage(what.into()))
 }
@@ -130,7 +130,7 @@ fn typed(terminal: &File) -> io::Result<String> {
 pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
     let what = match options.output_format {
         _ if is_standard(target) => {
-            "mail on a server becomes a folder of Maildirs; name one as --output"
+            "mail on a server is saved as a folder of Maildirs; name a folder with --output"
         }
         Format::Auto | Format::Maildir
             if options.by_label.is_none()
@@ -140,7 +140,7 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
             return Ok(());
         }
         _ => {
-            "mail on a server becomes Maildirs: --format, --output-format, --by-label and --range are for these, in a second step"
+            "--format, --output-format, --by-label and --range do not work with mail on a server: save the mail as Maildirs first, and then convert these"
         }
     };
     Err(Error::Usage(what.into()))
@@ -186,19 +186,21 @@ impl InPlaceObserver<Said> for Reporter<'_> {
 
     fn resumed(&self, folder: &Path, uid: u32, fate: &Fate) {
         let what = match fate {
-            Fate::Replaced(new, _) => format!("finished, it is {new} now"),
+            Fate::Replaced(new, _) => {
+                format!("the replacement is now complete, and the message has the UID {new}")
+            }
             Fate::Left(_, why) | Fate::Both(_, why) => say::harmless(why).into_owned(),
         };
         let folder = say::shown(folder);
         self.display.say(&format!(
-            "{folder}, UID {uid}: an earlier run was stopped while it replaced it; {what}"
+            "{folder}, UID {uid}: an earlier run was stopped while it replaced this message; {what}"
         ));
     }
 
     fn unsettled(&self, folder: &Path, why: &str) {
         let (folder, why) = (say::shown(folder), say::harmless(why));
         self.display.say(&format!(
-            "{folder}: an earlier run was stopped while it replaced a message, and that stays half-made: {why}; run the same command again later"
+            "{folder}: an earlier run was stopped while it replaced a message, and embody could not finish the replacement now: {why}; run the same command again later"
         ));
     }
 }
@@ -209,10 +211,10 @@ pub(super) fn error(why: ImapFailure, account: &Account) -> Error {
         |why: &str| why.contains("UnknownIssuer") || why.contains("CaUsedAsEndEntity");
     let remedy = match &why {
         ImapFailure::NoStartTls { .. } => {
-            " (use imaps: where the server has TLS from the start, mostly on port 993, or --allow-plaintext for a server on this machine)"
+            " (use imaps: if the server expects TLS from the start, usually on port 993, or --allow-plaintext for a server on this computer)"
         }
         ImapFailure::Tls { why, .. } if is_untrusted(why) => {
-            " (to trust the server's own certificate, or that of its authority, name it with --ca-file)"
+            " (to trust the certificate of the server or of its authority, name the certificate with --ca-file)"
         }
         _ => "",
     };
@@ -244,7 +246,7 @@ pub(super) fn overview(
         if let Some((used, most)) = whole.quota {
             let share = whole.sum.detachable_bytes as f64 * 100.0 / used.max(1) as f64;
             text.push_str(&format!(
-                "{used} of {most} bytes of the quota are used; detach would take up to {share:.0} % of that\n"
+                "{used} of {most} bytes of the quota are used; detach would free up to {share:.0} % of the used bytes\n"
             ));
         }
         print(text.as_bytes())?;
@@ -257,7 +259,7 @@ pub(super) fn overview(
 
 fn line(folder: &FolderOverview, name: &str) -> String {
     format!(
-        "{name}: {} messages, {} bytes; detach would take {} attachments of {} bytes from {} messages\n",
+        "{name}: {} messages, {} bytes; detach would move {} attachments ({} bytes) from {} messages\n",
         folder.messages,
         folder.bytes,
         folder.detachable_attachments,

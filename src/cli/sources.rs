@@ -282,7 +282,7 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
         Err(NotMail::Format(what, advice)) => format(what, advice),
         // One that is not compressed was unpacked.
         Ok(Kind::Archive) => {
-            let why = "a zip archive in compressed data; decompress it first";
+            let why = "a zip archive that was compressed again; decompress the file first";
             Some(("an archive within an archive", why.to_owned()))
         }
         Ok(_) => None,

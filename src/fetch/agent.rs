@@ -88,7 +88,7 @@ pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>,
 fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
     let proxy = policy.proxy.as_ref();
     let proxy = proxy.map(|proxy| ureq::Proxy::new(proxy.as_str()));
-    let unusable = |_| Error::Usage("the proxy is not one that can be used".into());
+    let unusable = |_| Error::Usage("embody does not support this kind of proxy".into());
     proxy.transpose().map_err(unusable)
 }
 
@@ -183,7 +183,7 @@ fn whole(answer: ureq::http::Response<ureq::Body>, at_most: u64) -> Result<Reply
     match reader.limit(at_most.saturating_add(1)).read_to_vec() {
         Ok(body) if body.len() as u64 <= at_most => Ok(Reply { status, body }),
         Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
-            let detail = format!("more than the {at_most} bytes that are allowed");
+            let detail = format!("the response has more than {at_most} bytes, which is the limit");
             Err(Refusal::lasting(Reason::TooLarge, detail))
         }
         Err(why) => Err(failed(&why)),

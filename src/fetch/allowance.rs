@@ -53,7 +53,8 @@ impl Allowance {
     pub(crate) fn overrun(self) -> Refusal {
         match self.reason {
             Reason::Timeout => {
-                let detail = Detail::from("not whole within ").naming(Setting::Timeout);
+                let detail =
+                    Detail::from("the retrieval was not complete within ").naming(Setting::Timeout);
                 Refusal::temporary(Reason::Timeout, detail)
             }
             _ => late(),
@@ -62,8 +63,8 @@ impl Allowance {
 }
 
 pub(super) fn late() -> Refusal {
-    let detail = Detail::from("not whole within ").naming(Setting::Deadline);
-    let detail = detail.then(", which holds for the whole message");
+    let detail = Detail::from("the retrieval was not complete within ").naming(Setting::Deadline);
+    let detail = detail.then(", the time limit for the whole message");
     Refusal::temporary(Reason::Deadline, detail)
 }
 

@@ -48,7 +48,9 @@ impl Coding {
         let is_meant = |name: &&str| !matches!(*name, "" | "identity");
         let names: Vec<&str> = list.split(',').map(str::trim).filter(is_meant).collect();
         if let Some(name) = names.iter().find(|name| NOT_DECODED.contains(name)) {
-            return Err(format!("content coding {name}, which was not requested"));
+            return Err(format!(
+                "the server used the content coding {name}, which embody did not request"
+            ));
         }
         match names.as_slice() {
             [] => Ok(Self::Identity),
@@ -92,7 +94,7 @@ impl Coding {
         match is_recognised(content) || is_text() {
             true => Ok(()),
             false => Err(format!(
-                "Content-Encoding is {value}, which is not a content coding, and the bytes do not show what they are"
+                "the Content-Encoding field has the value {value}, which is not a content coding, and the bytes are not recognizable as a picture or as text of the declared type"
             )),
         }
     }

@@ -77,7 +77,7 @@ impl EudoraFiles {
 
     pub(crate) fn find(&self, note: &EudoraNote) -> Result<Named, Refusal> {
         if !is_file_name(&note.name) {
-            let what = format!("'{}' is not the name of a file", note.name);
+            let what = format!("'{}' is not a valid file name", note.name);
             return Err(Refusal::lasting(Reason::FileNotReadable, what));
         }
         let key = key(&note.name);
@@ -113,10 +113,11 @@ impl EudoraFiles {
         let folders = self.folders.iter().filter(holds);
         let folders = folders.map(|it| it.folder.path().display().to_string());
         let what = match folders.collect::<Vec<_>>().as_slice() {
-            [] => format!("no directory of Eudora with '{name}' is next to the mailbox"),
+            [] => format!("the directories of Eudora next to the mailbox do not contain '{name}'"),
             folders => format!("'{name}' is not in {}", folders.join(", ")),
         };
-        let detail = Detail::from(what).then("; another folder can be named as ");
+        let detail =
+            Detail::from(what).then("; if the files are in another directory, name it with ");
         let detail = detail.naming(Setting::Attachments);
         Refusal::lasting(Reason::FileNotReadable, detail)
     }
@@ -139,8 +140,10 @@ impl EudoraFiles {
         let path = self.path(named.0, &named.1);
         let path = path.display();
         let what = match message == by.0 {
-            true => format!("{path} is named above in the same message"),
-            false => format!("{path} belongs to message {message}, which names it before"),
+            true => format!("an earlier line of this message already names {path}"),
+            false => {
+                format!("message {message}, which comes before this one, already names {path}")
+            }
         };
         Err(Refusal::lasting(Reason::FileTaken, what))
     }

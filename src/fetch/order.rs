@@ -28,7 +28,7 @@ pub(super) fn either<T>(
 }
 
 pub(crate) fn undated() -> Refusal {
-    let detail = "no field of the mail says its date, so the archive was not asked";
+    let detail = "the archive was not used, because the mail has no date";
     Refusal::lasting(Reason::NotArchived, detail)
 }
 

@@ -49,7 +49,7 @@ struct State {
 
 const TOO_MANY: &str = "the archive requested a pause (429)";
 const UNAVAILABLE: &str = "the archive requested a pause (503)";
-const UNREACHABLE: &str = "the archive could not be reached a moment ago";
+const UNREACHABLE: &str = "the archive could not be reached a short time ago";
 
 impl Default for Pace {
     fn default() -> Self {
@@ -96,7 +96,7 @@ impl Pace {
             let now = Instant::now();
             if state.strikes >= self.limits.strikes {
                 if state.ended.is_none_or(|end| now < end) {
-                    let why = "the archive answered 429 three times, and is not asked any more";
+                    let why = "the archive refused three requests (429), so embody does not use it again for some time";
                     return Err(busy(why));
                 }
                 state.strikes = 0;
@@ -119,8 +119,10 @@ impl Pace {
             }
             drop(state);
             if wait >= remaining {
-                let late = Detail::from("the turn to ask the archive comes later than ");
-                let late = late.naming(Setting::Deadline).then(" allows");
+                let late = Detail::from(
+                    "other requests to the archive are waiting, and this one could not be sent before ",
+                );
+                let late = late.naming(Setting::Deadline).then(" ends");
                 return Err(busy(paused.map_or(late, |(_, why)| why.into())));
             }
             std::thread::sleep(wait.min(LONGEST_SLEEP));

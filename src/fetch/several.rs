@@ -93,7 +93,7 @@ impl Several {
 
 fn too_much(octets: u64) -> Refusal {
     let what = format!(
-        "this file and the files retrieved before it have more bytes together than the {octets} that "
+        "this file and the files retrieved before it are together larger than the {octets} bytes that "
     );
     let detail = Detail::from(what).naming(Setting::Growth);
     Refusal::lasting(Reason::GrowthLimit, detail.then(" still allows"))

@@ -600,7 +600,7 @@ mod tests {
         std::fs::copy(&path, &other).unwrap();
         let doubt = doubt("you", Some("Dovecot")).unwrap();
         assert!(
-            doubt.contains("the account me on imap.example.org"),
+            doubt.contains("a different account, me on imap.example.org"),
             "{doubt}"
         );
     }

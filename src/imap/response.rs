@@ -664,7 +664,7 @@ mod tests {
         assert!(shown(&nested(DEEPEST)).ends_with(&"]".repeat(DEEPEST)));
         assert!(shown(&nested(DEEPEST + 1)).contains("deep"));
         assert!(shown(&nested(1_000_000)).contains("deep"));
-        assert!(shown(&b"x ".repeat(MOST_VALUES + 1)).contains("too much"));
+        assert!(shown(&b"x ".repeat(MOST_VALUES + 1)).contains("too many"));
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl<'a, S> Job<'a, S> {
     pub(crate) fn index(&self, kind: Kind, file: Option<&Arc<File>>) -> Option<Index> {
         let file = file.filter(|_| kind == Kind::Eudora)?;
         Some(index_beside(self.path, file).unwrap_or_else(|path| {
-            let what = "an index of Eudora that does not fit its mailbox";
+            let what = "the index of Eudora does not match its mailbox, so the index is not used";
             self.observer.skipped(&path, what);
             Index::default()
         }))
@@ -104,7 +104,7 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
         }
     }
     for (store, count) in objects {
-        let what = format!("{count} objects of a store of detached attachments");
+        let what = format!("{count} files that belong to a store of detached attachments");
         observer.passed_over(store, &what);
     }
     for (path, why) in &finds.unread {

@@ -55,7 +55,9 @@ pub fn convert_to<S: Send>(
     {
         let what = format!("{}: is the source as well; ", destination.display());
         let detail = Detail::from(what).naming(Setting::InPlace);
-        return Err(Error::Usage(detail.then(" replaces it by the result")));
+        return Err(Error::Usage(
+            detail.then(" replaces the source with the result"),
+        ));
     }
     let folder = temporary::folder_of(destination);
     if options.effect == Effect::Write && !folder.is_dir() {
@@ -110,7 +112,7 @@ pub fn convert_in_place<S: Send>(
     if cfg!(not(unix)) && options.effect == Effect::Write {
         let detail = Detail::default()
             .naming(Setting::InPlace)
-            .then(" needs Linux, macOS or another Unix; name a new file by ");
+            .then(" works only on Linux, macOS and other Unix systems; name a new file with ");
         return Err(Error::Usage(detail.naming(Setting::Output)));
     }
     if let Some(suffix) = &options.backup {
@@ -142,9 +144,9 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
     let of = |setting| Detail::default().naming(setting);
     if writes && options.range.is_some() {
         let detail = of(Setting::Range)
-            .then(" is not for ")
+            .then(" cannot be used with ")
             .then(of(Setting::InPlace));
-        let why = ", which would take the rest of the mailbox away";
+        let why = ", because the rest of the mailbox would be lost";
         return Err(Error::Usage(detail.then(why)));
     }
     let refused = |found: &Found, why: &str| {
@@ -153,15 +155,15 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
     };
     let written = || finds.mailboxes.iter().filter(|_| writes);
     if let Some(found) = written().find(|found| found.kind == Kind::Eudora) {
-        let why = "a mailbox of Eudora is not changed in place, because its index says where each message begins; name a new mailbox";
+        let why = "cannot change a mailbox of Eudora in place, because the index of Eudora contains the position of each message; name a new mailbox";
         return refused(found, why);
     }
     if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
-        let why = " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder";
+        let why = " cannot be used for a Maildir or an MH folder, where the backup of a message would be read as another message; copy the folder first";
         return Err(Error::Usage(of(Setting::Backup).then(why)));
     }
     if let Some(found) = written().find(|found| emlx::beside(&found.path).is_some()) {
-        let why = "belongs to Apple Mail, which keeps an index of its files, so that they cannot be changed in place; name a new directory";
+        let why = "cannot change files of Apple Mail in place, because Apple Mail keeps an index of them; name a new directory";
         return refused(found, why);
     }
     Ok(())
@@ -266,7 +268,7 @@ impl<S: Send> Job<'_, S> {
             Some(Ok(range)) => (true, range),
             Some(Err(why)) => {
                 summary.damaged = 1;
-                let why = format!("{why}; the file stays as it is");
+                let why = format!("{why}; the file was left unchanged");
                 self.observer.damaged(self.path, &why.into());
                 return Ok((summary, None));
             }

@@ -108,7 +108,10 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     if let Some(what) = NotMail::of_folder(source) {
         return Err(not_a_mailbox(
             source,
-            format!("{}, in which no mail is looked for", what.name()),
+            format!(
+                "the directory is {}, where embody does not search for mail",
+                what.name()
+            ),
         ));
     }
     let whole = source.canonicalize().unwrap_or_else(|_| source.to_owned());
@@ -187,7 +190,9 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             } else if let Some(other) = other() {
                 Err(other)
             } else if maildir == Some(Members::All) || format == Format::Maildir {
-                Err(NotMail::Beside("a file next to cur and new"))
+                Err(NotMail::Beside(
+                    "a file next to the directories cur and new of a Maildir",
+                ))
             } else if is_mh || format == Format::Mh {
                 Err(NotMail::Beside(
                     "a file next to the messages of an MH folder",
@@ -227,18 +232,20 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     }
     if finds.mailboxes.is_empty() && finds.unread.is_empty() {
         let why = match format {
-            Format::Maildir => "not a Maildir: no cur or new in it, nor in a folder of it",
-            Format::Mbox => "a folder without an mbox file in it",
-            Format::Eml => "a folder without a message in it",
-            Format::Mmdf => "a folder without an MMDF mailbox in it",
-            Format::Mh => "not an MH folder: no file in it has a number for a name",
+            Format::Maildir => {
+                "not a Maildir: neither the directory nor a directory in it contains cur or new"
+            }
+            Format::Mbox => "the folder contains no mbox file",
+            Format::Eml => "the folder contains no message file",
+            Format::Mmdf => "the folder contains no MMDF mailbox",
+            Format::Mh => "not an MH folder: the folder contains no file whose name is a number",
             Format::Auto | Format::Thunderbird => {
-                "a folder without mail: no Maildir, MH folder, mbox file or message in it"
+                "the folder contains no mail: no Maildir, MH folder, mbox file or message"
             }
         };
         return Err(not_a_mailbox(source, why));
     }
-    let what = "a partial message next to the complete one";
+    let what = "a partial message, whose complete version is next to it";
     finds.pass_over(what, |found| emlx::whole_name(&found.path));
     finds.unread.sort();
     Ok(finds)
@@ -358,23 +365,21 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     let is_mmdf = mmdf::starts(start);
     match (format, kind) {
         (Format::Maildir, _) => Err(NotMail::OtherFormat(
-            "not a Maildir: a file, and a Maildir is a folder",
+            "not a Maildir, but a file; a Maildir is a folder",
         )),
-        (Format::Mh, _) => Err(NotMail::OtherFormat(
-            "not an MH folder: a file, and an MH folder is a folder",
-        )),
+        (Format::Mh, _) => Err(NotMail::OtherFormat("not an MH folder, but a file")),
         (Format::Mmdf, Ok(_)) if !is_mmdf && !start.is_empty() => Err(NotMail::OtherFormat(
-            "not MMDF: it does not start with a line of four Control-A",
+            "not an MMDF mailbox: the file does not start with a line of four Control-A characters",
         )),
         (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::ReadAs(
-            "an MMDF mailbox (^A^A^A^A lines), which is read with ",
+            "an MMDF mailbox (with lines of four Control-A characters); to read it, use ",
             " auto or mmdf",
         )),
         (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
-            "not an mbox: it starts with a message, not with a \"From \" line",
+            "not an mbox: the file starts with the header of a message, not with a \"From \" line",
         )),
         (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::ReadAs(
-            "an archive, of which mboxes are read with ",
+            "an archive; to read the mboxes in it, use ",
             " auto or mbox",
         )),
         (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),
@@ -389,7 +394,7 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
     match kind_of_start(start) {
         // Behind another mbox it would continue the last message of that one.
         Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
-            Judged::Left("an mbox after a byte order mark")
+            Judged::Left("an mbox that begins with a byte order mark")
         }
         Ok(Kind::Mbox) if mmdf::starts(start) => Judged::Left("an MMDF mailbox"),
         Ok(Kind::Mbox) => Judged::Taken,

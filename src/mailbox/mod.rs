@@ -350,11 +350,11 @@ impl Summary {
 /// [`Error::Usage`] if it is empty, or holds a slash or a NUL.
 pub fn check_backup_suffix(suffix: &OsStr) -> Result<(), Error> {
     let wrong = match suffix.as_bytes() {
-        [] => "is empty: the backup would have the name of the mailbox itself",
+        [] => "is empty, so the backup would have the same name as the mailbox",
         bytes if bytes.contains(&b'/') => {
-            "contains a slash; the backup is written to the directory of the mailbox"
+            "contains a slash, but the backup is always written to the directory of the mailbox"
         }
-        bytes if bytes.contains(&0) => "holds a NUL, which no file name can",
+        bytes if bytes.contains(&0) => "contains a NUL byte, which is not allowed in a file name",
         _ => return Ok(()),
     };
     let detail = Detail::from("the suffix of ").naming(Setting::Backup);

@@ -34,20 +34,20 @@ pub(crate) enum NotMail {
 impl NotMail {
     pub(crate) const ARCHIVE: Self = Self::Format(
         "an archive",
-        "its mboxes are read if it is named as a source",
+        "to read the mboxes in it, name the archive as a source",
     );
 
     pub(crate) const STREAMED_ZIP: Self = Self::Format(
         "a zip archive",
-        "its table of contents is at its end, so it cannot be read from a pipe: name the file, and decompress it first if it is compressed",
+        "a zip archive cannot be read from a pipe, because its table of contents is at its end: name the file, and decompress it first if it is compressed",
     );
 
     pub(crate) const PACKED_ZIP: Self = Self::Format(
-        "a zip archive in compressed data",
-        "its table of contents is at its end: decompress it first",
+        "a zip archive that was compressed again",
+        "decompress the file first, because the table of contents of a zip archive is at its end",
     );
 
-    pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file, without a message");
+    pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file without a message");
 
     pub(crate) const DATABASE: Self =
         Self::Format("an SQLite database", "embody reads no databases");
@@ -62,7 +62,7 @@ impl NotMail {
     }
 
     pub(crate) fn of_file(path: &Path) -> Option<Self> {
-        let what = "the lock of a store, its list of users, or what is being written there";
+        let what = "a file that embody uses to manage a store of detached attachments";
         layout::is_of_store(path).then_some(Self::Beside(what))
     }
 
@@ -82,9 +82,9 @@ impl NotMail {
     pub(crate) fn error(self, path: &Path) -> Error {
         let why = match self {
             Self::Format(name, advice) => format!("{name}; {advice}").into(),
-            Self::Binary => "binary data, not mail: no header field and no \"From \" line".into(),
+            Self::Binary => "binary data, not mail: the file begins with neither a header field nor a \"From \" line".into(),
             Self::Text => {
-                "not a mailbox: it starts neither with a \"From \" line nor with a mail header"
+                "not a mailbox: the file starts neither with a \"From \" line nor with a mail header"
                     .into()
             }
             Self::Beside(_)
@@ -117,7 +117,7 @@ pub(crate) fn is_document(start: &[u8]) -> bool {
 }
 
 pub(crate) fn not_in_place(path: &Path) -> Error {
-    let why = Detail::from("an archive is not changed in place; name a new mailbox as ");
+    let why = Detail::from("embody cannot change an archive in place; name a new mailbox with ");
     not_a_mailbox(path, why.naming(Setting::Output))
 }
 

@@ -151,7 +151,7 @@ pub(crate) fn check(
     let mut found = finds.mailboxes.iter();
     if options.range.is_some() && found.any(|found| is_moved(found.kind, options)) {
         let detail = Detail::default().naming(Setting::Range);
-        let why = " is for one mailbox of the same form as its source";
+        let why = " works only if the source is one mailbox and the result has the same format";
         return Err(Error::Usage(detail.then(why)));
     }
     let is_folder = is_folder(destination);
@@ -170,13 +170,13 @@ pub(crate) fn check(
         (_, true) if is_folder => ("a folder", "name a file"),
         (Some(Kind::Archive), _) => (
             "the name of an archive",
-            "name an mbox, as archives are not written",
+            "name an mbox, because embody does not write archives",
         ),
         (Some(Kind::Eml), _) if result == Some(Format::Mbox) => {
-            ("the name of a message", "name it otherwise")
+            ("the name of a message", "choose another name")
         }
         (Some(Kind::Mbox), _) if result == Some(Format::Eml) => {
-            ("the name of an mbox", "name it otherwise")
+            ("the name of an mbox", "choose another name")
         }
         // Apple's Mail has folders whose names end in .mbox.
         (Some(said), false) if !source.is_dir() || named(source) != Some(said) => match said {
@@ -189,7 +189,7 @@ pub(crate) fn check(
         _ => return Ok(()),
     };
     let shown = destination.display();
-    let what = format!("{shown}: {says}, and the result would be {what}; {way_out}");
+    let what = format!("{shown} is {says}, but the result would be {what}; {way_out}");
     let detail = Detail::from(what);
     let wanted = match (is_folder && is_file, said) {
         (true, _) => (", or make a folder with ", " maildir"),
@@ -208,7 +208,10 @@ pub(crate) fn check_open(source: &Path, result: Option<Format>) -> Result<(), Er
     if matches!(result, Some(Format::Mbox | Format::Eml)) {
         return Ok(());
     }
-    let what = format!("{}: becomes a folder; name one as ", source.display());
+    let what = format!(
+        "{}: the result is a folder; name a folder with ",
+        source.display()
+    );
     Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
 }
 

@@ -293,12 +293,12 @@ impl<S: Send> Job<'_, S> {
 /// Flags and time of a message.
 type Read = Result<(Option<Flags>, Option<SystemTime>), Detail>;
 
-const LEFT_OUT: &str = "; it was left out";
+const LEFT_OUT: &str = "; the message was not written";
 
 pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
     let which = number.map_or_else(String::new, |number| format!("message {number}: "));
     let most = options.max_message;
-    format!("{which}more than {most} bytes, too large for another form{LEFT_OUT}").into()
+    format!("{which}the message has more than {most} bytes, so it cannot be converted to another format{LEFT_OUT}").into()
 }
 
 /// The name of a Maildir's message starts with the time when it came.

@@ -139,7 +139,7 @@ impl Captures {
         let first = self.trouble.first()?;
         Some(match self.trouble.len() {
             1 => first.clone(),
-            count => format!("{first} (and of {} other files)", count - 1),
+            count => format!("{first} (and {} more files have errors)", count - 1),
         })
     }
 
@@ -237,11 +237,12 @@ impl Captures {
         if file.read_at(&mut start, 0)? == 4 && is_zstandard(&start) {
             let (unpacked, length, why) = zstandard::records(&file, length)?;
             if let Some(why) = why {
-                self.trouble
-                    .push(format!("{name}: {why}; the records before it are used"));
+                self.trouble.push(format!(
+                    "{name}: {why}; only the records before this error are used"
+                ));
             }
             let volume = Volume::of(name.clone(), Arc::new(unpacked), (0, length))?;
-            let none = || io::Error::other("it holds no records");
+            let none = || io::Error::other("the file contains no records");
             self.volumes.push(volume.ok_or_else(none)?);
             return Ok(());
         }
@@ -273,7 +274,7 @@ impl Captures {
                     Err(why) => {
                         let name = &volume.name;
                         let why = format!(
-                            "{name}: {why}, at byte {offset}; the records before it are used"
+                            "{name}: {why}, at byte {offset}; only the records before this error are used"
                         );
                         self.trouble.push(why);
                         break;
@@ -281,7 +282,7 @@ impl Captures {
                 }
                 if self.captures.len() >= MOST {
                     let what = format!(
-                        "{}: more than {MOST} captures; name fewer files",
+                        "{}: the files contain more than {MOST} captures; name fewer files",
                         volume.name
                     );
                     return Err(Error::Usage(what.into()));
@@ -422,7 +423,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 fn no_captures(path: &Path) -> Error {
     let what = format!(
-        "{}: neither a WARC file nor a WACZ file, nor a folder of them",
+        "{}: not a WARC file, a WACZ file, or a folder of such files",
         path.display()
     );
     Error::Usage(what.into())

@@ -55,7 +55,7 @@ impl RecordPlace {
         match path.to_str().is_some_and(|text| text.ends_with(SUFFIX)) {
             true => Ok(Self { path, most }),
             false => Err(format!(
-                "name a file that ends with {SUFFIX}, or a folder that is there"
+                "name a file that ends with {SUFFIX}, or an existing folder"
             )),
         }
     }
@@ -142,16 +142,16 @@ impl RecordFile {
                 Some(end) if end == length => {}
                 Some(0) => {
                     return Err(invalid(
-                        "it is not a WARC file with one gzip member per record",
+                        "the file is not a WARC file that is compressed with gzip, record by record",
                     ));
                 }
                 Some(end) => {
                     let path = self.path.display();
                     return Err(invalid(&format!(
-                        "it ends with a part of a record; name another file, or cut that off: truncate -s {end} {path}"
+                        "the file ends with an incomplete record; name another file, or remove the incomplete record: truncate -s {end} {path}"
                     )));
                 }
-                None => return Err(invalid("it ends with less than a whole record")),
+                None => return Err(invalid("the file ends with an incomplete record")),
             }
         }
         Ok(length)
@@ -195,7 +195,7 @@ impl<'f> Lock<'f> {
                 return Ok(Self(file));
             }
             if begun.elapsed() >= PATIENCE {
-                let what = "another process has locked it; with {pid} in its name there is a file a process";
+                let what = "another process is writing to this file; put {pid} into the name of the file to get a separate file for each process";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, what));
             }
             std::thread::sleep(RETRY_EVERY);

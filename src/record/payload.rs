@@ -70,7 +70,7 @@ impl Captures {
             one.zip(other).is_some_and(|(one, other)| one.1 == other.1)
         };
         if !held.header.uri().is_some_and(same) {
-            return Err(refused("the file is not as it was when it was indexed"));
+            return Err(refused("the file was changed after embody read its index"));
         }
         let record = held.header.id().map(str::to_owned);
         if matches!(held.head.status, 301 | 302 | 303 | 307 | 308) {
@@ -111,7 +111,9 @@ impl Captures {
         let mut octets = Vec::new();
         block.take(most).read_to_end(&mut octets).map_err(read)?;
         if octets.len() as u64 != length {
-            return Err(refused("its record is shorter than it says"));
+            return Err(refused(
+                "the record of the capture is shorter than the length in its header",
+            ));
         }
         check(&header, names::BLOCK, &octets)?;
         let is_answer = octets.starts_with(b"HTTP/") && capture.kind != CaptureKind::Resource;
@@ -133,7 +135,7 @@ impl Captures {
     /// The record that holds the payload of a revisit.
     fn meant(&self, revisit: &Held, policy: &Policy) -> Result<Held, Refusal> {
         let header = &revisit.header;
-        let lost = || refused("it refers to a record that is not in these files");
+        let lost = || refused("the capture refers to a record that is not in these files");
         let digest = header.value(names::PAYLOAD);
         let uri = header
             .value(names::REFERS_TO_URI)
@@ -215,7 +217,9 @@ impl Held {
             .check(&content, media_type)
             .map_err(|why| refused(&why))?;
         if !is_marked && !picture_end::ends_itself(&content) {
-            return Err(refused("nothing says where its content ends"));
+            return Err(refused(
+                "the record of the capture does not show where the content ends",
+            ));
         }
         Ok(content)
     }
@@ -226,7 +230,9 @@ impl Held {
         match (codings.next(), coding.to_ascii_lowercase().as_slice()) {
             (None, b"" | b"identity") => Ok(false),
             (None, b"chunked") => Ok(true),
-            _ => Err(refused("its Transfer-Encoding is not one chunked")),
+            _ => Err(refused(
+                "the capture has a Transfer-Encoding other than chunked",
+            )),
         }
     }
 }
@@ -278,7 +284,7 @@ impl Head {
 
 /// What is in chunks (RFC 9112 §7.1), to the last of them.
 fn unchunked(chunks: &[u8]) -> Result<Vec<u8>, Refusal> {
-    let torn = || refused("its chunks are damaged or end early");
+    let torn = || refused("the chunks of the captured response are damaged or incomplete");
     let mut content = Vec::new();
     let mut rest = chunks;
     loop {
@@ -327,7 +333,9 @@ fn check(header: &RecordHeader, name: &'static str, octets: &[u8]) -> Result<(),
 }
 
 fn wrong_digest(name: &str) -> Refusal {
-    refused(&format!("its bytes have another hash than its {name}"))
+    refused(&format!(
+        "the content of the capture does not match its {name}"
+    ))
 }
 
 /// Whether octets have this digest (`sha1:BASE32`, `sha256:HEX`); none if its hash is not known here.

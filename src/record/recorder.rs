@@ -95,8 +95,10 @@ impl WarcRecorder {
     fn lacks(&self, missing: u64, why: &str) -> String {
         let path = self.path().display();
         match missing {
-            1 => format!("the record {path} lacks 1 answer: {why}"),
-            missing => format!("the record {path} lacks {missing} answers: {why}"),
+            1 => format!("the record {path} is incomplete, 1 response is missing: {why}"),
+            missing => {
+                format!("the record {path} is incomplete, {missing} responses are missing: {why}")
+            }
         }
     }
 

@@ -210,7 +210,7 @@ impl Scan<'_> {
         let mut inside = BufReader::new(GzDecoder::new(&mut self.source));
         skip_blanks(&mut inside)?;
         let header = RecordHeader::read(&mut inside)?;
-        let header = header.ok_or_else(|| damaged("a gzip member holds no record"))?;
+        let header = header.ok_or_else(|| damaged("a gzip member contains no record"))?;
         let length = header.length().ok_or_else(no_length)?;
         let size = self.volume.end - self.volume.start;
         let most = FLOOR.saturating_add(size.saturating_mul(RATIO));
@@ -221,7 +221,7 @@ impl Scan<'_> {
         if skipped < rest {
             let is_bomb = skipped == most;
             return Err(match is_bomb {
-                true => damaged("its records inflate to too much"),
+                true => damaged("the decompressed records are too large"),
                 false => cut(),
             });
         }
@@ -229,7 +229,7 @@ impl Scan<'_> {
         skip_blanks(&mut inside)?;
         // Reading to the end of the member checks its sum, too.
         if !inside.fill_buf()?.is_empty() {
-            return Err(damaged("a gzip member holds several records"));
+            return Err(damaged("a gzip member contains several records"));
         }
         Ok(Some((offset, header)))
     }

@@ -54,7 +54,9 @@ pub(super) fn volumes(
     while let Some(entry) = directory.next_entry().map_err(|why| damaged(&why))? {
         count += 1;
         if count > MEMBERS {
-            return Err(damaged(&format!("it holds more than {MEMBERS} files")));
+            return Err(damaged(&format!(
+                "the file contains more than {MEMBERS} files"
+            )));
         }
         let path = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
         if !path.starts_with("archive/") || !is_warc(&path) {
@@ -77,7 +79,7 @@ pub(super) fn volumes(
             // Thousands of names for the same octets would be read thousands of times.
             let overlaps = |other: &(u64, u64)| start < other.1 && other.0 < end;
             if taken.iter().any(overlaps) {
-                return Err("it is inside another file".to_owned());
+                return Err("the file overlaps another file in the archive".to_owned());
             }
             taken.push((start, end));
             let read = volume(&entry, file, (start, end)).map_err(|why| why.to_string())?;
@@ -109,7 +111,7 @@ fn volume(
     }
     if entry.method != CompressionMethod::DEFLATE {
         return Err(io::Error::other(
-            "it is compressed in a way that is not read",
+            "the file is compressed with a method that embody cannot read",
         ));
     }
     let range = RangeReader::new(WaczFile(Arc::clone(file)), start..end);

@@ -44,7 +44,7 @@ impl RecordMember {
         let text = header.to_string();
         if text.len() as u64 > LONGEST {
             return Err(io::Error::other(
-                "a field of it would be too long to be read",
+                "the header of the record would be too long",
             ));
         }
         let content = text.as_bytes().chain(block.take(length));

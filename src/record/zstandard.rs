@@ -42,7 +42,9 @@ pub(super) fn records(file: &File, length: u64) -> io::Result<(File, u64, Option
             .take(size.min(LONGEST))
             .read_to_end(&mut dictionary)?;
         if dictionary.len() as u64 != size {
-            return Err(io::Error::other("its dictionary is cut off or too long"));
+            return Err(io::Error::other(
+                "the dictionary of the compressed data is incomplete or too long",
+            ));
         }
         if dictionary.starts_with(&FRAME) {
             let mut inside = Vec::new();

@@ -903,7 +903,7 @@ fn places_that_would_take_much_more_than_the_mail_are_left_and_told_of_in_one_ro
     assert!((4_000..count).contains(&told), "{told} rows");
     assert!(
         last.detail
-            .starts_with(&format!("{} further places", count - told)),
+            .starts_with(&format!("{} further links to pictures", count - told)),
         "{}",
         last.detail
     );

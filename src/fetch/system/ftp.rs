@@ -58,7 +58,7 @@ impl RemotePath {
         let (path, transfer) = match parameter.to_ascii_lowercase().as_str() {
             "type=i" => (before, "TYPE I"),
             "type=a" => (before, "TYPE A"),
-            "type=d" => return Err(nothing("the URL names a directory (;type=d)")),
+            "type=d" => return Err(nothing("the URL names a directory (;type=d), not a file")),
             _ => (path, "TYPE I"),
         };
         let mut folders: Vec<Vec<u8>> = path
@@ -153,7 +153,7 @@ fn converse(
                 FtpError::UnexpectedResponse(response) => {
                     format!("the server ended the transfer with {response}")
                 }
-                _ => "the server did not say that the transfer was complete".to_owned(),
+                _ => "the server did not confirm that the transfer was complete".to_owned(),
             };
             Refusal::lasting(Reason::IncompleteBody, detail)
         }),

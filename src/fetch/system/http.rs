@@ -75,7 +75,9 @@ impl Servers {
                 200 => return Ok((target, answer)),
                 _ if is_redirect(status) => {
                     let location = text(&answer.headers, &header::LOCATION).ok_or_else(|| {
-                        let detail = format!("{status} without a Location that can be read");
+                        let detail = format!(
+                            "the server sent a redirect ({status}) without a valid Location field"
+                        );
                         Refusal::lasting(Reason::RedirectRefused, detail)
                     })?;
                     target = policy.judge_redirect(&target, &location)?;
@@ -83,11 +85,12 @@ impl Servers {
                     let allowed = policy.limits.redirects as usize;
                     let too_many = |what| Err(Refusal::lasting(Reason::TooManyRedirects, what));
                     if asked.len() > allowed {
-                        let what = Detail::from("more redirects than ").naming(Setting::Redirects);
+                        let what = Detail::from("the server sent more redirects than ")
+                            .naming(Setting::Redirects);
                         return too_many(what.then(format!(", {allowed}")));
                     }
                     if asked.contains(&next) {
-                        return too_many("the redirects lead in a circle".into());
+                        return too_many("the redirects form a loop".into());
                     }
                     asked.push(next);
                 }

@@ -56,7 +56,7 @@ pub(super) fn whole_body(
 }
 
 fn unmarked() -> Refusal {
-    let detail = "the server does not say where the content ends, and the content does not show it";
+    let detail = "the server did not send the length of the content, and the content itself does not show whether it is complete";
     Refusal::lasting(Reason::IncompleteBody, detail)
 }
 
@@ -89,11 +89,13 @@ fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
     let value = value.as_bytes().trim_ascii();
     if fields.next().is_some() || !value.eq_ignore_ascii_case(b"chunked") {
         return refused(
-            "a Transfer-Encoding that is not one chunked, so that the end is not known",
+            "the server sent a Transfer-Encoding other than chunked, so it is not known where the content ends",
         );
     }
     if response.version() < Version::HTTP_11 {
-        return refused("chunks in an answer of HTTP/1.0, which has none");
+        return refused(
+            "the server sent a chunked response with HTTP/1.0, which does not allow it",
+        );
     }
     Ok(true)
 }

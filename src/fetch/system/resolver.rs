@@ -30,7 +30,11 @@ pub(super) fn ask(
 ) -> Result<Retrieved, Refusal> {
     let begun = Instant::now();
     let folder = tempfile::TempDir::with_prefix("embody-resolver-");
-    let no_folder = |error| failed(&format!("it has no folder to work in: {error}"));
+    let no_folder = |error| {
+        failed(&format!(
+            "cannot create a working directory for the resolver program: {error}"
+        ))
+    };
     let folder = folder.map_err(no_folder)?;
     let (program, arguments) = match policy.resolver.as_slice() {
         [program, arguments @ ..] => (program, arguments),
@@ -63,7 +67,9 @@ pub(super) fn ask(
     let body = match body.recv_timeout(allowance.remaining()?) {
         Ok(body) => body,
         Err(RecvTimeoutError::Timeout) => return Err(allowance.overrun()),
-        Err(RecvTimeoutError::Disconnected) => return Err(failed("its output could not be read")),
+        Err(RecvTimeoutError::Disconnected) => {
+            return Err(failed("cannot read the output of the resolver program"));
+        }
     };
     policy.judge_size(body.len() as u64)?;
     let status = running.ended(allowance)?;
@@ -121,7 +127,9 @@ struct Running {
 impl Running {
     /// Processes that it started end then, too.
     fn ended(&mut self, allowance: Allowance) -> Result<ExitStatus, Refusal> {
-        let lost = |error: std::io::Error| failed(&format!("it cannot be waited for: {error}"));
+        let lost = |error: std::io::Error| {
+            failed(&format!("cannot wait for the resolver program: {error}"))
+        };
         while !self.is_over().map_err(lost)? {
             thread::sleep(allowance.remaining()?.min(INTERVAL));
         }

@@ -93,7 +93,7 @@ impl<M: Members> Joined<M> {
 
     fn begin(&mut self) -> io::Result<()> {
         let Some(member) = self.members.next()? else {
-            let nothing = "an archive without an mbox in it";
+            let nothing = "the archive contains no mbox";
             let nothing = (!self.has_taken).then(|| nothing.to_owned());
             let why = self.all_left().or(nothing);
             self.end = Some(why.map_or(Ok(()), |why| Err(Damage::of_archive(why, true))));
@@ -143,8 +143,10 @@ impl<M: Members> Joined<M> {
 
     fn all_left(&mut self) -> Option<String> {
         Some(match self.left.take()? {
-            (1, first) => format!("a file in it is not read: {first}"),
-            (left, first) => format!("{left} files in it are not read, the first is {first}"),
+            (1, first) => format!("a file in the archive was not read: {first}"),
+            (left, first) => {
+                format!("{left} files in the archive were not read, the first is {first}")
+            }
         })
     }
 
@@ -160,7 +162,7 @@ impl<M: Members> Joined<M> {
             }
             self.end = Some(Err(damage.clone()));
         } else if let Some(name) = within {
-            let why = format!("{damage}; its whole messages before that are read");
+            let why = format!("{damage}; the complete messages before the damage were read");
             damage = Damage::of_member(format!("{name} ({damage})"));
             self.leave(&name, why);
             // A damaged member is not joined: the next one needs no empty line.
@@ -276,23 +278,23 @@ mod tests {
             (
                 vec!["S", "F", "!", "!"],
                 "F",
-                "3 files in it are not read, the first is S (a message)",
+                "3 files in the archive were not read, the first is S (a message)",
             ),
             (
                 vec!["F", "!x"],
                 "F",
-                "a file in it is not read: !x (encrypted)",
+                "a file in the archive was not read: !x (encrypted)",
             ),
-            (vec!["x", ""], "", "an archive without an mbox in it"),
+            (vec!["x", ""], "", "the archive contains no mbox"),
             (
                 vec!["~x", "F"],
                 "F",
-                "a file in it is not read: ~x (damaged)",
+                "a file in the archive was not read: ~x (damaged)",
             ),
             (
                 vec!["S", "F1", "F2#", "F3"],
                 "F1\n\nF2",
-                "the end; a file in it is not read: S (a message)",
+                "the end; a file in the archive was not read: S (a message)",
             ),
         ] {
             let skipped = Arc::<Mutex<Skipped>>::default();
@@ -332,7 +334,7 @@ mod tests {
         assert!(!said[1].goes_on && said[1].whole);
         assert_eq!(
             said[1].to_string(),
-            "2 files in it are not read, the first is F2~ (damaged; its whole messages before that are read)"
+            "2 files in the archive were not read, the first is F2~ (damaged; the complete messages before the damage were read)"
         );
     }
 

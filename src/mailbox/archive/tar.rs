@@ -57,7 +57,7 @@ fn damaged(why: &str, whole: bool) -> io::Error {
 }
 
 fn cut_off() -> io::Error {
-    let why = "a tar archive that is cut off, or a volume of several, which tar -M joins";
+    let why = "the end of the tar archive is missing, or the file is one of several volumes (join them with tar -M)";
     Damage::of_cut_archive(why.to_owned()).into()
 }
 
@@ -92,7 +92,7 @@ impl<R: Passing> Tar<R> {
 
     fn extension(&mut self) -> io::Result<Vec<u8>> {
         if self.left > EXTENSION {
-            let why = "a tar archive with a header that is too large";
+            let why = "a header in the tar archive is too large";
             return Err(damaged(why, false));
         }
         let mut extension = Vec::new();
@@ -117,7 +117,10 @@ impl<R: Passing> Tar<R> {
         self.is_over = true;
         while let Some(block) = self.block()? {
             if block != [0; BLOCK] {
-                return Err(damaged("other data after a tar archive", true));
+                return Err(damaged(
+                    "the file contains other data after the tar archive",
+                    true,
+                ));
             }
         }
         Ok(())
@@ -152,7 +155,7 @@ impl<R: Passing> Members for Tar<R> {
         loop {
             let Some(block) = self.block()? else {
                 self.is_over = true;
-                let why = "a tar archive without an end, of which more may be missing";
+                let why = "the tar archive has no end mark, so files at its end may be missing";
                 return Err(damaged(why, true));
             };
             if block == [0; BLOCK] {
@@ -162,7 +165,7 @@ impl<R: Passing> Members for Tar<R> {
             let header = Header::from_byte_slice(&block);
             let size = extended.size.map_or_else(|| header.entry_size(), Ok);
             let (true, Ok(size)) = (is_right(&block), size) else {
-                return Err(damaged("a tar archive that is damaged", false));
+                return Err(damaged("the tar archive is damaged", false));
             };
             (self.left, self.padding) = (size, size.wrapping_neg() % BLOCK as u64);
             let kind = header.entry_type();
@@ -186,9 +189,9 @@ impl<R: Passing> Members for Tar<R> {
                     self.pass_map(&block)?;
                 }
                 let closed = match extended.is_sparse || kind.is_gnu_sparse() {
-                    _ if extended.is_continued || kind.as_byte() == b'M' => {
-                        Some("continued from another volume; tar -M joins them")
-                    }
+                    _ if extended.is_continued || kind.as_byte() == b'M' => Some(
+                        "the file is continued from another volume; join the volumes with tar -M",
+                    ),
                     true => Some("a sparse file"),
                     false => None,
                 };

@@ -51,7 +51,7 @@ struct ZipEntry {
 }
 
 fn wording(why: impl std::fmt::Display) -> String {
-    format!("a zip archive that is damaged or cut off ({why})")
+    format!("the zip archive is damaged or its end is missing ({why})")
 }
 
 fn damaged(why: impl std::fmt::Display) -> io::Error {
@@ -84,7 +84,7 @@ impl Directory {
         let mut entries = archive.entries(&mut buffer);
         while let Some(entry) = entries.next_entry().map_err(damaged)? {
             if starts.len() > MEMBERS {
-                let why = format!("it holds more than {MEMBERS} files");
+                let why = format!("the zip archive contains more than {MEMBERS} files");
                 return Err(Damage::of_archive(why, false).into());
             }
             starts.push(entry.local_header_offset());
@@ -104,14 +104,16 @@ impl Directory {
                 closed: match is_stored || method == CompressionMethod::DEFLATE {
                     _ if flags.is_encrypted() || flags.has_strong_encryption() => Some("encrypted"),
                     true => None,
-                    false => Some("compressed in a way that is not read"),
+                    false => Some("compressed with a method that embody cannot read"),
                 },
                 is_stored,
             });
         }
         // Some writers count only 16 bits.
         if ((starts.len() as u64 - 1) ^ archive.entries_hint()) & 0xffff != 0 {
-            return Err(damaged("its directory holds other files than it counts"));
+            return Err(damaged(
+                "the number of files in its directory differs from the number that it states",
+            ));
         }
         starts.sort_unstable();
         let first = starts.first().copied().unwrap_or_default();
@@ -119,9 +121,9 @@ impl Directory {
         let mark = mark.get_mut(..first.min(4) as usize).unwrap_or_default();
         file.read_exact_at(mark, 0)?;
         let around = if archive.end_offset() != length {
-            Some("other data after a zip archive")
+            Some("the file contains other data after the zip archive")
         } else if first > 4 || !MARKS.contains(&&*mark) {
-            Some("other data before the members of a zip archive")
+            Some("the file contains other data before the zip archive")
         } else {
             None
         };
@@ -162,7 +164,9 @@ impl Members for Zip {
         };
         let name = name_at(&self.packed.file, entry.at)?;
         let Ok(found) = opened.archive.get_entry(entry.place) else {
-            let closed = Some("damaged: it is not where the directory says");
+            let closed = Some(
+                "damaged: the file is not at the position that the directory of the archive gives",
+            );
             return Ok(Some(Member { name, closed }));
         };
         let (start, end) = found.compressed_data_range();
@@ -170,7 +174,7 @@ impl Members for Zip {
         let before = opened.starts.get(..behind).unwrap_or_default();
         let is_alone = !before.ends_with(&[entry.start; 2]);
         if !is_alone || opened.starts.get(behind).is_none_or(|&next| end > next) {
-            return Err(damaged("members that lie in one another"));
+            return Err(damaged("files in the archive overlap"));
         }
         if entry.closed.is_none() {
             let range = RangeReader::new(PackedReader::new(&self.packed), start..end);

@@ -19,7 +19,9 @@ fn size(octets: &[u8]) -> io::Result<usize> {
     let size = u32::from_be_bytes(size.map_err(|_| io::ErrorKind::UnexpectedEof)?) as usize;
     match size <= MOST {
         true => Ok(size),
-        false => Err(io::Error::other("a larger chunk than Dovecot allows")),
+        false => Err(io::Error::other(
+            "a chunk of the data is larger than Dovecot allows",
+        )),
     }
 }
 

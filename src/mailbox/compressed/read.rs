@@ -13,12 +13,16 @@ use crate::detail::{Detail, Setting};
 
 pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Detail> {
     if expanded > most {
-        let detail = Detail::from(format!("they expand to more than {most} bytes ("));
+        let detail = Detail::from(format!(
+            "the decompressed data are larger than {most} bytes ("
+        ));
         return Some(detail.naming(Setting::Expanded).then(")"));
     }
     let most = compressed.saturating_mul(RATIO).max(UNJUDGED);
-    (expanded > most)
-        .then(|| format!("they expand to more than {RATIO} times what they are").into())
+    (expanded > most).then(|| {
+        format!("the decompressed data are more than {RATIO} times as large as the compressed data")
+            .into()
+    })
 }
 
 const RATIO: u64 = 1000;
@@ -88,11 +92,11 @@ impl Damage {
     pub(crate) fn left(&self, messages: u64) -> String {
         let left = match (self.whole, self.at, messages) {
             (false, _, 0) | (true, None, _) => "",
-            (false, ..) => ", what follows them is not",
-            (true, Some(_), _) => ", and nothing after that",
+            (false, ..) => ", but the rest of the mail was not read",
+            (true, Some(_), _) => ", but the data after the mail were not read",
         };
         let advice = match self.is_cut {
-            true => "; fetch the file again, or compare its length with the one it came from",
+            true => "; download the file again, or compare its length with that of the original",
             false => "",
         };
         format!("{left}{advice}")
@@ -170,10 +174,10 @@ impl<R: Read> Decoder<R> {
         let name = self.method.name();
         let why = match is_cut {
             _ if start.is_empty() => {
-                format!("padding after the {name} data that is not a multiple of four bytes")
+                format!("the padding after the {name} data is not a multiple of four bytes")
             }
-            true => format!("{name} data that are cut off"),
-            false => format!("other data after the {name} data"),
+            true => format!("the end of the {name} data is missing"),
+            false => format!("the file contains other data after the {name} data"),
         };
         Ok(Decoding::Damaged(Damage {
             at: Some(at),
@@ -206,8 +210,8 @@ impl<R: Read> Decoder<R> {
         let name = self.method.name();
         let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
         let why = match is_cut {
-            true => format!("{name} data that are cut off"),
-            false => format!("{name} data that are damaged ({error})"),
+            true => format!("the end of the {name} data is missing"),
+            false => format!("the {name} data are damaged ({error})"),
         };
         Damage {
             is_cut,

@@ -97,19 +97,21 @@ fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'sta
         .ok()
         .and_then(|octets| start.checked_add(octets));
     let Some((end, behind)) = end.and_then(|end| Some((end, file.get(end..)?))) else {
-        return Err("its first line counts more bytes than there are");
+        return Err("the first line of the file gives a larger size than the file has");
     };
     let list = behind.trim_ascii_start();
     let within = file.get(start..end).unwrap_or_default().trim_ascii_end();
     if list.is_empty() && within.ends_with(b"</plist>") {
-        return Err("its first line counts the property list as well");
+        return Err("the size in the first line of the file includes the property list");
     }
     let is_list = [b"<?xml".as_slice(), b"<!DOCTYPE", b"<plist", b"bplist"]
         .iter()
         .any(|start| list.starts_with(start));
     match list.is_empty() || is_list {
         true => Ok(start..end),
-        false => Err("there is no property list at the end of the message, as its first line says"),
+        false => Err(
+            "no property list follows the message at the position that the first line of the file gives",
+        ),
     }
 }
 
@@ -197,7 +199,7 @@ pub(crate) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
     let is_aside = name == "Attachments"
         && messages.is_dir()
         && (folder.canonicalize().is_ok_and(is_beneath) || holds_some());
-    is_aside.then_some("attachments that Apple Mail keeps next to the messages")
+    is_aside.then_some("attachments that Apple Mail stores next to the messages")
 }
 
 #[cfg(test)]

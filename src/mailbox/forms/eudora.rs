@@ -167,7 +167,8 @@ impl EudoraFolder {
         let lower = name.as_bytes().to_ascii_lowercase();
         if is_folder {
             let is_known = FOLDERS.iter().any(|known| known.as_bytes() == lower);
-            return is_known.then_some("a folder of Eudora next to its mailboxes");
+            return is_known
+                .then_some("a folder that Eudora keeps next to its mailboxes, without mail");
         }
         if lower.ends_with(b".toc") {
             return Some("an index of Eudora");
@@ -176,7 +177,7 @@ impl EudoraFolder {
             true => lower.ends_with(b".mbx"),
             false => !self.has_mail_folder,
         };
-        (is_empty && !is_mailbox).then_some("a file of Eudora next to its mailboxes")
+        (is_empty && !is_mailbox).then_some("an empty file that Eudora keeps next to its mailboxes")
     }
 }
 

@@ -69,10 +69,13 @@ pub(super) enum Division {
 pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     use NotMail::Format;
     const BABYL: &str =
-        "embody does not convert those; save it as mbox first, with Emacs's unrmail";
-    const MBX: &str = "embody does not convert those; make an mbox of it first, with mailutil";
-    const PST: &str = "embody does not convert those; make an mbox of it first, with readpst";
-    const DBX: &str = "embody does not convert those; make an mbox of it first, with readdbx";
+        "embody does not read this format; save the mail as an mbox first, with unrmail in Emacs";
+    const MBX: &str =
+        "embody does not read this format; convert the file to an mbox first, with mailutil";
+    const PST: &str =
+        "embody does not read this format; convert the file to an mbox first, with readpst";
+    const DBX: &str =
+        "embody does not read this format; convert the file to an mbox first, with readdbx";
     const UNPACK: &str = "decompress it first";
     // Data that are compressed once were looked into before this is asked.
     &[

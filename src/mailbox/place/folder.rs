@@ -111,7 +111,7 @@ impl MessageFolder {
         names: &mut Vec<PathBuf>,
         others: &mut Vec<(PathBuf, Detail)>,
     ) -> io::Result<()> {
-        const OTHER: &str = "a link, or no file at all, in the place of a message, which was not read; name what it leads to";
+        const OTHER: &str = "not read, because it is a link or not a regular file; if it is a link, name the file to which it leads";
         for entry in fs::read_dir(self.folder.join(part))? {
             let entry = entry?;
             let name = entry.file_name();

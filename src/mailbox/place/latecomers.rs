@@ -116,7 +116,7 @@ pub(crate) fn keep(old: Option<NamedTempFile>, target: &Path, error: Error) -> E
     let cause =
         std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
     let what = format!(
-        "{error}{cause}; the mailbox was converted, but mail that came at that moment may be only in {}",
+        "{error}{cause}; the mailbox was converted, but mail that arrived at that moment may exist only in {}",
         kept.display()
     );
     cannot_write(target)(io::Error::other(what))

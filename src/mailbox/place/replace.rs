@@ -211,7 +211,7 @@ impl Finished {
         let kept = keep_before(temporary, &target);
         let why = error.map_or_else(String::new, |error| format!(": {error}"));
         cannot_write(&target)(io::Error::other(format!(
-            "another program changed it at that moment{why}; the version of the other program is in {}",
+            "another program changed the file while embody replaced it{why}; the version of the other program is in {}",
             kept.display()
         )))
     }
@@ -266,11 +266,11 @@ pub(crate) fn device(target: &Path) -> Result<Option<File>, Error> {
     }
 }
 
-pub(crate) const EXISTS: &str = "it exists already; remove it or name another";
+pub(crate) const EXISTS: &str = "the file already exists; remove it, or choose another name";
 
 pub(crate) fn differs_in_case(other: &OsStr) -> io::Error {
     let what = format!(
-        "the file system there takes it for {}, which it does not tell from it; convert into another folder, or rename one of the sources",
+        "the file system of the destination treats this name and {} as the same name; convert to another folder, or rename one of the sources",
         Path::new(other).display()
     );
     io::Error::new(io::ErrorKind::AlreadyExists, what)
@@ -285,7 +285,7 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
             // A run was killed between backup and rename, or somebody made this name: either way it keeps the old file.
             Some(found) if is_same(&found, &metadata) => names -= 1,
             Some(_) => {
-                let why = "the backup exists already and may be the only original";
+                let why = "the backup already exists, and may be the only copy of the original";
                 let error = io::Error::new(io::ErrorKind::AlreadyExists, why);
                 return Err(cannot_write(&backup)(error));
             }
@@ -296,7 +296,7 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
     platform::check_writable(target).map_err(cannot_write(target))?;
     if names > 1 {
         return Err(cannot_write(target)(io::Error::other(format!(
-            "the file has {names} names (hard links); the others would keep the old mail"
+            "the file has {names} names (hard links), and the old mail would remain under the other names"
         ))));
     }
     Ok(())

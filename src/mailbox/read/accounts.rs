@@ -49,7 +49,7 @@ impl Accounts {
         if chunk.offset != self.at {
             return Err(imbalance(
                 self.at,
-                "the chunks of the mailbox do not follow each other",
+                "a part of the mailbox was read twice or skipped",
             ));
         }
         if chunk.frames.is_empty() {
@@ -71,7 +71,10 @@ impl Accounts {
             for frame in &chunk.frames {
                 if frame.start != end || frame.end <= end {
                     let at = self.at + end as u64;
-                    return Err(imbalance(at, "the messages do not follow each other"));
+                    return Err(imbalance(
+                        at,
+                        "bytes between two messages were read twice or skipped",
+                    ));
                 }
                 end = frame.end;
             }
@@ -90,7 +93,7 @@ impl Accounts {
     pub(crate) fn end(&self, windows: &Windows) -> io::Result<()> {
         match windows.is_read_up_to(self.at) {
             true => Ok(()),
-            false => Err(imbalance(self.at, "the end of the mailbox is missing")),
+            false => Err(imbalance(self.at, "the end of the mailbox was not read")),
         }
     }
 }

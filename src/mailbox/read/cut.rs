@@ -89,12 +89,19 @@ pub(crate) fn windows(
 }
 
 pub(crate) fn cannot_cut(path: &Path, why: &str) -> Error {
-    let detail = Detail::from(format!("{}: {why}, so it cannot be cut; ", path.display()));
-    Error::Usage(detail.naming(Setting::Range).then(" 0- is all of it"))
+    let detail = Detail::from(format!(
+        "{}: cannot divide the mailbox into ranges, because {why}; ",
+        path.display()
+    ));
+    Error::Usage(
+        detail
+            .naming(Setting::Range)
+            .then(" 0- selects the whole mailbox"),
+    )
 }
 
-const COUNTED: &str = "all its messages have a Content-Length that is right";
-const COMPRESSED: &str = "it is compressed, or an archive";
+const COUNTED: &str = "the Content-Length fields decide where its messages end";
+const COMPRESSED: &str = "it is compressed or an archive";
 const MMDF: &str = "it is an MMDF mailbox";
 pub(crate) const SINGLE: &str = "it is a single message";
 

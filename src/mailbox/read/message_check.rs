@@ -15,7 +15,7 @@ pub(crate) fn check_message(
     if from_line.len() + content.len() + behind.len() != length {
         return Err(imbalance(
             offset,
-            "the parts of the message are not all of it",
+            "bytes of the message are missing after it was divided into parts",
         ));
     }
     let separator = without_mark(from_line);
@@ -32,11 +32,17 @@ pub(crate) fn check_message(
     }
     let is_separator = is_mmdf && line.is_empty() || line.starts_with(b"From ");
     if !is_one_line || !is_separator || line_endings(ending) > 1 {
-        return Err(imbalance(offset, "the separator is more than one line"));
+        return Err(imbalance(
+            offset,
+            "the separator of the message is not exactly one line",
+        ));
     }
     if !is_blank(without_mark(behind)) {
         let at = offset + (from_line.len() + content.len()) as u64;
-        return Err(imbalance(at, "text after the message that belongs to none"));
+        return Err(imbalance(
+            at,
+            "text after the message belongs to no message",
+        ));
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ impl<S> Messages<'_, S> {
         let frame = &text.frame;
         let message = self.message(chunk, index, content);
         let Some(transform) = self.job.transform else {
-            unreachable!("nothing points at messages that stay");
+            unreachable!("messages that stay unchanged need no transform");
         };
         let lengths = transform.lengths();
         self.job.transformed(transform, &message, |edits| {
@@ -139,7 +139,9 @@ impl<S> Job<'_, S> {
             Err(Refused::Separator) => (None, true),
             Err(Refused::Misfit) => {
                 let number = message.number;
-                let what = format!("message {number}: an edit is outside the message");
+                let what = format!(
+                    "cannot change message {number}, because a change is outside the message"
+                );
                 return Err(cannot_write(message.source)(io::Error::other(what)));
             }
         };

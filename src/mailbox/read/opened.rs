@@ -170,7 +170,7 @@ impl<S: Send> Job<'_, S> {
                 let metadata = metadata.map_err(unreadable(name))?;
                 if written.is_file() && metadata.is_some_and(|it| replace::is_same(&it, &written)) {
                     // It would be read as fast as it grows.
-                    let what = "standard output is the same file; name a new one";
+                    let what = "standard output is the same file as the source; name a new file";
                     return Err(Error::Usage(format!("{}: {what}", name.display()).into()));
                 }
                 Sink::Directly(name_of_output.into(), BufWriter::new(file))

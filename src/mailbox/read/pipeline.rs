@@ -187,7 +187,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             }
             drop(state);
             let Ok(item) = Arc::try_unwrap(slot.item).map_err(drop) else {
-                unreachable!("an item is held by its open parts only");
+                unreachable!("no part of the item is open, so it has only one owner");
             };
             let done = slot.done.into_iter();
             let done = done.filter_map(|(part, done)| Some((part, done?)));

@@ -337,7 +337,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
                 "--output",
                 &mail.replace("in.eml", "there"),
             ][..],
-            "remove it or name another",
+            "remove it, or choose another name",
         ),
         (
             &["filter", "--store", "/nonexistent/store"],
@@ -425,7 +425,11 @@ fn a_message_from_a_file_is_read() {
     fs::write(&path, expanding()).unwrap();
     let output = run(&["filter", &path.to_string_lossy()], b"");
     assert_bytes(&output.stdout, &mail::expand(&expanding()).0, "from a file");
-    assert_bytes(&fs::read(&path).unwrap(), &expanding(), "the file stays");
+    assert_bytes(
+        &fs::read(&path).unwrap(),
+        &expanding(),
+        "the file was left unchanged",
+    );
 }
 
 fn shell(script: &str, input: &[u8]) -> Output {

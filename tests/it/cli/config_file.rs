@@ -244,7 +244,7 @@ fn what_is_wrong_in_a_file_delays_mail_and_says_where() {
         ("[fetch]\nhttps = true", "'fetch' must be"),
         (
             "[limits]\nmax-body = 2",
-            "line 1: 'limits' is a section, and options have none: remove the line [limits]",
+            "line 1: 'limits' is a section, but the file cannot have sections: remove the line [limits]",
         ),
         ("file = \"x\"", "'file'"),
         ("sources = [\"x\"]", "'sources'"),
@@ -410,7 +410,11 @@ fn the_home_folder_of_a_shell_is_refused_with_a_word() {
         "file-root = [\"/a\", \"~/b\"]\n",
     ] {
         let setting = Setting::with(configuration);
-        is_broken(&setting.run(&["filter"], LETTER), 75, "no shell reads");
+        is_broken(
+            &setting.run(&["filter"], LETTER),
+            75,
+            "is not replaced with the home directory",
+        );
         assert!(!setting.folder.path().join("~").exists());
     }
 }

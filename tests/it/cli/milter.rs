@@ -503,7 +503,7 @@ fn where_it_cannot_listen_it_says_so_and_takes_nothing_away() {
         assert!(stderr(&output).contains(word), "{}", stderr(&output));
     }
     for (options, word) in [
-        (vec![], "nowhere to listen"),
+        (vec![], "no address to listen on"),
         (vec!["--listen", "inet:1", "--deadline", "241s"], "300 s"),
         (vec!["--listen", "inet:1", "--socket-mode", "9"], "0660"),
     ] {

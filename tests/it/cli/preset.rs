@@ -83,7 +83,7 @@ fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
         (
             "embed box",
             75,
-            "embed takes one message; name --output or --in-place",
+            "embed reads only one message; name --output or --in-place",
         ),
         ("embed --jobs 2", 75, "go with --output or --in-place"),
         ("embed --no-such-option", 75, "--no-such-option"),
@@ -112,7 +112,7 @@ fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
         (
             "restore --store none box --output new",
             2,
-            "the store none does not exist; embody detach creates it",
+            "the store none does not exist; check its name",
         ),
         ("restore --store none", 75, "the store none does not exist"),
         ("store check none", 2, "the store none does not exist"),

@@ -68,9 +68,18 @@ fn a_file_that_is_no_plain_message_is_refused_by_filters() {
             ("a.tar", &mailbox),
             ("a.tgz", &mailbox),
             ("old.mbx", "an MBX mailbox"),
-            ("a.eml.gz", "reads plain messages; decompress it first"),
-            ("a.eml.bz2", "reads plain messages; decompress it first"),
-            ("a.eml.xz", "reads plain messages; decompress it first"),
+            (
+                "a.eml.gz",
+                "reads only uncompressed messages; decompress it first",
+            ),
+            (
+                "a.eml.bz2",
+                "reads only uncompressed messages; decompress it first",
+            ),
+            (
+                "a.eml.xz",
+                "reads only uncompressed messages; decompress it first",
+            ),
         ] {
             let output = run(folder.path(), &format!("{filter} {file}"), b"");
             let said = stderr(&output);
@@ -167,7 +176,7 @@ fn standard_input_is_inspected_once() {
         let output = run(folder.path(), line, &expanding());
         assert_eq!(output.status.code(), Some(2), "{line}");
         assert!(output.stdout.is_empty(), "{line}");
-        assert!(stderr(&output).contains("read once only"), "{line}");
+        assert!(stderr(&output).contains("read only once"), "{line}");
     }
 }
 

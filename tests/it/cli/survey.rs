@@ -458,7 +458,7 @@ fn what_detach_would_save_is_what_its_dry_run_says() {
         let said = stderr(&output);
         let objects = &detach["objects"];
         let line = format!(
-            "The store would have {} objects for them: {} bytes.\n",
+            "The store would contain {} objects with these attachments: {} bytes.\n",
             objects["count"], objects["octets"]
         );
         assert!(said.contains(&line), "{detach}: {said}");

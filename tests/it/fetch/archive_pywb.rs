@@ -98,7 +98,7 @@ fn the_capture_nearest_to_the_mail_is_put_in() {
         let undated = mail(&[reference(URL, "text/plain")]);
         let ran = filter(&archive(&server), &undated);
         ran.leaves(&undated, &["not-archived"]);
-        assert!(ran.stderr.contains("says its date"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("has no date"), "{}", ran.stderr);
     }
 }
 

@@ -134,7 +134,7 @@ fn without_a_network_nothing_is_deferred_and_all_is_said() {
         .output()
         .unwrap();
     assert!(!restore.status.success());
-    assert!(stderr(&restore).contains("--offline asks no server"));
+    assert!(stderr(&restore).contains("--offline makes no requests"));
 }
 
 #[test]

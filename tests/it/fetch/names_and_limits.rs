@@ -182,7 +182,7 @@ fn no_number_of_redirects_ends_a_circle_and_no_folder_holds_a_relative_name() {
     let options = open(&[server.address.port()]);
     let before = mail(&[reference(&server.url("/"), "image/gif")]);
     let ran = filter(&options, &before);
-    says(&ran, "too-many-redirects", "the redirects lead in a circle");
+    says(&ran, "too-many-redirects", "the redirects form a loop");
     let ran = filter(&format!("{options} --max-redirects 0"), &before);
     let said = "more redirects than --max-redirects, 0";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);

@@ -215,7 +215,11 @@ fn a_run_that_is_killed_twenty_times_gives_what_one_run_gives_and_asks_for_no_an
         assert_eq!(mode & 0o7777, 0o700);
         let ran = server.run(folder, LINE);
         assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
-        assert!(stderr(&ran).contains("going on with"), "{}", stderr(&ran));
+        assert!(
+            stderr(&ran).contains("continuing an earlier run"),
+            "{}",
+            stderr(&ran)
+        );
     }
     assert!(fs::read(folder.join("out")).unwrap() == fs::read(folder.join("whole")).unwrap());
     assert_eq!(names(folder), ["in", "out", "whole"]);
@@ -272,15 +276,14 @@ fn what_is_kept_of_a_run_that_fails_and_what_is_said() {
         ]);
         let folder = folder.path();
         let said = server.fail(folder, line);
-        let end = "embody: run the same command again to go on; 5 answers are kept in out.embody-resume\n";
+        let end = "embody: run the same command again to continue; 5 responses are stored in out.embody-resume\n";
         assert!(said.ends_with(end), "{said}");
         assert!(server.taken().values().all(|&count| count == 1));
         // Of what is old, private or gone nobody is asked again; what was busy may be there by now.
         let ran = server.run(folder, line);
         let said = stderr(&ran);
         assert_eq!(ran.status.code(), Some(0), "{said}");
-        let start =
-            "embody: going on with 5 answers that an earlier run kept in out.embody-resume\n";
+        let start = "embody: continuing an earlier run, with 5 responses that it stored in out.embody-resume\n";
         assert!(said.starts_with(start), "{said}");
         assert!(!said.contains("run the same command"), "{said}");
         let asked = server.taken();
@@ -476,7 +479,7 @@ fn what_somebody_put_in_its_place_is_neither_used_nor_removed() {
     let ran = server.run(folder, LINE);
     assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
     assert!(
-        stderr(&ran).contains("holds files that embody did not make"),
+        stderr(&ran).contains("contains files that embody did not create"),
         "{}",
         stderr(&ran)
     );
@@ -597,10 +600,11 @@ fn a_run_whose_output_filled_the_disk_goes_on_once_there_is_room() {
         .split_once("status 1\n")
         .unwrap_or_else(|| panic!("{said}"));
     assert!(first.contains("No space left on device"), "{said}");
-    let kept = "again to go on; 4 answers are kept in small/out.embody-resume\n";
+    let kept = "again to continue; 4 responses are stored in small/out.embody-resume\n";
     assert!(first.ends_with(kept), "{said}");
     assert!(
-        second.starts_with("out.embody-resume\nembody: going on with 4 answers"),
+        second
+            .starts_with("out.embody-resume\nembody: continuing an earlier run, with 4 responses"),
         "{said}"
     );
     assert!(second.ends_with("status 0\nout\n"), "{said}");

@@ -197,7 +197,7 @@ fn folders_and_days_are_chosen() {
         (
             "",
             vec!["inspect", "--html", "x"],
-            "only sizes and structure",
+            "work only with mail in files",
         ),
     ] {
         let folder = TempDir::new().unwrap();

@@ -177,7 +177,7 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
     for (output, named) in [
         (
             detach("imaps://me:hidden@h/INBOX"),
-            "needs --in-place, or --output",
+            "with --in-place, or with --output",
         ),
         (with_file(&file), "the password is empty"),
         (with_file(&folder.path().join("none")), "the password file"),

@@ -331,7 +331,7 @@ fn a_dry_run_writes_nothing_and_says_what_would_be_saved() {
         "{said}"
     );
     assert!(
-        said.contains("The store would have 12 objects for them: "),
+        said.contains("The store would contain 12 objects with these attachments: "),
         "{said}"
     );
     assert!(!work.path("store").exists());

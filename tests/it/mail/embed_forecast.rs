@@ -32,16 +32,16 @@ fn inspect(options: &[&str]) -> String {
 fn a_message_is_told_with_hosts_trackers_and_growth() {
     let text = inspect(&["--max-body", "1M"]);
     for line in [
-        "3 pictures would be retrieved, 1 are trackers, 1 in data: URLs have 35 bytes",
+        "3 pictures would be retrieved; 1 more are trackers; 1 pictures in data: URLs have 35 bytes",
         "  2 from a.example",
         "  1 from b.example",
         "3 different URLs on 2 hosts would be requested once each: 0 s if one request takes 0.3 s and 8 run at the same time \
-         (--max-in-flight), at most 20 s if each takes the 20 s of --timeout",
+         (--max-in-flight), or at most 20 s if each request takes 20 s (--timeout)",
     ] {
         assert!(text.contains(&format!("{line}\n")), "{text}");
     }
     assert!(
-        text.contains("3 times at most") && text.contains("--max-growth"),
+        text.contains("the size of 3 retrieved pictures") && text.contains("--max-growth"),
         "{text}"
     );
     assert!(!text.contains("c.example\n"), "{text}");
@@ -105,7 +105,7 @@ fn rows_and_mailboxes_say_the_same() {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("6 pictures would be retrieved, 2 are trackers, 2 in data: URLs have 70 bytes\n  4 from a.example\n"), "{text}");
+    assert!(text.contains("6 pictures would be retrieved; 2 more are trackers; 2 pictures in data: URLs have 70 bytes\n  4 from a.example\n"), "{text}");
     assert!(text.contains("for each message"), "{text}");
     // The last line is about all sources.
     let output = embody()
@@ -211,7 +211,7 @@ fn a_dry_run_says_how_much_and_how_long_and_asks_nobody() {
         assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         let time = "1000 different URLs on 1 hosts would be requested once each: 75 s if one request takes 0.3 s and 4 run \
-            at the same time (--max-in-flight), at most 42 min if each takes the 10 s of --timeout\n";
+            at the same time (--max-in-flight), or at most 42 min if each request takes 10 s (--timeout)\n";
         assert!(said.contains(time), "{line}: {said}");
         let room = "The sources have 4";
         assert_eq!(said.contains(room), has_output, "{line}: {said}");

@@ -320,7 +320,7 @@ fn recover_that_cannot_work_is_refused_with_the_status_of_its_command() {
         (
             LIST,
             75,
-            "recover takes one message; name --output or --in-place",
+            "recover reads only one message; name --output or --in-place",
         ),
         ("recover --no-such-option", 75, "--no-such-option"),
         (
@@ -338,7 +338,7 @@ fn recover_that_cannot_work_is_refused_with_the_status_of_its_command() {
         (
             "convert --offline --fetch https x --output new",
             2,
-            "--offline asks no server",
+            "--offline makes no requests",
         ),
     ] {
         let said = place.done(line, status);

@@ -203,7 +203,8 @@ fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
         assert!(!path.join("first.old").exists());
         fs::remove_file(path.join("first")).unwrap();
         assert!(
-            stderr(&refused).contains("not changed in place; name a new mailbox as --output"),
+            stderr(&refused)
+                .contains("cannot change an archive in place; name a new mailbox with --output"),
             "{}",
             stderr(&refused)
         );
@@ -250,7 +251,7 @@ fn a_tar_archive_comes_in_a_stream_and_a_zip_archive_does_not() {
         match can {
             true => assert_eq!(text(&done), joined()),
             false => assert!(
-                stderr(&done).contains("its table of contents is at its end, so it cannot be read from a pipe: name the file"),
+                stderr(&done).contains("cannot be read from a pipe, because its table of contents is at its end: name the file"),
                 "{}",
                 stderr(&done)
             ),
@@ -278,7 +279,7 @@ fn mail_that_is_not_read_is_named_and_the_rest_comes_out() {
         assert_eq!(done.status.code(), Some(1), "{name}");
         let said = stderr(&done);
         assert!(
-            said.contains("3 files in it are not read, the first is a/one.eml (a message of its own); 5 messages were read"),
+            said.contains("3 files in the archive were not read, the first is a/one.eml (a message of its own); 5 messages were read"),
             "{name}: {said}"
         );
         assert_eq!(
@@ -294,7 +295,7 @@ fn mail_that_is_not_read_is_named_and_the_rest_comes_out() {
         let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
         assert_eq!(done.status.code(), Some(1), "{name}");
         assert!(
-            stderr(&done).contains("an archive without an mbox in it"),
+            stderr(&done).contains("the archive contains no mbox"),
             "{}",
             stderr(&done)
         );
@@ -322,7 +323,7 @@ fn what_is_encrypted_or_packed_otherwise_is_refused() {
     let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(
-        stderr(&done).contains("a file in it is not read: one.mbox (encrypted)"),
+        stderr(&done).contains("a file in the archive was not read: one.mbox (encrypted)"),
         "{}",
         stderr(&done)
     );
@@ -336,7 +337,7 @@ fn what_is_encrypted_or_packed_otherwise_is_refused() {
     let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(
-        stderr(&done).contains("compressed in a way that is not read"),
+        stderr(&done).contains("compressed with a method that embody cannot read"),
         "{}",
         stderr(&done)
     );
@@ -423,7 +424,7 @@ fn bombs_are_cut_off() {
     let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(
-        stderr(&done).contains("members that lie in one another"),
+        stderr(&done).contains("files in the archive overlap"),
         "{}",
         stderr(&done)
     );

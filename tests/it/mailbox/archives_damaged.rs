@@ -70,7 +70,7 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
     assert_eq!(done.status.code(), Some(1));
     let said = stderr(&done);
     assert!(
-        said.contains("a file in it is not read: b.mbox (damaged: "),
+        said.contains("a file in the archive was not read: b.mbox (damaged: "),
         "{said}"
     );
     let rest = out.strip_prefix(&first).unwrap();
@@ -100,12 +100,16 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
     ends_with_trouble(
         &lost,
         &expected,
-        "b.mbox (damaged: it is not where the directory says)",
+        "b.mbox (damaged: the file is not at the position that the directory of the archive gives)",
     );
     // Small ones: all that is wrong is known before anything comes out.
     let mut small = zip(&[("a", first.as_bytes()), ("b", last.as_bytes())]);
     small[200] ^= 1;
-    ends_with_trouble(&small, &last, "a file in it is not read: a (damaged: ");
+    ends_with_trouble(
+        &small,
+        &last,
+        "a file in the archive was not read: a (damaged: ",
+    );
 }
 
 /// Whatever octet is wrong: what comes out are whole messages, and if not all of them, the status says so.
@@ -159,7 +163,7 @@ fn many_damaged_members_are_passed_with_a_file_at_a_time() {
     let said = stderr(&done);
     assert_eq!(done.status.code(), Some(1));
     assert!(
-        said.contains("150 files in it are not read, the first is 0000"),
+        said.contains("150 files in the archive were not read, the first is 0000"),
         "{said}"
     );
     let count = out.matches("Subject").count();
@@ -176,12 +180,16 @@ fn octets_around_a_zip_archive_are_named() {
     let other = zip(&[("b.mbox", two.as_bytes())]);
     let mut long = archive.clone();
     long.extend(b"x".repeat(110_000));
-    ends_with_trouble(&long, &one, "other data after a zip archive; 2 messages");
+    ends_with_trouble(
+        &long,
+        &one,
+        "the file contains other data after the zip archive; 2 messages",
+    );
     let both = [archive.clone(), other].concat();
     ends_with_trouble(
         &both,
         &two,
-        "other data before the members of a zip archive",
+        "the file contains other data before the zip archive",
     );
     // A mark that the archive might have been split is none of it.
     let mut marked = zip(&[("a.mbox", one.as_bytes())]);
@@ -200,7 +208,7 @@ fn octets_around_a_zip_archive_are_named() {
     ends_with_trouble(
         &with,
         &one,
-        "other data after a zip archive; a file in it is not read: b.eml (a message of its own)",
+        "the file contains other data after the zip archive; a file in the archive was not read: b.eml (a message of its own)",
     );
 }
 
@@ -233,7 +241,7 @@ fn members_of_a_tar_archive_are_files_whatever_their_type() {
         ("a.mbox", b'M', one.as_bytes()),
         ("b.mbox", b'0', two.as_bytes()),
     ]);
-    let why = "a file in it is not read: a.mbox (continued from another volume; tar -M joins them)";
+    let why = "a file in the archive was not read: a.mbox (the file is continued from another volume; join the volumes with tar -M)";
     ends_with_trouble(&volume, &two, why);
     let pax = b"27 GNU.volume.offset=10240\n";
     assert_eq!(pax.len(), 27);
@@ -248,7 +256,7 @@ fn members_of_a_tar_archive_are_files_whatever_their_type() {
     ends_with_trouble(
         &cut[..1024],
         &message(0),
-        "of several, which tar -M joins; 1 message was read",
+        "several volumes (join them with tar -M); 1 message was read",
     );
 }
 
@@ -266,7 +274,7 @@ fn behind_a_sparse_file_with_a_long_map_the_archive_goes_on() {
     ends_with_trouble(
         &archive,
         &one,
-        "a file in it is not read: sparse (a sparse file)",
+        "a file in the archive was not read: sparse (a sparse file)",
     );
 }
 
@@ -281,7 +289,7 @@ fn mail_of_formats_that_are_not_read_is_named() {
         (&inner, "an archive"),
     ] {
         let members = [("a.mbox", b'0', one.as_bytes()), ("other", b'0', content)];
-        let why = format!("a file in it is not read: other ({what})");
+        let why = format!("a file in the archive was not read: other ({what})");
         ends_with_trouble(&tar(&members), &one, &why);
         let members = [("a.mbox", one.as_bytes()), ("other", content)];
         ends_with_trouble(&zip(&members), &one, &why);
@@ -336,7 +344,7 @@ fn what_was_left_is_named_when_the_archive_ends_in_damage() {
         ("b.eml", b'0', b"Subject: x\n\nx\n"),
     ]);
     archive.truncate(archive.len() - 1024);
-    let why = "without an end, of which more may be missing; a file in it is not read: b.eml (a message of its own)";
+    let why = "so files at its end may be missing; a file in the archive was not read: b.eml (a message of its own)";
     ends_with_trouble(&archive, &one, why);
 }
 
@@ -359,13 +367,13 @@ fn of_data_that_are_cut_off_the_message_says_what_to_do() {
     let (done, _) = converted(folder.path());
     let said = stderr(&done);
     assert!(
-        said.contains("; fetch the file again, or compare its length"),
+        said.contains("; download the file again, or compare its length"),
         "{said}"
     );
     ends_with_trouble(
         &packed[..12],
         "",
-        "; no message was read; fetch the file again",
+        "; no message was read; download the file again",
     );
 }
 

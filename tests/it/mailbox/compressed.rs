@@ -603,7 +603,7 @@ fn what_expands_too_far_is_said_and_the_messages_before_come_out() {
         let said = stderr(&output);
         assert_eq!(status(&output), 1, "{said}");
         assert!(
-            said.contains("more than 1000 times what they are"),
+            said.contains("more than 1000 times as large as the compressed data"),
             "{said}"
         );
         assert!(output.stdout == small, "{method}");

@@ -228,7 +228,7 @@ fn a_damaged_message_among_others_is_named_and_left_and_copied_as_it_is() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     let at = format!(
-        "2.b.host:2,S: gzip data that are cut off, at byte {}",
+        "2.b.host:2,S: the end of the gzip data is missing, at byte {}",
         cut.len()
     );
     assert!(said.contains(&at), "{said}");

@@ -139,7 +139,7 @@ fn in_place_is_refused_before_anything_is_done() {
             let arguments = [&[command, source, "--in-place"], more].concat();
             let said = done(&embody_in(folder.path(), &arguments), 2);
             assert!(
-                said.contains("a mailbox of Eudora is not changed in place"),
+                said.contains("cannot change a mailbox of Eudora in place"),
                 "{said}"
             );
             assert!(said.contains("--output"), "{said}");
@@ -236,7 +236,7 @@ fn what_its_index_says_becomes_flags_if_it_fits() {
         fs::write(folder.path().join("In.toc"), index).unwrap();
         let said = run(&["convert", "In.mbx", "--output", "x", "--verbose"]);
         assert!(
-            said.contains("In.toc: skipped: an index of Eudora that does not fit"),
+            said.contains("In.toc: skipped: the index of Eudora does not match"),
             "{said}"
         );
         assert!(

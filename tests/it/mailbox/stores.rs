@@ -226,7 +226,7 @@ fn mail_that_somebody_put_into_a_store_is_mail() {
         assert_ne!(fs::read_to_string(mail).unwrap(), TO_DO, "{file}: {said}");
         assert_eq!(fs::read_to_string(object).unwrap(), TO_DO, "{file}");
         assert!(said.contains("1 message"), "{file}: {said}");
-        let named = "mail: skipped: 1 objects of a store of detached attachments\n";
+        let named = "mail: skipped: 1 files that belong to a store of detached attachments\n";
         assert!(said.contains(named), "{file}: {said}");
     }
 }
@@ -300,7 +300,7 @@ fn objects_are_known_by_their_content_where_no_lock_is() {
     write(&place.join("mail/1.eml"), TO_DO.as_bytes());
     let said = done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
     assert!(said.contains("1 message read, 1 changed"), "{said}");
-    let named = "mail/copy: skipped: 1 objects of a store of detached attachments\n";
+    let named = "mail/copy: skipped: 1 files that belong to a store of detached attachments\n";
     assert!(said.contains(named), "{said}");
     assert_eq!(fs::read_to_string(object).unwrap(), TO_DO);
 }

@@ -172,7 +172,7 @@ fn a_file_that_ends_within_a_record_or_is_another_one_is_left_and_the_mail_goes_
         let ran = recorded(&server, &file, &["c"], "");
         is_done(&ran, 1);
         assert!(
-            ran.stderr.contains("lacks 1 answer: "),
+            ran.stderr.contains("1 response is missing: "),
             "{length}: {}",
             ran.stderr
         );
