@@ -37,7 +37,9 @@ impl FromStr for Template {
         }
         // A parser adds a slash behind a host.
         if !front.ends_with('/') || !middle.ends_with('/') {
-            return Err(wrong("needs a slash before {date} and one before {url}"));
+            return Err(wrong(
+                "must contain a slash directly before {date} and directly before {url}",
+            ));
         }
         let front = http_url(front).ok_or_else(|| wrong("is not an http or https URL"))?;
         Ok(Self {

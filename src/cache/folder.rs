@@ -77,7 +77,7 @@ impl CacheFolder {
         };
         if found.st_uid != rustix::process::geteuid().as_raw() {
             return wrong(
-                "the directory belongs to another user, so its content cannot be trusted",
+                "the directory belongs to another user, so its content cannot be trusted; name a new directory",
             );
         }
         let mut tagged = Ok(());

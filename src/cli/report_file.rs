@@ -46,7 +46,7 @@ impl ReportFile {
                     return Ok(Self::File { file, before });
                 }
                 Err(error) if platform::is_unread_pipe(&error) => {
-                    wait(waited, "it is a pipe without a reader")?;
+                    wait(waited, "no program reads from this pipe")?;
                 }
                 Err(error) => return Err(error),
             }

@@ -209,7 +209,7 @@ impl Observer<Said> for Reporter<'_> {
     fn skipped_others(&self, archive: &Path, what: &'static str, count: u64) {
         self.count_skipped(what, count);
         if self.volume == Volume::Verbose {
-            let what = format!("{count} more that are not named: {what}");
+            let what = format!("{count} more files that are not named here: {what}");
             self.display.say(&say::skipped(archive, &what));
         }
     }

@@ -98,7 +98,7 @@ impl Sources {
     ) -> Result<Self, Error> {
         let mut read = Self::default();
         if sources.iter().any(|source| is_standard(source)) {
-            let what = "standard input cannot be read twice, and mailboxes are looked at until nothing new comes; name a file";
+            let what = "this command reads each source several times, so it cannot read standard input; name a file";
             return Err(Error::Usage(what.into()));
         }
         for source in sources {

@@ -19,12 +19,14 @@ const SIZE: u64 = 128 << 20;
 pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     let size = args.size.unwrap_or(SIZE);
     if size == 0 {
-        return Err(Error::Usage("--size 0: a range needs bytes".into()));
+        return Err(Error::Usage(
+            "--size 0 is not allowed, because each range must contain bytes".into(),
+        ));
     }
     let options = args.compressed.added_to(Options::default());
     let mut status = Status::Success;
     for source in &args.sources {
-        let what = "standard input cannot be read from its middle; name a file";
+        let what = "split cannot read standard input, because the ranges are positions in a file; name a file";
         let finds = match is_standard(source) {
             true => Err(Error::Usage(what.into())),
             false => find(source, Format::Auto, &Stop::default()),
@@ -71,16 +73,18 @@ fn lines(
     };
     let refused = |why: &str| Error::Usage(format!("{}: {why}", shown(path)).into());
     let Some(name) = path.to_str() else {
-        return Err(refused("its name is not UTF-8, which JSON needs"));
+        return Err(refused(
+            "the name of the file is not UTF-8, so it cannot be written as JSON",
+        ));
     };
     if found.kind.is_folder() {
         return Err(refused(
-            "a folder of messages has no ranges, each is a file; embody convert takes it whole",
+            "a folder of messages cannot be divided into ranges, because each message is a file; convert it as a whole with embody convert",
         ));
     }
     if found.kind == Kind::Eudora {
         return Err(refused(
-            "a mailbox of Eudora has no ranges, its mails share their files; embody convert takes it whole",
+            "a mailbox of Eudora cannot be divided into ranges, because its messages share their attachment files; convert it as a whole with embody convert",
         ));
     }
     let file = File::open(path).map_err(failed)?;

@@ -24,7 +24,9 @@ const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn run(args: &StoreArgs) -> Status {
     if args.folder.to_string_lossy().contains("://") {
-        say::tell("check and gc are for a store in a folder of this machine, not on a server");
+        say::tell(
+            "check and gc work only with a store in a folder of this computer, not with a store on a server",
+        );
         return Status::Usage;
     }
     if is_missing(&args.folder) {
@@ -106,7 +108,8 @@ fn told(sources: &Sources) -> bool {
 
 fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     if args.delete || args.all_mail_is_here {
-        let what = "--delete and --all-mail-is-here are for gc; check removes nothing";
+        let what =
+            "--delete and --all-mail-is-here work only with gc, because check removes nothing";
         return Err(Error::Usage(what.into()).into());
     }
     let mut stdout = streams::report_output()?;
@@ -189,12 +192,12 @@ fn unread_users(
                 Err(why @ Error::Interrupted) => return Err(why.into()),
                 Err(why) => say::error(&why),
             },
-            Ok(false) => "it was not named; name it as well".to_owned(),
+            Ok(false) => "this mailbox was not named; name it as well".to_owned(),
             Err(_) if path.to_str().is_some_and(|path| path.contains("://")) => {
-                "its mail is on a server, and this command reads no servers; copy the mail to files (embody convert), name the copy, and add --all-mail-is-here".to_owned()
+                "this mail is on a server, which gc cannot read; copy the mail to files (embody convert), name the copy, and add --all-mail-is-here".to_owned()
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => format!(
-                "it is not there; name the mail as it is called now, and remove {}",
+                "this mailbox no longer exists; if it was renamed, name it with its new name; then remove {}",
                 store.path().join(entry).display()
             ),
             Err(why) => format!("it cannot be read: {why}"),
@@ -206,7 +209,7 @@ fn unread_users(
 
 fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     if args.sources.is_empty() {
-        let what = "gc needs all mailboxes that may refer to the store, because it removes objects without references; name the mailboxes";
+        let what = "name all mailboxes that may refer to the store, because gc removes objects without references";
         return Err(Error::Usage(what.into()).into());
     }
     let begun = SystemTime::now();
@@ -217,7 +220,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let all = unused.len();
     if all > 0 && !args.all_mail_is_here && store.users()?.is_none() {
         say::tell(&format!(
-            "{}: no list says who uses this store, because an earlier version wrote to it: name all mail that refers to it",
+            "{}: the store has no list of its mailboxes, because an earlier version of embody wrote to it: name all mail that refers to the store",
             shown(store.path())
         ));
     }
@@ -285,7 +288,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let done = match (delete, args.delete) {
         (true, _) => "removed",
         (false, true) if incomplete => {
-            "unused as far as could be read; nothing was removed, because not everything could"
+            "unused by the mail that could be read; nothing was removed, because some mail could not be read"
         }
         (false, _) => "unused",
     };

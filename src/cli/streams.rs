@@ -169,7 +169,7 @@ fn unspooled(
     file.seek(SeekFrom::Start(0))?;
     file.take(spooled as u64).read_to_end(&mut bytes)?;
     if bytes.len() != spooled {
-        let what = "the temporary file lost what was written to it";
+        let what = "the temporary file is shorter than the data that embody wrote to it";
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
     }
     bytes.append(&mut window);

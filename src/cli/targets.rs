@@ -19,7 +19,7 @@ pub(super) fn of(
     }
     if let [source] = sources {
         if !is_folder(source) && output.extension().is_some_and(|suffix| suffix == "lz4") {
-            let why = "lz4 is not written, as Dovecot's is not lz4(1)'s; name a file that ends with .gz, .zst, .bz2 or .xz";
+            let why = "embody does not write lz4, because Dovecot and the program lz4 use different formats; name a file that ends with .gz, .zst, .bz2 or .xz";
             return Err(Error::Usage(format!("{}: {why}", output.display()).into()));
         }
         return Ok(vec![output.to_owned()]);
@@ -29,7 +29,8 @@ pub(super) fn of(
     for source in sources {
         let (shown, folder) = (source.display(), output.display());
         let Some(name) = source.file_name() else {
-            let what = format!("{shown}: has no name that it could have in {folder}");
+            let what =
+                format!("{shown}: this source has no file name that embody could use in {folder}");
             return Err(Error::Usage(what.into()));
         };
         let name = renamed(source, name, options, stop);
@@ -52,7 +53,7 @@ fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Er
     if names_a_file(output) {
         let shown = output.display();
         let what = format!(
-            "{shown}: the name of a file, and the result would be a directory of mail folders; name a new directory"
+            "{shown} is the name of a file, but the result would be a directory of mail folders; name a new directory"
         );
         return Err(Error::Usage(what.into()));
     }

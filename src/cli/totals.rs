@@ -240,7 +240,7 @@ impl Totals {
                 let _ = writeln!(text, "{title:<8} {rest:>8}  in {others} others");
             }
             if let Some(count) = names.others() {
-                let what = format!("in others, beyond {NAMES} names");
+                let what = format!("in others (only {NAMES} names are counted separately)");
                 let _ = writeln!(text, "{title:<8} {count:>8}  {what}");
             }
         }

@@ -91,7 +91,7 @@ pub(super) fn window(text: &str) -> Result<Window, String> {
     let has_minutes = |text: &str| text.trim().to_ascii_lowercase().ends_with('m');
     if has_minutes(before) || has_minutes(after) {
         return Err(format!(
-            "'{text}' has m, which would be minutes; months are written in days, such as 180d"
+            "'{text}' ends with m, which means minutes; write months as days, such as 180d"
         ));
     }
     let side = |text: &str| match text.trim().strip_suffix(['d', 'D']) {
@@ -200,7 +200,7 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
         fields.nth(1).filter(|_| is_named)?.parse().ok()
     });
     numbers.next().ok_or_else(|| {
-        format!("/etc/group has no group '{text}'; name one that it has, or a number")
+        format!("/etc/group does not contain the group '{text}'; name an existing group, or the number of a group")
     })
 }
 
@@ -266,7 +266,9 @@ pub(super) fn file() -> impl TypedValueParser<Value = PathBuf> {
 
 fn named(path: PathBuf) -> Result<PathBuf, &'static str> {
     match is_standard(&path) {
-        true => Err("standard input is for mail; name a file (./- for one of that name)"),
+        true => {
+            Err("standard input is used for the mail; name a file (./- if the file has the name -)")
+        }
         false => Ok(path),
     }
 }

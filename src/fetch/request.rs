@@ -164,8 +164,8 @@ impl fmt::Display for Probed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let media_type = self.media_type.as_deref().unwrap_or("no type");
         match self.method {
-            "cache" => write!(formatter, "the cache has an answer: {media_type}")?,
-            "archive" => write!(formatter, "the archive has a capture: {media_type}")?,
+            "cache" => write!(formatter, "the cache contains a response: {media_type}")?,
+            "archive" => write!(formatter, "the archive contains a capture: {media_type}")?,
             method => write!(formatter, "{method} was answered: {media_type}")?,
         }
         match self.length {

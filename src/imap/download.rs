@@ -257,7 +257,7 @@ impl<S: Send> Download<'_, S> {
             } = short;
             let path = message_url(place.url, place.selected, *uid);
             let then = match is_closed {
-                true => "the end of the message is complete, so the message was saved",
+                true => "the structure of the message is complete, so the message was saved",
                 false => {
                     "the message was saved incomplete; run the same command again to download it completely"
                 }

@@ -62,7 +62,7 @@ impl NotMail {
     }
 
     pub(crate) fn of_file(path: &Path) -> Option<Self> {
-        let what = "a file that embody uses to manage a store of detached attachments";
+        let what = "a lock, a list or a temporary file of an attachment store";
         layout::is_of_store(path).then_some(Self::Beside(what))
     }
 

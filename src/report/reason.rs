@@ -99,7 +99,7 @@ reasons! {
     WebPage "web-page" Resolver "the response is a web page, not the file that the mail links to";
     SignIn "sign-in" Resolver "the cloud storage requires a login before it sends the file";
     ScanPage "scan-page" Resolver "the cloud storage sends a warning page instead of the file, because it did not scan the file for viruses";
-    Expired "expired" none "the cloud storage no longer has the file, and it expired by the date in the mail";
+    Expired "expired" none "the cloud storage no longer has the file, and according to the mail it has expired";
     OnlineDocument "online-document" Resolver "the link leads to an online document or a folder, not to a file";
     ResolverFailed "resolver-failed" none "the resolver program did not return the file";
     Deleted "deleted" none "the attachment was deleted from the mail, not detached, so there is nothing to retrieve";

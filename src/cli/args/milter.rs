@@ -68,7 +68,7 @@ impl MilterArgs {
         policy.limits.message.get_or_insert(MOST);
         if policy.limits.deadline > LONGEST_DEADLINE {
             let why = format!(
-                "--deadline is above {} s, or 0 for no limit: mail systems wait 300 s for a milter",
+                "--deadline must be at most {} s, and 0 (no limit) is not allowed, because mail systems wait only 300 s for a milter",
                 LONGEST_DEADLINE.as_secs()
             );
             return Err(Error::Usage(why.into()));

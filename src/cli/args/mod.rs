@@ -242,9 +242,11 @@ impl ConvertArgs {
     pub(super) fn options(&self, policy: &Policy) -> Result<Options, Error> {
         let why = match self.sources.as_slice() {
             [source] if self.range.is_some() && is_standard(source) => {
-                "--range is for a file; standard input cannot be read from its middle"
+                "--range works only with a file, not with standard input"
             }
-            [_, _, ..] if self.range.is_some() => "--range is for one mbox; run it once for each",
+            [_, _, ..] if self.range.is_some() => {
+                "--range works only for one mbox; run the command once for each mbox"
+            }
             _ => {
                 return Ok(Options {
                     range: self.range.clone(),
@@ -352,7 +354,9 @@ impl RecoverArgs {
 impl PresetArgs {
     fn convert(self, preset: impl FnOnce(Common) -> Common) -> Result<ConvertArgs, Error> {
         let what = match (self.failure.on_failure, self.sources.is_empty()) {
-            (Some(_), _) => "--on-failure is for one message, which a mail system tries again",
+            (Some(_), _) => {
+                "--on-failure works only with one message on standard input, which a mail system delivers again later"
+            }
             (None, true) => "name mboxes, Maildirs or messages",
             (None, false) => {
                 return Ok(ConvertArgs {

@@ -51,7 +51,10 @@ fn the_help_says_the_defaults() {
                 // A filter does not limit the message, a milter does: see the next test.
                 .is_some_and(|name| name.starts_with("max-") && name != "max-message");
             let name = option.get_id();
-            assert!(!is_setting, "{name} does not say its default");
+            assert!(
+                !is_setting,
+                "the help of --{name} must name the default value"
+            );
             continue;
         };
         let (value, _) = behind.split_once(']').expect("a bracket is closed");

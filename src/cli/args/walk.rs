@@ -138,9 +138,11 @@ impl WalkArgs {
             || self.html.is_some()
             || self.compressed.max_expanded.is_some();
         let what = match sources {
-            [_, _, ..] => "one message at a time; name --output or --in-place for several sources",
+            [_, _, ..] => {
+                "this command reads only one message; for several sources, name --output or --in-place"
+            }
             _ if is_told_more => {
-                "--format, --output-format, --by-label, --jobs, --backup, --html, --progress, --max-expanded and --no-resume go with --output or --in-place"
+                "--format, --output-format, --by-label, --jobs, --backup, --html, --progress, --max-expanded and --no-resume work only with --output or --in-place"
             }
             _ => return Ok(sources.first().map(PathBuf::as_path)),
         };
@@ -151,7 +153,7 @@ impl WalkArgs {
     pub fn check_replacing(&self, are_remote: bool) -> Result<(), Error> {
         let what = match are_remote && self.output.is_none() {
             true if self.format != Format::Auto || self.backup.is_some() => {
-                "--format and --backup are of files, and an account has none"
+                "--format and --backup work only with mail in files, not with mail on a server"
             }
             false if self.replacing != ReplacingArgs::default() => {
                 "--state, --trash and --replace work only with imaps: sources and --in-place"

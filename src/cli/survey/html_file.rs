@@ -23,14 +23,16 @@ fn check(path: &Path) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     match fs::metadata(path) {
         // Opening a pipe would wait.
-        Ok(metadata) if !metadata.is_file() => refused("it is not a file; name a new file"),
+        Ok(metadata) if !metadata.is_file() => refused(
+            "the page cannot be written here, because the path is not a regular file; name a new file",
+        ),
         Ok(_) => {
             let (file, mut begin) = (File::open(path)?, Vec::new());
             file.take(BEGIN.len() as u64).read_to_end(&mut begin)?;
             match begin == BEGIN.as_bytes() {
                 true => Ok(()),
                 false => refused(
-                    "it is there, and is not a page of embody: --html does not replace it; name a new file",
+                    "the file exists and is not a page that embody wrote, so --html does not replace it; name a new file",
                 ),
             }
         }

@@ -93,7 +93,7 @@ impl Page<'_> {
         if survey.mail.oversized > 0 {
             let count = survey.mail.oversized;
             self.sheet.say(&format!(
-                "{} larger than 512 MiB and not counted here.",
+                "{} larger than 512 MiB, and so not counted on this page.",
                 counted(count, "message is", "messages are")
             ));
         }
@@ -271,7 +271,7 @@ impl Page<'_> {
         let companies = findings::companies(survey);
         self.sheet.heading("Trackers");
         self.sheet.say(&format!(
-            "{} invisible: {} there to tell the sender when and where you open the mail. Each name below is the domain of a company.",
+            "{} invisible: {} there to tell the sender when and where you open the mail. Each name below is the domain of a server for such pictures.",
             counted(count, "picture is", "pictures are"),
             either(count, "it is", "they are"),
         ));
@@ -376,7 +376,7 @@ impl Page<'_> {
         if detach.leave.count > 0 && detach.shown_inline.count > 0 {
             let shown = detach.shown_inline;
             self.sheet.note(&format!(
-                "{} of this size, {}, {} because the text shows {}; `--inline` moves {} as well.",
+                "{} of this size, with {}, {} in the mail because the text displays {}; `--inline` moves {} as well.",
                 counted(shown.count, "picture", "pictures"),
                 size(shown.octets),
                 either(shown.count, "stays", "stay"),
@@ -643,7 +643,7 @@ impl Page<'_> {
         self.sheet.heading("Links");
         if links.unread > 0 {
             self.sheet.say(&format!(
-                "{} not be read as a whole, because of {} charset, a damaged encoding or a limit.",
+                "{} not be examined for links completely, because of {} charset, a damaged encoding or a limit.",
                 counted(links.unread, "document could", "documents could"),
                 either(links.unread, "its", "their"),
             ));

@@ -211,8 +211,10 @@ impl RunTally {
 fn cause(row: &Row) -> String {
     let reason = row.reason.unwrap_or(Reason::NotRetrieved);
     match (reason, row.status) {
-        (Reason::HttpStatus, Some(404)) => "the server does not have it any more (404)".to_owned(),
-        (Reason::HttpStatus, Some(410)) => "the server removed it (410)".to_owned(),
+        (Reason::HttpStatus, Some(404)) => {
+            "the server does not have the file any more (404)".to_owned()
+        }
+        (Reason::HttpStatus, Some(410)) => "the server removed the file (410)".to_owned(),
         (Reason::HttpStatus | Reason::FtpStatus, Some(status)) => {
             format!("the server answered with status {status}")
         }
@@ -385,14 +387,14 @@ impl RunPage<'_> {
             (Some(command), _) => Some(Step {
                 title: "Try again later".to_owned(),
                 words: format!(
-                    "{} had no usable answer this time. This asks only for what is still missing.",
+                    "{} had no usable response this time. This command retrieves only content that is still missing.",
                     capitalized(&tally.again.words())
                 ),
                 commands: vec![command],
             }),
             (None, Some(command)) => Some(Step {
                 title: "Prove that nothing was lost".to_owned(),
-                words: "This finds every message of the old mailbox in the new one. Keep the old one until it says so."
+                words: "This command checks that the new mailbox contains every message of the old mailbox. Keep the old mailbox until the check succeeds."
                     .to_owned(),
                 commands: vec![command],
             }),
@@ -608,7 +610,7 @@ impl RunPage<'_> {
         if tally.denied.sum() > 0 {
             self.sheet.heading("Behind a sign-in");
             self.sheet.say(&format!(
-                "{} can only be had by a person with a permission. `--resolver` names a program that has it.",
+                "{} can be retrieved only with a login. `--resolver` names a program that retrieves files with your login.",
                 capitalized(&tally.denied.words())
             ));
             self.causes("why", &tally.denied_causes);

@@ -257,7 +257,7 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) {
             named(text, ("host", head), &survey.hosts, Host::weight, row)
         }
         Group::Type => {
-            let head = "attachments bytes large large_bytes leave leave_bytes";
+            let head = "attachments bytes large large_bytes detachable detachable_bytes";
             let weight = |it: &Type| it.octets.max(1);
             let row = |it: &Type| it.columns().into_iter().take(6).collect();
             named(text, ("type", head), &survey.types, weight, row)

@@ -55,7 +55,9 @@ pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
     }
     let detail = Detail::from(format!("{}: a folder; ", source.display()));
     Err(Error::Usage(
-        detail.naming(Setting::Range).then(" is for one mbox"),
+        detail
+            .naming(Setting::Range)
+            .then(" works only for one mbox"),
     ))
 }
 

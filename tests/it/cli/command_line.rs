@@ -351,7 +351,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
                 "--archive-window",
                 "6m,12m",
             ],
-            "months are written in days",
+            "write months as days",
         ),
     ] {
         fs::write(mail.replace("in.eml", "there"), "x").unwrap();

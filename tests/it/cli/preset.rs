@@ -85,7 +85,11 @@ fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
             75,
             "embed reads only one message; name --output or --in-place",
         ),
-        ("embed --jobs 2", 75, "go with --output or --in-place"),
+        (
+            "embed --jobs 2",
+            75,
+            "work only with --output or --in-place",
+        ),
         ("embed --no-such-option", 75, "--no-such-option"),
         ("embed --output new", 2, "name mboxes, Maildirs or messages"),
         (

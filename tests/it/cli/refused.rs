@@ -56,7 +56,7 @@ fn a_file_that_is_no_plain_message_is_refused_by_filters() {
     let folder = forms();
     for filter in FILTERS {
         let name = filter.split(' ').next().unwrap();
-        let mailbox = format!("{name} takes one message");
+        let mailbox = format!("{name} reads only one message");
         for (file, word) in [
             ("two.mbox", &*mailbox),
             ("one.mmdf", &mailbox),
@@ -127,7 +127,10 @@ fn what_is_no_mail_is_not_read_from_standard_input() {
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(status), "{line}: {said}");
             assert!(said.contains(&format!("'-' for '{option} ")), "{said}");
-            assert!(said.contains("standard input is for mail"), "{said}");
+            assert!(
+                said.contains("standard input is used for the mail"),
+                "{said}"
+            );
         }
     }
     for option in ["--config", "--deny-host-file"] {
@@ -303,7 +306,7 @@ fn a_dry_run_of_detach_takes_standard_input_too() {
         );
     }
     for (line, word) in [
-        ("detach --store st --dry-run - m.eml", "on its own"),
+        ("detach --store st --dry-run - m.eml", "the only source"),
         ("detach --store st --in-place -", "instead of --in-place"),
     ] {
         let output = run(folder.path(), line, mail.as_bytes());
@@ -324,8 +327,16 @@ fn what_is_no_folder_of_this_machine_is_named_as_that() {
             "it is not a directory",
         ),
         ("detach --store file", 75, "it is not a directory"),
-        ("store check https://h/store", 2, "a folder of this machine"),
-        ("store gc s3://bucket/x file", 2, "a folder of this machine"),
+        (
+            "store check https://h/store",
+            2,
+            "a folder of this computer",
+        ),
+        (
+            "store gc s3://bucket/x file",
+            2,
+            "a folder of this computer",
+        ),
     ] {
         let output = run(folder.path(), line, &expanding());
         let said = stderr(&output);

@@ -102,7 +102,7 @@ fn page_about_embed_says_what_is_saved_lost_and_to_try_again() {
             "<b>2</b><span>saved, ",
             "<b>3</b><span>lost for good</span>",
             "<b>1</b><span>to try again</span>",
-            "The server does not have it any more (404)",
+            "The server does not have the file any more (404)",
             "The server has a web page or something else in its place",
             "The server answered with status 503",
             "The server answered with status 403",

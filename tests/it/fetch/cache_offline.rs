@@ -180,7 +180,7 @@ fn a_probe_asks_the_cache_first() {
     for more in ["--probe", "--offline"] {
         let said = inspect(more);
         assert!(
-            said.contains("the cache has an answer: image/gif, 24 bytes"),
+            said.contains("the cache contains a response: image/gif, 24 bytes"),
             "{said}"
         );
     }

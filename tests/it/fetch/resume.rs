@@ -741,7 +741,7 @@ fn a_file_that_is_not_as_the_run_made_it_is_never_taken_for_it_or_replaced() {
         let ran = goes_on(more);
         assert_eq!(ran.status.code(), Some(1), "{what}: {}", stderr(&ran));
         assert!(
-            stderr(&ran).contains("new/a: it exists already"),
+            stderr(&ran).contains("new/a: the file already exists"),
             "{what}: {}",
             stderr(&ran)
         );

@@ -355,7 +355,7 @@ fn a_zip_archive_in_compressed_data_is_refused_with_advice() {
     packed
         .write_all(&zip(&[("a.mbox", one.as_bytes())]))
         .unwrap();
-    ends_with_trouble(&packed.finish().unwrap(), "", "decompress it first");
+    ends_with_trouble(&packed.finish().unwrap(), "", "decompress the file first");
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn garbage_behind_is_said_and_never_dropped_in_place() {
             assert_eq!(status(&output), 1, "{said}");
             let at = format!("at byte {}", compressed(method, &before).len());
             assert!(
-                said.contains("box: other data after") && said.contains(&at),
+                said.contains("box: the file contains other data after") && said.contains(&at),
                 "{said}"
             );
             assert!(output.stdout == after, "{method}");
@@ -564,7 +564,7 @@ fn what_expands_too_far_is_said_and_the_messages_before_come_out() {
         let said = stderr(&output);
         assert_eq!(status(&output), 1, "{said}");
         assert!(
-            said.contains("more than 307200 bytes (--max-expanded)"),
+            said.contains("larger than 307200 bytes (--max-expanded)"),
             "{said}"
         );
         let read = fs::read(folder.path().join("out")).unwrap();

@@ -232,7 +232,10 @@ fn a_damaged_message_among_others_is_named_and_left_and_copied_as_it_is() {
         cut.len()
     );
     assert!(said.contains(&at), "{said}");
-    assert!(said.contains("3.c.host:2,S: other data after"), "{said}");
+    assert!(
+        said.contains("3.c.host:2,S: the file contains other data after"),
+        "{said}"
+    );
     let copy = folder.path().join("copy");
     let beside = to(&maildir, &copy, &NEW).unwrap();
     let summary = in_place(&maildir, &NEW).unwrap();

@@ -199,7 +199,7 @@ fn a_file_that_ends_within_a_record_or_is_another_one_is_left_and_the_mail_goes_
         fs::write(&other, content).unwrap();
         let ran = recorded(&server, &other, &["c"], "");
         is_done(&ran, 1);
-        assert!(ran.stderr.contains("lacks"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("is incomplete"), "{}", ran.stderr);
         assert_eq!(fs::read_to_string(&other).unwrap(), content);
     }
     // A name that cannot be meant: a filter says try again, before anything is asked.
@@ -355,7 +355,7 @@ fn a_full_disk_costs_answers_of_the_record_and_no_mail() {
         let status = if is_filter { "status 0" } else { "status 1" };
         assert!(said.contains(status), "{said}");
         assert!(
-            said.contains("a.warc.gz lacks ") && said.contains("No space left on device"),
+            said.contains("a.warc.gz is incomplete, ") && said.contains("No space left on device"),
             "{said}"
         );
         let result = match is_filter {

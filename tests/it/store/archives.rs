@@ -72,7 +72,7 @@ fn a_use_that_an_archive_hides_stops_a_deletion() {
     stops(
         "v.tar",
         &tar_member("m.mbox", b'0', &mbox)[..512],
-        "its end is missing",
+        "the end of the tar archive is missing",
     );
     for archive in [tar(&[("m", b'0', &noise())]), zip(&[("m", &noise())])] {
         stops("n", &archive, "m (binary data that cannot be read");

@@ -131,7 +131,7 @@ fn nothing_is_removed_before_the_mail_of_each_user_was_read() {
     let said = stderr(&output);
     let uid = rustix::process::geteuid().as_raw();
     let named = format!(
-        "{} (user id {uid}) put objects into the store: it was not named",
+        "{} (user id {uid}) put objects into the store: this mailbox was not named",
         two.display()
     );
     assert!(said.contains(&named), "{said}");
@@ -171,7 +171,7 @@ fn nothing_is_removed_before_the_mail_of_each_user_was_read() {
     ended(&output, 0);
     assert_eq!(stdout(&output).lines().count(), 1);
     assert!(
-        stderr(&output).contains("it was not named"),
+        stderr(&output).contains("this mailbox was not named"),
         "{}",
         stderr(&output)
     );
@@ -356,7 +356,7 @@ fn a_store_without_a_list_is_collected_as_before_with_a_warning() {
     let output = place.gc(&["one"]);
     ended(&output, 0);
     assert!(
-        stderr(&output).contains("no list says who uses this store"),
+        stderr(&output).contains("the store has no list of its mailboxes"),
         "{}",
         stderr(&output)
     );

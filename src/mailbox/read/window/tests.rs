@@ -246,7 +246,7 @@ const UNDECIDED: [(&str, &str, &str); 23] = [
     ),
     ("a folded field", "From a\nA:\n", " b\n"),
     (
-        "fields that fill what is looked at",
+        "the header fields fill the part of the window that is examined",
         "From a\n\n",
         "From \nA: b\n c\n c\n c\n c\n c\n",
     ),
