@@ -326,7 +326,7 @@ mod tests {
         for names in [["Work", "work"], ["Über/a", "über/b"]] {
             let why = refused(&names, true).expect(names[0]);
             assert!(
-                why.contains("/out/") && why.contains("does not tell"),
+                why.contains("/out/") && why.contains("as the same name"),
                 "{why}"
             );
         }
