@@ -155,6 +155,13 @@ pub(crate) fn end_by_separator(
     progress: &mut Progress,
     whole: bool,
 ) -> End {
+    if progress.searched == 0 {
+        // Neither the message's own separator nor an older one after it divides.
+        match separator::own_lines(&bytes[start..], whole) {
+            Some(own) => progress.searched = own.saturating_sub(1),
+            None => return Err(None),
+        }
+    }
     let end = match separator::search(bytes, start + progress.searched, whole) {
         Ok(end) => end,
         Err(_) if whole => bytes.len(),
@@ -207,8 +214,9 @@ pub(crate) fn end_of_message(
     // The empty line that ends the header also serves the next separator: a body may be empty. A header that has an end
     // holds no separator; in others even the first line may be one.
     let header = progress.header.header;
-    let from = header.body.map_or(0, |body| body.saturating_sub(1));
-    progress.searched = progress.searched.max(from);
+    if let Some(body) = header.body {
+        progress.searched = progress.searched.max(body.saturating_sub(1));
+    }
     let frame = end_by_separator(bytes, start, progress, whole)?;
     Ok(frame.with_header(bytes, &header.behind(start)))
 }
@@ -348,7 +356,7 @@ impl Header {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct HeaderReader {
     header: Header,
-    /// Start of the line to be read next. It is 0 until the `From ` line was read.
+    /// Start of the line to be read next. It is 0 until the separators at the start were read.
     line: usize,
     /// No line before it ends later than `line`.
     searched: usize,
@@ -360,7 +368,11 @@ impl HeaderReader {
     /// `message` starts with the bytes that were given before. `whole`: nothing follows.
     fn read_on(&mut self, message: &[u8], whole: bool) -> Header {
         if self.line == 0 {
-            let start = content_start(message);
+            let Some(own) = separator::own_lines(message, whole) else {
+                return self.header;
+            };
+            // A message of MMDF has other lines.
+            let start = own.max(content_start(message));
             // A CR in the end may be the first half of a line ending.
             if start == message.len() && !whole {
                 return self.header;

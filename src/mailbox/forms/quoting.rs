@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 
 use crate::mailbox::forms::mbox::{Counted, Progress, end_of_message};
 use crate::mailbox::forms::mmdf;
-use crate::mailbox::forms::separator::{is_plausible, next_separator};
+use crate::mailbox::forms::separator::{is_plausible, next_in_message};
 use crate::span::Span;
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
@@ -139,7 +139,7 @@ fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     {
         if frame.is_mboxcl2 {
             let message = &sample[frame.start..frame.content_end.unwrap_or(frame.end)];
-            if next_separator(message, 0, true).is_some() {
+            if next_in_message(message).is_some() {
                 return true;
             }
         }

@@ -18,7 +18,7 @@ use crate::edit::{Edits, moved};
 use crate::lengths::{Lengths, Measure};
 use crate::mailbox::forms::mbox::{self, Frame, Header};
 use crate::mailbox::forms::quoting::{self, Quoting};
-use crate::mailbox::forms::separator::{self, next_separator};
+use crate::mailbox::forms::separator::{self, next_in_message};
 use crate::mailbox::forms::{cost, mmdf};
 use crate::span::{Lines, Newline, Span};
 
@@ -74,12 +74,14 @@ pub(crate) fn rewritten(
     new.splice(..0, from_line.iter().copied());
     new.extend_from_slice(behind);
     // New text is quoted, but a line that was no separator may have become one by its new neighbours, and one of the
-    // message's own may have been one because of the field behind it.
+    // message's own may have been one because of the field behind it. Without any other line the message would take in
+    // the separator of the next one.
     let old = bytes.get(frame.start..).unwrap_or_default();
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
     if is_lost(separator::is_separator)
         || is_lost(separator::is_separator_in_text)
-        || (!frame.is_mboxcl2 && next_separator(&new, 0, true).is_some())
+        || (!frame.is_mboxcl2 && next_in_message(&new).is_some())
+        || separator::is_all_separators(&new)
     {
         return Err(Refused::Separator);
     }

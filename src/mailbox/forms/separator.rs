@@ -5,9 +5,9 @@
 //! **A separator** is a line that starts with `From `, at the start of the file or
 //! * after an empty line, if it holds a whole date as asctime(3) writes it (RFC 4155), or ends with a date in any
 //!   language or in ISO 8601 ([`ends_with_date`]);
-//! * after any line, if it holds such a date and is followed by a header field or a `>From ` line, or holds a month and a
-//!   time of day and is followed by one field of mail. Some writers leave the empty line out, and Python, Dovecot and mutt
-//!   do not ask for it;
+//! * after any line, if it holds such a date and is followed by a header field, a `>From ` line or an older separator, or
+//!   holds a month and a time of day and is followed by one field of mail. Some writers leave the empty line out, and
+//!   Python, Dovecot and mutt do not ask for it;
 //! * after any line, with or without a date, if *the header of a mail* follows ([`FromLine::follows`]): Thunderbird and others
 //!   write `From ` or `From - ` alone. Body text such as "From the minutes of our last meeting", which lax writers leave
 //!   unquoted, stays in its message, whatever `Name: value` lines follow;
@@ -16,6 +16,9 @@
 //! * after an empty line, if it holds one word at most (`From b`), starts with an address, or holds a time of day, and
 //!   one field of mail follows, or if it holds nothing else and any field follows: home-made separators and dates in other
 //!   languages are divided, because merging two messages is worse than cutting one.
+//!
+//! **An older separator** divides nothing: some programs write a separator before a message that still has the one of
+//! another mailbox ([`own_lines`]). Dividing there would make an empty message of the newer one.
 //!
 //! **A plausible separator** is a separator, or any other line that starts with `From ` and holds a date: Dovecot and
 //! mutt divide there, Python at every `From `. [`rewrite`](crate::mailbox::forms::rewrite) takes none of these lines away.
@@ -49,7 +52,8 @@ pub(crate) fn is_separator(bytes: &[u8]) -> bool {
 /// Whether a line after a line that is not empty is a separator.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
-        starts_header(from.behind) && from.has_date() || from.divides_without_date(from.follows())
+        let has_header = || starts_header(from.behind) || older_lines(from.behind) > 0;
+        from.has_date() && has_header() || from.divides_without_date(from.follows())
     })
 }
 
@@ -102,6 +106,68 @@ pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
     let line = content.strip_prefix(b">").unwrap_or(content);
     let end = memchr(b'\n', line).unwrap_or(line.len());
     Some((line[..end].trim_ascii_end(), length))
+}
+
+/// Limit of the older separators after a message's own one, so that each of many `From ` lines costs a look at a few
+/// others. More than one of them is rare.
+const MOST_OLDER: usize = 3;
+
+/// The length of the `From ` and `>From ` lines at the start of `behind`, which follows a separator, if a header field follows
+/// them. Otherwise 0: they are not older separators of the same message.
+fn older_lines(behind: &[u8]) -> usize {
+    let mut length = 0;
+    for _ in 0..MOST_OLDER {
+        let rest = &behind[length..];
+        if !is_from_line(rest) {
+            break;
+        }
+        let (_, next) = line_end(rest);
+        cost::count(next);
+        length += next;
+    }
+    match field(&behind[length..]) {
+        Some((name, value)) if !name.is_empty() && !value.starts_with(b"//") => length,
+        _ => 0,
+    }
+}
+
+/// The length of the separator with which `message` starts, and of the older separators after it, which divide nothing. The
+/// first [`LOOK_AHEAD`] bytes tell. `None` if fewer are there, more may follow (not `whole`), and they could change the answer.
+pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {
+    let seen = message.get(..LOOK_AHEAD);
+    let (seen, is_all) = (seen.unwrap_or(message), whole || seen.is_some());
+    let Some(length) = from_line_length(seen) else {
+        return Some(0);
+    };
+    let behind = &seen[length..];
+    if is_from_line(behind) {
+        return is_all.then(|| length + older_lines(behind));
+    }
+    // The line may go on, or be followed by the start of a `From ` line, or by the LF of a CR LF.
+    let returns = behind.iter().take_while(|&&byte| byte == b'\r');
+    let text = &behind[returns.count()..];
+    let is_start = |line: &[u8]| line.starts_with(text);
+    let is_sure = is_all || !is_start(b"From ") && !is_start(b">From ");
+    is_sure.then_some(length)
+}
+
+/// Whether `message` consists of its separator and lines that could be older ones, so that a separator after it could be
+/// taken for an older one as well.
+pub(crate) fn is_all_separators(message: &[u8]) -> bool {
+    let mut rest = message;
+    for _ in 0..=MOST_OLDER {
+        if !is_from_line(rest) {
+            break;
+        }
+        rest = &rest[line_end(rest).1..];
+    }
+    rest.is_empty()
+}
+
+/// The first separator in a message that starts with its own one.
+pub(crate) fn next_in_message(message: &[u8]) -> Option<usize> {
+    let own = own_lines(message, true).unwrap_or_default();
+    next_separator(message, own.saturating_sub(1), true)
 }
 
 /// Whether the date of the line, which starts with `From `, is that of asctime(3), as all readers understand it

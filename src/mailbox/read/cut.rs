@@ -21,6 +21,7 @@ use crate::mailbox::failure::cannot_read;
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::mbox::{self, Counted};
 use crate::mailbox::forms::quoting::Quoting;
+use crate::mailbox::forms::separator::LOOK_AHEAD;
 use crate::mailbox::forms::{Division, carriage, mmdf};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
@@ -124,18 +125,15 @@ fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     Ok(Ok(head.offset))
 }
 
-/// The line before may be empty, and end with CR LF.
-const BEFORE: u64 = 3;
+/// A line at the start of the range may be an older separator of a message that begins before it. The line before that
+/// one may be empty, and end with CR LF.
+const BEFORE: u64 = LOOK_AHEAD as u64 + 3;
 
 impl Windows {
     /// Ends before the first message that begins behind `range`.
     fn piece(mut self, range: Range<u64>, settled: u64) -> io::Result<Self> {
         if range.start <= settled {
-            self.until = range.start;
-            while self.next_chunk()?.is_some() {}
-            self.until = range.end;
-            self.next_number = 1;
-            return Ok(self);
+            return self.walked_to(range);
         }
         self.offset = range.start.saturating_sub(BEFORE);
         self.read = self.offset;
@@ -150,7 +148,17 @@ impl Windows {
             // No message begins in the range: what is passed belongs to an earlier one.
             self.at = At::Message;
             self.until = 0;
+            return Ok(self);
         }
+        self.walked_to(range)
+    }
+
+    /// Goes over the messages that begin before `range`.
+    fn walked_to(mut self, range: Range<u64>) -> io::Result<Self> {
+        self.until = range.start;
+        while self.next_chunk()?.is_some() {}
+        self.until = range.end;
+        self.next_number = 1;
         Ok(self)
     }
 }

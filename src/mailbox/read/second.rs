@@ -6,7 +6,7 @@ use std::io::{self, Seek as _};
 use std::sync::Arc;
 
 use crate::mailbox::compressed::{Decoder, Method};
-use crate::mailbox::forms::separator::{from_line_length, next_separator};
+use crate::mailbox::forms::separator::next_in_message;
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Windows;
 
@@ -18,8 +18,7 @@ const SEARCHED: u64 = 256 << 20;
 pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
     let line_ends = bytes.iter().take_while(|b| matches!(b, b'\n' | b'\r'));
     let first = &bytes[line_ends.count()..];
-    let end = from_line_length(first).and_then(|length| length.checked_sub(1));
-    end.is_some_and(|end| next_separator(first, end, true).is_some())
+    first.starts_with(b"From ") && next_in_message(first).is_some()
 }
 
 pub(crate) fn holds_second_message(file: &File) -> io::Result<bool> {

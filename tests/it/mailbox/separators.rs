@@ -374,8 +374,13 @@ fn with_separators(separator: &str, between: &str) -> String {
 }
 
 #[test]
-fn separators_without_a_date_between_mails_divide_in_every_command() {
+fn odd_separators_between_mails_divide_in_every_command() {
+    let own = format!("From tom@example.org {DATE}");
+    let twice = format!("{own}\nFrom - {DATE}");
+    let thrice = format!("{own}\nFrom - \n>From sue@example.org {DATE}");
     for separator in [
+        twice.as_str(),
+        thrice.as_str(),
         "From ",
         "From - ",
         "From tom@example.org",
@@ -409,7 +414,8 @@ fn separators_without_a_date_between_mails_divide_in_every_command() {
                 texts.sort_by_key(|text| text.find("m1").is_none());
                 assert_eq!(texts.len(), 3, "{separator:?}");
                 let whole: usize = texts.iter().map(String::len).sum();
-                let lines = 3 * (separator.len() + newline.len() + between.len() * newline.len());
+                let separator_lines = format!("{separator}\n{between}").replace('\n', newline);
+                let lines = 3 * separator_lines.len();
                 assert_eq!(whole + lines, mailbox.len(), "{separator:?}");
                 let said = run(&[
                     "detach",
@@ -426,6 +432,107 @@ fn separators_without_a_date_between_mails_divide_in_every_command() {
                 );
                 run(&["restore", "--store", "store", "box", "--in-place"]);
                 assert_eq!(fs::read_to_string(at.join("box")).unwrap(), mailbox);
+            }
+        }
+    }
+}
+
+/// Programs that import a mailbox write their own separator before messages that still have another one.
+#[test]
+fn second_separator_before_a_header_belongs_to_the_message_of_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let run = |arguments: &[&str]| {
+        let output = embody().args(arguments).current_dir(at).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+    };
+    let message = |number: usize| {
+        format!(
+            "X-Mozilla-Status: 0003\nX-Mozilla-Status2: 00000000\nFrom: lea@example.org\n\
+             Subject: m{number}\n{REFERENCE}\nContent-Type: text/plain\n\nphantom\n"
+        )
+    };
+    let first = format!("From lea@example.org {DATE}\n");
+    for second in [
+        format!("From - {DATE}\n"),
+        "From - \n".to_owned(),
+        "From \n".to_owned(),
+        "From the desk of Lea\n".to_owned(),
+        format!("From - {DATE}\nFrom max@example.org {DATE}\n"),
+        format!(">From - {DATE}\nFrom - \n"),
+    ] {
+        for between in ["", "\n"] {
+            for newline in ["\n", "\r\n", "\r"] {
+                let messages = [1, 2].map(|number| {
+                    let message = message(number);
+                    format!("{first}{second}{message}{between}").replace('\n', newline)
+                });
+                let mailbox = messages.concat();
+                let case = format!("{second:?} {between:?} {newline:?}");
+                fs::write(at.join("box"), &mailbox).unwrap();
+                assert_eq!(messages_in(mailbox.as_bytes()), 2, "{case}");
+
+                // From one mbox to another each byte stays, wherever it is cut.
+                let reference = REFERENCE.replace('\n', newline);
+                let plain = mailbox.replace(&reference, "");
+                fs::write(at.join("plain"), &plain).unwrap();
+                let second_line = newline.len() + first.len() - 1;
+                let one = plain.len() / 2;
+                for cut in [second_line, one, one + second_line, one + second_line + 1] {
+                    let (until, from) = (format!("0-{cut}"), format!("{cut}-"));
+                    run(&["convert", "plain", "--range", &until, "--output", "a"]);
+                    run(&["convert", "plain", "--range", &from, "--output", "b"]);
+                    let read = |name: &str| fs::read_to_string(at.join(name)).unwrap();
+                    let (front, rest) = (read("a"), read("b"));
+                    assert_eq!(front.clone() + &rest, plain, "{case}");
+                    let whole = if cut > one { plain.len() } else { one };
+                    assert_eq!(front.len(), whole, "{case}");
+                    for part in ["a", "b"] {
+                        fs::remove_file(at.join(part)).unwrap();
+                    }
+                }
+
+                // In place the lines stay where they are.
+                let (after, said) = converted(mailbox.as_bytes());
+                let after = text(&after);
+                assert!(
+                    said.contains("2 attachments put into the mail"),
+                    "{case}: {said}"
+                );
+                for number in [1, 2] {
+                    let start = format!("{first}{second}X-Mozilla-Status: 0003\n");
+                    let start = start.replace('\n', newline);
+                    let places: Vec<usize> = after.match_indices(&start).map(|it| it.0).collect();
+                    assert_eq!(places.len(), 2, "{case}: {after}");
+                    assert!(after[places[number - 1]..].contains(&format!("Subject: m{number}")));
+                }
+                assert_eq!(messages_in(after.as_bytes()), 2, "{case}");
+
+                // In a Maildir both lines are gone, and the flags are those of the fields after them.
+                run(&[
+                    "convert",
+                    "box",
+                    "--output-format",
+                    "maildir",
+                    "--output",
+                    "dir",
+                ]);
+                let entries = fs::read_dir(at.join("dir/cur")).unwrap();
+                let mut files = 0;
+                for entry in entries {
+                    let path = entry.unwrap().path();
+                    assert!(
+                        path.to_str().unwrap().ends_with(":2,RS"),
+                        "{case}: {path:?}"
+                    );
+                    let mail = fs::read_to_string(path).unwrap();
+                    assert!(mail.starts_with("X-Mozilla-Status: 0003"), "{case}: {mail}");
+                    files += 1;
+                }
+                assert_eq!(files, 2, "{case}");
+                assert_eq!(fs::read_dir(at.join("dir/new")).unwrap().count(), 0);
+                fs::remove_dir_all(at.join("dir")).unwrap();
             }
         }
     }
@@ -627,6 +734,36 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
             behind(&format!(
                 "\nFrom b at example.org  {DATE}\nSubject: 2\n\nbody\n"
             )),
+        ),
+        (
+            "two dated lines, a header field",
+            behind(&format!("\nFrom c@example.org {DATE}\n{second}")),
+        ),
+        (
+            "no empty line, two dated lines, a header field",
+            behind(&format!("From c@example.org {DATE}\n{second}")),
+        ),
+        (
+            "a dated line, `From - `, a header field",
+            behind(&format!(
+                "\nFrom c@example.org {DATE}\nFrom - \nSubject: 2\n\nbody\n"
+            )),
+        ),
+        (
+            "three dated lines, a header field",
+            behind(&format!(
+                "\nFrom c@example.org {DATE}\nFrom - {DATE}\n{second}"
+            )),
+        ),
+        (
+            "two dated lines, no header field behind",
+            behind(&format!(
+                "\nFrom c@example.org {DATE}\nFrom - {DATE}\nmore text\n"
+            )),
+        ),
+        (
+            "two dated lines, an empty line between",
+            behind(&format!("\nFrom c@example.org {DATE}\n\n{second}")),
         ),
         (
             "`>From ` behind it",
