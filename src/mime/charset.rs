@@ -113,7 +113,7 @@ pub fn is_utf16_label(label: &[u8]) -> bool {
 }
 
 /// encoding_rs knows 228 labels; mail programs write more of them.
-fn encoding_of(label: &[u8]) -> Option<&'static Encoding> {
+pub(crate) fn encoding_of(label: &[u8]) -> Option<&'static Encoding> {
     let known = Encoding::for_label(label).or_else(|| {
         let lower = label.trim_ascii().to_ascii_lowercase();
         alias(&lower).or_else(|| {

@@ -128,15 +128,28 @@ pub fn page(chromium: &Path, extension: &str, name: &str, page: &[u8], hosts: &s
 
 /// The natural width of each picture, or 0 if Chromium does not show it.
 pub fn natural_widths(chromium: &Path, urls: &[String]) -> Vec<u32> {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("page.html");
     let images: String = urls
         .iter()
         .map(|url| format!("<img src=\"{url}\">"))
         .collect();
-    let script = "<p id=w></p><script>onload = () => { document.getElementById('w').textContent = \
-        [...document.images].map(image => image.naturalWidth).join(' ') + '.' }</script>";
-    fs::write(&file, format!("<!DOCTYPE html><body>{images}{script}")).unwrap();
+    let script = "[...document.images].map(image => image.naturalWidth).join(' ') + '.'";
+    let page = format!("<!DOCTYPE html><body>{images}");
+    let widths = told(chromium, page.as_bytes(), script);
+    let (widths, _) = widths.split_once('.').expect("the page was not loaded");
+    widths
+        .split(' ')
+        .map(|width| width.parse().unwrap())
+        .collect()
+}
+
+/// The text that `script` gives in the loaded page, with character references for `&`, `<` and `>`.
+pub fn told(chromium: &Path, page: &[u8], script: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("page.html");
+    let script = format!(
+        "<p id=w></p><script>onload = () => {{ document.getElementById('w').textContent = {script} }}</script>"
+    );
+    fs::write(&file, [page, script.as_bytes()].concat()).unwrap();
     let mut child = Command::new(chromium)
         .args([
             "--headless",
@@ -168,12 +181,9 @@ pub fn natural_widths(chromium: &Path, urls: &[String]) -> Vec<u32> {
         std::thread::sleep(Duration::from_millis(20));
     }
     let dom = fs::read_to_string(folder.path().join("dom")).unwrap();
-    let (_, widths) = dom.rsplit_once("<p id=\"w\">").unwrap();
-    let (widths, _) = widths.split_once('.').expect("the page was not loaded");
-    widths
-        .split(' ')
-        .map(|width| width.parse().unwrap())
-        .collect()
+    let (_, text) = dom.rsplit_once("<p id=\"w\">").unwrap();
+    let (text, _) = text.split_once("</p>").unwrap();
+    text.to_owned()
 }
 
 pub fn chromium(test: &str) -> Option<PathBuf> {

@@ -367,15 +367,15 @@ fn a_link_of_which_a_byte_may_be_half_a_character_is_left_with_a_row() {
         assert_bytes(&output, &mail, charset);
         assert_eq!(rows(&report), [embed], "{charset}");
     }
-    // Beside others, which are resolved.
+    // Bytes that are no characters, beside links that are resolved.
     let mail = octets(
         "; charset=shift_jis",
-        b"<a href=\"x\"><a href=\"\x95\\\"><a href=\"\x95\\y\">",
+        b"<a href=\"x\"><a href=\"\xff\\\"><a href=\"\x95\xffy\">",
     );
     let (output, report) = run(policy(), &Canned::new(), &mail);
     let after = octets(
         "; charset=shift_jis",
-        b"<a href=\"https://h.example/d/x\"><a href=\"\x95\\\"><a href=\"\x95\\y\">",
+        b"<a href=\"https://h.example/d/x\"><a href=\"\xff\\\"><a href=\"\x95\xffy\">",
     );
     assert_bytes(&output, &after, "beside");
     assert_eq!(rows(&report), [(Kind::Link, Outcome::Rewritten, None)]);

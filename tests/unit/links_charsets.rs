@@ -5,6 +5,8 @@
 
 use super::common::mail::assert_bytes;
 use super::links::{BASE, run};
+use std::borrow::Cow;
+
 use embody::report::{Outcome, Reason};
 
 fn mail(charset: &str, body: &[u8]) -> Vec<u8> {
@@ -18,13 +20,29 @@ fn mail(charset: &str, body: &[u8]) -> Vec<u8> {
     [header.as_bytes(), body].concat()
 }
 
-/// `images`, `display` and a folder, each with `\` or a letter as the second byte of a character.
-const TRAILING: &[&[u8]] = &[
-    b"<img src=\"\x95\\.gif\">",
-    b"<a href=\"\x94\\\x97\xcd.html\">",
-    b"<a href=\"\x81A/\xa5\\x\">",
-    b"<img srcset=\"\x95\\.gif 2x\">",
-    b"<p style=\"background:url('\x95\\.gif')\">",
+/// `images`, `display` and a folder in Shift_JIS, each with `\` or a letter as the second byte of a character, and what becomes
+/// of them. In the last but one a katakana of one byte precedes a `\`.
+const TRAILING: &[(&[u8], &str)] = &[
+    (
+        b"<img src=\"\x95\\.gif\">",
+        "<img src=\"http://www.example.org/a/b/%E8%A1%A8.gif\">",
+    ),
+    (
+        b"<a href=\"\x94\\\x97\xcd.html\">",
+        "<a href=\"http://www.example.org/a/b/%E8%83%BD%E5%8A%9B.html\">",
+    ),
+    (
+        b"<img srcset=\"\x95\\.gif 2x\">",
+        "<img srcset=\"http://www.example.org/a/b/%E8%A1%A8.gif 2x\">",
+    ),
+    (
+        b"<a href=\"\x81A/\xa5\\x\">",
+        "<a href=\"http://www.example.org/a/b/%E3%80%81/%EF%BD%A5/x\">",
+    ),
+    (
+        b"<p style=\"background:url('\x95\\.gif')\">",
+        "<p style=\"background:url('http://www.example.org/a/b/%E8%A1%A8.gif')\">",
+    ),
 ];
 
 const TRAIL_BYTE_LABELS: &[&str] = &[
@@ -59,16 +77,95 @@ const TRAIL_BYTE_LABELS: &[&str] = &[
     "uhc",
 ];
 
+/// Bytes that are no characters of the charset name nothing that could be escaped.
 #[test]
-fn a_link_with_trail_bytes_is_never_touched() {
+fn link_with_a_broken_character_is_not_touched() {
     for label in TRAIL_BYTE_LABELS {
-        for body in TRAILING {
+        for body in [
+            b"<img src=\"\xff\\.gif\">".as_slice(),
+            b"<a href=\"\x81\">",
+            b"<img srcset=\"\xff\\.gif 2x\">",
+            b"<p style=\"background:url('\xff\\.gif')\">",
+        ] {
             // Beside it, a link that is all ASCII.
-            let before = [*body, b"<a href=\"q\\r\">"].concat();
-            let after = [*body, b"<a href=\"http://www.example.org/a/b/q/r\">"].concat();
+            let before = [body, b"<a href=\"q\\r\">"].concat();
+            let after = [body, b"<a href=\"http://www.example.org/a/b/q/r\">"].concat();
             let (output, _) = run(&mail(label, &before));
             assert_bytes(&output, &mail(label, &after), label);
         }
+    }
+}
+
+/// Parts can have locations in the bytes of the document.
+#[test]
+fn link_with_trail_bytes_next_to_located_parts_is_not_touched_unless_it_means_one() {
+    let aggregate = |link: &[u8]| {
+        [
+            b"MIME-Version: 1.0\nContent-Base: http://www.example.org/a/b/c\n\
+              Content-Type: multipart/related; boundary=b\n\n--b\n\
+              Content-Type: text/html; charset=shift_jis\nContent-Transfer-Encoding: 8bit\n\n<img src=\""
+                .as_slice(),
+            link,
+            b"\">\n--b\nContent-Type: image/gif\nContent-ID: <1@x>\n\
+              Content-Location: %E8%A1%A8.gif\n\nGIF89a\n--b--\n",
+        ]
+        .concat()
+    };
+    let (output, _) = run(&aggregate(b"\x95\\.gif"));
+    assert_bytes(&output, &aggregate(b"cid:1@x"), "the picture");
+    let other = aggregate(b"\x8e\xa6\x95\\.gif");
+    assert_bytes(&run(&other).0, &other, "another picture");
+}
+
+/// Each character with a second byte that looks like ASCII, in a path and in a query. The oracle is the `url` crate.
+#[test]
+fn link_with_trail_bytes_becomes_the_url_that_browsers_request() {
+    let base = url::Url::parse("http://www.example.org/a/b/c").unwrap();
+    for label in ["shift_jis", "gbk", "gb18030", "big5", "euc-kr"] {
+        let encoding = encoding_rs::Encoding::for_label(label.as_bytes()).unwrap();
+        let encoded: &dyn Fn(&str) -> Cow<'_, [u8]> =
+            &|text| Cow::Owned(encoding.encode(text).0.into_owned());
+        let mut body = Vec::new();
+        let mut expected = Vec::new();
+        for (lead, trail) in
+            (0x81..=0xfe_u8).flat_map(|lead| (0x30..=0x7e_u8).map(move |it| (lead, it)))
+        {
+            let octets = [lead, trail];
+            let decoded = encoding.decode_without_bom_handling_and_without_replacement(&octets);
+            // Others are two characters; in Big5 some have several octets in the way back.
+            let Some(text) = decoded.filter(|text| !text.ends_with(char::from(trail))) else {
+                continue;
+            };
+            if encoding.encode(&text).0 != octets.as_slice() {
+                continue;
+            }
+            for link in [
+                [&octets, b".gif".as_slice()].concat(),
+                [b"../x", &octets[..], b"/y?q=", &octets, b"&r#", &octets].concat(),
+            ] {
+                body.extend([b"<img src=\"".as_slice(), &link, b"\">\n"].concat());
+                let link = encoding.decode(&link).0;
+                let options = url::Url::options();
+                let options = options.base_url(Some(&base));
+                let options = options.encoding_override(Some(encoded));
+                expected.push(options.parse(&link).unwrap());
+            }
+        }
+        assert!(expected.len() > 2000, "{label}: {}", expected.len());
+        let (output, report) = run(&mail(label, &body));
+        assert_eq!(report.links(), expected.len() as u64, "{label}");
+        let output = String::from_utf8(output).expect("it is ASCII");
+        let lines = output.lines().filter_map(|line| {
+            let link = line.strip_prefix("<img src=\"")?;
+            link.strip_suffix("\">")
+        });
+        let links: Vec<url::Url> = lines
+            .map(|link| url::Url::parse(&link.replace("&amp;", "&")).unwrap())
+            .collect();
+        for (link, expected) in links.iter().zip(&expected) {
+            assert_eq!(link, expected, "{label}");
+        }
+        assert_eq!(links.len(), expected.len(), "{label}");
     }
 }
 
@@ -79,13 +176,14 @@ fn a_charset_that_only_the_document_names_counts() {
         "<META CHARSET=' csShiftJIS '>",
         "<meta http-equiv=\"Content-Type\" content=\"text/html; charset=Shift_JIS\">",
         "<meta content='text/html;charset=\"x-sjis\"' http-equiv=content-type>",
-        "<head><title>\u{8868}</title><meta http-equiv=content-type content=text/html;charset=big5>",
+        "<head><title>\u{8868}</title><meta http-equiv=content-type content=text/html;charset=x-sjis>",
     ] {
-        for body in TRAILING {
+        for (before, after) in TRAILING {
             for charset in ["", "us-ascii", "x-nobody-knows-it"] {
-                let document = |link: &str| [meta.as_bytes(), body, link.as_bytes()].concat();
-                let (output, _) = run(&mail(charset, &document("<a href=x>")));
-                let after = document("<a href=http://www.example.org/a/b/x>");
+                let document =
+                    |body: &[u8], link: &str| [meta.as_bytes(), body, link.as_bytes()].concat();
+                let (output, _) = run(&mail(charset, &document(before, "<a href=x>")));
+                let after = document(after.as_bytes(), "<a href=http://www.example.org/a/b/x>");
                 assert_bytes(&output, &mail(charset, &after), meta);
             }
         }
@@ -100,16 +198,28 @@ fn a_charset_that_only_the_document_names_counts() {
 #[test]
 fn other_documents_name_their_charset_in_their_own_way() {
     let header = format!("MIME-Version: 1.0\n{BASE}");
-    let xhtml = |link: &[u8]| {
-        [header.as_bytes(), b"Content-Type: application/xhtml+xml\n\n<?xml version=\"1.0\" encoding='Shift_JIS'?><img src=\"\xc3\xa9\x95\\.gif\"/><a href=\"", link, b"\"/>"].concat()
+    let xhtml = |picture: &[u8], link: &[u8]| {
+        [header.as_bytes(), b"Content-Type: application/xhtml+xml\n\n<?xml version=\"1.0\" encoding='Shift_JIS'?><img src=\"", picture, b"\"/><a href=\"", link, b"\"/>"].concat()
     };
-    let (output, _) = run(&xhtml(b"x"));
-    assert_bytes(&output, &xhtml(b"http://www.example.org/a/b/x"), "XHTML");
-    let css = |link: &[u8]| {
-        [header.as_bytes(), b"Content-Type: text/css\n\n@charset \"big5\"; a{content:\"\xa5\\\";background:url(\"\xa5\\.gif\")} b{background:url(\"", link, b"\")}"].concat()
+    let (output, _) = run(&xhtml(b"\xc3\xa9\x95\\.gif", b"x"));
+    let picture = b"http://www.example.org/a/b/%EF%BE%83%EF%BD%A9%E8%A1%A8.gif";
+    let after = xhtml(picture, b"http://www.example.org/a/b/x");
+    assert_bytes(&output, &after, "XHTML");
+    let css = |picture: &[u8], link: &[u8]| {
+        [
+            header.as_bytes(),
+            b"Content-Type: text/css\n\n@charset \"big5\"; a{content:\"\xa5\\\";background:url(\"",
+            picture,
+            b"\")} b{background:url(\"",
+            link,
+            b"\")}",
+        ]
+        .concat()
     };
-    let (output, _) = run(&css(b"x"));
-    assert_bytes(&output, &css(b"http://www.example.org/a/b/x"), "CSS");
+    let (output, _) = run(&css(b"\xa5\\.gif", b"x"));
+    let picture = b"http://www.example.org/a/b/%E5%8A%9F.gif";
+    let after = css(picture, b"http://www.example.org/a/b/x");
+    assert_bytes(&output, &after, "CSS");
 }
 
 /// A `\` that is half a character hides no quote, so the link behind it is where it seems to be.
@@ -159,7 +269,17 @@ fn a_base_in_the_documents_charset_is_carried_into_its_links() {
     let (output, _) = run(&mail("iso-8859-1", &body(b"x")));
     let after = mail("iso-8859-1", &body(b"http://h/caf\xe9/x"));
     assert_bytes(&output, &after, "Latin-1");
-    let unclear = mail("shift_jis", b"<base href=\"http://h/\x95\\/\"><a href=x>");
+    let japanese = |link: &[u8]| {
+        let body = [
+            b"<base href=\"http://h/\x95\\/\"><a href=".as_slice(),
+            link,
+            b">",
+        ];
+        mail("shift_jis", &body.concat())
+    };
+    let (output, _) = run(&japanese(b"x"));
+    assert_bytes(&output, &japanese(b"http://h/%E8%A1%A8/x"), "Shift_JIS");
+    let unclear = mail("shift_jis", b"<base href=\"http://h/\x95\"><a href=x>");
     let (output, report) = run(&unclear);
     assert_bytes(&output, &unclear, "Shift_JIS");
     assert_eq!(report.rows[0].reason, Some(Reason::CharsetNotSupported));

@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252, X_USER_DEFINED};
 
-use super::link_text::{carried, cleaned, holds_carried, is_data, readable, uncarried};
+use super::link_text::{ascii, carried, cleaned, holds_carried, is_data, readable, uncarried};
 use crate::link::base::Base;
 use crate::link::css;
 use crate::link::html::{self, Syntax};
@@ -53,7 +53,7 @@ pub(super) struct Document<'d> {
     /// As long as `octets`; all that looks like ASCII in it is ASCII.
     pub(super) text: Cow<'d, [u8]>,
     pub(super) charset: Option<Charset>,
-    /// None if neither the mail nor the document declares one that browsers know.
+    /// `None` if neither the mail nor the document declares one that can be decoded.
     pub(super) encoding: Option<&'static Encoding>,
     pub(super) links: Links,
     pub(super) base_href: Option<LinkValue>,
@@ -147,7 +147,12 @@ impl<'d> Document<'d> {
         let Some(href) = &self.base_href else {
             return around;
         };
-        let href = readable(&href.decoded(&self.text));
+        let characters = || self.characters(href).map(|text| ascii(&text));
+        let href = match self.value(href) {
+            Some(value) => readable(&value),
+            // Bytes that may be half a character are escaped as browsers escape them.
+            None => characters().unwrap_or_else(|| readable(&href.decoded(&self.text))),
+        };
         Base::of_document(around.as_deref(), &href).map(Rc::new)
     }
 
@@ -212,7 +217,7 @@ impl<'d> Document<'d> {
         }
         let base_href = self.base_href.as_ref()?;
         let why = "the <base href> of the document is not ASCII, and embody cannot decode the charset of the document safely";
-        let is_clear = self.value(base_href).is_some();
+        let is_clear = self.value(base_href).is_some() || self.characters(base_href).is_some();
         (!is_clear).then(|| Refusal::lasting(Reason::CharsetNotSupported, why))
     }
 }
@@ -220,7 +225,7 @@ impl<'d> Document<'d> {
 /// The encoding that comes before all that the document says of itself: of its BOM, or of the mail.
 fn declared(octets: &[u8], label: Option<&[u8]>) -> Option<&'static Encoding> {
     let of_bom = Encoding::for_bom(octets).map(|(encoding, _)| encoding);
-    of_bom.or_else(|| Encoding::for_label(label?))
+    of_bom.or_else(|| charset::encoding_of(label?))
 }
 
 pub(super) fn unsupported(label: &[u8]) -> Refusal {

@@ -1,5 +1,6 @@
 //! What the links of one document become: absolute, or `cid:` of the part that they mean (RFC 2557 §8).
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -128,7 +129,24 @@ impl Documents<'_> {
                 if link.span.len() > LONGEST {
                     continue;
                 }
-                let Some(value) = document.value(&link) else {
+                let value = document.value(&link);
+                // Bytes stay as they are: they mean the same in the new link. A character that is named in a query
+                // would be written in UTF-8, which is not what browsers send if the document has another charset.
+                // So a link becomes the URL that browsers request if it has such a character, or bytes that may be half of
+                // one.
+                let written = link.span.of(document.octets);
+                let escapes = |text: &[u8]| memchr::memchr_iter(b'%', text).count();
+                let is_read = match &value {
+                    Some(value) => written.is_ascii() || escapes(value) > escapes(written),
+                    None => true,
+                };
+                let named = is_read.then(|| document.characters(&link)).flatten();
+                let named = named
+                    .filter(|named| value.is_some() || self.is_certain(document, &base_url, named));
+                let Some(value) = named
+                    .map(|named| Cow::Owned(ascii(&named).into_bytes()))
+                    .or(value)
+                else {
                     let is_left = is_made && !is_within_message && {
                         let reference = document.unclear(&link);
                         relation(scheme(&base_url), &reference) == Relation::Relative
@@ -139,20 +157,11 @@ impl Documents<'_> {
                 if value.len() > LONGEST {
                     continue;
                 }
-                // Bytes stay as they are: they mean the same in the new link. A character that is named in a query
-                // would be written in UTF-8, which is not what browsers send if the document has another charset.
-                let is_ascii = link.span.of(document.octets).is_ascii();
-                let named = is_ascii.then(|| document.characters(&link)).flatten();
                 let base = (&*base_url, is_within_message);
                 let new;
-                let resolved = match (&named, memory.get(&value, (link.markup, link.grammar))) {
-                    (Some(named), _) => {
-                        let value = ascii(named);
-                        new = self.reference(ledger, document, &link, value.as_bytes(), base)?;
-                        &new
-                    }
-                    (None, Some(known)) => known,
-                    (None, None) => {
+                let resolved = match memory.get(&value, (link.markup, link.grammar)) {
+                    Some(known) => known,
+                    None => {
                         new = self.reference(ledger, document, &link, &value, base)?;
                         memory.keep(&value, &new);
                         &new
@@ -193,6 +202,16 @@ impl Documents<'_> {
             return Err(Refusal::lasting(Reason::CharsetNotSupported, detail));
         }
         Ok((changes, made))
+    }
+
+    /// Whether a link with the characters `reference` can be resolved. If the message has parts with locations, one of
+    /// them may be meant by its bytes, which no longer match if the characters are escaped.
+    fn is_certain(&self, document: &Document<'_>, base_url: &str, reference: &str) -> bool {
+        document.related.is_empty()
+            || resolve_as_browser(base_url, &ascii(reference)).is_ok_and(|absolute| {
+                let meant = self.meant(document.part, &document.related, &absolute);
+                meant.is_some()
+            })
     }
 
     fn reference(

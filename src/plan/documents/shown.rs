@@ -190,9 +190,10 @@ impl Documents<'_> {
                 see(Piece::Text(text(until, link.span.start)));
                 until = link.span.end;
                 let value = document.value(&link);
-                let reference = match &value {
-                    Some(value) => cleaned(value.trim_ascii()),
-                    None => Cow::Owned(document.unclear(&link)),
+                let reference = match (document.characters(&link), &value) {
+                    (Some(written), _) => Cow::Owned(written),
+                    (None, Some(value)) => cleaned(value.trim_ascii()),
+                    (None, None) => Cow::Owned(document.unclear(&link)),
                 };
                 let url = match relation(scheme, &reference) {
                     Relation::Absolute => absolute_as_browser(reference),
@@ -287,10 +288,16 @@ pub(crate) fn absolute_sheet<'s>(
             let detail = format!("the style sheet has more than {MOST_LINKS} links");
             return Err(Refusal::lasting(Reason::TooMuchWork, detail));
         }
-        let Some(value) = document.value(&link) else {
-            continue;
+        let value = document.value(&link);
+        let characters = || document.characters(&link).map(|written| ascii(&written));
+        // Bytes of the sheet mean the same in the new URL, unless one may be half of a character.
+        let reference = match &value {
+            Some(value) => cleaned(value.trim_ascii()),
+            None => match characters() {
+                Some(written) => Cow::Owned(written),
+                None => continue,
+            },
         };
-        let reference = cleaned(value.trim_ascii());
         if is_data(&reference) || relation(scheme, &reference) != Relation::Relative {
             continue;
         }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::browser::{Picture, Pixel, chromium, shown};
+use crate::common::browser::{Picture, Pixel, chromium, shown, told};
 use crate::common::filter::filter;
 use crate::common::mail::{crlf, mail_parser_leaves, mhtml_samples};
 
@@ -121,5 +121,100 @@ fn a_browser_does_not_show_them_before_or_if_one_link_in_the_chain_is_missing() 
     }
     for (name, picture) in shown(&chromium, messages) {
         assert_eq!(picture.count(colour), 0, "{name}");
+    }
+}
+
+/// Relative links in the bytes of each charset mean the same in the result as under the base before.
+#[test]
+fn relative_links_in_double_byte_charsets_mean_the_same_to_a_browser() {
+    let Some(chromium) =
+        chromium("relative_links_in_double_byte_charsets_mean_the_same_to_a_browser")
+    else {
+        return;
+    };
+    const LINKS: &str = "JSON.stringify([...document.querySelectorAll('a,img,p.x')].map(it => \
+        it.href || it.src || getComputedStyle(it).backgroundImage))";
+    // Second bytes that look like a backslash, a bar, a brace or an accent; digits in GB18030.
+    for (charset, characters) in [
+        (
+            "shift_jis",
+            [b"\x95\\".as_slice(), b"\x83|", b"\x94{", b"\x83`"],
+        ),
+        ("gbk", [b"\x81\\", b"\x81|", b"\x81{", b"\x81`"]),
+        (
+            "gb18030",
+            [b"\x81\\", b"\x81|", b"\x81\x30\x84\x36", b"\xd6\xd0"],
+        ),
+        ("big5", [b"\xa5\\", b"\xa5|", b"\xa5{", b"\xa4@"]),
+        ("euc-kr", [b"\x81a", b"\x81z", b"\xb0\xa1", b"\x8cz"]),
+        (
+            "euc-jp",
+            [b"\xc9\xbd", b"\xbc\xa8", b"\x8e\xb1", b"\xa4\xa2"],
+        ),
+    ] {
+        let mut body = Vec::new();
+        for octets in characters {
+            for (front, middle, behind) in [
+                ("<a href=\"", ".html?q=", "&amp;r=&eacute;#top\">x</a>"),
+                ("<img src='x/../", "/y?", "'>"),
+                ("<a href=", "?", ">x</a>"),
+                ("<a href=\"\\d\\", "/..\\e?a\\b", "\">x</a>"),
+                ("<a href=\"?", "=", "\">x</a>"),
+                ("<p class=x style=\"background:url('", "?", "')\">"),
+            ] {
+                body.extend(
+                    [
+                        front.as_bytes(),
+                        octets,
+                        middle.as_bytes(),
+                        octets,
+                        behind.as_bytes(),
+                        b"\n",
+                    ]
+                    .concat(),
+                );
+            }
+            let class = octets
+                .iter()
+                .map(|byte| format!("c{byte:x}"))
+                .collect::<String>();
+            let style = [
+                b"<style>.".as_slice(),
+                class.as_bytes(),
+                b"{background:url(\"",
+                octets,
+                b"?",
+                octets,
+                b"\")}</style><p class=\"x ",
+                class.as_bytes(),
+                b"\">\n",
+            ];
+            body.extend(style.concat());
+        }
+        let header = format!(
+            "MIME-Version: 1.0\nContent-Base: http://www.example.org/a/b/c\n\
+             Content-Type: text/html; charset={charset}\nContent-Transfer-Encoding: 8bit\n\n"
+        );
+        let filtered = filter("", &[header.as_bytes(), &body].concat());
+        assert_eq!(filtered.code, Some(0), "{}", filtered.stderr);
+        let (_, document) = filtered.stdout.split_at(header.len());
+        let page = |base: &str, document: &[u8]| {
+            let start = format!("<!DOCTYPE html><meta charset={charset}>{base}\n");
+            told(&chromium, &[start.as_bytes(), document].concat(), LINKS)
+        };
+        let before = page("<base href=\"http://www.example.org/a/b/c\">", &body);
+        let after = page("", document);
+        let links = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        for (after, before) in links(&after).iter().zip(links(&before)) {
+            assert_eq!(*after, before, "{charset}");
+        }
+        assert_eq!(links(&after).len(), links(&before).len(), "{charset}");
+        assert_eq!(
+            links(&after).len(),
+            characters.len() * 7,
+            "{charset}: {after}"
+        );
+        assert!(!after.contains("file:"), "{charset}: {after}");
+        assert!(charset == "euc-jp" || document.is_ascii(), "{charset}");
     }
 }
