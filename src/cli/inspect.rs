@@ -129,6 +129,10 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
             }
         }
     }
+    if sum.outcomes.has_no_response() {
+        say::tell(&sum.outcomes.no_response());
+        status = Status::Trouble;
+    }
     cache.tell_trouble(Volume::Normal);
     if cache.tell_record() || inspection.trouble.get() {
         status = Status::Trouble;
@@ -364,7 +368,7 @@ impl Inspection<'_> {
         let mut totals = Totals::default();
         totals.survey = said.survey.take().map(|survey| *survey).unwrap_or_default();
         totals.survey.mail.mailboxes = 1;
-        totals.forecast.count(&said.report);
+        totals.count(&said.report, self.policy());
         if let (Says::Rows, Some(origin)) = (self.says, &said.origin) {
             ReportFile::Stdout
                 .write(&self.start, origin, wording::rows(&said.report.rows))

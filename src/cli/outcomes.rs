@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use super::say::{self, harmless};
 use crate::mailbox::Effect;
+use crate::policy::Policy;
 use crate::report::{Kind, Outcome, Provenance, Reason, Row};
+use crate::span::starts_like;
 
 /// The task of a run, which decides how a sentence names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,13 +53,32 @@ pub(super) struct Outcomes {
     answered: u64,
     /// References for which no server could be reached.
     unreachable: BTreeMap<&'static str, u64>,
+    /// References for which the proxy sent an error, or passed one on.
+    of_proxy: u64,
+}
+
+/// With these a proxy says that it cannot reach the server, or does not allow the request. A server behind the proxy can
+/// send them too, so they count only if no request of the run had another response.
+const OF_PROXIES: [u16; 4] = [403, 502, 503, 504];
+
+fn may_be_of_proxy(row: &Row, policy: &Policy) -> bool {
+    let url = row.final_url.as_deref().or(row.url.as_deref());
+    // Errors in a tunnel of https are those of the server. If there is no tunnel, the connection failed.
+    let is_http = url.is_some_and(|url| starts_like(url.as_bytes(), b"http:"));
+    let is_error = row
+        .status
+        .is_some_and(|status| OF_PROXIES.contains(&status));
+    policy.proxy.is_some() && is_http && is_error && row.reason == Some(Reason::HttpStatus)
 }
 
 impl Outcomes {
-    pub(super) fn count(&mut self, row: &Row) {
+    pub(super) fn count(&mut self, row: &Row, policy: &Policy) {
         let thing = Thing::of(row.kind);
         self.links += row.links.unwrap_or(0);
-        self.count_response(row);
+        match may_be_of_proxy(row, policy) {
+            true => self.of_proxy += 1,
+            false => self.count_response(row),
+        }
         match (row.outcome, row.reason) {
             (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
             (Outcome::Left, Some(reason)) => {
@@ -91,9 +112,16 @@ impl Outcomes {
                 | Reason::BadResponse
                 | Reason::HttpStatus
                 | Reason::IncompleteBody
-                | Reason::NotArchived,
+                | Reason::NotArchived
+                | Reason::RedirectRefused
+                | Reason::TooManyRedirects
+                | Reason::WebPage,
             ) => self.answered += 1,
-            _ => self.answered += u64::from(came || row.status.is_some()),
+            // A probe has neither: the row says that the server would give the content.
+            _ => {
+                let is_there = row.outcome == Outcome::WouldFetch;
+                self.answered += u64::from(came || is_there || row.status.is_some());
+            }
         }
     }
 
@@ -114,25 +142,27 @@ impl Outcomes {
         self.links += other.links;
         self.displayed += other.displayed;
         self.answered += other.answered;
+        self.of_proxy += other.of_proxy;
     }
 
     /// Whether servers were contacted and no server sent a response.
     pub(super) fn has_no_response(&self) -> bool {
-        self.answered == 0 && !self.unreachable.is_empty()
+        self.answered == 0 && (self.of_proxy > 0 || !self.unreachable.is_empty())
     }
 
     /// The sentence for a run in which no server sent a response.
     pub(super) fn no_response(&self) -> String {
-        let count: u64 = self.unreachable.values().sum();
+        let mut failed = self.unreachable.clone();
+        if self.of_proxy > 0 {
+            failed.insert("with an error from the proxy", self.of_proxy);
+        }
+        let what = match failed.values().sum() {
+            1 => "the only request failed".to_owned(),
+            count => format!("all {count} requests failed"),
+        };
         format!(
-            "No server responded: {}. Check the network connection and the option --proxy, and run the same command again.",
-            match count {
-                1 => format!("the only request failed ({})", listed(&self.unreachable)),
-                _ => format!(
-                    "all {count} requests failed ({})",
-                    listed(&self.unreachable)
-                ),
-            }
+            "No server responded: {what} ({}). Check the network connection and the option --proxy, and run the same command again.",
+            listed(&failed)
         )
     }
 

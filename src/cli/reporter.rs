@@ -124,8 +124,8 @@ impl Observer<Said> for Reporter<'_> {
             said.leave_for_separator();
         }
         if !said.report.rows.is_empty() {
-            counts.of_mailbox.count(&said.report);
             let policy = self.policy;
+            counts.of_mailbox.count(&said.report, policy);
             counts.of_mailbox.count_attachments(&said.report, policy);
         }
         if self.says_rows && self.volume > Volume::Quiet {

@@ -49,7 +49,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub(super) fn count(&mut self, report: &Report) {
+    pub(super) fn count(&mut self, report: &Report, policy: &Policy) {
         self.forecast.count(report);
         for row in &report.rows {
             match row.outcome {
@@ -65,7 +65,7 @@ impl Totals {
                 Outcome::Restored | Outcome::WouldRestore => self.restored += 1,
                 _ => {}
             }
-            self.outcomes.count(row);
+            self.outcomes.count(row, policy);
             self.links += row.links.unwrap_or(0);
             self.tally("kind", row.kind.as_str(), 1);
             if let Some(hosted) = &row.hosted {

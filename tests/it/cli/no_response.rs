@@ -83,6 +83,94 @@ fn convert_without_any_response_says_so_first_and_ends_with_1() {
     }
 }
 
+/// Sends the same status for each request, also for CONNECT.
+fn with_status(status: u16) -> Raw {
+    Raw::http(move |_, stream| {
+        let head = format!("HTTP/1.1 {status} No");
+        let _ = write!(
+            stream,
+            "{head}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+    })
+}
+
+#[test]
+fn proxy_that_only_sends_errors_counts_as_no_server() {
+    for status in [403, 407, 502, 503, 504] {
+        let server = with_status(status);
+        let proxy = server.url("/");
+        for url in ["http://www.example.com/a", "https://www.example.com/a"] {
+            let options = [
+                "--fetch",
+                "http,https",
+                "--proxy",
+                proxy.trim_end_matches('/'),
+            ];
+            let (output, _) = converted(&[url, url], &options);
+            let said = stderr(&output);
+            assert!(said.starts_with(NO_RESPONSE), "{status} {url}: {said}");
+            assert!(
+                said.contains("all 2 requests failed"),
+                "{status} {url}: {said}"
+            );
+            assert_eq!(output.status.code(), Some(1), "{status} {url}: {said}");
+        }
+    }
+    // A server that no proxy precedes sent the error itself; a proxy passes on that a file is gone.
+    let server = with_status(503);
+    let port = server.address.port().to_string();
+    let (output, _) = converted(&[&server.url("/a")], &["--allow-port", &port]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let proxy = with_status(404);
+    let options = ["--proxy", &*proxy.url("")];
+    let (output, _) = converted(&["http://www.example.com/a"], &options);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn probe_without_any_response_says_so_and_ends_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = with_status(200);
+    let (port, open) = (closed_port().to_string(), server.address.port().to_string());
+    let closed = format!("http://127.0.0.1:{port}/a");
+    let mailbox = folder.path().join("in.mbox");
+    for (urls, is_silent) in [
+        (vec![closed.clone(), closed.clone()], true),
+        (vec![closed.clone(), server.url("/b")], false),
+        (vec!["data:,x".to_owned()], false),
+    ] {
+        let mails = urls.iter().map(|url| {
+            let mail = message(url);
+            format!("From a@b Mon Jul  6 10:00:00 2015\n{mail}\n")
+        });
+        fs::write(&mailbox, mails.collect::<String>()).unwrap();
+        let single = folder.path().join("one.eml");
+        fs::write(&single, message(&urls[0])).unwrap();
+        for source in [&mailbox, &single] {
+            let is_silent = is_silent || source == &single && urls[0] == closed;
+            for command in [&["inspect"][..], &["convert", "--dry-run", "--in-place"]] {
+                let mut run = embody();
+                run.args(command).arg("--probe").arg(source);
+                run.args(["--fetch", "http", "--allow-net", "127.0.0.0/8"]);
+                run.args(["--allow-port", &port, "--allow-port", &open]);
+                let output = run.output().unwrap();
+                let said = stderr(&output);
+                assert_eq!(
+                    said.contains("No server responded: "),
+                    is_silent,
+                    "{command:?} {urls:?}: {said}"
+                );
+                let code = i32::from(is_silent);
+                assert_eq!(
+                    output.status.code(),
+                    Some(code),
+                    "{command:?} {urls:?}: {said}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn convert_with_one_response_ends_with_0() {
     let server = Raw::http(|_, stream| {
