@@ -301,7 +301,7 @@ http {{
                 runs = {program: ([program, *words], files[name]) for program in both}
                 times = turns(600, {'cat': (['cat'], files[name]), **runs}, statistics.median)
                 compare(f'start-up: `{how}`, 4 kB, {what}; `cat` {short(times["cat"] * 1e3)} ms', [times[one] * 1e3 for one in both])
-        for what, name in (('scanning: `filter`, 34 MB of text, one reference that is left', 'scanned'),
+        for what, name in (('scanning: `filter`, 34 MB of text, one reference that stays unchanged', 'scanned'),
                            ('links: `filter`, 20 MB of HTML', 'links'), ('`filter`, 35 MB in one data: URL', 'large')):
             times = turns(15, {program: ([program, *quiet, *LARGE], files[name], out + str(at)) for at, program in enumerate(both)})
             same(out + '0', out + '1')

@@ -244,10 +244,10 @@ impl Journal for Log {
         match verdict {
             // No option asked for it, and --quiet does not hide it.
             Verdict::Unchanged(Left::Trouble(why)) => {
-                tell(&format!("left unchanged: {}", say::harmless(why)))
+                tell(&format!("not changed: {}", say::harmless(why)))
             }
             Verdict::Unchanged(Left::TooLarge(why)) if self.volume >= Volume::Normal => {
-                tell(&format!("left unchanged: {}", wording::detail(why)));
+                tell(&format!("not changed: {}", wording::detail(why)));
             }
             Verdict::Later(why) if self.volume >= Volume::Normal => {
                 let why = wording::detail(why);

@@ -76,7 +76,10 @@ fn summary(report: &Report) -> String {
         let left = rows.iter().filter(|it| it.outcome == Outcome::Left).count();
         if all > 0 {
             let would = all - left;
-            let _ = writeln!(text, "{all} {name}: {would} would be {done}, {left} left");
+            let _ = writeln!(
+                text,
+                "{all} {name}: {would} would be {done}, {left} would stay unchanged"
+            );
         }
     }
     text

@@ -95,10 +95,7 @@ pub(super) fn line(row: &Row, policy: &Policy) -> String {
         true => "message: ".to_owned(),
         false => format!("part {}: ", harmless(&row.part)),
     };
-    line.push_str(row.outcome.as_str());
-    if let Some(reason) = row.reason {
-        let _ = write!(line, ": {}", reason.as_str());
-    }
+    line.push_str(&wording::outcome_and_reason(row));
     if !row.detail.is_empty() {
         let _ = write!(line, ": {}", harmless(&wording::detail(&row.detail)));
     }
@@ -113,7 +110,7 @@ pub(super) fn line(row: &Row, policy: &Policy) -> String {
 
 pub(super) fn sum(report: &Report) -> String {
     let (expanded, left, links) = (report.expanded(), report.left(), report.links());
-    format!("{expanded} expanded, {left} left, {links} links")
+    format!("{expanded} expanded, {left} unchanged, {links} links")
 }
 
 const MOST_LINES: usize = 20;
@@ -129,7 +126,7 @@ pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String
     if !counted.is_empty() {
         let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
         for row in counted {
-            *outcomes.entry(row.outcome.as_str()).or_default() += 1;
+            *outcomes.entry(wording::outcome(row.outcome)).or_default() += 1;
         }
         let outcomes = outcomes.iter();
         let outcomes = outcomes.map(|(outcome, count)| format!("{count} {outcome}"));

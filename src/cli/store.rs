@@ -90,7 +90,7 @@ fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
     let (objects, strangers) = store.objects()?;
     let line = |stranger| {
         let path = shown(&store.path().join(stranger));
-        format!("{path}: not an object of the store; it is left unchanged")
+        format!("{path}: not an object of the store; it is not changed")
     };
     tell_first(
         strangers.into_iter(),

@@ -9,7 +9,7 @@ use url::Url;
 use super::outcomes::Outcomes;
 use super::say::{harmless, shown};
 use super::survey::{NAMES, Named, Survey};
-use super::wording::{follow, remedy};
+use super::wording::{follow, outcome_and_reason, remedy};
 use crate::link::url::Reference;
 use crate::mailbox::Summary;
 use crate::policy::{Policy, countable};
@@ -25,7 +25,7 @@ const TABLES: [(&str, [usize; 2]); 8] = [
     // Attachments that are missing beside the mailbox, by the subject and date of the mail.
     ("missing", [40, 10]),
     ("outcome", [99, 12]),
-    ("left at", [0, 5]),
+    ("not from", [0, 5]),
     ("skipped", [99, 6]),
 ];
 
@@ -84,7 +84,7 @@ impl Totals {
             if let Some(host) = reference.site().and_then(|it| countable(it.host)) {
                 self.tally("host", host.as_str(), 1);
                 if row.outcome == Outcome::Left {
-                    self.tally("left at", host, 1);
+                    self.tally("not from", host, 1);
                 }
             }
         }
@@ -227,7 +227,7 @@ impl Totals {
                 continue;
             };
             let hosts = self.tables.get("host").into_iter().flat_map(Named::names);
-            if title == "left at" && hosts.count() < 2 {
+            if title == "not from" && hosts.count() < 2 {
                 continue;
             }
             let entries = names.heaviest(|count| *count);
@@ -249,7 +249,7 @@ impl Totals {
 }
 
 fn outcome(row: &Row) -> String {
-    let words = row.outcome_and_reason();
+    let words = outcome_and_reason(row);
     let is_status = matches!(row.reason, Some(Reason::HttpStatus | Reason::FtpStatus));
     match row.status.filter(|_| is_status) {
         Some(status) => format!("{words} {status}"),

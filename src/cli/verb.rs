@@ -46,7 +46,7 @@ impl Said {
 
     pub(super) fn leave_for_separator(&mut self) {
         let mut detail = Detail::from(Reason::HoldsSeparator.meaning());
-        detail.push("; the message was left");
+        detail.push("; the message was not changed");
         self.leave(Reason::HoldsSeparator, &detail);
     }
 

@@ -228,6 +228,22 @@ fn redirect(row: &Row, policy: &Policy) -> Option<String> {
     (!is_downward).then(|| given(Setting::Fetch, scheme.as_str()))
 }
 
+/// The word for people. "left" of the JSON report is not used, because it can also mean that something went away.
+pub(super) fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Left => "unchanged",
+        outcome => outcome.as_str(),
+    }
+}
+
+pub(super) fn outcome_and_reason(row: &Row) -> String {
+    let outcome = outcome(row.outcome);
+    match row.reason {
+        Some(reason) => format!("{outcome}: {}", reason.as_str()),
+        None => outcome.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -203,8 +203,12 @@ impl Run<'_> {
                 let gain: i64 = group.iter().map(Edit::growth).sum();
                 let is_done = settings.store.is_some();
                 row.outcome = Outcome::Detached;
-                let verb = if is_done { "left" } else { "would leave" };
-                row.detail = format!("{} bytes {verb} the mail", gain.saturating_neg()).into();
+                let verb = if is_done { "were" } else { "would be" };
+                row.detail = format!(
+                    "{} bytes {verb} moved out of the mail",
+                    gain.saturating_neg()
+                )
+                .into();
                 row.url = Some(settings.url_of(&key));
                 row.from = Provenance::Message;
                 row.sha256 = Some(key.to_string());

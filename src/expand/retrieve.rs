@@ -194,7 +194,7 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
 fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
     let found = found.map_err(|refusal| Refusal {
         detail: Detail::from(format!(
-            "the reference leads to part {number}, which was left unchanged: "
+            "the reference leads to part {number}, which was not changed: "
         ))
         .then(root_detail(&refusal.detail)),
         ..refusal
@@ -208,7 +208,7 @@ fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
 
 /// A chain of references names its end only.
 fn root_detail(detail: &Detail) -> Detail {
-    match detail.split_once("was left unchanged: ") {
+    match detail.split_once("was not changed: ") {
         Some((front, root)) if front.starts_with("part ") => {
             detail.behind(detail.len() - root.len())
         }

@@ -172,7 +172,7 @@ impl<S: Send> AccountRun<'_, S> {
         let missing: String = "lrswite".chars().filter(|right| !has(*right)).collect();
         (!missing.is_empty()).then(|| {
             format!(
-                "the folder was left unchanged, because you do not have all rights on it that are needed to replace messages (missing: {missing}; needed: lrswite)"
+                "the folder was not changed, because you do not have all rights on it that are needed to replace messages (missing: {missing}; needed: lrswite)"
             )
         })
     }
@@ -230,7 +230,7 @@ impl<S: Send> AccountRun<'_, S> {
     fn name_lost(&mut self, lost: &[u32]) {
         for uid in lost {
             let why =
-                "the server lists the message but does not send it; the message was left unchanged";
+                "the server lists the message but does not send it; the message was not changed";
             self.damaged(*uid, why.into());
         }
     }
@@ -447,7 +447,7 @@ impl<S: Send> AccountRun<'_, S> {
             None
         } else if let Some(keyword) = metadata.odd_flags.first() {
             let why = format!(
-                "the message has the keyword {keyword}, which IMAP does not allow, so a new message could not have it; the message was left unchanged"
+                "the message has the keyword {keyword}, which IMAP does not allow, so a new message could not have it; the message was not changed"
             );
             self.damaged(metadata.uid, why.clone());
             Some(Fate::Left(Reason::FlagsNotKept, why))

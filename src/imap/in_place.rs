@@ -477,7 +477,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             self.session = None;
         }
         self.selected = Selected::default();
-        let why = format!("{why}; the other messages of this folder were left unchanged");
+        let why = format!("{why}; the other messages of this folder were not changed");
         self.job.observer.damaged(&self.url_of(folder), &why.into());
         self.summary.damaged += 1;
     }

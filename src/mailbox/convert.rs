@@ -188,7 +188,7 @@ impl<S: Send> Job<'_, S> {
             let is_within = !found.relative.as_os_str().is_empty();
             match convert(&job, found.kind) {
                 Err(Error::Unreadable { source, .. }) if is_within && !found.kind.is_folder() => {
-                    let why = format!("{}; it was left", unread(&source));
+                    let why = format!("{}; it was not changed", unread(&source));
                     self.observer.damaged(&found.path, &why.into());
                     sum.damaged += 1;
                 }
@@ -268,7 +268,7 @@ impl<S: Send> Job<'_, S> {
             Some(Ok(range)) => (true, range),
             Some(Err(why)) => {
                 summary.damaged = 1;
-                let why = format!("{why}; the file was left unchanged");
+                let why = format!("{why}; the file was not changed");
                 self.observer.damaged(self.path, &why.into());
                 return Ok((summary, None));
             }

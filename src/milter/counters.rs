@@ -117,7 +117,7 @@ impl Counters {
             let count = left.get(reason).copied().unwrap_or_default();
             (format!("{{reason=\"{}\"}}", reason.as_str()), count)
         });
-        let head = "references_left_total counter References that were left unchanged, by reason (docs/reasons.md).";
+        let head = "references_left_total counter References that were not changed, by reason (docs/reasons.md).";
         metric(&mut page, head, left);
         let retrievals = [
             ("retrieved", &self.retrieved),

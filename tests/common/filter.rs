@@ -137,7 +137,7 @@ impl Ran {
         assert_eq!(self.column("reason"), reasons, "{}", self.stderr);
         for reason in reasons {
             assert!(
-                self.stderr.contains(&format!(": left: {reason}: ")),
+                self.stderr.contains(&format!(": unchanged: {reason}: ")),
                 "{}",
                 self.stderr
             );

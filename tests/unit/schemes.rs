@@ -139,7 +139,7 @@ fn what_a_row_says_of_the_default_is_what_happens() {
         let (output, report) = expand(&message);
         let first = report.rows.first();
         let said = match first.and_then(|row| row.reason) {
-            Some(reason) => format!("left: `{}`", reason.as_str()),
+            Some(reason) => format!("unchanged: `{}`", reason.as_str()),
             None if report.expanded() == 1 => "put in".to_owned(),
             None => "no reference".to_owned(),
         };

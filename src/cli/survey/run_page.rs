@@ -505,7 +505,7 @@ impl RunPage<'_> {
         });
         if tally.trackers > 0 {
             self.sheet.note(&format!(
-                "{} left alone: retrieving {} would tell the sender that the mail was read.",
+                "{} not retrieved: a request for {} would tell the sender that the mail was read.",
                 counted(tally.trackers, "tracker was", "trackers were"),
                 either(tally.trackers, "it", "them"),
             ));
@@ -525,7 +525,7 @@ impl RunPage<'_> {
                     (it.saved, "saved"),
                     (it.lost, "lost"),
                     (it.again, "to try again"),
-                    (it.left, "left"),
+                    (it.left, "unchanged"),
                 ] {
                     if count > 0 {
                         words.push(format!("{} {word}", grouped(count)));
@@ -622,7 +622,7 @@ impl RunPage<'_> {
         if tally.refused.sum() > 0 {
             self.sheet.heading("Not allowed by the options");
             self.sheet.say(&format!(
-                "{} {} left because of the options of this run.",
+                "{} {} not changed because of the options of this run.",
                 capitalized(&tally.refused.words()),
                 either(tally.refused.sum(), "was", "were"),
             ));

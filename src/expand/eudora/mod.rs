@@ -117,7 +117,7 @@ impl Session<'_> {
             let most = policy.limits.parts;
             let detail = Detail::from("the message has more texts and files than half of ")
                 .naming(Setting::Parts);
-            let detail = detail.then(format!(", {most}; the further ones were left as text"));
+            let detail = detail.then(format!(", {most}; the others stay text"));
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
             done.report.rows.push(row);
         }

@@ -251,7 +251,7 @@ impl<S> Files<'_, S> {
             let why = match content {
                 Content::Damaged(damage) => {
                     summary.damaged = 1;
-                    Some(damage.detail().then("; the message was left unchanged"))
+                    Some(damage.detail().then("; the message was not changed"))
                 }
                 _ => {
                     summary.oversized = 1;

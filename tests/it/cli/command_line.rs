@@ -428,7 +428,7 @@ fn a_message_from_a_file_is_read() {
     assert_bytes(
         &fs::read(&path).unwrap(),
         &expanding(),
-        "the file was left unchanged",
+        "the file was not changed",
     );
 }
 
@@ -756,7 +756,7 @@ fn inspect_prints_the_tree_and_what_would_be_done() {
         "2.2  message/external-body",
         "would-expand",
         "of image/png",
-        "1 references: 1 would be followed, 0 left",
+        "1 references: 1 would be followed, 0 would stay unchanged",
     ] {
         assert!(text.contains(words), "{words}:\n{text}");
     }

@@ -170,7 +170,7 @@ fn a_probe_asks_the_cache_first() {
     );
     assert!(inspect("--probe").contains("HEAD was answered"));
     assert!(
-        inspect("--offline").contains("left: offline"),
+        inspect("--offline").contains("unchanged: offline"),
         "{}",
         inspect("--offline")
     );

@@ -102,8 +102,9 @@ fn what_it_says_is_the_reason_and_nothing_of_it_is_put_in() {
     Resolver::doing("exit 4").leaves("", "exit status: 4");
     Resolver::doing("exit 0").leaves("", "the resolver: it gave no bytes");
     Resolver::doing("kill -9 $$").leaves("", "signal: 9");
-    Resolver::doing("echo '<!doctype html><input type=\"password\">'").leaves("", "left: sign-in");
-    Resolver::doing("head -c 2000000 /dev/zero").leaves("--max-body 1M", "left: too-large");
+    Resolver::doing("echo '<!doctype html><input type=\"password\">'")
+        .leaves("", "unchanged: sign-in");
+    Resolver::doing("head -c 2000000 /dev/zero").leaves("--max-body 1M", "unchanged: too-large");
     let mail = mail(&[(LINK, "coast.webm")]);
     let ran = filter("--follow gmail --resolver /nowhere/at-all", &mail);
     ran.leaves(&mail, &["resolver-failed"]);
@@ -120,7 +121,7 @@ fn what_it_says_is_the_reason_and_nothing_of_it_is_put_in() {
 fn its_time_is_that_of_a_retrieval_and_what_it_started_ends_with_it() {
     let resolver = Resolver::doing("sleep 60 & echo $! > \"$0.child\"; sleep 60");
     let begun = Instant::now();
-    resolver.leaves("--timeout 1s", "left: timeout");
+    resolver.leaves("--timeout 1s", "unchanged: timeout");
     assert!(begun.elapsed() < Duration::from_secs(20));
     let child = resolver.seen("resolve.child");
     let state = fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();

@@ -275,7 +275,7 @@ fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
     let said = stderr(&output);
     assert!(
         said.contains(
-            "part 2: left: shown-inline: part 1 refers to this part; --inline would allow it"
+            "part 2: unchanged: shown-inline: part 1 refers to this part; --inline would allow it"
         ),
         "{said}"
     );
@@ -378,7 +378,7 @@ fn a_store_that_lacks_an_object_leaves_the_part_or_defers() {
     assert!(restored.status.success());
     assert_bytes(&restored.stdout, &detached.stdout, "left");
     assert!(
-        stderr(&restored).contains("left: not-in-store"),
+        stderr(&restored).contains("unchanged: not-in-store"),
         "{}",
         stderr(&restored)
     );

@@ -140,7 +140,7 @@ fn a_reference_that_leads_out_of_the_store_is_left() {
             ] {
                 let output = work.run(&arguments, &mail);
                 assert_bytes(&output.stdout, &mail, &format!("{arguments}: {url}"));
-                assert!(stderr(&output).contains("left: "), "{url}");
+                assert!(stderr(&output).contains("unchanged: "), "{url}");
             }
         }
     }
@@ -162,7 +162,7 @@ fn a_reference_in_a_reference_is_not_detached_and_not_restored_as_ours() {
         let output = work.run("restore --store store", &mail);
         assert_bytes(&output.stdout, &mail, essence);
         assert!(
-            stderr(&output).contains("left: bad-note"),
+            stderr(&output).contains("unchanged: bad-note"),
             "{}",
             stderr(&output)
         );

@@ -39,7 +39,7 @@ fn inspect_tells_of_what_is_not_followed_and_which_word_follows_it() {
         String::from_utf8(output.stdout).unwrap()
     };
     let text = inspect(&[]);
-    assert!(text.contains("left: not-followed"), "{text}");
+    assert!(text.contains("unchanged: not-followed"), "{text}");
     assert!(text.contains("--follow shortcuts"), "{text}");
     let text = inspect(&["--follow", "shortcuts"]);
     assert!(!text.contains("not-followed"), "{text}");

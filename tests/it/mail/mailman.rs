@@ -1000,7 +1000,7 @@ fn inspect_counts_notes_whether_they_are_followed_or_not() {
     };
     let text = inspect(&[]);
     assert!(
-        text.contains("mailman") && text.contains("left: not-followed"),
+        text.contains("mailman") && text.contains("unchanged: not-followed"),
         "{text}"
     );
     assert!(text.contains("--follow mailman"), "{text}");
@@ -1010,7 +1010,7 @@ fn inspect_counts_notes_whether_they_are_followed_or_not() {
     fs::write(&mbox, [envelope.as_slice(), &mail].concat()).unwrap();
     let text = inspect(&["--verbose", mbox.to_str().unwrap()]);
     assert!(
-        text.contains("1  left: not-followed (--follow mailman)\n"),
+        text.contains("1  unchanged: not-followed (--follow mailman)\n"),
         "{text}"
     );
     let text = inspect(&["--follow", "mailman", "--fetch", "http"]);

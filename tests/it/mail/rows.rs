@@ -148,12 +148,18 @@ fn more_lines_than_a_screen_become_a_count() {
         let mail = mail(parts);
         stderr(&fed(embody().arg("filter").args(options), mail.as_bytes()))
     };
-    assert_eq!(filter(&[], 20).matches(": left: ").count(), 20);
+    assert_eq!(filter(&[], 20).matches(": unchanged: ").count(), 20);
     let said = filter(&[], 25);
     assert_eq!(said.lines().count(), 20, "{said}");
     let last = said.lines().last().unwrap();
-    assert_eq!(last, "embody: and 6 more: 6 left; --verbose shows them");
-    assert_eq!(filter(&["--verbose"], 25).matches(": left: ").count(), 25);
+    assert_eq!(
+        last,
+        "embody: and 6 more: 6 unchanged; --verbose shows them"
+    );
+    assert_eq!(
+        filter(&["--verbose"], 25).matches(": unchanged: ").count(),
+        25
+    );
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.eml");
     fs::write(&file, mail(25)).unwrap();
@@ -164,7 +170,7 @@ fn more_lines_than_a_screen_become_a_count() {
         stderr(&command.arg(&file).output().unwrap())
     };
     let said = convert(&[]);
-    assert!(!said.contains(": left: unknown-access-type"), "{said}");
+    assert!(!said.contains(": unchanged: unknown-access-type"), "{said}");
     assert!(
         said.contains("25 could not be: 25 with an unknown access type."),
         "{said}"
@@ -197,7 +203,7 @@ fn the_totals_of_inspect_are_those_of_its_rows() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         text.ends_with(
-            "2 references: 1 would be followed, 1 left\n2 documents: 1 would be rewritten, 1 left\n"
+            "2 references: 1 would be followed, 1 would stay unchanged\n2 documents: 1 would be rewritten, 1 would stay unchanged\n"
         ),
         "{text}"
     );

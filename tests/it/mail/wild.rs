@@ -392,7 +392,7 @@ fn inspect_shows_the_relatives_by_their_kinds() {
         let kind = format!("      {shown}\n");
         assert!(output.status.success() && text.contains(&kind), "{text}");
         let outcome = match name {
-            "untouched/deleted" => "left: deleted: ",
+            "untouched/deleted" => "unchanged: deleted: ",
             _ => "would-fetch",
         };
         assert!(text.contains(outcome), "{text}");

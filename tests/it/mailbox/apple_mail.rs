@@ -398,14 +398,14 @@ fn a_missing_file_leaves_its_part_and_the_name_and_is_listed_with_subject_and_da
     for line in [
         "kind            2  apple",
         "missing         1  \"the files\" (2024-05-14)",
-        "outcome         1  left: file-not-readable",
+        "outcome         1  unchanged: file-not-readable",
         "outcome         1  would-expand",
     ] {
         assert!(told.contains(line), "{line}: {told}");
     }
     let told = inspected(&["--verbose", "--follow=-apple"]);
     assert!(
-        told.contains("outcome         2  left: not-followed (--follow apple)"),
+        told.contains("outcome         2  unchanged: not-followed (--follow apple)"),
         "{told}"
     );
     let one = library.run(&["inspect", &format!("{DATA}/Messages/1.partial.emlx")]);

@@ -942,7 +942,9 @@ fn a_message_that_cannot_come_along_is_named_and_the_others_do() {
         1,
     );
     assert!(
-        said.contains("md/cur/2:2,S") && said.contains("left out") && said.contains("md/cur/3"),
+        said.contains("md/cur/2:2,S")
+            && said.contains("the message was not written")
+            && said.contains("md/cur/3"),
         "{said}"
     );
     let out = fs::read_to_string(at.join("out.mbox")).unwrap();

@@ -71,12 +71,12 @@ fn a_span_with_a_dated_line_that_is_no_separator_is_left_and_said() {
         );
         let (after, said) = converted(before.as_bytes());
         assert_eq!(text(&after), before);
-        assert!(said.contains("may start; the message was left"), "{said}");
+        assert!(said.contains("the message was not changed"), "{said}");
         assert!(
             said.contains("0 changed.\n0 attachments put into the mail. 1 could not be: "),
             "{said}"
         );
-        assert!(said.contains("left: holds-separator"), "{said}");
+        assert!(said.contains("unchanged: holds-separator"), "{said}");
     }
 }
 
