@@ -320,7 +320,7 @@ fn a_mailbox_that_is_not_there_stops_a_collection_until_its_entry_goes() {
     fs::remove_dir(&two).unwrap();
     let said = stderr(&place.gc(&["mail"]));
     let entry = said
-        .split("and remove ")
+        .split("then remove ")
         .nth(1)
         .unwrap()
         .lines()
