@@ -19,6 +19,9 @@ pub mod milter {
 pub mod record {
     pub use crate::record::contents;
 }
+pub mod outlook {
+    pub use crate::engine::outlook::*;
+}
 pub mod mime {
     pub use crate::mime::*;
 }

@@ -182,6 +182,9 @@ mod detail;
 mod disk;
 #[allow(unreachable_pub)]
 mod edit;
+// Forms that only the program opens.
+#[allow(dead_code, missing_docs, unreachable_pub)]
+mod engine;
 mod error;
 // What only the milter needs.
 #[cfg_attr(not(unix), allow(dead_code))]

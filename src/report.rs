@@ -28,6 +28,9 @@ words! {
         Hosted "hosted" "A file in cloud storage that a mail links to instead of attaching it.";
         Apple "apple" "An attachment that Apple Mail stores in a separate file.";
         Eudora "eudora" "An attachment that Eudora stores in a separate file, or text that Eudora marked without MIME.";
+        Tnef "tnef" "A `winmail.dat` of Outlook, which contains the text or the attachments of the mail.";
+        Rtf "rtf" "RTF in place of the HTML or the text of the mail.";
+        Uuencode "uuencode" "uuencoded files in a text.";
         Link "link" "The links in one HTML or CSS document.";
         Embed "embed" "Content embedded into HTML.";
         Attachment "attachment" "An attachment that `detach` moves, or has moved, into a store.";

@@ -645,6 +645,11 @@ fn of_changes(changes: &Changes) -> String {
             "document with links made absolute",
             "documents with links made absolute",
         ),
+        (
+            changes.opened,
+            "message with winmail.dat opened",
+            "messages with winmail.dat opened",
+        ),
     ];
     let counts = counts
         .iter()

@@ -183,12 +183,12 @@ fn recover(args: RecoverArgs) -> Status {
 fn dispatch(command: Command, arguments: &[OsString]) -> Status {
     match command {
         Command::Filter(args) => filtered(&args.0),
-        Command::Convert(args) => Status::of(convert::run(&args.0)),
+        Command::Convert(args) => Status::of(convert::run(&args.0.opening())),
         Command::Embed(args) => embed(args.0),
         Command::Recover(args) => recover(args.0),
         Command::Detach(args) => detach::detach(&args.0),
         Command::Restore(args) => detach::restore(&args.0),
-        Command::Inspect(args) => Status::of_report(inspect::run(&args.0, arguments)),
+        Command::Inspect(args) => Status::of_report(inspect::run(&args.0.opening(), arguments)),
         Command::Compare(args) => Status::of_report(compare::run(&args.0)),
         #[cfg(all(unix, feature = "milter"))]
         Command::Milter(args) => {

@@ -149,7 +149,11 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
     // Notes of other forms may stand in any text. Apple's and Eudora's are of mail that lies in their folders.
     let may_be_anywhere = |form: &Follow| match form {
-        Follow::Thunderbird | Follow::Exchange | Follow::Apple | Follow::Eudora => false,
+        Follow::Thunderbird
+        | Follow::Exchange
+        | Follow::Apple
+        | Follow::Eudora
+        | Follow::Winmail => false,
         other => policy.follow.contains(*other),
     };
     match is_marked || Follow::ALL.iter().any(may_be_anywhere) {

@@ -244,7 +244,7 @@ impl Expander {
     #[cfg(feature = "milter")]
     pub(crate) fn body_matters(&self, header: &[u8]) -> bool {
         let is_marked = self.marks() && has_field(header, MARK_FIELD, usize::MAX);
-        let may_hold_notes = self.prefilter().looks_at_texts();
+        let may_hold_notes = self.prefilter().looks_at_bodies();
         if is_marked || may_hold_notes || self.prefilter().first(header).is_some() {
             return true;
         }

@@ -17,6 +17,7 @@ pub(crate) mod envelope;
 mod eudora;
 mod expander;
 mod field_names;
+mod forms;
 #[cfg(feature = "mailbox")]
 mod gmail;
 mod hosted;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::edit::{Edit, Edits, Group, Overlap};
-use crate::mime::{Content, PartId, Tree};
+use crate::mime::{PartId, Tree};
 use crate::report::{Reason, Refusal};
 use crate::span::Span;
 
@@ -48,33 +48,7 @@ pub(super) fn overlapping(_: Overlap) -> Refusal {
 }
 
 pub(super) fn removal(tree: &Tree<'_>, part: PartId, removed_to: usize) -> Span {
-    let entity = tree.part(part);
-    let end = entity.span.end;
-    let above = entity.parent.map(|above| &tree.part(above).content);
-    let delimiter = match above {
-        Some(Content::Multipart(multipart)) => multipart.delimiters.get(entity.ordinal),
-        _ => None,
-    };
-    let Some(delimiter) = delimiter else {
-        return Span::empty_at(end);
-    };
-    let free_break = |at: usize| match tree.original.get(at..) {
-        Some([b'\r', b'\n', ..]) => 2,
-        Some([b'\n', ..]) => 1,
-        _ => 0,
-    };
-    // A line break must be left where one was, and none where none was: what stands in front may need it. A boundary
-    // line behind another part's header has none of its own, and of several parts that go only the first had one.
-    let start = delimiter.start.max(removed_to);
-    let own_break = match start == delimiter.start {
-        true => free_break(start),
-        false => 0,
-    };
-    if own_break > 0 && tree.abuts_boundary(part) {
-        return Span::new(start + own_break, end);
-    }
-    let behind = if own_break > 0 { 0 } else { free_break(end) };
-    Span::new(start, end + behind)
+    tree.removal(part, removed_to)
 }
 
 #[cfg(test)]

@@ -99,7 +99,10 @@ impl Prefilter {
     /// Documents are searched where no other note tells them.
     fn searches(&self) -> impl Iterator<Item = notes::Search> {
         let is_untold = self.reads_any(&Follow::HOSTED) && !self.looks_at_documents();
-        let searches: [(bool, notes::Search); 3] = [
+        let searches: [(bool, notes::Search); 6] = [
+            (self.forms.contains(Follow::RtfBody), notes::rtf_body),
+            (self.forms.contains(Follow::Uuencode), notes::uuencode),
+            (self.forms.contains(Follow::Winmail), notes::winmail),
             (self.looks_at_texts(), notes::mailman),
             (self.forms.contains(Follow::Sympa), notes::sympa),
             (is_untold, document),
@@ -116,6 +119,13 @@ impl Prefilter {
 
     fn reads_any(&self, forms: &[Follow]) -> bool {
         forms.iter().any(|form| self.forms.contains(*form))
+    }
+
+    /// Whether the body of a part that has no parts may be in a form that its header does not tell.
+    #[cfg(feature = "milter")]
+    pub(super) fn looks_at_bodies(&self) -> bool {
+        self.looks_at_texts()
+            || self.reads_any(&[Follow::Winmail, Follow::RtfBody, Follow::Uuencode])
     }
 
     pub(super) fn looks_at_texts(&self) -> bool {
@@ -235,7 +245,7 @@ fn is_document_type(behind: &[u8]) -> bool {
 }
 
 /// Marks, the first [`OF_MARKS`]; what references need, [`OF_REFERENCES`]; and what the type of a document begins with.
-static WORDS: [Word; 8] = [
+static WORDS: [Word; 9] = [
     // A mark of an earlier run begins so, and one that a stranger wrote.
     word("x-embody", 1),
     word("external-body", 8),
@@ -246,11 +256,13 @@ static WORDS: [Word; 8] = [
     word("x-moz-deleted", 1),
     // The end of the media types of attached shortcuts.
     word("internet-shortcut", 8),
+    // Outlook's winmail.dat.
+    word("ms-tnef", 2),
     word("content-type", 7).before(is_document_type),
 ];
 
 const OF_MARKS: usize = 1;
-const OF_REFERENCES: usize = 6;
+const OF_REFERENCES: usize = 7;
 
 const WORK: &[Word] = WORDS.split_at(OF_MARKS).1;
 

@@ -6,6 +6,7 @@ use super::part_edits::PartEdits;
 use super::pass::{Pass, Place};
 use super::session::Session;
 use crate::edit::{Edit, Edits};
+use crate::engine::forms::is_kind;
 use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, Tree};
 use crate::plan::documents::Documents;
@@ -76,6 +77,7 @@ impl Session<'_> {
         if !self.kinds.references {
             return outcomes;
         }
+        made = self.open(message, made, &mut outcomes);
         for level in 0..=self.policy().limits.depth {
             let current = made.as_deref().unwrap_or(message);
             // Nothing refuses the first pass: each message may be looked at twice.
@@ -89,7 +91,9 @@ impl Session<'_> {
             let pass: Pass = self.pass(current, &place).unwrap_or_default();
             // References that were left are looked at again in the next pass.
             let report = &mut outcomes.report;
-            let is_settled = |row: &Row| row.outcome != Outcome::Left || row.kind == Kind::Eudora;
+            let is_settled = |row: &Row| {
+                row.outcome != Outcome::Left || row.kind == Kind::Eudora || is_kind(row.kind)
+            };
             report.rows.retain(is_settled);
             report.rows.extend(pass.report.rows);
             report.notes.extend(pass.report.notes);

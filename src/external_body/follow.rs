@@ -5,7 +5,7 @@ use crate::error::Error;
 
 words! {
     /// A form of references, by who writes it.
-    pub enum Follow [13] {
+    pub enum Follow [16] {
         Thunderbird "thunderbird" "Attachments that Thunderbird detached or uploaded, and the enclosures of its news feeds.";
         Exchange "exchange" "`[InternetShortcut]` files inside a `message/external-body` part, as Exchange writes them.";
         Shortcuts "shortcuts" "Attached `[InternetShortcut]` files, which contain a URL (`application/internet-shortcut`).";
@@ -19,6 +19,9 @@ words! {
         MailDrop "mail-drop" "Attachments that Apple Mail uploaded to Mail Drop.";
         FileLink "filelink" "Attachments that Thunderbird FileLink uploaded.";
         Links "links" "Any link in HTML to a file in cloud storage.";
+        Winmail "winmail" "Outlook's `winmail.dat` (TNEF): the part becomes the text and attachments that it contains.";
+        RtfBody "rtf-body" "RTF that readpst attached in place of HTML or text.";
+        Uuencode "uuencode" "uuencoded files in text.";
     }
 }
 
@@ -35,17 +38,20 @@ impl Follow {
 
     /// Whether a program, and not the sender, put it in place of an attachment.
     pub fn is_attachment(self) -> bool {
-        !matches!(self, Self::Links | Self::Shortcuts)
+        !matches!(
+            self,
+            Self::Links | Self::Shortcuts | Self::RtfBody | Self::Uuencode
+        )
     }
 
-    fn bit(self) -> u16 {
+    fn bit(self) -> u32 {
         1 << self as u8
     }
 }
 
 /// A set of forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Followed(u16);
+pub struct Followed(u32);
 
 impl Default for Followed {
     fn default() -> Self {
@@ -143,7 +149,7 @@ mod tests {
             ("shortcuts,none", ""),
             (
                 "all,-thunderbird",
-                "exchange,shortcuts,apple,eudora,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links",
+                "exchange,shortcuts,apple,eudora,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links,winmail,rtf-body,uuencode",
             ),
             ("none,mailman-digests", "mailman-digests"),
         ] {

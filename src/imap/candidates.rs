@@ -103,7 +103,7 @@ impl Candidates {
             }
             Self::Documents => {
                 let mut parts = whole.all().into_iter();
-                parts.any(|part| may_refer(part) || is_document(part))
+                parts.any(|part| may_refer(part) || is_document(part) || may_be_tnef(part))
             }
         }
     }
@@ -186,6 +186,14 @@ fn is_shown(part: &BodyPart) -> bool {
     let is_text =
         part.media_type.starts_with("text/") || part.media_type == "application/xhtml+xml";
     is_text && part.disposition.as_deref() != Some("attachment")
+}
+
+/// The first bytes tell it where the type does not.
+fn may_be_tnef(part: &BodyPart) -> bool {
+    matches!(
+        part.media_type.as_str(),
+        "application/ms-tnef" | "application/vnd.ms-tnef" | "application/octet-stream"
+    )
 }
 
 fn is_document(part: &BodyPart) -> bool {

@@ -229,6 +229,38 @@ impl<'a> Tree<'a> {
         next.is_some_and(|byte| !b"\r\n".contains(byte))
     }
 
+    /// What goes with a part that is removed: its boundary line, and the line break that would otherwise be one too many.
+    /// `removed_to` is the end of what was removed before it.
+    pub fn removal(&self, part: PartId, removed_to: usize) -> Span {
+        let entity = self.part(part);
+        let end = entity.span.end;
+        let above = entity.parent.map(|above| &self.part(above).content);
+        let delimiter = match above {
+            Some(Content::Multipart(multipart)) => multipart.delimiters.get(entity.ordinal),
+            _ => None,
+        };
+        let Some(delimiter) = delimiter else {
+            return Span::empty_at(end);
+        };
+        let free_break = |at: usize| match self.original.get(at..) {
+            Some([b'\r', b'\n', ..]) => 2,
+            Some([b'\n', ..]) => 1,
+            _ => 0,
+        };
+        // A line break must be left where one was, and none where none was: what stands in front may need it. A boundary
+        // line behind another part's header has none of its own, and of several parts that go only the first had one.
+        let start = delimiter.start.max(removed_to);
+        let own_break = match start == delimiter.start {
+            true => free_break(start),
+            false => 0,
+        };
+        if own_break > 0 && self.abuts_boundary(part) {
+            return Span::new(start + own_break, end);
+        }
+        let behind = if own_break > 0 { 0 } else { free_break(end) };
+        Span::new(start, end + behind)
+    }
+
     pub fn boundaries_around(&self, id: PartId) -> Vec<&[u8]> {
         self.boundaries_of(self.ancestors(id))
     }

@@ -6,7 +6,10 @@ use percent_encoding::percent_decode;
 use serde::{Deserialize, Serialize};
 
 use super::plain::{Digest, hash};
-use crate::external_body::{Claim, Followed, Form, Referent, separator_at_end, text_of_part};
+use crate::engine::forms::Opened;
+use crate::external_body::{
+    Claim, Follow, Followed, Form, Referent, separator_at_end, text_of_part,
+};
 use crate::ledger::Ledger;
 use crate::link::data::DataUrl;
 use crate::mime::{Content, PartId, Tree, scan};
@@ -41,6 +44,8 @@ pub(crate) struct Description {
     pub(super) unclosed: usize,
     /// Sum of the digests of the fields of parts that do not describe content.
     pub(super) other_fields: u64,
+    /// The message after its parts were opened that mail programs cannot read, such as `winmail.dat`.
+    pub(super) opened: Option<Box<Self>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -108,6 +113,23 @@ pub(super) struct Reference {
 impl Description {
     /// Describes a message in its [plain form](super::plain::plain).
     pub(crate) fn of(message: &[u8]) -> Self {
+        let mut description = Self::of_parts(message);
+        let mut policy = Policy {
+            follow: Followed::none()
+                .with(Follow::Winmail)
+                .with(Follow::RtfBody)
+                .with(Follow::Uuencode),
+            ..Policy::default()
+        };
+        policy.limits.growth = u64::MAX >> 2;
+        let mut ledger = Ledger::new(&policy.limits, message.len());
+        let opened = Opened::default().further(message, &policy, &mut ledger, "");
+        let opened = opened.made.map(|made| Box::new(Self::of_parts(&made)));
+        description.opened = opened;
+        description
+    }
+
+    fn of_parts(message: &[u8]) -> Self {
         let mut policy = Policy {
             follow: Followed::all(),
             ..Policy::default()
@@ -140,6 +162,7 @@ impl Description {
             located: Vec::new(),
             unclosed: 0,
             other_fields: 0,
+            opened: None,
         };
         let mut until = 0;
         for id in tree.ids() {

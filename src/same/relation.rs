@@ -22,6 +22,8 @@ pub(crate) struct Changes {
     pub(crate) filled: usize,
     /// Documents whose relative links are absolute now.
     pub(crate) resolved: usize,
+    /// 1 if `winmail.dat` and the like became the parts that they contain.
+    pub(crate) opened: usize,
 }
 
 /// Why a message is not one that embody changed.
@@ -93,6 +95,23 @@ impl std::fmt::Display for Altered {
 /// # Errors
 /// [`Altered`] if that cannot be what embody did.
 pub(crate) fn changes(old: &Description, new: &Description) -> Result<Changes, Altered> {
+    let direct = changes_of_parts(old, new);
+    let Some(opened) = old.opened.as_ref().filter(|_| direct.is_err()) else {
+        return direct;
+    };
+    let further = match changes_of_parts(opened, new) {
+        // Nothing else was changed.
+        Err(Altered::Encoding) => Changes::default(),
+        Err(_) => return direct,
+        Ok(changes) => changes,
+    };
+    Ok(Changes {
+        opened: 1,
+        ..further
+    })
+}
+
+fn changes_of_parts(old: &Description, new: &Description) -> Result<Changes, Altered> {
     if old.header != new.header {
         return Err(Altered::Header);
     }
@@ -421,6 +440,7 @@ impl Changes {
         self.restored += other.restored;
         self.filled += other.filled;
         self.resolved += other.resolved;
+        self.opened += other.opened;
     }
 }
 

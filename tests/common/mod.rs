@@ -20,5 +20,6 @@ pub mod raw;
 pub mod smtp;
 #[cfg(unix)]
 pub mod thunderbird;
+pub mod tnef;
 pub mod warc;
 pub mod world;

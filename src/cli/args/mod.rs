@@ -189,6 +189,7 @@ impl FilterArgs {
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
+#[command(mut_arg("follow", |option| option.help(FOLLOWED)))]
 #[command(mut_args(levels(
     &["backup", "follow", "attachments", "embed"],
     &["links", "range"]
@@ -289,6 +290,7 @@ pub(super) struct PresetArgs {
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
 #[command(mut_arg("embed", |option| option.help(EMBEDDED).long_help(EMBEDDED)))]
 #[command(mut_arg("fetch", |option| option.help(RETRIEVED_FROM)))]
+#[command(mut_arg("follow", |option| option.help(FOLLOWED)))]
 #[command(mut_args(levels(&["backup", "embed", "trackers", "embed_kinds"], &[])))]
 pub(super) struct EmbedArgs {
     #[command(flatten)]
@@ -313,6 +315,7 @@ pub(super) struct RecoverArgs {
 }
 
 const EMBEDDED: &str = "Embed pictures of HTML mail: data, remote [default: data,remote]";
+const FOLLOWED: &str = "Further kinds of references to follow; -NAME removes one [default: thunderbird,exchange,apple,eudora,winmail]";
 const RETRIEVED_FROM: &str =
     "Retrieve over these schemes: http, https, ftp, file [default: http,https]";
 const ATTACHMENTS: &str = "Look for missing attachments in this directory first";
@@ -320,7 +323,7 @@ const OFFLINE: &str = "Make no network requests: use files, --cache and --archiv
 const RECOVERED: &str =
     "Kinds of references to follow; -NAME removes one [default: all that replace an attachment]";
 const RECOVERED_KINDS: &str = "Kinds of references to follow; -NAME removes one [default: thunderbird, exchange, apple, eudora, \
-    mailman, mailman-digests, sympa, gmail, outlook, mail-drop, filelink]\n\nFurther ones are links (to cloud files in the text) \
+    mailman, mailman-digests, sympa, gmail, outlook, mail-drop, filelink, winmail]\n\nFurther ones are links (to cloud files in the text) \
     and shortcuts (.url files), all, and none.";
 
 impl EmbedArgs {
@@ -387,6 +390,7 @@ impl PresetArgs {
 
 #[derive(Args, Debug)]
 #[group(skip)]
+#[command(mut_arg("follow", |option| option.help(FOLLOWED)))]
 #[command(mut_args(levels(
     &["json", "html", "probe", "by", "embed"],
     &["larger_than", "messages", "links"]
@@ -532,7 +536,23 @@ pub(super) enum Asking {
     ForContent,
 }
 
+impl ConvertArgs {
+    /// The same with the forms whose content is in the mail itself.
+    pub(super) fn opening(self) -> Self {
+        Self {
+            common: self.common.opening(),
+            ..self
+        }
+    }
+}
+
 impl InspectArgs {
+    /// The same with the forms whose content is in the mail itself.
+    pub(super) fn opening(mut self) -> Self {
+        self.policy.open();
+        self
+    }
+
     pub(super) fn asking(&self) -> Asking {
         match self.probe || self.policy.cache.offline {
             true => Asking::WhetherThereIsAnAnswer,

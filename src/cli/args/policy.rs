@@ -40,6 +40,12 @@ impl Common {
         self.fetching()
     }
 
+    /// The same with the forms whose content is in the mail itself: they need nothing but the mail.
+    pub fn opening(mut self) -> Self {
+        self.policy.open();
+        self
+    }
+
     fn fetching(mut self) -> Self {
         let fetch = &mut self.policy.retrieval.fetch;
         if fetch.is_empty() {
@@ -54,7 +60,7 @@ impl Common {
         if embed.is_empty() {
             *embed = ["data", "remote"].map(str::to_owned).to_vec();
         }
-        self.fetching()
+        self.opening().fetching()
     }
 }
 
@@ -131,6 +137,12 @@ pub struct PolicyArgs {
 }
 
 impl PolicyArgs {
+    /// Words that are given come after this form, so that they can remove it.
+    pub fn open(&mut self) {
+        let form = Follow::Winmail.as_str().to_owned();
+        self.content.follow.insert(0, form);
+    }
+
     pub fn policy(&self) -> Policy {
         let mut policy = Policy {
             limits: self.limits.limits(),
@@ -194,7 +206,9 @@ struct ContentArgs {
     /// Exchange sends in place of attachments. shortcuts: .url files. apple, eudora: attachments that these programs
     /// keep next to their mailboxes. mailman, mailman-digests, sympa: attachments that mailing lists removed. gmail,
     /// outlook, mail-drop, filelink: links to cloud files that these programs put in place of attachments. links: all
-    /// other links to cloud files. The words all and none mean every kind and no kind.
+    /// other links to cloud files. winmail: the text and the attachments in Outlook's winmail.dat; convert, embed,
+    /// recover and inspect follow it by default. rtf-body: RTF that readpst attached in place of HTML or text.
+    /// uuencode: uuencoded files in text. The words all and none mean every kind and no kind.
     #[arg(long, value_name = "WHAT,...", value_delimiter = ',', allow_hyphen_values = true, value_parser = follow)]
     follow: Vec<String>,
     /// The former name of --follow.

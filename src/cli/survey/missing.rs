@@ -51,6 +51,12 @@ pub fn of(row: &Row) -> Option<(Way, Named)> {
 fn named(row: &Row) -> Option<Named> {
     let (one, many) = match row.kind {
         Kind::Link | Kind::Embed => return None,
+        // What can come out of it is in the mail.
+        Kind::Tnef | Kind::Rtf if row.reason == Some(Reason::AlreadyInMail) => return None,
+        Kind::Tnef => (
+            "winmail.dat of Outlook, which most mail programs cannot open",
+            "winmail.dat files of Outlook, which most mail programs cannot open",
+        ),
         Kind::Apple => (
             "attachment that Apple Mail keeps in its own file",
             "attachments that Apple Mail keeps in their own files",
@@ -75,6 +81,11 @@ fn named(row: &Row) -> Option<Named> {
             "attachment that embody detached",
             "attachments that embody detached",
         ),
+        Kind::Rtf => (
+            "text that is only in an RTF attachment",
+            "texts that are only in RTF attachments",
+        ),
+        Kind::Uuencode => ("text with uuencoded files", "texts with uuencoded files"),
         Kind::Shortcut => ("shortcut to a web address", "shortcuts to web addresses"),
         Kind::ExternalBody => (
             "attachment that the mail only refers to",

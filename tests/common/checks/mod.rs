@@ -16,14 +16,16 @@ pub mod imap;
 pub mod mbox;
 pub mod milter;
 pub mod resolve;
+pub mod rtf;
 pub mod scan;
+pub mod tnef;
 pub mod warc;
 
 /// A check panics if something does not hold for these bytes.
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, and what it checks.
-pub const TARGETS: [(&str, Check); 11] = [
+pub const TARGETS: [(&str, Check); 13] = [
     ("cost", |data| {
         cost::check(data);
     }),
@@ -35,6 +37,8 @@ pub const TARGETS: [(&str, Check); 11] = [
     ("mbox", mbox::check),
     ("milter", milter::check),
     ("resolve", resolve::check),
+    ("rtf", rtf::check),
     ("scan", scan::check),
+    ("tnef", tnef::check),
     ("warc", warc::check),
 ];

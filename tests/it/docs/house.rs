@@ -24,6 +24,7 @@ const MODULES: &[(&str, u8)] = &[
     ("lengths", 2),
     ("policy", 2),
     ("ledger", 3),
+    ("engine", 3),
     ("plan", 3),
     ("fetch", 3),
     ("store", 3),
@@ -62,6 +63,9 @@ const ALSO: &[(&str, &str)] = &[
     ("archive", "record"),
     // A milter is an expander behind a socket.
     ("milter", "expand"),
+    // Forms are protected and judged like references, and what they gain is counted.
+    ("engine", "plan"),
+    ("engine", "ledger"),
     // What is planned is asked for in the ledger.
     ("plan", "ledger"),
 ];

@@ -20,5 +20,8 @@ mod rfc1864;
 mod rfc1873;
 mod rfc2017;
 mod rows;
+mod rtf_body;
+mod uuencode;
 mod wild;
 mod wild_hostile;
+mod winmail;

@@ -16,6 +16,8 @@ pub mod mailboxes;
 pub mod named;
 pub mod ours;
 pub mod seeds;
+#[path = "../../common/tnef.rs"]
+pub mod tnef;
 pub mod trees;
 
 /// What every test of mail uses, and what our own scanner sees.

@@ -27,6 +27,8 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "mbox" => prefixed(&[&[5, 0], &[60, 1], &[200, 3]], &mailboxes()),
         "imap" => sessions(),
         "milter" => conversations(),
+        "rtf" => rtfs(),
+        "tnef" => tnefs(),
         "warc" => warcs(),
         "data_url" => data_urls(),
         "resolve" => references(),
@@ -38,6 +40,43 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "css" => CSS.iter().map(|text| text.as_bytes().to_vec()).collect(),
         other => panic!("no seeds for {other}"),
     }
+}
+
+/// A whole file, with and without its signature, and its fronts.
+fn tnefs() -> Vec<Vec<u8>> {
+    let whole = super::tnef::usual();
+    let fronts = (1..12).map(|part| whole[4..whole.len() * part / 12].to_vec());
+    let bodies = fronts.chain([whole[4..].to_vec()]);
+    let bodies: Vec<Vec<u8>> = bodies.collect();
+    let mut seeds = prefixed(&[&[0x04], &[0x00]], &bodies);
+    seeds.push([&[0x84], whole.as_slice()].concat());
+    seeds
+}
+
+fn rtfs() -> Vec<Vec<u8>> {
+    let html = "<html><body>\\'e4\\u-10179 ?\\u-8694 ? <b>x</b></body></html>";
+    let html = super::tnef::from_html(html);
+    let texts = [
+        html.as_str(),
+        "{\\fonttbl{\\f1\\fcharset128 A;}}\\f1\\'83\\'41}",
+        "{\\*\\htmltag84 <p>}\\htmlrtf {\\htmlrtf0 a\\~b\\rquote}",
+        "\\uc2\\u20013??\\bin3 abc{\\pntext x}{\\field{\\*\\fldinst y}{\\fldrslt z}}}",
+    ];
+    let plain = texts.iter().map(|text| text.as_bytes().to_vec());
+    let plain: Vec<Vec<u8>> = plain.collect();
+    let fronts = plain.iter().map(|text| text[..text.len() / 2].to_vec());
+    let packed = plain.iter().map(|text| super::tnef::compressed(text));
+    let torn = packed.clone().map(|mut text| {
+        text.truncate(text.len() / 2);
+        text
+    });
+    plain
+        .iter()
+        .cloned()
+        .chain(fronts)
+        .chain(packed)
+        .chain(torn)
+        .collect()
 }
 
 /// Records of all kinds, compressed and not, and torn.

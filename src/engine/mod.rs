@@ -1,0 +1,7 @@
+//! The engine: what becomes of one message, decided without I/O, clocks or threads.
+//!
+//! [`forms`] contains one directory for each form in which content is in a message without being a part that mail
+//! programs can read. [`outlook`] reads the formats of Outlook and Exchange that several forms share.
+
+pub mod forms;
+pub mod outlook;

@@ -1,0 +1,83 @@
+//! Windows code pages, by which Outlook's formats name charsets.
+
+use std::borrow::Cow;
+
+use crate::mime::charset;
+
+pub const UTF_8: u32 = 65001;
+pub const WESTERN: u32 = 1252;
+
+/// The label under which [`charset::decode`] knows a code page. `None`: the code page cannot be read.
+pub fn label(page: u32) -> Option<Cow<'static, str>> {
+    let label = match page {
+        1250..=1258 => return Some(format!("windows-{page}").into()),
+        // 28600 (ISO-8859-10) and 28601 (ISO-8859-11) follow the same rule.
+        28591..=28606 => return Some(format!("iso-8859-{}", page - 28590).into()),
+        866 => "ibm866",
+        874 => "windows-874",
+        932 => "shift_jis",
+        936 | 51936 => "gbk",
+        949 | 51949 => "euc-kr",
+        950 => "big5",
+        1200 => "utf-16le",
+        1201 => "utf-16be",
+        10000 => "macintosh",
+        10007 => "x-mac-cyrillic",
+        20127 => "us-ascii",
+        20866 => "koi8-r",
+        21866 => "koi8-u",
+        20932 | 51932 => "euc-jp",
+        50220..=50222 => "iso-2022-jp",
+        54936 => "gb18030",
+        UTF_8 => "utf-8",
+        _ => return None,
+    };
+    Some(label.into())
+}
+
+/// Returns the text, and whether each byte of it was a character of the code page. ASCII is the same in every code page
+/// that this can be asked about, also in those that cannot be read.
+pub fn decode(page: u32, octets: &[u8]) -> (Cow<'_, str>, bool) {
+    if octets.is_ascii()
+        && !matches!(page, 1200 | 1201 | 50220..=50222)
+        && let Ok(text) = str::from_utf8(octets)
+    {
+        return (Cow::Borrowed(text), true);
+    }
+    let Some(label) = label(page) else {
+        return (String::from_utf8_lossy(octets), false);
+    };
+    match charset::decode(label.as_bytes(), octets) {
+        Some(text) => (text, true),
+        None => {
+            let text = charset::decode_lossily(label.as_bytes(), octets);
+            let text = text.unwrap_or_else(|| String::from_utf8_lossy(octets));
+            (text, false)
+        }
+    }
+}
+
+/// The code page of a character set of GDI, as RTF fonts name it. `None`: the font uses the document's code page.
+pub fn of_font(charset: i32) -> Option<u32> {
+    Some(match charset {
+        77 => 10000,
+        128 => 932,
+        129 => 949,
+        134 => 936,
+        136 => 950,
+        161 => 1253,
+        162 => 1254,
+        163 => 1258,
+        177 => 1255,
+        178 => 1256,
+        186 => 1257,
+        204 => 1251,
+        222 => 874,
+        238 => 1250,
+        254 => 437,
+        255 => 850,
+        // 0 is the charset of western fonts, and 1 and 2 (symbols) have none. Programs write 0 in documents of every code
+        // page, so the document decides.
+        _ => return None,
+    })
+}

@@ -1,0 +1,230 @@
+//! The header of an item that becomes a message of its own: an item that is attached to another one.
+
+use std::borrow::Cow;
+
+use mail_builder::headers::{Header as _, address::Address};
+use mail_parser::DateTime;
+
+use super::properties::{Item, Properties, id};
+use crate::mime::header::Header;
+use crate::mime::media_type;
+
+/// Seconds from 1601-01-01 to 1970-01-01.
+const EPOCH: i64 = 11_644_473_600;
+
+/// Seconds since 1970 of a time in units of 100 nanoseconds since 1601. `None` for other years than those of mail.
+pub(super) fn seconds(time: i64) -> Option<i64> {
+    let seconds = time.div_euclid(10_000_000) - EPOCH;
+    // The years 1970 to 9999: no mail is older.
+    (0..253_402_300_800).contains(&seconds).then_some(seconds)
+}
+
+pub(super) fn date(seconds: i64) -> String {
+    DateTime::from_timestamp(seconds).to_rfc822()
+}
+
+/// Names and addresses of the sender and the recipients.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Person {
+    pub(super) name: Option<String>,
+    pub(super) address: String,
+}
+
+/// Returns the fields of the message, without those that describe its body. Line ends are CRLF.
+pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
+    if let Some(fields) = transported(item) {
+        return fields;
+    }
+    let mut header = Vec::new();
+    let from = sender(item, true);
+    let by = sender(item, false);
+    if let Some(person) = from.as_ref().or(by.as_ref()) {
+        people(&mut header, "From", std::slice::from_ref(person));
+    }
+    if let Some(person) =
+        by.filter(|by| from.as_ref().is_some_and(|from| from.address != by.address))
+    {
+        people(&mut header, "Sender", &[person]);
+    }
+    for (name, kind, display) in [("To", 1, 0x0e04), ("Cc", 2, 0x0e03), ("Bcc", 3, 0x0e02)] {
+        people(&mut header, name, &recipients(item, kind, display));
+    }
+    let date_of = |id| item.properties.time(id).and_then(seconds);
+    if let Some(time) = date_of(id::SUBMIT_TIME).or_else(|| date_of(id::DELIVERY_TIME)) {
+        header.extend_from_slice(format!("Date: {}\r\n", date(time)).as_bytes());
+    }
+    for (name, id) in [
+        ("Subject", id::SUBJECT),
+        ("Message-ID", id::MESSAGE_ID),
+        ("In-Reply-To", id::IN_REPLY_TO),
+        ("References", id::REFERENCES),
+        ("Thread-Topic", 0x0070),
+    ] {
+        if let Some(text) = item.text(id) {
+            text_field(&mut header, name, subject(&text));
+        }
+    }
+    let importance = item.properties.integer(id::IMPORTANCE);
+    let importance = match importance {
+        Some(0) => Some("low"),
+        Some(2) => Some("high"),
+        _ => None,
+    };
+    let sensitivity = match item.properties.integer(id::SENSITIVITY) {
+        Some(1) => Some("Personal"),
+        Some(2) => Some("Private"),
+        Some(3) => Some("Company-Confidential"),
+        _ => None,
+    };
+    for (name, value) in [("Importance", importance), ("Sensitivity", sensitivity)] {
+        if let Some(value) = value {
+            text_field(&mut header, name, value);
+        }
+    }
+    header
+}
+
+/// Subjects begin with U+0001 and a length in some files.
+pub(super) fn subject(text: &str) -> &str {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some('\u{1}') => {
+            letters.next();
+            letters.as_str()
+        }
+        _ => text,
+    }
+}
+
+fn text_field(header: &mut Vec<u8>, name: &str, text: &str) {
+    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    header.extend_from_slice(&media_type::write_text(name, text.trim()));
+}
+
+/// The fields that the message had on its way, if the item still has them.
+fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
+    let text = item.text(id::TRANSPORT_HEADERS)?;
+    let text = text.trim_start().as_bytes();
+    let read = Header::of_message(text, text.len());
+    let mut fields = Vec::new();
+    for field in read.fields.iter(text) {
+        let is = |name: &str| field.is(text, name);
+        if is("MIME-Version") || field.is_content(text) {
+            continue;
+        }
+        let name = str::from_utf8(field.name.of(text)).ok()?;
+        let value = crate::mime::header::unfold(field.value.of(text));
+        let value = String::from_utf8_lossy(&value).into_owned();
+        if value.is_ascii() {
+            let whole = crate::mime::transfer::with_newlines(
+                field.whole.of(text).to_vec(),
+                crate::span::Newline::CrLf,
+            );
+            let is_odd = |byte: &u8| *byte == 0 || *byte == b'\r';
+            let odd = whole.split(|byte| *byte == b'\n').any(|line| {
+                let line = line.strip_suffix(b"\r").unwrap_or(line);
+                line.iter().any(is_odd) || line.len() > 998
+            });
+            if !odd {
+                fields.extend_from_slice(&whole);
+                if !fields.ends_with(b"\n") {
+                    fields.extend_from_slice(b"\r\n");
+                }
+                continue;
+            }
+        }
+        text_field(&mut fields, name, &value);
+    }
+    let has = |name: &str| read.fields.first(text, name).is_some();
+    (has("From") || has("Date")).then_some(fields)
+}
+
+pub(super) fn sender(item: &Item<'_>, is_represented: bool) -> Option<Person> {
+    let (name, smtp, address) = match is_represented {
+        true => (
+            id::REPRESENTING_NAME,
+            id::REPRESENTING_SMTP,
+            id::REPRESENTING_ADDRESS,
+        ),
+        false => (id::SENDER_NAME, id::SENDER_SMTP, id::SENDER_ADDRESS),
+    };
+    let smtp = item.text(smtp);
+    person(item.text(name), smtp, item.text(address))
+}
+
+/// People of one kind: 1 is To, 2 is Cc, 3 is Bcc. If the item has no table of them, names are all that it knows.
+pub(super) fn recipients(item: &Item<'_>, kind: i64, display: u16) -> Vec<Person> {
+    let is = |it: &&Properties<'_>| {
+        // The high bits say how the server treated the address.
+        it.integer(id::RECIPIENT_TYPE).unwrap_or(1) & 15 == kind
+    };
+    let of = |it: &Properties<'_>| {
+        let text = |id| it.text(id, item.page);
+        let smtp = text(id::SMTP_ADDRESS);
+        person(text(id::DISPLAY_NAME), smtp, text(id::ADDRESS))
+    };
+    let people: Vec<Person> = item.recipients.iter().filter(is).filter_map(of).collect();
+    if !people.is_empty() || !item.recipients.is_empty() {
+        return people;
+    }
+    let names = item.text(display).unwrap_or_default();
+    let names = names
+        .split(';')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    names
+        .filter_map(|name| person(Some(name.to_owned()), None, None))
+        .collect()
+}
+
+fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -> Option<Person> {
+    let clean = |text: String| -> Option<String> {
+        let text: String = text.chars().filter(|it| !it.is_control()).collect();
+        let text = text.trim().trim_matches('\'').to_owned();
+        (!text.is_empty()).then_some(text)
+    };
+    let (name, smtp) = (name.and_then(clean), smtp.and_then(clean));
+    let address = address.and_then(clean);
+    let is_mail = |text: &String| {
+        let is_plain = |it: char| it.is_ascii_graphic() && !"<>()[],;:\\\"".contains(it);
+        text.matches('@').count() == 1 && text.chars().all(is_plain)
+    };
+    let known = [&smtp, &address, &name].into_iter().flatten();
+    let known = known.cloned().find(|it| is_mail(it));
+    let encapsulated = || {
+        let text = address.as_ref().or(name.as_ref())?;
+        let kind = if address.is_some() { "EX" } else { "X" };
+        Some(encapsulated(kind, text))
+    };
+    let address = known.or_else(encapsulated)?;
+    let name = name.filter(|name| *name != address);
+    Some(Person { name, address })
+}
+
+/// The form in which Exchange writes addresses that are not those of the internet.
+fn encapsulated(kind: &str, text: &str) -> String {
+    let mut local = format!("IMCEA{kind}-");
+    for byte in text.bytes() {
+        match byte {
+            b'/' => local.push('_'),
+            b'-' | b'.' => local.push(byte.into()),
+            _ if byte.is_ascii_alphanumeric() => local.push(byte.into()),
+            _ => local.push_str(&format!("+{byte:02X}")),
+        }
+    }
+    format!("{local}@exchange.invalid")
+}
+
+fn people(header: &mut Vec<u8>, name: &str, people: &[Person]) {
+    if people.is_empty() {
+        return;
+    }
+    let addresses = people.iter().map(|person| {
+        let name = person.name.as_deref().map(Cow::Borrowed);
+        Address::new_address(name, person.address.as_str())
+    });
+    let mut written = format!("{name}: ").into_bytes();
+    let length = written.len();
+    Address::new_list(addresses.collect()).write_header(&mut written, length);
+    header.extend_from_slice(&written);
+}

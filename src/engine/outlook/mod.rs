@@ -1,0 +1,20 @@
+//! The formats of Outlook and Exchange: MAPI properties, TNEF (MS-OXTNEF), and RTF bodies (MS-OXRTFCP, MS-OXRTFEX).
+//!
+//! [`tnef`] reads a stream into an [`Item`](properties::Item), [`properties`] says what each property becomes in mail,
+//! and [`compose`] makes the parts. All of it is pure, and defined for all input: damaged input gives what is readable.
+
+mod calendar;
+pub mod codepage;
+pub mod compose;
+mod header;
+mod object;
+pub mod properties;
+pub mod rtf;
+pub mod tnef;
+
+#[cfg(test)]
+#[path = "../../../tests/common/tnef.rs"]
+mod sample;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -1,0 +1,104 @@
+//! OLE objects: compound files (MS-CFB) that often contain a file of another program.
+
+use super::properties::without_end;
+
+/// The file within an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Inner {
+    pub name: Option<Vec<u8>>,
+    pub octets: Vec<u8>,
+}
+
+/// What an object is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Object {
+    /// It contains a file.
+    File(Inner),
+    /// It is itself a file of this media type and extension.
+    Document(&'static str, &'static str),
+    /// It is in no known form, or damaged.
+    Unknown,
+}
+
+/// Streams that the files of office programs have. Such an object is a file that these programs open.
+#[cfg(feature = "outlook")]
+const DOCUMENTS: &[(&str, &str, &str)] = &[
+    ("/WordDocument", "application/msword", "doc"),
+    ("/Workbook", "application/vnd.ms-excel", "xls"),
+    ("/Book", "application/vnd.ms-excel", "xls"),
+    (
+        "/PowerPoint Document",
+        "application/vnd.ms-powerpoint",
+        "ppt",
+    ),
+    ("/VisioDocument", "application/vnd.visio", "vsd"),
+];
+
+#[cfg(feature = "outlook")]
+pub fn read(storage: &[u8]) -> Object {
+    use std::io::{Cursor, Read as _};
+
+    let Ok(mut file) = cfb::CompoundFile::open(Cursor::new(storage)) else {
+        return Object::Unknown;
+    };
+    let mut stream = |name: &str| {
+        let stream = file.open_stream(name).ok()?;
+        // A length that the file itself does not have is a lie.
+        let most = u64::try_from(storage.len()).unwrap_or(u64::MAX);
+        let mut octets = Vec::new();
+        stream.take(most).read_to_end(&mut octets).ok()?;
+        Some(octets)
+    };
+    if let Some(inner) = stream("/\u{1}Ole10Native").as_deref().and_then(native) {
+        return Object::File(inner);
+    }
+    for name in ["/CONTENTS", "/Package"] {
+        if let Some(octets) = stream(name).filter(|octets| !octets.is_empty()) {
+            return Object::File(Inner { name: None, octets });
+        }
+    }
+    let document = DOCUMENTS.iter().find(|row| file.exists(row.0));
+    document.map_or(Object::Unknown, |(_, essence, extension)| {
+        Object::Document(essence, extension)
+    })
+}
+
+#[cfg(not(feature = "outlook"))]
+pub fn read(_storage: &[u8]) -> Object {
+    Object::Unknown
+}
+
+/// A stream in which Windows packs a file: its label, its paths, and its content. Other programs write only their data,
+/// after its length.
+#[cfg_attr(not(feature = "outlook"), allow(dead_code))]
+fn native(stream: &[u8]) -> Option<Inner> {
+    let (length, rest) = stream.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let rest = rest.get(..length).unwrap_or(rest);
+    packed(rest).or_else(|| {
+        let octets = rest.to_vec();
+        (!rest.is_empty()).then_some(Inner { name: None, octets })
+    })
+}
+
+#[cfg_attr(not(feature = "outlook"), allow(dead_code))]
+fn packed(rest: &[u8]) -> Option<Inner> {
+    let rest = rest.strip_prefix(&[2, 0])?;
+    let (label, rest) = c_string(rest)?;
+    let (_, rest) = c_string(rest)?;
+    let (_, rest) = rest.split_first_chunk::<4>()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (_, rest) = rest.split_at_checked(length)?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    Some(Inner {
+        name: Some(without_end(label).to_vec()),
+        octets: rest.get(..length)?.to_vec(),
+    })
+}
+
+fn c_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr::memchr(0, bytes)?;
+    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
+}

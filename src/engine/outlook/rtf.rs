@@ -1,0 +1,660 @@
+//! RTF bodies: the compression of MAPI (MS-OXRTFCP), and the HTML or text that RTF encapsulates (MS-OXRTFEX).
+//!
+//! The result is UTF-8. `\'hh` is decoded by the code page of the font in force, and `\uN` may be half of a surrogate
+//! pair. All functions are total, and their output is at most about ten times their input.
+
+use std::collections::HashMap;
+
+use super::codepage;
+
+/// Why RTF is not whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Damage {
+    /// The header of the compression is missing or unknown.
+    Header,
+    /// The bytes do not have the checksum that the header declares.
+    Checksum,
+    /// The content is shorter than the header declares, or its last group is not closed.
+    Truncated,
+    /// A character does not exist in its code page, or the code page is unknown.
+    Charset,
+}
+
+/// The dictionary with which each compressed stream begins (MS-OXRTFCP 2.1.2.1).
+const DICTIONARY: &[u8] = b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx";
+const WINDOW: usize = 4096;
+const HEADER: usize = 16;
+const COMPRESSED: &[u8] = b"LZFu";
+const UNCOMPRESSED: &[u8] = b"MELA";
+
+/// Returns the RTF of a compressed body, and what is wrong with it.
+///
+/// # Errors
+/// [`Damage::Header`] if no RTF can be read.
+pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
+    let word = |at: usize| {
+        let word = bytes.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_le_bytes(word))
+    };
+    let (Some(compressed), Some(raw), Some(checksum)) = (word(0), word(4), word(12)) else {
+        return Err(Damage::Header);
+    };
+    let raw = usize::try_from(raw).unwrap_or(usize::MAX);
+    let content = bytes.get(HEADER..).unwrap_or_default();
+    match bytes.get(8..12) {
+        Some(UNCOMPRESSED) => {
+            // Some programs count the header in the size.
+            let is_short = raw > content.len().saturating_add(12);
+            let rtf = content.get(..raw.min(content.len())).unwrap_or_default();
+            Ok((rtf.to_vec(), is_short.then_some(Damage::Truncated)))
+        }
+        Some(COMPRESSED) => {
+            // The size counts the header without its first word.
+            let declared = usize::try_from(compressed).unwrap_or(usize::MAX);
+            let declared = declared.saturating_sub(HEADER - 4);
+            let content = content.get(..declared).unwrap_or(content);
+            let rtf = inflate(content, raw);
+            let damage = match () {
+                () if crc(content) != checksum => Some(Damage::Checksum),
+                () if rtf.len() < raw => Some(Damage::Truncated),
+                () => None,
+            };
+            Ok((rtf, damage))
+        }
+        _ => Err(Damage::Header),
+    }
+}
+
+/// Two bytes stand for 17 at most, so the output is at most about eight times the input.
+fn inflate(content: &[u8], raw: usize) -> Vec<u8> {
+    let mut window = [b' '; WINDOW];
+    let mut write = DICTIONARY.len();
+    if let Some(start) = window.get_mut(..write) {
+        start.copy_from_slice(DICTIONARY);
+    }
+    let mut rtf = Vec::with_capacity(raw.min(content.len().saturating_mul(4)));
+    let mut bytes = content.iter().copied();
+    let mut push = |rtf: &mut Vec<u8>, window: &mut [u8; WINDOW], byte: u8| {
+        rtf.push(byte);
+        window[write % WINDOW] = byte;
+        write = (write + 1) % WINDOW;
+        write
+    };
+    let mut end = DICTIONARY.len();
+    'all: while let Some(control) = bytes.next() {
+        for bit in 0..8 {
+            if rtf.len() >= raw {
+                break 'all;
+            }
+            let Some(first) = bytes.next() else {
+                break 'all;
+            };
+            if control & 1 << bit == 0 {
+                end = push(&mut rtf, &mut window, first);
+                continue;
+            }
+            let Some(second) = bytes.next() else {
+                break 'all;
+            };
+            let reference = usize::from(u16::from_be_bytes([first, second]));
+            let (offset, length) = (reference >> 4, (reference & 15) + 2);
+            if offset == end {
+                break 'all;
+            }
+            for step in 0..length {
+                let byte = window[(offset + step) % WINDOW];
+                end = push(&mut rtf, &mut window, byte);
+            }
+        }
+    }
+    rtf.truncate(raw);
+    rtf
+}
+
+/// CRC-32 without the inversions at its start and end (MS-OXRTFCP 2.1.3.2).
+fn crc(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut index = 0;
+        while index < 256 {
+            let mut value = index as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                value = value >> 1 ^ (value & 1) * 0xedb8_8320;
+                bit += 1;
+            }
+            table[index] = value;
+            index += 1;
+        }
+        table
+    };
+    bytes.iter().fold(0, |crc, byte| {
+        crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)]
+    })
+}
+
+/// What RTF was made from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The RTF encapsulates this HTML (`\fromhtml1`).
+    Html,
+    /// The RTF encapsulates this text (`\fromtext`).
+    Text,
+    /// The RTF encapsulates nothing. The text is what a reader of the RTF would see, without its formatting.
+    Rtf,
+}
+
+/// The content of RTF.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Body {
+    pub source: Source,
+    /// Line ends are LF.
+    pub text: String,
+    pub damage: Option<Damage>,
+}
+
+/// Returns the content of RTF; `None` for bytes that are not RTF.
+pub fn read(rtf: &[u8]) -> Option<Body> {
+    let start = rtf.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    let rtf = rtf.get(start..)?;
+    if !rtf.starts_with(b"{\\rtf") {
+        return None;
+    }
+    let mut reader = Reader {
+        source: source(rtf),
+        text: String::with_capacity(rtf.len() / 2),
+        pending: Vec::new(),
+        pending_page: codepage::WESTERN,
+        page: codepage::WESTERN,
+        default_font: None,
+        fonts: HashMap::new(),
+        defined_font: None,
+        state: State::default(),
+        stack: Vec::new(),
+        deeper: 0,
+        skip: 0,
+        half: None,
+        is_lossy: false,
+        is_closed: false,
+        is_destination_next: false,
+        is_star: false,
+    };
+    for token in Tokens::of(rtf) {
+        reader.take(token);
+        if reader.is_closed {
+            break;
+        }
+    }
+    reader.finish();
+    let damage = match (reader.is_closed, reader.is_lossy) {
+        (false, _) => Some(Damage::Truncated),
+        (true, true) => Some(Damage::Charset),
+        (true, false) => None,
+    };
+    Some(Body {
+        source: reader.source,
+        text: reader.text,
+        damage,
+    })
+}
+
+/// The words are in the first group, before the tables (MS-OXRTFEX 2.1.3.1).
+fn source(rtf: &[u8]) -> Source {
+    const LOOKED_AT: usize = 64;
+    for token in Tokens::of(rtf).take(LOOKED_AT) {
+        match token {
+            Token::Word(b"fromhtml", parameter) if parameter != Some(0) => return Source::Html,
+            Token::Word(b"fromtext", _) => return Source::Text,
+            Token::Word(b"fonttbl", _) => break,
+            _ => {}
+        }
+    }
+    Source::Rtf
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Token<'a> {
+    Open,
+    Close,
+    /// A control word, with its parameter.
+    Word(&'a [u8], Option<i32>),
+    /// A control symbol: a backslash and one byte that is not a letter.
+    Symbol(u8),
+    /// A byte written as `\'hh`.
+    Hex(u8),
+    Text(&'a [u8]),
+}
+
+struct Tokens<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Tokens<'a> {
+    fn of(rtf: &'a [u8]) -> Self {
+        Self { rest: rtf }
+    }
+
+    fn advance(&mut self, by: usize) -> &'a [u8] {
+        let (front, rest) = self.rest.split_at(by.min(self.rest.len()));
+        self.rest = rest;
+        front
+    }
+
+    fn control(&mut self) -> Token<'a> {
+        self.advance(1);
+        let letters = self.rest.iter().take_while(|it| it.is_ascii_alphabetic());
+        let letters = letters.count();
+        if letters == 0 {
+            return self.symbol();
+        }
+        let word = self.advance(letters);
+        let is_negative = self.rest.first() == Some(&b'-');
+        let digits = self.rest.get(usize::from(is_negative)..);
+        let digits = digits.unwrap_or_default().iter();
+        let digits = digits.take_while(|it| it.is_ascii_digit()).count();
+        let mut parameter = None;
+        if digits > 0 {
+            let number = self.advance(digits + usize::from(is_negative));
+            let number = str::from_utf8(number).unwrap_or_default();
+            parameter = Some(number.parse().unwrap_or(i32::MAX));
+        }
+        // One space ends the word and is part of it.
+        if self.rest.first() == Some(&b' ') {
+            self.advance(1);
+        }
+        if word == b"bin" {
+            let length = parameter.and_then(|it| usize::try_from(it).ok());
+            self.advance(length.unwrap_or(0));
+        }
+        Token::Word(word, parameter)
+    }
+
+    fn symbol(&mut self) -> Token<'a> {
+        let symbol = self.advance(1).first().copied().unwrap_or(b'\\');
+        if symbol != b'\'' {
+            return Token::Symbol(symbol);
+        }
+        let digit = |at: usize| {
+            let digit = char::from(*self.rest.get(at)?).to_digit(16)?;
+            u8::try_from(digit).ok()
+        };
+        match (digit(0), digit(1)) {
+            (Some(high), Some(low)) => {
+                self.advance(2);
+                Token::Hex(high << 4 | low)
+            }
+            _ => Token::Symbol(symbol),
+        }
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let first = self.rest.first()?;
+        Some(match first {
+            b'{' => {
+                self.advance(1);
+                Token::Open
+            }
+            b'}' => {
+                self.advance(1);
+                Token::Close
+            }
+            b'\\' => self.control(),
+            _ => {
+                let end = memchr::memchr3(b'{', b'}', b'\\', self.rest);
+                Token::Text(self.advance(end.unwrap_or(usize::MAX)))
+            }
+        })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Destination {
+    #[default]
+    Body,
+    /// Markup of the HTML that is encapsulated.
+    HtmlTag,
+    Fonts,
+    Skipped,
+}
+
+/// The properties that a group restores when it ends.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    destination: Destination,
+    /// Within `\htmlrtf`: RTF that has nothing that corresponds to it in the HTML.
+    is_rtf_only: bool,
+    font: Option<i32>,
+    /// Characters that follow each `\uN`, for readers that do not know it.
+    replacement: u8,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            destination: Destination::Body,
+            is_rtf_only: false,
+            font: None,
+            replacement: 1,
+        }
+    }
+}
+
+struct Reader {
+    source: Source,
+    text: String,
+    /// Bytes that are not decoded yet: a character may be divided between tokens.
+    pending: Vec<u8>,
+    pending_page: u32,
+    /// Code page of the document.
+    page: u32,
+    default_font: Option<i32>,
+    fonts: HashMap<i32, u32>,
+    /// The font whose entry of the font table is being read.
+    defined_font: Option<i32>,
+    state: State,
+    stack: Vec<State>,
+    /// Groups beyond [`DEPTH`], whose states are not kept.
+    deeper: usize,
+    /// Characters that are still to be skipped after `\uN`.
+    skip: usize,
+    /// The first half of a surrogate pair, and the text that follows it.
+    half: Option<(u16, usize)>,
+    is_lossy: bool,
+    /// Whether the last group was closed.
+    is_closed: bool,
+    is_destination_next: bool,
+    /// After `\*`: the next word begins a destination that unknowing readers skip.
+    is_star: bool,
+}
+
+/// Groups that are nested more deeply share one state, so that a file of braces costs no memory.
+const DEPTH: usize = 1000;
+
+impl Reader {
+    fn take(&mut self, token: Token<'_>) {
+        let is_first = std::mem::take(&mut self.is_destination_next);
+        match token {
+            Token::Open => {
+                self.skip = 0;
+                self.is_star = false;
+                self.is_destination_next = true;
+                match self.stack.len() < DEPTH {
+                    true => self.stack.push(self.state),
+                    false => self.deeper += 1,
+                }
+            }
+            Token::Close => {
+                self.skip = 0;
+                self.is_star = false;
+                if self.deeper > 0 {
+                    self.deeper -= 1;
+                    return;
+                }
+                match self.stack.pop() {
+                    Some(state) => self.state = state,
+                    None => self.is_closed = true,
+                }
+                self.is_closed |= self.stack.is_empty();
+            }
+            Token::Word(word, parameter) => {
+                let is_star = std::mem::take(&mut self.is_star);
+                if word == b"u" {
+                    self.skip = 0;
+                } else if self.skips_one() {
+                    return;
+                }
+                self.word(word, parameter, is_first, is_star);
+            }
+            Token::Symbol(b'*') if is_first => self.is_star = true,
+            Token::Symbol(symbol) => {
+                if !self.skips_one() {
+                    self.symbol(symbol);
+                }
+            }
+            Token::Hex(byte) => {
+                if !self.skips_one() {
+                    self.octets(&[byte]);
+                }
+            }
+            Token::Text(text) => self.plain(text),
+        }
+    }
+
+    fn skips_one(&mut self) -> bool {
+        let skips = self.skip > 0;
+        self.skip = self.skip.saturating_sub(1);
+        skips
+    }
+
+    /// Line ends in RTF mean nothing.
+    fn plain(&mut self, text: &[u8]) {
+        let mut rest = text;
+        while self.skip > 0 {
+            match rest.split_first() {
+                Some((b'\r' | b'\n', behind)) => rest = behind,
+                Some((_, behind)) => {
+                    rest = behind;
+                    self.skip -= 1;
+                }
+                None => return,
+            }
+        }
+        for line in rest.split(|byte| matches!(byte, b'\r' | b'\n')) {
+            if !line.is_empty() {
+                self.octets(line);
+            }
+        }
+    }
+
+    fn is_shown(&self) -> bool {
+        match self.state.destination {
+            Destination::Body | Destination::HtmlTag => {
+                !self.state.is_rtf_only || self.source == Source::Rtf
+            }
+            Destination::Fonts | Destination::Skipped => false,
+        }
+    }
+
+    fn octets(&mut self, octets: &[u8]) {
+        if !self.is_shown() {
+            return;
+        }
+        let font = self.state.font.or(self.default_font);
+        let page = font.and_then(|font| self.fonts.get(&font).copied());
+        let page = page.unwrap_or(self.page);
+        if page != self.pending_page {
+            self.flush();
+            self.pending_page = page;
+        }
+        self.pending.extend_from_slice(octets);
+    }
+
+    fn flush(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let (text, is_whole) = codepage::decode(self.pending_page, &self.pending);
+        self.text.push_str(&text);
+        self.is_lossy |= !is_whole;
+        self.pending.clear();
+    }
+
+    fn finish(&mut self) {
+        self.flush();
+        if let Some((_, from)) = self.half.take() {
+            self.lose_half(from);
+        }
+    }
+
+    /// The second half of a surrogate pair is missing.
+    fn lose_half(&mut self, from: usize) {
+        self.is_lossy = true;
+        if self.text.is_char_boundary(from) {
+            self.text.insert(from, char::REPLACEMENT_CHARACTER);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.is_shown() {
+            self.flush();
+            self.text.push_str(text);
+        }
+    }
+
+    fn unit(&mut self, unit: u16) {
+        if !self.is_shown() {
+            return;
+        }
+        self.flush();
+        if let Some((high, from)) = self.half.take() {
+            let pair = char::decode_utf16([high, unit]).next();
+            let between = self.text.get(from..).unwrap_or_default();
+            // Some writers write two replacement characters and declare one.
+            if let Some(Ok(symbol)) = pair
+                && between.bytes().all(|byte| byte == b'?')
+            {
+                self.skip += between.len();
+                self.text.truncate(from);
+                self.text.push(symbol);
+                return;
+            }
+            self.lose_half(from);
+        }
+        match char::decode_utf16([unit]).next() {
+            Some(Ok(symbol)) => self.text.push(symbol),
+            _ if (0xd800..0xdc00).contains(&unit) => self.half = Some((unit, self.text.len())),
+            _ => {
+                self.is_lossy = true;
+                self.text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+    }
+
+    fn symbol(&mut self, symbol: u8) {
+        let is_html = self.source == Source::Html;
+        match symbol {
+            b'\\' | b'{' | b'}' => self.octets(&[symbol]),
+            b'~' if is_html && self.state.destination == Destination::Body => self.text("&nbsp;"),
+            b'~' => self.text("\u{a0}"),
+            b'_' if is_html && self.state.destination == Destination::Body => self.text("&shy;"),
+            b'_' => self.text("\u{2011}"),
+            b'\r' | b'\n' => self.text("\n"),
+            b'\t' => self.text("\t"),
+            // `\-` is an optional hyphen, `\|` and `\:` belong to formulas and indexes.
+            _ => {}
+        }
+    }
+
+    fn word(&mut self, word: &[u8], parameter: Option<i32>, is_first: bool, is_star: bool) {
+        let is_html = self.source == Source::Html;
+        if is_star {
+            self.state.destination = match word {
+                b"htmltag" if is_html && self.state.destination == Destination::Body => {
+                    Destination::HtmlTag
+                }
+                _ => Destination::Skipped,
+            };
+            return;
+        }
+        if is_first && self.state.destination == Destination::Body {
+            match word {
+                b"fonttbl" => {
+                    self.state.destination = Destination::Fonts;
+                    return;
+                }
+                b"colortbl"
+                | b"stylesheet"
+                | b"info"
+                | b"pict"
+                | b"fldinst"
+                | b"filetbl"
+                | b"header"
+                | b"headerl"
+                | b"headerr"
+                | b"headerf"
+                | b"footer"
+                | b"footerl"
+                | b"footerr"
+                | b"footerf"
+                | b"xe"
+                | b"tc"
+                | b"themedata"
+                | b"colorschememapping"
+                | b"nonesttables"
+                | b"objdata"
+                | b"objclass"
+                | b"objname" => {
+                    self.state.destination = Destination::Skipped;
+                    return;
+                }
+                // The numbers and bullets of lists are made from the HTML.
+                b"pntext" | b"listtext" if is_html => {
+                    self.state.destination = Destination::Skipped;
+                    return;
+                }
+                _ => {}
+            }
+        }
+        match (word, parameter) {
+            (b"ansicpg", Some(page)) => self.page = u32::try_from(page).unwrap_or(self.page),
+            (b"mac", _) => self.page = 10000,
+            (b"pc", _) => self.page = 437,
+            (b"pca", _) => self.page = 850,
+            (b"deff", font) => self.default_font = font,
+            (b"f", font) if self.state.destination == Destination::Fonts => {
+                self.defined_font = font;
+            }
+            (b"f", font) => self.state.font = font,
+            (b"fcharset", Some(charset)) => {
+                self.define(codepage::of_font(charset));
+            }
+            (b"cpg", Some(page)) => self.define(u32::try_from(page).ok()),
+            (b"plain", _) => self.state.font = None,
+            (b"uc", count) => {
+                let count = count.unwrap_or(1).clamp(0, 16);
+                self.state.replacement = u8::try_from(count).unwrap_or(1);
+            }
+            (b"u", Some(unit)) => {
+                // Numbers above 32767 are negative by the specification, and positive in practice.
+                self.unit((unit & 0xffff) as u16);
+                self.skip += usize::from(self.state.replacement);
+            }
+            (b"htmlrtf", parameter) => self.state.is_rtf_only = parameter != Some(0),
+            (b"par" | b"line", _) => self.text("\n"),
+            (b"sect" | b"page" | b"row", _) if self.source == Source::Rtf => self.text("\n"),
+            (b"tab", _) => self.text("\t"),
+            (b"cell", _) if self.source == Source::Rtf => self.text("\t"),
+            (word, _) => self.named(word),
+        }
+    }
+
+    fn define(&mut self, page: Option<u32>) {
+        if self.state.destination == Destination::Fonts
+            && let (Some(font), Some(page)) = (self.defined_font, page)
+        {
+            self.fonts.insert(font, page);
+        }
+    }
+
+    /// Characters that have a word of their own.
+    fn named(&mut self, word: &[u8]) {
+        let (entity, symbol) = match word {
+            b"lquote" => ("&lsquo;", "\u{2018}"),
+            b"rquote" => ("&rsquo;", "\u{2019}"),
+            b"ldblquote" => ("&ldquo;", "\u{201c}"),
+            b"rdblquote" => ("&rdquo;", "\u{201d}"),
+            b"bullet" => ("&bull;", "\u{2022}"),
+            b"endash" => ("&ndash;", "\u{2013}"),
+            b"emdash" => ("&mdash;", "\u{2014}"),
+            b"emspace" => ("&emsp;", "\u{2003}"),
+            b"enspace" => ("&ensp;", "\u{2002}"),
+            _ => return,
+        };
+        let is_text = self.source == Source::Html && self.state.destination == Destination::Body;
+        self.text(if is_text { entity } else { symbol });
+    }
+}

@@ -1,0 +1,505 @@
+//! TNEF (MS-OXTNEF): the file that Outlook calls `winmail.dat`.
+//!
+//! Reading is total. Lengths and counts are the sender's claims: no memory is reserved for them, values are slices of
+//! the file, and the number of properties and the depth of embedded items are bounded. Damaged files give what is
+//! readable, and [`Stream::damage`] says what is wrong.
+
+use std::borrow::Cow;
+
+use super::codepage;
+use super::properties::{Attachment, Content, Guid, Item, Name, Properties, Property, Value, id};
+
+/// The first bytes of each stream.
+pub const SIGNATURE: &[u8] = b"\x78\x9f\x3e\x22";
+
+/// Largest number of values in a file. Whole files have some hundred; a file of empty properties would otherwise take
+/// thirty times its size in memory.
+const MOST_VALUES: usize = 50_000;
+
+/// What is wrong with a stream. Most of it can be read all the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Damage {
+    /// It does not have the signature.
+    NoSignature,
+    /// It ends within an attribute, or the length of an attribute is wrong.
+    Truncated,
+    /// An attribute does not have the checksum that follows it.
+    Checksum,
+    /// Bytes after the last attribute belong to no attribute.
+    Trailing,
+    /// A list of properties cannot be read to its end.
+    Properties,
+    /// Items are nested more deeply than the limit.
+    TooDeep,
+    /// It has more values than the limit.
+    TooMany,
+}
+
+impl Damage {
+    /// The sentence for people, without its subject.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::NoSignature => "does not begin as such files do",
+            Self::Truncated => "ends too early",
+            Self::Checksum => "has a wrong checksum",
+            Self::Trailing => "has unknown bytes at its end",
+            Self::Properties => "has a damaged list of properties",
+            Self::TooDeep => "has too many items within items",
+            Self::TooMany => "has too many properties",
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Stream<'a> {
+    pub item: Item<'a>,
+    /// Without repetitions.
+    pub damage: Vec<Damage>,
+}
+
+/// Reads a stream. Items that are nested more than `depth` levels deep are not read.
+pub fn read(bytes: &[u8], depth: usize) -> Stream<'_> {
+    let mut reading = Reading {
+        damage: Vec::new(),
+        values: 0,
+    };
+    let item = reading.item(bytes, depth);
+    let mut damage = reading.damage;
+    damage.sort_unstable();
+    damage.dedup();
+    Stream { item, damage }
+}
+
+/// Numbers of attributes. The half that says their type may be missing, so it is not compared.
+mod attribute {
+    pub(super) const FROM: u16 = 0x8000;
+    pub(super) const SUBJECT: u16 = 0x8004;
+    pub(super) const DATE_SENT: u16 = 0x8005;
+    pub(super) const DATE_RECEIVED: u16 = 0x8006;
+    pub(super) const MESSAGE_CLASS: u16 = 0x8008;
+    pub(super) const BODY: u16 = 0x800c;
+    pub(super) const PRIORITY: u16 = 0x800d;
+    pub(super) const ATTACH_DATA: u16 = 0x800f;
+    pub(super) const ATTACH_TITLE: u16 = 0x8010;
+    pub(super) const ATTACH_CREATED: u16 = 0x8012;
+    pub(super) const ATTACH_MODIFIED: u16 = 0x8013;
+    pub(super) const DATE_START: u16 = 0x0006;
+    pub(super) const DATE_END: u16 = 0x0007;
+    pub(super) const ATTACH_FILE_NAME: u16 = 0x9001;
+    pub(super) const ATTACH_RENDERING: u16 = 0x9002;
+    pub(super) const PROPERTIES: u16 = 0x9003;
+    pub(super) const RECIPIENTS: u16 = 0x9004;
+    pub(super) const ATTACH_PROPERTIES: u16 = 0x9005;
+    pub(super) const CODEPAGE: u16 = 0x9007;
+}
+
+/// `{00020307-0000-0000-C000-000000000046}`: the value is a message.
+const MESSAGE: Guid = *b"\x07\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
+/// `{0000000B-0000-0000-C000-000000000046}`: the value is a compound file.
+const STORAGE: Guid = *b"\x0b\0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
+/// `{0000000C-0000-0000-C000-000000000046}`: the value is a file.
+const FILE: Guid = *b"\x0c\0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
+
+const COMPOUND_FILE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+
+struct Reading {
+    damage: Vec<Damage>,
+    values: usize,
+}
+
+/// A file that is read from its start to its end.
+struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(front)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    /// A length, the bytes, and the padding to a multiple of four. The padding of the last value may be missing.
+    fn sized(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.u32()?).ok()?;
+        let value = self.take(length)?;
+        self.take((length.wrapping_neg() & 3).min(self.rest.len()))?;
+        Some(value)
+    }
+}
+
+/// One attribute: its level, its number, its content, and whether the checksum is right.
+fn attribute<'a>(cursor: &mut Cursor<'a>) -> Option<(u16, &'a [u8], bool)> {
+    let number = cursor.u32()?;
+    let length = usize::try_from(cursor.u32()?).ok()?;
+    let content = cursor.take(length)?;
+    let sum = content
+        .iter()
+        .fold(0_u16, |sum, byte| sum.wrapping_add(u16::from(*byte)));
+    let is_right = cursor.u16()? == sum;
+    Some((number as u16, content, is_right))
+}
+
+impl Reading {
+    fn item<'a>(&mut self, bytes: &'a [u8], depth: usize) -> Item<'a> {
+        let mut item = Item {
+            page: codepage::WESTERN,
+            ..Item::default()
+        };
+        let Some(rest) = bytes.strip_prefix(SIGNATURE) else {
+            self.damage.push(Damage::NoSignature);
+            return item;
+        };
+        let mut cursor = Cursor { rest };
+        if cursor.u16().is_none() {
+            self.damage.push(Damage::Truncated);
+        }
+        // Properties of MAPI are better than the attributes of Microsoft Mail, and come after them.
+        let mut older = Properties::default();
+        let mut attachments: Vec<Draft<'a>> = Vec::new();
+        while !cursor.rest.is_empty() {
+            // Padding, or the end of a line: programs that write text append it.
+            if cursor.rest.iter().all(|it| matches!(it, 0 | b'\r' | b'\n')) {
+                break;
+            }
+            if !matches!(cursor.u8(), Some(1 | 2)) {
+                self.damage.push(Damage::Trailing);
+                break;
+            }
+            let rest = cursor.rest;
+            let Some((number, content, is_right)) = attribute(&mut cursor) else {
+                self.damage.push(Damage::Truncated);
+                self.cut(rest, &mut item, &mut attachments);
+                break;
+            };
+            if !is_right {
+                self.damage.push(Damage::Checksum);
+            }
+            self.values += 1;
+            if self.values > MOST_VALUES {
+                self.damage.push(Damage::TooMany);
+                break;
+            }
+            self.attribute(number, content, &mut item, &mut older, &mut attachments);
+        }
+        item.properties.0.append(&mut older.0);
+        let page = item.properties.integer(id::MESSAGE_CODEPAGE);
+        let page = page.and_then(|page| u32::try_from(page).ok());
+        if item.page == codepage::WESTERN
+            && let Some(page) = page.filter(|page| *page != 1200)
+        {
+            item.page = page;
+        }
+        let finish = |draft| self.finished(draft, depth);
+        item.attachments = attachments.into_iter().map(finish).collect();
+        item
+    }
+
+    /// The last attribute is cut off. Its content is better than nothing, and the file stays.
+    fn cut<'a>(&mut self, rest: &'a [u8], item: &mut Item<'a>, attachments: &mut Vec<Draft<'a>>) {
+        let mut cursor = Cursor { rest };
+        if let (Some(number), Some(_)) = (cursor.u32(), cursor.u32()) {
+            let content = cursor.rest;
+            if !content.is_empty() {
+                let mut older = Properties::default();
+                self.attribute(number as u16, content, item, &mut older, attachments);
+                item.properties.0.append(&mut older.0);
+            }
+        }
+    }
+
+    fn attribute<'a>(
+        &mut self,
+        number: u16,
+        content: &'a [u8],
+        item: &mut Item<'a>,
+        older: &mut Properties<'a>,
+        attachments: &mut Vec<Draft<'a>>,
+    ) {
+        let narrow = || Value::Narrow(Cow::Borrowed(content));
+        match number {
+            attribute::SUBJECT => older.push(id::SUBJECT, narrow()),
+            attribute::MESSAGE_CLASS => older.push(id::MESSAGE_CLASS, narrow()),
+            attribute::BODY => older.push(id::BODY, narrow()),
+            attribute::PRIORITY => {
+                let priority = Cursor { rest: content }.u16();
+                // 1 is the highest there, and 2 in MAPI.
+                let importance = priority.map(|it| 3_i64.saturating_sub(i64::from(it)));
+                if let Some(importance) = importance.filter(|it| (0..3).contains(it)) {
+                    older.push(id::IMPORTANCE, Value::Integer(importance));
+                }
+            }
+            attribute::FROM => from(content, older),
+            attribute::DATE_SENT => date(content, id::SUBMIT_TIME, older),
+            attribute::DATE_RECEIVED => date(content, id::DELIVERY_TIME, older),
+            attribute::DATE_START => date(content, id::START, older),
+            attribute::DATE_END => date(content, id::END, older),
+            attribute::CODEPAGE => {
+                if let Some(page) = (Cursor { rest: content }).u32().filter(|page| *page > 0) {
+                    item.page = page;
+                }
+            }
+            attribute::PROPERTIES => {
+                let mut cursor = Cursor { rest: content };
+                self.properties(&mut cursor, &mut item.properties);
+            }
+            attribute::RECIPIENTS => {
+                let mut cursor = Cursor { rest: content };
+                let count = cursor.u32().unwrap_or(0);
+                for _ in 0..count {
+                    let mut recipient = Properties::default();
+                    let is_whole = self.properties(&mut cursor, &mut recipient);
+                    if !recipient.0.is_empty() {
+                        item.recipients.push(recipient);
+                    }
+                    if !is_whole {
+                        break;
+                    }
+                }
+            }
+            attribute::ATTACH_RENDERING => attachments.push(Draft::default()),
+            attribute::ATTACH_DATA => {
+                if let Some(last) = last(attachments) {
+                    last.data.get_or_insert(content);
+                }
+            }
+            attribute::ATTACH_TITLE | attribute::ATTACH_FILE_NAME => {
+                if let Some(last) = last(attachments) {
+                    last.older.push(id::FILE_NAME, narrow());
+                }
+            }
+            attribute::ATTACH_CREATED => {
+                if let Some(last) = last(attachments) {
+                    date(content, id::CREATION_TIME, &mut last.older);
+                }
+            }
+            attribute::ATTACH_MODIFIED => {
+                if let Some(last) = last(attachments) {
+                    date(content, id::MODIFICATION_TIME, &mut last.older);
+                }
+            }
+            attribute::ATTACH_PROPERTIES => {
+                let mut cursor = Cursor { rest: content };
+                if let Some(last) = last(attachments) {
+                    self.properties(&mut cursor, &mut last.properties);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finished<'a>(&mut self, draft: Draft<'a>, depth: usize) -> Attachment<'a> {
+        let Draft {
+            mut properties,
+            mut older,
+            data,
+        } = draft;
+        properties.0.append(&mut older.0);
+        let object = match properties.value(id::DATA) {
+            Some(Value::Octets(Cow::Borrowed(octets))) => Some(*octets),
+            _ => None,
+        };
+        // Such an attachment has data besides, which only tell readers that do not know it that it exists.
+        let embedded = |object: &'a [u8]| {
+            let (interface, content) = object.split_first_chunk::<16>()?;
+            match *interface {
+                MESSAGE if content.starts_with(SIGNATURE) => Some((content, true)),
+                STORAGE => Some((content, false)),
+                FILE => Some((content, false)),
+                _ if content.starts_with(COMPOUND_FILE) => Some((content, false)),
+                _ if content.starts_with(SIGNATURE) => Some((content, true)),
+                _ => None,
+            }
+        };
+        let file = |content: &'a [u8]| match content.starts_with(COMPOUND_FILE)
+            && properties.integer(id::METHOD) == Some(6)
+        {
+            true => Content::Storage(Cow::Borrowed(content)),
+            false => Content::File(Cow::Borrowed(content)),
+        };
+        let content = match (object.and_then(embedded), data, object) {
+            (Some((_, true)), _, _) if depth == 0 => {
+                self.damage.push(Damage::TooDeep);
+                Content::None
+            }
+            (Some((content, true)), _, _) => Content::Item(Box::new(self.item(content, depth - 1))),
+            (Some((content, false)), _, _) => file(content),
+            (None, Some(data), _) => file(data),
+            (None, None, Some(object)) => file(object),
+            (None, None, None) => Content::None,
+        };
+        Attachment {
+            properties,
+            content,
+        }
+    }
+
+    /// Returns whether the list was whole.
+    fn properties<'a>(&mut self, cursor: &mut Cursor<'a>, properties: &mut Properties<'a>) -> bool {
+        let count = cursor.u32().unwrap_or(0);
+        for _ in 0..count {
+            match self.property(cursor) {
+                Some(property) => properties.0.push(property),
+                None => {
+                    let damage = match self.values > MOST_VALUES {
+                        true => Damage::TooMany,
+                        false => Damage::Properties,
+                    };
+                    self.damage.push(damage);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn property<'a>(&mut self, cursor: &mut Cursor<'a>) -> Option<Property<'a>> {
+        let kind = cursor.u16()?;
+        let id = cursor.u16()?;
+        let mut name = None;
+        if id >= 0x8000 {
+            let set: Guid = cursor.take(16)?.try_into().ok()?;
+            name = Some((
+                set,
+                match cursor.u32()? {
+                    0 => Name::Number(cursor.u32()?),
+                    _ => {
+                        let text = wide(cursor.sized()?);
+                        Name::Text(text.trim_end_matches('\0').to_owned())
+                    }
+                },
+            ));
+        }
+        let single = kind & 0x0fff;
+        let has_count = kind & 0x1000 != 0 || matches!(single, 0x0d | 0x1e | 0x1f | 0x102);
+        let value = match has_count {
+            false => {
+                self.values += 1;
+                value(single, cursor)?
+            }
+            true => {
+                let count = cursor.u32()?;
+                let mut values = Vec::new();
+                for _ in 0..count {
+                    self.values += 1;
+                    if self.values > MOST_VALUES {
+                        return None;
+                    }
+                    values.push(value(single, cursor)?);
+                }
+                match values.len() {
+                    1 => values.pop()?,
+                    _ => Value::Many(values),
+                }
+            }
+        };
+        (self.values <= MOST_VALUES).then_some(Property { id, name, value })
+    }
+}
+
+/// Attributes before the first attachment begin one.
+fn last<'d, 'a>(attachments: &'d mut Vec<Draft<'a>>) -> Option<&'d mut Draft<'a>> {
+    if attachments.is_empty() {
+        attachments.push(Draft::default());
+    }
+    attachments.last_mut()
+}
+
+/// An attachment whose attributes are not all read.
+#[derive(Default)]
+struct Draft<'a> {
+    properties: Properties<'a>,
+    older: Properties<'a>,
+    data: Option<&'a [u8]>,
+}
+
+fn value<'a>(kind: u16, cursor: &mut Cursor<'a>) -> Option<Value<'a>> {
+    Some(match kind {
+        0x00 | 0x01 => Value::Null,
+        0x02 => {
+            let number = cursor.u16()? as i16;
+            cursor.u16()?;
+            Value::Integer(number.into())
+        }
+        0x03 | 0x0a => Value::Integer((cursor.u32()? as i32).into()),
+        0x04 => Value::Float(f32::from_bits(cursor.u32()?).into()),
+        0x05 | 0x07 => Value::Float(f64::from_bits(cursor.u64()?)),
+        0x06 | 0x14 => Value::Integer(cursor.u64()? as i64),
+        0x0b => Value::Bool(cursor.u32()? & 0xffff != 0),
+        0x40 => Value::Time(cursor.u64()? as i64),
+        0x48 => Value::Octets(Cow::Borrowed(cursor.take(16)?)),
+        0x1e => Value::Narrow(Cow::Borrowed(cursor.sized()?)),
+        0x1f => Value::Text(wide(cursor.sized()?)),
+        0x0d | 0x102 => Value::Octets(Cow::Borrowed(cursor.sized()?)),
+        _ => return None,
+    })
+}
+
+/// UTF-16, in which half a pair is replaced.
+pub fn wide(octets: &[u8]) -> String {
+    let units = octets.chunks_exact(2);
+    let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    let symbols = char::decode_utf16(units);
+    let mut text: String = symbols
+        .map(|symbol| symbol.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
+    text.truncate(text.trim_end_matches('\0').len());
+    text
+}
+
+/// Two counted strings: the name, and the address with its type in front.
+fn from<'a>(content: &'a [u8], older: &mut Properties<'a>) {
+    let mut cursor = Cursor { rest: content };
+    let mut read = || {
+        cursor.take(4)?;
+        let (name, address) = (cursor.u16()?, cursor.u16()?);
+        Some((cursor.take(name.into())?, cursor.take(address.into())?))
+    };
+    if let Some((name, address)) = read() {
+        older.push(id::SENDER_NAME, Value::Narrow(Cow::Borrowed(name)));
+        let typed = memchr::memchr(b':', address);
+        let address = address.get(typed.map_or(0, |at| at + 1)..);
+        let address = Cow::Borrowed(address.unwrap_or_default());
+        older.push(id::SENDER_ADDRESS, Value::Narrow(address));
+    }
+}
+
+/// A date as year, month, day, hour, minute and second, in a time zone that is not known.
+fn date(content: &[u8], id: u16, older: &mut Properties<'_>) {
+    let mut cursor = Cursor { rest: content };
+    let mut fields = [0_i64; 6];
+    for field in &mut fields {
+        let Some(number) = cursor.u16() else { return };
+        *field = number.into();
+    }
+    let [year, month, day, hour, minute, second] = fields;
+    if !(1601..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return;
+    }
+    // Years that begin in March end with the day that leap years add.
+    let (year, month) = match month > 2 {
+        true => (year - 1600, month - 3),
+        false => (year - 1601, month + 9),
+    };
+    let leap = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    // 1601-01-01 is 306 days after 1600-03-01.
+    let days = year * 365 + leap + (month * 153 + 2) / 5 - 306 + day - 1;
+    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
+    older.push(id, Value::Time(seconds * 10_000_000));
+}

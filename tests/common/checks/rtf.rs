@@ -1,0 +1,26 @@
+//! RTF of any bytes is read, compressed or not, and what comes out is bounded.
+
+use embody::internals::outlook::rtf;
+
+pub fn check(data: &[u8]) {
+    if let Ok((rtf, damage)) = rtf::decompress(data) {
+        assert!(rtf.len() <= data.len() * 9);
+        read(&rtf);
+        assert_eq!(rtf::decompress(data), Ok((rtf, damage)));
+    }
+    for start in [
+        "",
+        "{\\rtf1\\ansi\\fromhtml1 ",
+        "{\\rtf1\\ansi\\fromtext ",
+        "{\\rtf1\\ansi ",
+    ] {
+        read(&[start.as_bytes(), data].concat());
+    }
+}
+
+fn read(rtf: &[u8]) {
+    if let Some(body) = rtf::read(rtf) {
+        assert!(body.text.len() <= rtf.len() * 10);
+        assert_eq!(rtf::read(rtf), Some(body));
+    }
+}

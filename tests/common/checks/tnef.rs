@@ -1,0 +1,35 @@
+//! TNEF of any bytes is read, and what comes out is bounded, always the same, and seven-bit text.
+
+use embody::internals::mime::{ScanLimits, scan};
+use embody::internals::outlook::{compose, tnef};
+
+pub fn check(data: &[u8]) {
+    let Some((&choice, bytes)) = data.split_first() else {
+        return;
+    };
+    let depth = usize::from(choice & 7);
+    // Most inputs would fail at the first four bytes.
+    let bytes = match choice & 0x80 {
+        0 => [tnef::SIGNATURE, bytes].concat(),
+        _ => bytes.to_vec(),
+    };
+    let stream = tnef::read(&bytes, depth);
+    // Lines that end with LF.
+    let newline = scan(b"\n", &ScanLimits::default()).newline;
+    let written = || {
+        let contents = compose::of(&stream.item);
+        assert!(contents.leaves().count() <= bytes.len());
+        contents.whole().write(newline, &[])
+    };
+    let lines = written();
+    assert!(
+        lines.len() <= 2_000 + bytes.len() * 12 * (depth + 1),
+        "{}",
+        lines.len()
+    );
+    assert_eq!(lines, written());
+    assert!(lines.is_ascii());
+    // A cut file gives no more than the whole one, but for what its last attribute promises.
+    let front = tnef::read(bytes.get(..bytes.len() / 2).unwrap_or_default(), depth);
+    let _ = compose::of(&front.item).whole();
+}

@@ -1,0 +1,329 @@
+//! `--follow winmail`: what becomes of a `winmail.dat`.
+
+use std::process::Command;
+
+use base64::Engine as _;
+
+use crate::common::filter::{Ran, filter};
+use crate::common::programs::{embody, skipped};
+use crate::common::tnef::{APPOINTMENT, MEETING, Properties, Tnef, usual};
+
+const FOLLOW: &str = "--follow winmail";
+
+fn encoded(bytes: &[u8]) -> String {
+    let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let lines: Vec<&str> = text
+        .as_bytes()
+        .chunks(76)
+        .map(|line| str::from_utf8(line).unwrap())
+        .collect();
+    lines.join("\n")
+}
+
+fn part(tnef: &[u8]) -> String {
+    format!(
+        "Content-Type: application/ms-tnef; name=\"winmail.dat\"\nContent-Transfer-Encoding: base64\n\n{}\n",
+        encoded(tnef)
+    )
+}
+
+/// A mail with a text and a `winmail.dat`.
+fn mail(tnef: &[u8]) -> String {
+    format!(
+        "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\n\
+         Hello world\n--b\n{}--b--\n",
+        part(tnef)
+    )
+}
+
+/// Runs a second time, which changes nothing.
+fn opened(mail: &str) -> (String, Ran) {
+    let ran = filter(FOLLOW, mail.as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let again = filter(FOLLOW, &ran.stdout);
+    assert_eq!(
+        String::from_utf8_lossy(&again.stdout),
+        String::from_utf8_lossy(&ran.stdout)
+    );
+    (String::from_utf8(ran.stdout.clone()).unwrap(), ran)
+}
+
+#[test]
+fn winmail_with_html_pictures_files_and_a_message_becomes_parts_next_to_the_text() {
+    let (text, ran) = opened(&mail(&usual()));
+    assert_eq!(ran.column("outcome"), ["expanded"], "{}", ran.stderr);
+    assert_eq!(ran.column("kind"), ["tnef"]);
+    assert!(
+        ran.column("detail")[0].contains("categories"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!text.contains("ms-tnef"), "{text}");
+    let places = [
+        "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/alternative;",
+        "\nContent-Type: text/plain\n\nHello world\n--=_embody_",
+        "\nContent-Type: multipart/related;",
+        "\nContent-Type: text/html",
+        "<html><body>Hello <b>world</b> <img src=\"cid:p1@x\"></body></html>\n--=_embody_",
+        "\nContent-Type: image/png\nContent-Transfer-Encoding: base64\nContent-Disposition: inline;\n filename=\"p.png\"\nContent-ID: <p1@x>\n\niVBORw0KGgpwaWN0dXJl\n--=_embody_",
+        "--\n--b\nContent-Type: application/pdf\n",
+        "\nJVBERi0xLjQgZmlsZQ==\n--b\nContent-Type: message/rfc822\nContent-Disposition: attachment;\n filename=\"the inner one.eml\"\n\nFrom: ",
+        "<anna@example.org>\nDate: Sun, 9 Sep 2001 01:46:40 ",
+        "\nSubject: the inner one\nMIME-Version: 1.0\nContent-Type: multipart/mixed;",
+        "\n\nInner text.\n--=_embody_",
+        "filename=\"inner.txt\"\n\naW5uZXIgZmlsZQ0K\n--=_embody_",
+        "--\n--b--\n",
+    ];
+    let mut rest = text.as_str();
+    for place in places {
+        let at = rest.find(place);
+        let at = at.unwrap_or_else(|| panic!("{place:?} is not in\n{rest}\nof\n{text}"));
+        rest = &rest[at + place.len()..];
+    }
+    assert_eq!(rest, "");
+    // The same bytes give the same bytes, and lines that end with CRLF stay such lines.
+    let crlf = filter(FOLLOW, mail(&usual()).replace('\n', "\r\n").as_bytes());
+    assert_eq!(
+        String::from_utf8(crlf.stdout).unwrap(),
+        text.replace('\n', "\r\n")
+    );
+}
+
+#[test]
+fn winmail_without_the_option_stays_and_the_survey_names_the_command() {
+    let mail = mail(&usual());
+    filter("", mail.as_bytes()).gives(mail.as_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (
+        folder.path().join("old.mbox"),
+        folder.path().join("new.mbox"),
+    );
+    std::fs::write(&old, format!("From a@b Thu Jan  1 00:00:00 2026\n{mail}\n")).unwrap();
+    let said = |arguments: &[&str]| {
+        let mut program = embody();
+        let output = program.args(arguments).arg(&old).output().unwrap();
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    let text = said(&["inspect"]);
+    assert!(text.contains("winmail.dat of Outlook"), "{text}");
+    let text = said(&["convert", "--output", new.to_str().unwrap()]);
+    assert!(text.contains("1 changed"), "{text}");
+    assert!(!std::fs::read_to_string(&new).unwrap().contains("ms-tnef"));
+    // Whatever `convert` did, `compare` knows.
+    let mut program = embody();
+    let output = program.arg("compare").arg(&old).arg(&new).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("1 message with winmail.dat opened"), "{text}");
+    std::fs::remove_file(&new).unwrap();
+    let text = said(&[
+        "convert",
+        "--follow",
+        "-winmail",
+        "--output",
+        new.to_str().unwrap(),
+    ]);
+    assert!(text.contains("0 changed"), "{text}");
+}
+
+#[test]
+fn winmail_that_is_damaged_stays_next_to_what_is_readable() {
+    let whole = usual();
+    let cut = &whole[..whole.len() - 200];
+    let (text, ran) = opened(&mail(cut));
+    assert_eq!(ran.column("outcome"), ["expanded"], "{}", ran.stderr);
+    assert!(
+        ran.column("detail")[0].contains("it ends too early"),
+        "{}",
+        ran.stderr
+    );
+    assert!(text.contains("iVBORw0KGgpwaWN0dXJl"), "{text}");
+    assert!(text.contains(&part(cut)), "{text}");
+    let again = filter(FOLLOW, text.as_bytes());
+    assert_eq!(
+        again.column("reason"),
+        ["already-in-mail"],
+        "{}",
+        again.stderr
+    );
+    let nothing = mail(b"\x78\x9f\x3e\x22\x01\0\x01");
+    filter(FOLLOW, nothing.as_bytes()).leaves(nothing.as_bytes(), &["damaged-file"]);
+    let other = mail(b"not TNEF at all");
+    filter(FOLLOW, other.as_bytes()).leaves(other.as_bytes(), &["damaged-file"]);
+}
+
+#[test]
+fn winmail_with_a_contact_stays_and_says_why() {
+    let contact = Tnef::new().class("IPM.Contact").bytes();
+    let mail = mail(&contact);
+    filter(FOLLOW, mail.as_bytes()).leaves(mail.as_bytes(), &["no-counterpart"]);
+}
+
+#[test]
+fn winmail_in_a_signed_mail_is_not_touched() {
+    let mail = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/signed; boundary=s; protocol=\"application/pgp-signature\"\n\n--s\n{}\n--s\n\
+         Content-Type: application/pgp-signature\n\nx\n--s--\n",
+        mail(&usual())
+    );
+    filter(FOLLOW, mail.as_bytes()).leaves(mail.as_bytes(), &["signed"]);
+}
+
+#[test]
+fn winmail_that_is_the_whole_mail_becomes_its_body() {
+    let tnef = Tnef::new()
+        .class("IPM.Note")
+        .properties(Properties::new().text(0x1000, "Only text.\r\n"))
+        .bytes();
+    let mail = format!("Subject: x\nMIME-Version: 1.0\n{}", part(&tnef));
+    let (text, _) = opened(&mail);
+    assert_eq!(
+        text,
+        "Subject: x\nMIME-Version: 1.0\nContent-Type: text/plain\n\nOnly text.\n\n"
+    );
+    // By its first bytes, with another type.
+    let (text, _) = opened(&mail.replace("application/ms-tnef", "application/octet-stream"));
+    assert!(
+        text.ends_with("Content-Type: text/plain\n\nOnly text.\n\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn winmail_whose_content_is_in_the_mail_goes_and_nothing_comes() {
+    let tnef = Tnef::new()
+        .class("IPM.Note")
+        .properties(Properties::new().text(0x1000, "Hello  world"))
+        .file("a.bin", b"\0\x01\x02");
+    let attached =
+        "Content-Type: application/octet-stream\nContent-Transfer-Encoding: base64\n\nAAEC\n";
+    let whole = mail(&tnef.bytes());
+    let whole = whole.replace("--b--", &format!("--b\n{attached}--b--"));
+    let (text, ran) = opened(&whole);
+    assert!(ran.column("detail")[0].contains("in the mail already"));
+    assert_eq!(
+        text,
+        format!(
+            "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\n\
+             Hello world\n--b\n{attached}--b--\n"
+        )
+    );
+}
+
+#[test]
+fn winmail_twice_in_a_mail_is_opened_part_by_part() {
+    let html = |text: &str| {
+        Tnef::new()
+            .class("IPM.Note")
+            .properties(Properties::new().binary(0x1013, format!("<p>{text}</p>").as_bytes()))
+            .file(&format!("{text}.bin"), text.as_bytes())
+            .bytes()
+    };
+    let two = |one: &[u8], other: &[u8]| {
+        let whole = mail(one);
+        whole.replace("--b--", &format!("--b\n{}--b--", part(other)))
+    };
+    let (text, ran) = opened(&two(&html("one"), &html("two")));
+    assert_eq!(
+        ran.column("outcome"),
+        ["expanded", "expanded"],
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(text.matches("multipart/alternative").count(), 1, "{text}");
+    // The mail has HTML of its own then.
+    assert!(
+        text.contains("filename=\"message.html\"\n\n<p>two</p>\n--b\n"),
+        "{text}"
+    );
+    let (text, ran) = opened(&two(&html("one"), &html("one")));
+    assert_eq!(
+        ran.column("outcome"),
+        ["expanded", "expanded"],
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(text.matches("<p>one</p>").count(), 1, "{text}");
+    assert_eq!(text.matches("one.bin").count(), 1, "{text}");
+}
+
+#[test]
+fn winmail_with_a_meeting_becomes_a_calendar() {
+    let person = |kind, name: &str| {
+        Properties::new()
+            .long(0x0c15, kind)
+            .text(0x3001, name)
+            .text(0x39fe, &format!("{name}@example.org"))
+    };
+    let tnef = Tnef::new()
+        .class("IPM.Schedule.Meeting.Request")
+        .properties(
+            Properties::new()
+                .text(0x0037, "Plans; and more")
+                .text(0x0042, "Anna")
+                .text(0x5d02, "anna@example.org")
+                .time(0x0039, 1_000_000_000)
+                .named_time(APPOINTMENT, 0x820d, 1_000_003_600)
+                .named_time(APPOINTMENT, 0x820e, 1_000_007_200)
+                .named(
+                    0x102,
+                    MEETING,
+                    0x0003,
+                    b"\x01\0\0\0\x04\0\0\0\x01\x02\xab\xcd",
+                ),
+        )
+        .recipients(&[person(1, "bert"), person(2, "carl")])
+        .bytes();
+    let (text, _) = opened(&mail(&tnef));
+    let calendar = text.split("BEGIN:VCALENDAR\n").nth(1).unwrap();
+    let calendar = calendar.replace("\n ", "");
+    for line in [
+        "METHOD:REQUEST",
+        "UID:0102ABCD",
+        "DTSTAMP:20010909T014640Z",
+        "DTSTART:20010909T024640Z",
+        "DTEND:20010909T034640Z",
+        "SUMMARY:Plans\\; and more",
+        "ORGANIZER;CN=\"Anna\":mailto:anna@example.org",
+        "ATTENDEE;ROLE=REQ-PARTICIPANT;PARTSTAT=NEEDS-ACTION;RSVP=TRUE;CN=\"bert\":mailto:bert@example.org",
+        "ATTENDEE;ROLE=OPT-PARTICIPANT;PARTSTAT=NEEDS-ACTION;RSVP=TRUE;CN=\"carl\":mailto:carl@example.org",
+    ] {
+        assert!(calendar.contains(&format!("{line}\n")), "{line}: {text}");
+    }
+    assert!(
+        text.contains("method=\"REQUEST\"") || text.contains("method=REQUEST"),
+        "{text}"
+    );
+}
+
+#[test]
+fn tnef_extracts_the_same_files() {
+    let test = "tnef_extracts_the_same_files";
+    if Command::new("tnef").arg("--version").output().is_err() {
+        skipped(test, "tnef");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("winmail.dat");
+    std::fs::write(&file, usual()).unwrap();
+    let done = Command::new("tnef")
+        .args(["--overwrite", "-C"])
+        .arg(folder.path())
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let (text, _) = opened(&mail(&usual()));
+    for name in ["p.png", "r\u{e9}sum\u{e9}.pdf"] {
+        // `tnef` writes the names of its own code page.
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let start = &name[..1];
+        let mut paths = entries.map(|entry| entry.unwrap().path());
+        let path = paths.find(|path| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            name.starts_with(start) && !name.ends_with(".dat")
+        });
+        let content = std::fs::read(path.expect("tnef extracts it")).unwrap();
+        assert!(text.contains(&encoded(&content)), "{name}");
+    }
+}
