@@ -43,7 +43,7 @@ elif mutation == "a reason":
 elif mutation == "a row that is missing":
     change(report, lambda rows: rows.split(b"\\n", 1)[1])
 elif mutation == "a sentence of stderr":
-    stderr = stderr.replace(b"left", b"kept", 1)
+    stderr = stderr.replace(b"embody: ", b"embody; ", 1)
 elif mutation == "the exit status":
     status += 1
 elif mutation in ("a request that was sent before", "another request"):

@@ -175,7 +175,7 @@ fn a_report_may_be_thrown_away_and_mail_may_not() {
                 Some(expected),
                 "{line}, {given:?}: {said}"
             );
-            let is_refused = said.contains("cannot write standard output: it is closed");
+            let is_refused = said.contains("cannot write standard output: the stream is closed");
             assert_eq!(is_refused, expected != 0, "{line}, {given:?}: {said}");
         }
     }

@@ -363,7 +363,10 @@ fn a_source_without_a_name_is_said_before_anything_is_read_or_written() {
     );
     assert_eq!(status(&output), 2);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.starts_with("embody: ..: this source has no file name "), "{said}");
+    assert!(
+        said.starts_with("embody: ..: this source has no file name "),
+        "{said}"
+    );
     assert!(!folder.path().join("out").exists());
 }
 
