@@ -650,6 +650,11 @@ fn of_changes(changes: &Changes) -> String {
             "message with winmail.dat opened",
             "messages with winmail.dat opened",
         ),
+        (
+            changes.unmarked,
+            "message of Eudora made MIME again",
+            "messages of Eudora made MIME again",
+        ),
     ];
     let counts = counts
         .iter()

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::mime::Field;
 
 /// Sorted and distinct, case-blind.
-pub(super) fn field_names(original: &[u8], fields: impl Iterator<Item = Field>) -> Vec<&[u8]> {
+pub(crate) fn field_names(original: &[u8], fields: impl Iterator<Item = Field>) -> Vec<&[u8]> {
     const FEW: usize = 1 << 16;
     let mut names = Vec::new();
     let mut limit = FEW;
@@ -21,7 +21,7 @@ pub(super) fn field_names(original: &[u8], fields: impl Iterator<Item = Field>) 
     names
 }
 
-pub(super) fn is_among(names: &[&[u8]], name: &[u8]) -> bool {
+pub(crate) fn is_among(names: &[&[u8]], name: &[u8]) -> bool {
     names.binary_search_by(|known| compare(known, name)).is_ok()
 }
 

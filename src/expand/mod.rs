@@ -16,7 +16,7 @@ pub(crate) mod envelope;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod eudora;
 mod expander;
-mod field_names;
+pub(crate) mod field_names;
 mod forms;
 #[cfg(feature = "mailbox")]
 mod gmail;

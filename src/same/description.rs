@@ -7,18 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use super::plain::{Digest, hash};
 use crate::engine::forms::Opened;
+use crate::expand::field_names::{field_names, is_among};
 use crate::external_body::{
-    Claim, Follow, Followed, Form, Referent, separator_at_end, text_of_part,
+    Claim, EudoraNote, EudoraPiece, ExternalBody, Follow, Followed, Form, Reading, Referent,
+    eudora_pieces, separator_at_end, text_of_part,
 };
 use crate::ledger::Ledger;
 use crate::link::data::DataUrl;
-use crate::mime::{Content, PartId, Tree, scan};
+use crate::mime::header::Fields;
+use crate::mime::{Content, MediaType, PartId, Tree, scan};
 use crate::plan::documents::{Documents, Piece};
 use crate::plan::{Item as PlannedItem, Plan};
 use crate::policy::Policy;
+use crate::span::Span;
 
 /// A `data:` URL that decodes to more is compared as it is written.
 const LARGEST_DATA: u64 = 512 << 20;
+
+/// Number of parameters of a media type that are compared.
+const MOST_PARAMETERS: usize = 64;
+
+/// Number of texts and files of a message of Eudora that are told apart.
+const MOST_PIECES: usize = 10_000;
+
+/// The types that marked texts of Eudora become.
+const MARKED_BY_EUDORA: [&str; 2] = ["text/html", "text/enriched"];
 
 /// Fields of a part that embody rewrites or adds where it changes the part.
 const REWRITTEN_FIELDS: [&str; 7] = [
@@ -66,6 +79,12 @@ pub(super) struct Part {
     pub(super) size: u64,
     /// Digest of the fields that describe the content, without [`REWRITTEN_FIELDS`].
     pub(super) fields: u64,
+    /// The same fields one by one, without Content-Type.
+    pub(super) content_fields: Digests,
+    /// The fields that do not describe content and were not written by a program next to the part. A message has none
+    /// here: [`Description::header`] has them.
+    pub(super) other_fields: Digests,
+    pub(super) media_type: Digests,
     /// Digest of the decoded content.
     pub(super) content: Option<Digest>,
     /// Digest of the content with a line feed at the end of each line but the last, if that is different.
@@ -73,6 +92,10 @@ pub(super) struct Part {
     /// What is left of a text without the notes in it, piece by piece. Empty if the text has no notes.
     pub(super) pieces: Vec<u64>,
     pub(super) notes: usize,
+    /// Whether this is a whole message as Eudora keeps it: its parts are marked texts and lines that name files.
+    pub(super) is_flattened: bool,
+    /// Number of files that the header of such a message names. Nothing there tells whether they came in.
+    pub(super) files_of_header: usize,
     pub(super) document: Option<Document>,
     pub(super) reference: Option<Reference>,
     pub(super) id: Option<u64>,
@@ -104,10 +127,51 @@ pub(super) struct Reference {
     pub(super) of: Vec<Digest>,
     /// The media type that the content must have, if the part says it.
     pub(super) essence: Option<String>,
+    /// That media type with its parameters, if the phantom header says it.
+    pub(super) media_type: Digests,
+    /// Fields that stay when the content comes in, both those of the phantom header and those around it.
+    pub(super) fields: Digests,
     /// Whether `embody detach` left it.
     pub(super) is_note: bool,
     /// One of several references to one object.
     pub(super) is_rival: bool,
+}
+
+/// A set of digests, sorted.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Digests(Vec<u64>);
+
+impl Digests {
+    pub(super) fn contains(&self, digest: u64) -> bool {
+        self.0.binary_search(&digest).is_ok()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().copied()
+    }
+
+    /// The media type and each parameter of it.
+    fn of_media_type(value: Option<&[u8]>) -> Self {
+        let Some(value) = value else {
+            return Self::default();
+        };
+        let media_type = MediaType::parse(value);
+        let parameters = media_type.decoded_parameters(MOST_PARAMETERS);
+        let parameters = parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let all = std::iter::once(media_type.essence.to_string()).chain(parameters);
+        all.map(|text| hash(text.as_bytes())).collect()
+    }
+}
+
+impl FromIterator<u64> for Digests {
+    fn from_iter<I: IntoIterator<Item = u64>>(digests: I) -> Self {
+        let mut digests: Vec<u64> = digests.into_iter().collect();
+        digests.sort_unstable();
+        digests.dedup();
+        Self(digests)
+    }
 }
 
 impl Description {
@@ -136,7 +200,12 @@ impl Description {
         };
         policy.limits.growth = u64::MAX >> 2;
         let tree = &scan(message, &policy.limits.scan());
-        let plan = Plan::of_references(tree, &policy, &policy.reading(), None, message.len());
+        let reading = Reading {
+            // An old message of Apple Mail may lie next to its attachments; what is new does not.
+            beside: Some(Follow::Apple),
+            ..policy.reading()
+        };
+        let plan = Plan::of_references(tree, &policy, &reading, None, message.len());
         let mut planned: HashMap<PartId, Vec<usize>> = HashMap::new();
         for (at, item) in plan.references.iter().enumerate() {
             planned.entry(item.body.part).or_default().push(at);
@@ -164,6 +233,11 @@ impl Description {
             other_fields: 0,
             opened: None,
         };
+        if let Some(part) = describer.flattened() {
+            description.header = describer.fields_hash(PartId::ROOT, |name| !is_content(name));
+            description.items.push(Item::Part(Box::new(part)));
+            return description.with_key(tree);
+        }
         let mut until = 0;
         for id in tree.ids() {
             let span = tree.part(id).span;
@@ -173,9 +247,13 @@ impl Description {
                 until = if is_reference { span.end } else { until };
             }
         }
+        description.with_key(tree)
+    }
+
+    fn with_key(mut self, tree: &Tree<'_>) -> Self {
         let id = tree.value(PartId::ROOT, "Message-ID").and_then(identifier);
-        description.key = id.unwrap_or(description.header);
-        description
+        self.key = id.unwrap_or(self.header);
+        self
     }
 
     /// What a message has in common with those that embody makes of it: its Message-ID, or its header if it has none.
@@ -244,9 +322,10 @@ impl Describer<'_> {
             number: tree.number(id),
             essence: entity.essence.clone(),
             size: content.len() as u64,
-            fields: self.fields_hash(id, |name| {
-                is_content(name) && !REWRITTEN_FIELDS.iter().any(|it| is(name, it))
-            }),
+            fields: self.fields_hash(id, describes_content),
+            content_fields: self.content_fields(tree.fields(id)),
+            other_fields: self.other_fields(id, tree.fields(id)),
+            media_type: Digests::of_media_type(tree.value(id, "Content-Type")),
             content: Some(Digest::of(content)),
             text: text_digest(content),
             id: tree.value(id, "Content-ID").and_then(identifier),
@@ -263,12 +342,8 @@ impl Describer<'_> {
                 Some(scrubbed) => notes.push(scrubbed.note),
                 None if !is_whole_part(item) => part.notes += 1,
                 None => {
-                    part.reference = Some(Reference {
-                        of: objects(item),
-                        is_note: matches!(item.body.claim, Claim::Note(_)),
-                        essence: item.body.declared.as_ref().map(|it| it.essence.to_string()),
-                        is_rival: self.is_rival.get(at).copied().unwrap_or_default(),
-                    });
+                    let is_rival = self.is_rival.get(at).copied().unwrap_or_default();
+                    part.reference = Some(self.reference(&item.body, is_rival));
                 }
             }
         }
@@ -290,10 +365,92 @@ impl Describer<'_> {
                 from = end;
             }
         } else if entity.essence == "text/plain" {
+            let texts = EudoraTexts::of(content, Span::new(0, content.len()));
+            part.pieces = texts.pieces;
+            part.notes += texts.notes;
+        } else if MARKED_BY_EUDORA.contains(&entity.essence.as_str()) {
             part.pieces.extend(piece(Some(content)));
         }
         part.document = self.document(id);
         part
+    }
+
+    /// Describes a message whose parts Eudora has marked or named in its text. Returns `None` for any other message.
+    fn flattened(&self) -> Option<Part> {
+        let root = self.tree.part(PartId::ROOT);
+        let is_whole = match &root.content {
+            Content::Leaf => root.essence.starts_with("text/"),
+            Content::Multipart(_) => self.tree.ids().count() == 1,
+            Content::Message | Content::Opaque(_) => false,
+        };
+        let message = self.tree.original;
+        let body = Span::new(root.body.start, message.len());
+        let content = body.of(message);
+        let texts = EudoraTexts::of(message, body);
+        let files =
+            EudoraNote::of_header(message, self.tree.fields(PartId::ROOT), MOST_PIECES).len();
+        let was_multipart = root.content != Content::Leaf;
+        let is_flattened = was_multipart || texts.notes > 0 || texts.is_marked || files > 0;
+        (is_whole && is_flattened).then(|| Part {
+            essence: root.essence.clone(),
+            size: content.len() as u64,
+            content: Some(Digest::of(content)),
+            text: text_digest(content),
+            pieces: texts.pieces,
+            notes: texts.notes,
+            is_flattened: true,
+            files_of_header: files,
+            ..Part::default()
+        })
+    }
+
+    fn reference(&self, body: &ExternalBody<'_>, is_rival: bool) -> Reference {
+        let (tree, phantom) = (self.tree, &body.phantom.fields);
+        let original = tree.original;
+        let names = field_names(original, phantom.iter(original));
+        let around = |name: &[u8]| {
+            // Where the content has a name or a disposition of its own, the one around it may give way.
+            describes_content(name)
+                && !is(name, "Content-Type")
+                && !is(name, "Content-Disposition")
+                && !is_among(&names, name)
+        };
+        let mut fields = Vec::new();
+        let mut see = |field: &[u8]| fields.push(hash(field));
+        each_field(original, tree.fields(body.part), around, &mut see);
+        fields.extend(self.content_fields(phantom).iter());
+        for others in [phantom, tree.fields(body.part)] {
+            fields.extend(self.other_fields(body.part, others).iter());
+        }
+        Reference {
+            of: objects(body),
+            is_note: matches!(body.claim, Claim::Note(_)),
+            essence: body.declared.as_ref().map(|it| it.essence.to_string()),
+            media_type: Digests::of_media_type(phantom.value(original, "Content-Type")),
+            fields: fields.into_iter().collect(),
+            is_rival,
+        }
+    }
+
+    fn content_fields(&self, fields: &Fields) -> Digests {
+        let counts = |name: &[u8]| describes_content(name) && !is(name, "Content-Type");
+        let mut digests = Vec::new();
+        each_field(self.tree.original, fields, counts, &mut |field| {
+            digests.push(hash(field))
+        });
+        digests.into_iter().collect()
+    }
+
+    /// `fields` are those of the part, or those of the content that it stands for.
+    fn other_fields(&self, id: PartId, fields: &Fields) -> Digests {
+        let mut digests = Vec::new();
+        if !self.tree.is_message(id) {
+            let counts = |name: &[u8]| !is_content(name) && !is_of_programs(name);
+            each_field(self.tree.original, fields, counts, &mut |field| {
+                digests.push(hash(field))
+            });
+        }
+        digests.into_iter().collect()
     }
 
     fn document(&mut self, id: PartId) -> Option<Document> {
@@ -315,43 +472,80 @@ impl Describer<'_> {
 
     fn fields_hash(&self, id: PartId, counts: impl Fn(&[u8]) -> bool) -> u64 {
         let mut all = Vec::new();
-        self.each_field(id, counts, |field| all.extend_from_slice(field));
+        let mut see = |field: &[u8]| all.extend_from_slice(field);
+        each_field(self.tree.original, self.tree.fields(id), counts, &mut see);
         hash(&all)
     }
 
     fn fields_sum(&self, id: PartId, counts: impl Fn(&[u8]) -> bool) -> u64 {
         let mut sum = 0_u64;
-        self.each_field(id, counts, |field| sum = sum.wrapping_add(hash(field)));
+        let mut see = |field: &[u8]| sum = sum.wrapping_add(hash(field));
+        each_field(self.tree.original, self.tree.fields(id), counts, &mut see);
         sum
     }
+}
 
-    /// Names in lower case, values with runs of white space as one blank: programs fold fields again.
-    fn each_field(&self, id: PartId, counts: impl Fn(&[u8]) -> bool, mut see: impl FnMut(&[u8])) {
-        let original = self.tree.original;
-        for field in self.tree.fields(id).iter(original) {
-            let name = field.name.of(original).trim_ascii();
-            if counts(name) {
-                let mut bytes = name.to_ascii_lowercase();
-                bytes.push(b':');
-                let value = field.value.of(original);
-                for word in value.split(u8::is_ascii_whitespace) {
-                    if !word.is_empty() {
-                        bytes.push(b' ');
-                        bytes.extend_from_slice(word);
-                    }
+/// Gives each field whose name `counts` to `see`, with its name in lower case and with runs of white space in its value as
+/// one blank: programs fold fields again.
+fn each_field(
+    original: &[u8],
+    fields: &Fields,
+    counts: impl Fn(&[u8]) -> bool,
+    see: &mut dyn FnMut(&[u8]),
+) {
+    for field in fields.iter(original) {
+        let name = field.name.of(original).trim_ascii();
+        if counts(name) {
+            let mut bytes = name.to_ascii_lowercase();
+            bytes.push(b':');
+            let value = field.value.of(original);
+            for word in value.split(u8::is_ascii_whitespace) {
+                if !word.is_empty() {
+                    bytes.push(b' ');
+                    bytes.extend_from_slice(word);
                 }
-                bytes.push(b'\n');
-                see(&bytes);
             }
+            bytes.push(b'\n');
+            see(&bytes);
         }
     }
 }
 
-fn objects(item: &PlannedItem<'_>) -> Vec<Digest> {
-    if let Claim::Note(note) = &item.body.claim {
+/// What Eudora's lines divide a text into.
+struct EudoraTexts {
+    pieces: Vec<u64>,
+    /// Number of lines that name files.
+    notes: usize,
+    /// Whether Eudora marked one of the texts as HTML, rich or flowed.
+    is_marked: bool,
+}
+
+impl EudoraTexts {
+    fn of(original: &[u8], within: Span) -> Self {
+        let mut texts = Self {
+            pieces: Vec::new(),
+            notes: 0,
+            is_marked: false,
+        };
+        let (pieces, _) = eudora_pieces(original, within, MOST_PIECES);
+        for it in &pieces {
+            match it {
+                EudoraPiece::Text(text) => {
+                    texts.is_marked |= text.wrapper.is_some();
+                    texts.pieces.extend(piece(Some(text.span.of(original))));
+                }
+                EudoraPiece::Note(_) => texts.notes += 1,
+            }
+        }
+        texts
+    }
+}
+
+fn objects(body: &ExternalBody<'_>) -> Vec<Digest> {
+    if let Claim::Note(note) = &body.claim {
         return Digest::of_hex(&note.sha256).into_iter().collect();
     }
-    let Ok(Referent::Data(url)) = &item.body.target else {
+    let Ok(Referent::Data(url)) = &body.target else {
         return Vec::new();
     };
     let content = DataUrl::parse(url).and_then(|data| data.decode(LARGEST_DATA));
@@ -374,6 +568,11 @@ fn is(name: &[u8], other: &str) -> bool {
 fn is_content(name: &[u8]) -> bool {
     let start = name.get(..b"content-".len()).unwrap_or_default();
     start.eq_ignore_ascii_case(b"content-") || is(name, "MIME-Version") || is(name, "Lines")
+}
+
+/// Whether a field describes content and stays as it is where embody changes the content.
+fn describes_content(name: &[u8]) -> bool {
+    is_content(name) && !REWRITTEN_FIELDS.iter().any(|it| is(name, it))
 }
 
 /// Whether a field of a part is a note of Thunderbird's, Apple Mail's or embody's own, which is removed with what it refers to.

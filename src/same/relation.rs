@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::description::{Description, Document, Item, Link, Part};
+use super::description::{Description, Document, Item, Link, Part, Reference};
 use super::plain::Digest;
 use crate::mime::media_type;
 
@@ -24,6 +24,8 @@ pub(crate) struct Changes {
     pub(crate) resolved: usize,
     /// 1 if `winmail.dat` and the like became the parts that they contain.
     pub(crate) opened: usize,
+    /// Messages of Eudora that have the form of mail again.
+    pub(crate) unmarked: usize,
 }
 
 /// Why a message is not one that embody changed.
@@ -159,6 +161,8 @@ struct Comparison<'c> {
     has_hosted: bool,
     /// Number of contents that have to be among the extra items.
     expected: usize,
+    /// Number of files that may be among them.
+    files_of_header: usize,
     changes: Changes,
 }
 
@@ -186,6 +190,7 @@ impl<'c> Comparison<'c> {
             filled: Vec::new(),
             has_hosted: false,
             expected: 0,
+            files_of_header: 0,
             changes: Changes::default(),
         }
     }
@@ -250,6 +255,9 @@ impl<'c> Comparison<'c> {
 
     /// `None`: these are two parts.
     fn compare(&mut self, old: &Part, new: &Part) -> Result<Option<Changes>, Altered> {
+        if old.is_flattened && !new.is_flattened {
+            return Ok(None);
+        }
         let is_same = old.content == new.content || contents(old).any(|it| is_content(new, it));
         let changes = match (&old.reference, &new.reference) {
             (None, Some(reference)) if contents(old).any(|it| reference.of.contains(&it)) => {
@@ -259,16 +267,23 @@ impl<'c> Comparison<'c> {
                 }
             }
             (Some(reference), None) if reference.of.iter().any(|it| is_content(new, *it)) => {
+                if !has_fields_of(reference, new) {
+                    return Err(Altered::PartFields {
+                        number: old.number.clone(),
+                    });
+                }
                 Changes {
                     restored: usize::from(reference.is_note),
                     filled: usize::from(!reference.is_note),
                     ..Changes::default()
                 }
             }
-            _ if is_same && old.fields == new.fields => {
+            _ if is_same && old.fields == new.fields && old.other_fields == new.other_fields => {
                 // Files of clouds are parts of their own; the document that names them stays.
                 return Ok(Some(Changes::default()));
             }
+            // The bodies of most references are the same; their fields say which one it is.
+            (Some(_), _) if is_same => return Ok(None),
             _ if is_same => {
                 return Err(Altered::PartFields {
                     number: old.number.clone(),
@@ -326,7 +341,7 @@ impl<'c> Comparison<'c> {
 
     /// A text with notes is divided where the content of a note came in.
     fn find_pieces(&mut self, old: &Part) -> bool {
-        if old.notes == 0 {
+        if old.notes == 0 && !old.is_flattened {
             return false;
         }
         let mut wanted = old.pieces.as_slice();
@@ -356,7 +371,11 @@ impl<'c> Comparison<'c> {
         let filled = old.notes.saturating_sub(notes_left);
         self.changes.filled += filled;
         self.expected += filled;
-        notes_left < old.notes
+        self.files_of_header += old.files_of_header;
+        if old.is_flattened {
+            self.changes.unmarked = 1;
+        }
+        filled > 0 || old.is_flattened
     }
 
     fn finish(&mut self) -> Result<(), Altered> {
@@ -389,6 +408,11 @@ impl<'c> Comparison<'c> {
             if part.id.is_some_and(|id| self.linked.contains(&id)) {
                 continue;
             }
+            if self.files_of_header > 0 {
+                self.files_of_header -= 1;
+                self.changes.filled += 1;
+                continue;
+            }
             if self.has_hosted && part.has_location {
                 self.changes.filled += 1;
                 continue;
@@ -400,37 +424,62 @@ impl<'c> Comparison<'c> {
 }
 
 impl Comparison<'_> {
-    /// The content of each reference came in, as far as the reference says what that is.
+    /// Checks that the content of each reference came in, as far as the reference says what that is: in the order of the
+    /// references, each a part of its own. A message or a multipart that came in can be anything.
     fn check_filled(&self) -> Result<(), Altered> {
-        let (mut objects, mut essences) = (HashSet::new(), HashSet::new());
-        let mut is_composite = false;
-        for item in &self.extra {
-            match item {
-                Item::Part(part) => {
-                    objects.extend(contents(part));
-                    essences.insert(part.essence.as_str());
-                }
-                Item::Message(_) | Item::Aside(_) => is_composite = true,
-            }
-        }
-        for part in &self.filled {
-            let Some(reference) = &part.reference else {
+        let is_whole = |item: &&Item| !matches!(item, Item::Part(_));
+        let has_composite = self.extra.iter().any(is_whole);
+        let mut parts = self.extra.iter().filter_map(|item| match item {
+            Item::Part(part) => Some(&**part),
+            Item::Message(_) | Item::Aside(_) => None,
+        });
+        for old in &self.filled {
+            let Some(reference) = &old.reference else {
                 continue;
             };
             let essence = reference.essence.as_deref();
-            let is_composed = essence.is_some_and(media_type::is_composite);
-            let is_there = match (reference.of.as_slice(), essence) {
-                (_, Some(_)) if is_composed => is_composite || !essences.is_empty(),
-                ([], Some("application/octet-stream") | None) => true,
-                ([], Some(essence)) => essences.contains(essence) || is_composite,
-                (of, _) => of.iter().any(|it| objects.contains(it)),
-            };
-            if !is_there {
-                return Err(altered(part));
+            if essence.is_some_and(media_type::is_composite) {
+                if has_composite || !self.extra.is_empty() {
+                    continue;
+                }
+                return Err(altered(old));
+            }
+            let mut rest = parts.clone();
+            match rest.find(|new| is_filled(reference, new)) {
+                Some(_) => parts = rest,
+                None if has_composite && reference.of.is_empty() => {}
+                None => return Err(altered(old)),
             }
         }
         Ok(())
     }
+}
+
+/// Whether a part can be the content of a reference.
+fn is_filled(reference: &Reference, new: &Part) -> bool {
+    let is_content_of = |it: &Digest| is_content(new, *it);
+    new.reference.is_none()
+        && (reference.of.is_empty() || reference.of.iter().any(is_content_of))
+        && match reference.essence.as_deref() {
+            None | Some("application/octet-stream") => true,
+            Some(essence) => essence == new.essence,
+        }
+        && has_fields_of(reference, new)
+}
+
+/// Whether a part has the fields that stay when the content of a reference comes in, and no others than these and those
+/// that describe content.
+fn has_fields_of(reference: &Reference, new: &Part) -> bool {
+    let is_there = |it| new.content_fields.contains(it) || new.other_fields.contains(it);
+    reference.fields.iter().all(is_there)
+        && new
+            .other_fields
+            .iter()
+            .all(|it| reference.fields.contains(it))
+        && reference
+            .media_type
+            .iter()
+            .all(|it| new.media_type.contains(it))
 }
 
 impl Changes {
@@ -441,6 +490,7 @@ impl Changes {
         self.filled += other.filled;
         self.resolved += other.resolved;
         self.opened += other.opened;
+        self.unmarked += other.unmarked;
     }
 }
 
