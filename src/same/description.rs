@@ -81,6 +81,8 @@ pub(super) struct Part {
     pub(super) fields: u64,
     /// The same fields one by one, without Content-Type.
     pub(super) content_fields: Digests,
+    /// Those of these that embody itself adds to a part whose content came in: Content-Disposition and Content-Base.
+    pub(super) added_fields: Digests,
     /// The fields that do not describe content and were not written by a program next to the part. A message has none
     /// here: [`Description::header`] has them.
     pub(super) other_fields: Digests,
@@ -114,8 +116,8 @@ pub(super) struct Document {
 pub(super) enum Link {
     /// The absolute URL, or the reference itself if there is no base.
     Url(u64),
-    /// What a `data:` URL contains.
-    Data(Digest),
+    /// What a `data:` URL contains, and the digest of the media type that it declares.
+    Data(Digest, u64),
     /// The Content-ID that a `cid:` URL names.
     Part(u64),
 }
@@ -323,7 +325,8 @@ impl Describer<'_> {
             essence: entity.essence.clone(),
             size: content.len() as u64,
             fields: self.fields_hash(id, describes_content),
-            content_fields: self.content_fields(tree.fields(id)),
+            content_fields: self.content_fields(tree.fields(id), |_| true),
+            added_fields: self.content_fields(tree.fields(id), is_added),
             other_fields: self.other_fields(id, tree.fields(id)),
             media_type: Digests::of_media_type(tree.value(id, "Content-Type")),
             content: Some(Digest::of(content)),
@@ -418,7 +421,7 @@ impl Describer<'_> {
         let mut fields = Vec::new();
         let mut see = |field: &[u8]| fields.push(hash(field));
         each_field(original, tree.fields(body.part), around, &mut see);
-        fields.extend(self.content_fields(phantom).iter());
+        fields.extend(self.content_fields(phantom, |_| true).iter());
         for others in [phantom, tree.fields(body.part)] {
             fields.extend(self.other_fields(body.part, others).iter());
         }
@@ -432,8 +435,9 @@ impl Describer<'_> {
         }
     }
 
-    fn content_fields(&self, fields: &Fields) -> Digests {
-        let counts = |name: &[u8]| describes_content(name) && !is(name, "Content-Type");
+    fn content_fields(&self, fields: &Fields, is_wanted: fn(&[u8]) -> bool) -> Digests {
+        let counts =
+            |name: &[u8]| describes_content(name) && !is(name, "Content-Type") && is_wanted(name);
         let mut digests = Vec::new();
         each_field(self.tree.original, fields, counts, &mut |field| {
             digests.push(hash(field))
@@ -575,6 +579,10 @@ fn describes_content(name: &[u8]) -> bool {
     is_content(name) && !REWRITTEN_FIELDS.iter().any(|it| is(name, it))
 }
 
+fn is_added(name: &[u8]) -> bool {
+    is(name, "Content-Disposition") || is(name, "Content-Base")
+}
+
 /// Whether a field of a part is a note of Thunderbird's, Apple Mail's or embody's own, which is removed with what it refers to.
 fn is_of_programs(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
@@ -603,9 +611,14 @@ fn link(url: &str) -> Link {
     }
     let decoded = scheme("data:")
         .and_then(|_| DataUrl::parse(url.as_bytes()).ok())
-        .and_then(|data| data.decode(LARGEST_DATA).ok());
+        .and_then(|data| Some((data.decode(LARGEST_DATA).ok()?, data.media_type())));
     match decoded {
-        Some(content) => Link::Data(Digest::of(&content)),
+        Some((content, media_type)) => {
+            let parameters = media_type.parameters.iter();
+            let parameters = parameters.map(|(name, value)| format!(";{name}={value}"));
+            let written = media_type.essence.clone() + &parameters.collect::<String>();
+            Link::Data(Digest::of(&content), hash(written.as_bytes()))
+        }
         None => Link::Url(hash(url.as_bytes())),
     }
 }

@@ -321,7 +321,7 @@ impl<'c> Comparison<'c> {
                     let part = self.parts_by_id.get(id)?;
                     let is_blank = part.content == Some(Digest::of(BLANK_PICTURE));
                     let is_meant = match old {
-                        Link::Data(content) => is_content(part, *content),
+                        Link::Data(content, _) => is_content(part, *content),
                         Link::Url(_) => part.has_location,
                         Link::Part(_) => false,
                     };
@@ -401,7 +401,7 @@ impl<'c> Comparison<'c> {
             let links = part.document.iter().flat_map(|document| &document.links);
             self.linked.extend(links.filter_map(|link| match link {
                 Link::Part(id) => Some(*id),
-                Link::Url(_) | Link::Data(_) => None,
+                Link::Url(_) | Link::Data(..) => None,
             }));
         }
         for part in extra {
@@ -467,19 +467,15 @@ fn is_filled(reference: &Reference, new: &Part) -> bool {
         && has_fields_of(reference, new)
 }
 
-/// Whether a part has the fields that stay when the content of a reference comes in, and no others than these and those
-/// that describe content.
+/// Whether a part has the fields that stay when the content of a reference comes in, and no others, except those that embody
+/// adds.
 fn has_fields_of(reference: &Reference, new: &Part) -> bool {
     let is_there = |it| new.content_fields.contains(it) || new.other_fields.contains(it);
+    let is_known = |it| reference.fields.contains(it) || new.added_fields.contains(it);
+    let mut new_fields = new.content_fields.iter().chain(new.other_fields.iter());
     reference.fields.iter().all(is_there)
-        && new
-            .other_fields
-            .iter()
-            .all(|it| reference.fields.contains(it))
-        && reference
-            .media_type
-            .iter()
-            .all(|it| new.media_type.contains(it))
+        && new_fields.all(is_known)
+        && (reference.media_type.iter()).all(|it| new.media_type.contains(it))
 }
 
 impl Changes {
