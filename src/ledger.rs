@@ -3,10 +3,13 @@
 //! Bounds are met in the order of the document. The same message always meets the same bounds; only the end of its time
 //! ([`Ledger::until`]) depends on the machine: it is there for what the other bounds let through.
 
-use std::time::Instant;
+use std::sync::Arc;
 
 use crate::policy::Limits;
 use crate::report::{Detail, Reason, Refusal, Setting};
+
+/// Tells whether the time for a message is over.
+pub(crate) type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Default)]
 pub(crate) struct Ledger {
@@ -19,8 +22,8 @@ pub(crate) struct Ledger {
     /// Gained when the message was last put together.
     kept: u64,
     urls: usize,
-    end: Option<Instant>,
-    /// The work at which the clock is read next: to read it each time would cost more than most work.
+    is_over: Option<IsOver>,
+    /// The work at which `is_over` is asked next: to ask each time would cost more than most work.
     next_look: u64,
 }
 
@@ -38,10 +41,10 @@ impl Ledger {
         }
     }
 
-    /// No work is let in from then on.
-    pub(crate) fn until(self, end: Instant) -> Self {
+    /// Lets no more work in when the time is over.
+    pub(crate) fn until(self, is_over: &IsOver) -> Self {
         Self {
-            end: Some(end),
+            is_over: Some(Arc::clone(is_over)),
             ..self
         }
     }
@@ -142,19 +145,34 @@ impl Ledger {
             self.work = total;
             return Ok(());
         }
+        Err(self.too_much_work())
+    }
+
+    /// Refuses another round if those before it have together read `spent` bytes: more than one round may read.
+    pub(crate) fn judge_rounds(&self, spent: u64) -> Result<(), Refusal> {
+        match spent <= self.most_work() {
+            true => Ok(()),
+            false => Err(self.too_much_work()),
+        }
+    }
+
+    fn too_much_work(&self) -> Refusal {
         let most = self.limits.work;
         let what = format!(
             "embody would have to process more than {most} times the size of the message, which is "
         );
         let detail = Detail::from(what).naming(Setting::Work);
-        Err(Refusal::lasting(Reason::TooMuchWork, detail))
+        Refusal::lasting(Reason::TooMuchWork, detail)
     }
 
     pub(crate) fn in_time(&mut self) -> Result<(), Refusal> {
-        let Some(end) = self.end.filter(|_| self.work >= self.next_look) else {
+        if self.work < self.next_look {
+            return Ok(());
+        }
+        let Some(is_over) = &self.is_over else {
             return Ok(());
         };
-        if Instant::now() >= end {
+        if is_over() {
             let detail = Detail::from("the work on the message did not end within ")
                 .naming(Setting::Deadline);
             return Err(Refusal::temporary(Reason::Deadline, detail));
@@ -226,7 +244,7 @@ fn signed(octets: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -277,14 +295,16 @@ mod tests {
             ..limits()
         };
         let ledger = || Ledger::new(&unlimited, 1 << 20);
-        let mut late = ledger().until(Instant::now());
+        let mut late = ledger().until(&(Arc::new(|| true) as IsOver));
         let refusal = late.work(1).expect_err("it is over");
         assert_eq!(refusal.reason, Reason::Deadline);
         assert_eq!(late.spent(), 0);
-        let soon = Instant::now() + Duration::from_millis(20);
-        let mut soon = ledger().until(soon);
+        let is_late = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&is_late);
+        let is_over: IsOver = Arc::new(move || asked.load(Ordering::Relaxed));
+        let mut soon = ledger().until(&is_over);
         assert!(soon.work(1 << 20).is_ok());
-        std::thread::sleep(Duration::from_millis(21));
+        is_late.store(true, Ordering::Relaxed);
         assert!(soon.work(1).is_err() && soon.in_time().is_err());
     }
 

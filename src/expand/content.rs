@@ -1,13 +1,13 @@
 //! Getting the content of one reference, and the checks it has to pass (RFC 2017 §3.1, RFC 1864).
 
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::answer::{Answer, Came, Octets};
+use super::context::Context;
 use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
 use crate::fetch::is_page;
 use crate::link::data::{DataUrl, DataUrlError};
@@ -201,6 +201,7 @@ pub(super) fn admit(
     mut obtained: Obtained,
     body: &ExternalBody<'_>,
     policy: &Policy,
+    context: &Context<'_>,
 ) -> Result<Obtained, Refusal> {
     policy.judge_size(obtained.octets.len() as u64)?;
     if let Some(note) = body.note() {
@@ -246,7 +247,9 @@ pub(super) fn admit(
             obtained.octets.len()
         ));
     }
-    let is_expired = |date: &&str| date::seconds(date.as_bytes()).is_some_and(is_past);
+    let is_expired = |date: &&str| {
+        date::seconds(date.as_bytes()).is_some_and(|seconds| context.is_past(seconds))
+    };
     if let Some(date) = body.expiration.as_deref().filter(is_expired) {
         obtained.notes.push(format!(
             "the content expired on {} (expiration parameter)",
@@ -290,12 +293,6 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String>
             "the server declares the charset {named}; the charset of the mail, {declared}, was kept"
         )
     })
-}
-
-/// The clock changes what is told, never what is done.
-pub(super) fn is_past(seconds: i64) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(now.unwrap_or_default().as_secs()).is_ok_and(|now| seconds < now)
 }
 
 /// Here application/octet-stream, which all such parts have, agrees with less than elsewhere: the link would be lost.

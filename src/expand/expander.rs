@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::driver::Driver;
 use super::mark::{MARK_FIELD, Mark, has_field};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
-use super::session::{Asking, Session, Settings};
+use super::session::{Asking, Settings};
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;
@@ -15,7 +16,7 @@ use crate::fetch::Attachments;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::fetch::EudoraMailbox;
 use crate::fetch::{Fetch, Fetcher, Sidecars};
-use crate::policy::{Follow, OnFailure, Policy};
+use crate::policy::{Follow, Policy};
 use crate::report::Report;
 use crate::store::Store;
 
@@ -61,7 +62,15 @@ pub struct Expansion<'m> {
     pub work: u64,
 }
 
-impl Expansion<'_> {
+impl<'m> Expansion<'m> {
+    pub(super) fn new(message: &'m [u8], edits: Edits, report: Report, work: u64) -> Self {
+        Self {
+            message,
+            edits,
+            report,
+            work,
+        }
+    }
     /// The message with the edits made; borrowed from the input wherever nothing changed.
     pub fn output(&self) -> Spliced<'_> {
         self.edits.splice(self.message)
@@ -194,7 +203,9 @@ impl Expander {
         beside: Option<&Sidecars>,
         asking: Asking,
     ) -> Result<Expansion<'m>, Error> {
-        let kinds = self.prefilter().kinds_beside(message, beside);
+        let kinds = self
+            .prefilter()
+            .kinds_beside(message, beside.map(Sidecars::form));
         self.run(message, kinds, name, asking, beside)
     }
 
@@ -209,28 +220,17 @@ impl Expander {
         let is_marked = self.marks() && has_field(message, MARK_FIELD, usize::MAX);
         let is_of_eudora = beside.is_some_and(|beside| beside.form() == Follow::Eudora);
         if !is_marked && !is_of_eudora && !self.prefilter().matters(message, kinds) {
-            return Ok(Expansion {
-                message,
-                edits: Edits::new(),
-                report: Report::default(),
-                work: 0,
-            });
+            return Ok(Expansion::new(message, Edits::new(), Report::default(), 0));
         }
-        let asking = (&*self.fetch, asking);
-        let mut session = Session::new(&self.settings, message, kinds, name, asking, beside);
-        let outcomes = session.run(message);
-        if let Some(detail) = outcomes.temporary
-            && !session.is_forecast()
-            && self.policy().on_failure == OnFailure::Defer
-        {
-            return Err(Error::Deferred(detail));
-        }
-        Ok(Expansion {
-            message,
-            edits: outcomes.edits,
-            report: outcomes.report,
-            work: session.ledger.spent(),
-        })
+        let driver = Driver {
+            settings: &self.settings,
+            fetch: &*self.fetch,
+            asking,
+            kinds,
+            name,
+            beside,
+        };
+        driver.run(message)
     }
 
     /// What [`Expander::expand`] would do, as far as that can be known without retrieving.

@@ -4,7 +4,9 @@ use mail_parser::DateTime;
 use memchr::memmem;
 
 use super::answer::Answer;
-use super::content::{Obtained, is_past};
+use super::content::Obtained;
+use super::context::Context;
+use super::needs::Need;
 use super::session::{Found, Session};
 use crate::external_body::{ExternalBody, Form};
 use crate::fetch::is_page;
@@ -85,7 +87,7 @@ fn is_hosted(body: &ExternalBody<'_>) -> bool {
     matches!(body.form, Form::Hosted(_) | Form::Sympa)
 }
 
-fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
+fn judged(context: &Context<'_>, body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
     let hosted = body.hosted.as_ref();
     let expires = hosted.and_then(|hosted| hosted.expires.as_deref());
     let is_answer = matches!(
@@ -93,7 +95,7 @@ fn judged(body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
         Reason::HttpStatus | Reason::WebPage | Reason::SignIn
     );
     match expires.filter(|_| is_answer && refusal.retry == Retry::Never) {
-        Some(expires) if time_of(expires).is_some_and(is_past) => Refusal {
+        Some(expires) if time_of(expires).is_some_and(|time| context.is_past(time)) => Refusal {
             reason: Reason::Expired,
             detail: (refusal.detail).then(format!(
                 "; according to the mail, the link expired on {expires}"
@@ -131,7 +133,7 @@ impl Session<'_> {
         let Step::Retrieve { url, accept } = &item.step else {
             return Ok(());
         };
-        match self.retrieved.get(&(url.clone(), accept.clone())) {
+        match self.retrieved.get(&Need::url(url, accept.as_deref())) {
             Some(Err(refusal)) => Err(refusal.clone()),
             Some(Ok(Some(answer))) if is_hosted(&item.body) => judge_page(&item.body, answer),
             _ => Ok(()),
@@ -143,7 +145,7 @@ impl Session<'_> {
         item: &Item<'_>,
         (url, accept): (&str, &Option<String>),
     ) -> Option<Found<Answer>> {
-        let answered = self.retrieved.get(&(url.to_owned(), accept.clone()));
+        let answered = self.retrieved.get(&Need::url(url, accept.as_deref()));
         let answered = answered.cloned();
         if !is_hosted(&item.body) {
             return answered;
@@ -153,17 +155,17 @@ impl Session<'_> {
         };
         let question = self.policy().question(&item.body);
         let Some(question) = question.filter(|question| question != url) else {
-            return Some(Err(judged(&item.body, refusal)));
+            return Some(Err(judged(self.context, &item.body, refusal)));
         };
         self.ask(std::iter::once((question.as_str(), None)));
-        Some(match self.retrieved.get(&(question, None)) {
+        Some(match self.retrieved.get(&Need::url(&question, None)) {
             Some(Ok(Some(answer))) => judge_page(&item.body, answer).map(|()| Some(answer.clone())),
             Some(Ok(None)) => Ok(None),
             Some(Err(other)) => Err(Refusal {
                 detail: refusal.detail.then("; ").then(other.detail.clone()),
                 ..other.clone()
             }),
-            None => Err(judged(&item.body, refusal)),
+            None => Err(judged(self.context, &item.body, refusal)),
         })
     }
 }

@@ -9,7 +9,9 @@
 mod answer;
 mod composite;
 mod content;
+mod context;
 pub(crate) mod date;
+mod driver;
 mod embed;
 #[cfg(feature = "mailbox")]
 pub(crate) mod envelope;
@@ -26,6 +28,7 @@ mod look;
 #[cfg(feature = "mailbox")]
 pub(crate) mod mailbox;
 mod mark;
+mod needs;
 mod part_edits;
 mod pass;
 mod prefilter;

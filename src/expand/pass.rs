@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::content::Obtained;
+use super::needs::Need;
 use super::part_edits::{PartEdits, removal};
 use super::retrieve::Contents;
 use super::scrubbed::{NewPart, Text};
@@ -19,7 +20,6 @@ use super::stored::by_hash;
 use super::substitute::Substitute;
 use crate::edit::{Edit, Edits, Group};
 use crate::external_body::{Claim, Follow, Form, Reading, Referent};
-use crate::fetch::Sidecars;
 use crate::lengths::{Lengths, corrected};
 use crate::link::base::Base;
 use crate::mime::media_type::is_composite;
@@ -70,6 +70,8 @@ pub(super) enum Stop {
     Left(Refusal),
     /// A reference leads back to this URL, and no second run would see it: the one that led into the circle is left.
     Circle(String),
+    /// The round lacks content.
+    Needs,
 }
 
 impl From<Refusal> for Stop {
@@ -115,7 +117,7 @@ impl Session<'_> {
         let is_told = |form: &Follow| told.forms.contains(*form);
         let reading = match place.prefix.is_empty() {
             true => Reading {
-                beside: self.beside.map(Sidecars::form).filter(is_told),
+                beside: self.context.form_beside().filter(is_told),
                 ..told
             },
             // Content that is put in never lay beside the mailbox, and notes are those of the mail itself.
@@ -150,8 +152,16 @@ impl Session<'_> {
         };
         let first = plan.references.iter().enumerate().filter(is_first);
         let first: Vec<&Item<'_>> = first.map(|(_, item)| item).collect();
-        self.retrieve(&first);
-        self.resolve(&first);
+        self.read_beside(&first);
+        if !self.is_stopped() {
+            self.retrieve(&first);
+        }
+        if !self.is_stopped() {
+            self.resolve(&first);
+        }
+        if self.is_stopped() {
+            return Err(Stop::Needs);
+        }
         let mut pending = Pending {
             session: self,
             tree: &tree,
@@ -216,7 +226,7 @@ impl Pending<'_, '_> {
                     Ok(())
                 }
                 Err(Stop::Left(refusal)) => Err(refusal),
-                Err(circle) => return Err(circle),
+                Err(stop @ (Stop::Circle(_) | Stop::Needs)) => return Err(stop),
             };
             match done {
                 Ok(()) => {
@@ -236,7 +246,11 @@ impl Pending<'_, '_> {
 
     fn attempt(&mut self, index: usize, item: &Item<'_>) -> Result<Option<Put>, Stop> {
         self.session.ledger.in_time()?;
-        let Some(obtained) = self.contents.of(self.session, index)? else {
+        let obtained = self.contents.of(self.session, index);
+        if self.session.is_stopped() {
+            return Err(Stop::Needs);
+        }
+        let Some(obtained) = obtained? else {
             return Ok(None);
         };
         let before = self.session.ledger.gained();
@@ -301,7 +315,7 @@ impl Pending<'_, '_> {
     fn row(&self, item: &Item<'_>) -> Row {
         Row {
             part: self.place.number(&item.number),
-            ..item.row(self.session.name)
+            ..item.row(self.session.context.name)
         }
     }
 
@@ -337,8 +351,10 @@ impl Pending<'_, '_> {
             self.pass.temporary.get_or_insert(detail);
         }
         if let Step::Retrieve { url, accept } = &item.step
-            && let Some(Ok(Some(answer))) =
-                self.session.retrieved.get(&(url.clone(), accept.clone()))
+            && let Some(Ok(Some(answer))) = self
+                .session
+                .retrieved
+                .get(&Need::url(url, accept.as_deref()))
         {
             answer.came.tell(answer.sha256(), &mut row);
         }
@@ -397,7 +413,12 @@ impl Pending<'_, '_> {
                 continue;
             }
             let number = self.place.number(&self.tree.number(part));
-            let mut row = Row::new(self.session.name, number, Kind::ExternalBody, Outcome::Left);
+            let mut row = Row::new(
+                self.session.context.name,
+                number,
+                Kind::ExternalBody,
+                Outcome::Left,
+            );
             row.bytes = Some(span.len() as u64);
             row.tell_refusal(refusal);
             self.pass.report.rows.push(row);

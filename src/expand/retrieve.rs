@@ -8,9 +8,10 @@ use url::Url;
 
 use super::answer::Answer;
 use super::content::{self, OCTETS, Obtained};
+use super::needs::{Need, Needs, Neighbour, Unanswered};
 use super::session::{Found, Session};
 use crate::external_body::{Form, Referent};
-use crate::fetch::{Request, Sidecars, fetch_all};
+use crate::fetch::too_much;
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
 use crate::policy::marked::{is_question, plain};
@@ -95,6 +96,9 @@ impl<'g> Contents<'g> {
             Step::Retrieve { url, accept } => {
                 session.retrieve(&[item]);
                 let answered = session.answered(item, (url, accept));
+                if session.is_stopped() {
+                    return Ok(None);
+                }
                 let answered = answered.ok_or_else(|| session.ledger.enough_retrievals())?;
                 let Some(answer) = answered? else {
                     return Ok(None);
@@ -116,9 +120,14 @@ impl<'g> Contents<'g> {
                     ..obtained
                 }))
             }
-            Step::Read { folder, name } => match session.beside {
+            Step::Read { folder, name } => match session.context.beside {
                 None => Ok(None),
-                Some(beside) => session.read(beside, folder, name.as_deref()),
+                Some(_) => {
+                    let file = Neighbour::of_apple(folder, name.as_deref());
+                    let answer = session.read(Need::Neighbour(file))?;
+                    // Nothing but the mail says what a file is.
+                    Ok(answer.map(|answer| Obtained::of(OCTETS, answer.octets, answer.came)))
+                }
             },
             Step::Copy(part) => {
                 let tree = self.tree;
@@ -188,7 +197,7 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
         session.policy().judge_size(obtained.octets.len() as u64)?;
         return Ok(Some(obtained));
     }
-    content::admit(obtained, &item.body, session.policy()).map(Some)
+    content::admit(obtained, &item.body, session.policy(), session.context).map(Some)
 }
 
 fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
@@ -217,13 +226,45 @@ fn root_detail(detail: &Detail) -> Detail {
 }
 
 impl Session<'_> {
-    /// It counts as no retrieval: nobody is asked, and the mail cannot name it twice.
-    fn read(&self, beside: &Sidecars, folder: &str, name: Option<&str>) -> Found<Obtained> {
-        let deadline = (!self.is_forecast()).then_some(self.deadline);
-        let read = beside.read(folder, name, self.policy(), deadline)?;
-        let answer = read.map(Answer::from);
-        // Nothing but the mail says what a file is.
-        Ok(answer.map(|answer| Obtained::of(OCTETS, answer.octets, answer.came)))
+    /// Returns the content of a file next to the mailbox. It counts as no retrieval: no server is asked, and the mail cannot
+    /// name it twice. In a forecast, the file is only looked at, and the content is `None`.
+    pub(super) fn read(&mut self, file: Need) -> Found<Answer> {
+        match (self.answers.get(&file), &self.unanswered) {
+            (Some(found), _) => found.clone(),
+            (None, Unanswered::IsRefused(refusal)) => Err(refusal.clone()),
+            (None, Unanswered::Stops | Unanswered::IsLeftOpen) => {
+                self.lack(vec![file]);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Looks for the files of these items next to the mailbox. If one is missing, the round is stopped.
+    pub(super) fn read_beside(&mut self, items: &[&Item<'_>]) {
+        if self.context.beside.is_none() || matches!(self.unanswered, Unanswered::IsRefused(_)) {
+            return;
+        }
+        let files = items.iter().filter_map(|item| match &item.step {
+            Step::Read { folder, name } => Some(Need::Neighbour(Neighbour::of_apple(
+                folder,
+                name.as_deref(),
+            ))),
+            _ => None,
+        });
+        let missing = files.filter(|file| !self.answers.contains_key(file));
+        let missing: Vec<Need> = missing.collect();
+        self.lack(missing);
+    }
+
+    /// Stops the round, if `missing` has any need in it and no need before stopped the round already.
+    pub(super) fn lack(&mut self, missing: Vec<Need>) {
+        if !missing.is_empty() {
+            let room = self.ledger.room_for_bodies();
+            self.needs.get_or_insert(Needs {
+                batch: missing,
+                room,
+            });
+        }
     }
 
     pub(super) fn retrieve(&mut self, items: &[&Item<'_>]) {
@@ -233,41 +274,55 @@ impl Session<'_> {
         }));
     }
 
-    /// Side by side, what was not asked for yet. Of what was one too many nothing is known afterwards.
+    /// Looks up the answers for a batch of needs, each once in a round. If one is missing, the round is stopped.
+    ///
+    /// Needs beyond the limit on retrievals have no answer afterwards.
     pub(super) fn ask<'u>(&mut self, wanted: impl Iterator<Item = (&'u str, Option<&'u str>)>) {
-        let mut requests: Vec<Request> = Vec::new();
+        let mut batch: Vec<Need> = Vec::new();
         for (url, accept) in wanted {
-            let (url, accept) = (url.to_owned(), accept.map(str::to_owned));
-            let key = (url.clone(), accept.clone());
-            if self.retrieved.contains_key(&key) {
+            let need = Need::url(url, accept);
+            if self.retrieved.contains_key(&need) {
                 continue;
             }
-            // What is one too many is not remembered: there may be ten thousand of them.
+            // A need beyond the limit is not remembered: there may be ten thousand of them.
             if self.ledger.retrieve().is_ok() {
                 // A run that writes nothing starts no program.
-                if !(self.is_rehearsal() && is_question(&url)) {
-                    requests.push(Request {
-                        url,
-                        accept,
-                        deadline: self.deadline,
-                        date: self.date,
-                    });
+                if !(self.is_rehearsal() && is_question(url)) {
+                    batch.push(need.clone());
                 }
-                self.retrieved.insert(key, Ok(None));
+                self.retrieved.insert(need, Ok(None));
             }
         }
-        if requests.is_empty() || self.is_forecast() {
-            return;
-        }
-        let in_flight = self.policy().limits.in_flight;
         let room = self.ledger.room_for_bodies();
-        let answers = fetch_all(self.fetch, &requests, in_flight, room);
-        for (request, answer) in requests.into_iter().zip(answers) {
-            let found = answer.map(|answer| Some(Answer::from(answer)));
+        if matches!(self.unanswered, Unanswered::Stops) {
+            let missing = batch.iter();
+            let missing = missing.filter(|need| !self.answers.contains_key(need));
+            let missing: Vec<Need> = missing.cloned().collect();
+            if !missing.is_empty() {
+                self.lack(missing);
+                return;
+            }
+        }
+        let mut left = Some(room);
+        for need in batch {
+            let found = match (self.answers.get(&need), &self.unanswered) {
+                (Some(found), _) => found.clone(),
+                (None, Unanswered::IsRefused(refusal)) => Err(refusal.clone()),
+                (None, Unanswered::Stops | Unanswered::IsLeftOpen) => continue,
+            };
+            let octets = match &found {
+                Ok(Some(answer)) => answer.octets.len() as u64,
+                _ => 0,
+            };
+            left = left.and_then(|left| left.checked_sub(octets));
+            let found = match left {
+                Some(_) => found,
+                None => Err(too_much(room)),
+            };
             if let Ok(Some(answer)) = &found {
                 self.ledger.hold(answer.octets.len());
             }
-            self.retrieved.insert((request.url, request.accept), found);
+            self.retrieved.insert(need, found);
         }
     }
 }

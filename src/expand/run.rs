@@ -17,14 +17,18 @@ impl Session<'_> {
     pub(super) fn run(&mut self, message: &[u8]) -> Pass {
         let mut outcomes = self.references(message);
         let mut embedding = Embedding::default();
-        if self.policy().embed.is_on() {
+        if self.policy().embed.is_on() && !self.is_stopped() {
             let none = (Kind::Embed, "nothing was embedded");
             self.documents(message, &mut outcomes, none, |session, tree, outcomes| {
                 embed::embed(session, tree, outcomes, &mut embedding)
             });
         }
-        // Nothing is retrieved any more, and what came is in the edits.
+        if self.is_stopped() {
+            return outcomes;
+        }
+        // No content is needed from here on, and the edits hold what came.
         self.retrieved.clear();
+        self.answers.clear();
         if self.policy().links == Links::Resolve {
             let none = (Kind::Link, "no link was resolved");
             self.documents(message, &mut outcomes, none, |session, tree, outcomes| {
@@ -72,6 +76,9 @@ impl Session<'_> {
         let mut outcomes = self.unflatten(message);
         #[cfg(not(all(feature = "file", feature = "mailbox")))]
         let mut outcomes = Pass::default();
+        if self.is_stopped() {
+            return outcomes;
+        }
         let (mut made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
         outcomes.edits = edits;
         if !self.kinds.references {
@@ -89,6 +96,9 @@ impl Session<'_> {
             let place = Place::message(self.policy().limits.scan(), level);
             // A circle ends at the reference where it was entered, which stands in the message.
             let pass: Pass = self.pass(current, &place).unwrap_or_default();
+            if self.is_stopped() {
+                return outcomes;
+            }
             // References that were left are looked at again in the next pass.
             let report = &mut outcomes.report;
             let is_settled = |row: &Row| {
@@ -137,7 +147,7 @@ impl Session<'_> {
         let output = made.as_deref().unwrap_or(message);
         outcomes.edits = edits;
         if let Err(refusal) = self.ledger.work(output.len()) {
-            let mut row = Row::new(self.name, String::new(), kind, Outcome::Left);
+            let mut row = Row::new(self.context.name, String::new(), kind, Outcome::Left);
             row.reason = Some(refusal.reason);
             row.detail = Detail::from(format!("{not_done}: ")).then(refusal.detail);
             outcomes.report.rows.push(row);
@@ -182,7 +192,7 @@ fn resolved(
         let entity = tree.part(part);
         let number = tree.number(part);
         let number = embedding.number_before(&number).to_owned();
-        let mut row = Row::new(session.name, number, Kind::Link, Outcome::Left);
+        let mut row = Row::new(session.context.name, number, Kind::Link, Outcome::Left);
         row.media_type = Some(entity.essence.clone());
         row.bytes = Some(entity.body.len() as u64);
         match made {

@@ -1,24 +1,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
 
 use super::answer::Answer;
-use super::date;
+use super::context::{Beside, Context};
 use super::mark::Mark;
+use super::needs::{Answers, Need, Needs, Unanswered};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
 #[cfg(all(feature = "file", feature = "mailbox"))]
+use crate::error::unpoisoned;
+#[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::fetch::EudoraMailbox;
-use crate::fetch::{Fetch, Sidecars};
+use crate::fetch::Sidecars;
 use crate::ledger::Ledger;
 use crate::policy::Policy;
 use crate::report::Refusal;
-
-/// More than any deadline needs, and little enough to be added to any instant.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-
-/// Work goes on for so long, at most: what came shortly before is put in.
-const BEHIND_DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
@@ -33,23 +29,38 @@ pub(super) struct Settings {
     pub(super) eudora: EudoraMailbox,
 }
 
+impl Settings {
+    /// Describes the mailbox that `beside` has the files of.
+    pub(super) fn context_of(&self, beside: &Sidecars) -> Beside {
+        Beside {
+            form: beside.form(),
+            #[cfg(all(feature = "file", feature = "mailbox"))]
+            eudora: beside.number().and_then(|number| {
+                let mailbox = unpoisoned(self.eudora.lock()).clone();
+                Some((number, mailbox?.1))
+            }),
+        }
+    }
+}
+
+/// One round over one message: with what its driver retrieved so far, as far as that leads.
 pub(super) struct Session<'s> {
     pub(super) settings: &'s Settings,
     pub(super) kinds: Kinds,
-    pub(super) name: &'s str,
-    pub(super) fetch: &'s dyn Fetch,
+    pub(super) context: &'s Context<'s>,
     pub(super) asking: Asking,
-    pub(super) beside: Option<&'s Sidecars>,
-    /// Nothing is retrieved then. Work ends a little later.
-    pub(super) deadline: Instant,
-    /// When the message was on its way, if whoever is asked heeds that.
-    pub(super) date: Option<SystemTime>,
-    /// By URL and wanted type: nothing is asked twice. Of URLs beyond the limit there is none.
-    pub(super) retrieved: HashMap<(String, Option<String>), Found<Answer>>,
+    /// Content that the driver has retrieved. No round changes it.
+    pub(super) answers: Answers,
+    /// Reaction to content that is not in `answers`.
+    pub(super) unanswered: Unanswered,
+    /// Content that this round has asked for, with its answer. Content that the limit on retrievals excludes is not in here.
+    pub(super) retrieved: HashMap<Need, Found<Answer>>,
+    /// Content without which this round cannot go on. It ends as soon as possible, and its result is not used.
+    pub(super) needs: Option<Needs>,
     pub(super) ledger: Ledger,
 }
 
-/// None: somebody would have to be asked and nobody is, or is being asked now.
+/// `Ok(None)` in a forecast, and in a round that cannot go on: the content is not there.
 pub(super) type Found<T> = Result<Option<T>, Refusal>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,35 +73,6 @@ pub(crate) enum Asking {
 }
 
 impl<'s> Session<'s> {
-    pub(super) fn new(
-        settings: &'s Settings,
-        message: &[u8],
-        kinds: Kinds,
-        name: &'s str,
-        (fetch, asking): (&'s dyn Fetch, Asking),
-        beside: Option<&'s Sidecars>,
-    ) -> Self {
-        let limits = &settings.policy.limits;
-        // Instants end somewhere; whoever waits longer than this waits for ever.
-        let time = limits.deadline.min(CENTURY);
-        let deadline = Instant::now() + time;
-        let end = deadline + BEHIND_DEADLINE.min(time / 4);
-        Self {
-            settings,
-            kinds,
-            name,
-            fetch,
-            asking,
-            beside,
-            deadline,
-            date: (asking != Asking::Nobody && fetch.heeds_date())
-                .then(|| date::of(message, SystemTime::now()))
-                .flatten(),
-            retrieved: HashMap::new(),
-            ledger: Ledger::new(limits, message.len()).until(end),
-        }
-    }
-
     pub(super) fn policy(&self) -> &'s Policy {
         &self.settings.policy
     }
@@ -101,5 +83,10 @@ impl<'s> Session<'s> {
 
     pub(super) fn is_rehearsal(&self) -> bool {
         self.asking != Asking::Sources
+    }
+
+    /// Whether the round lacks content. Nothing that it decides from then on is used.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.needs.is_some()
     }
 }

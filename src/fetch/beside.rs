@@ -14,6 +14,7 @@ use cap_std::fs::Dir;
 
 use super::allowance::Allowance;
 use super::request::Retrieved;
+use super::several::too_much;
 use super::system::file::{not_regular, read_regular, regular, unreadable};
 use crate::external_body::Follow;
 use crate::policy::Policy;
@@ -164,19 +165,25 @@ impl Sidecars {
         Ok((folder, name))
     }
 
-    /// Without a deadline the file is only looked at.
+    /// Reads the file, if it has at most `room` bytes. Without a deadline the file is only looked at.
     pub(crate) fn read(
         &self,
         part: &str,
         name: Option<&str>,
         policy: &Policy,
+        room: u64,
         deadline: Option<Instant>,
     ) -> Result<Option<Retrieved>, Refusal> {
         let begun = Instant::now();
         let (folder, name) = self.find(part, name)?;
+        let length = folder.length(&name)?;
+        policy.judge_size(length)?;
         let Some(deadline) = deadline else {
-            return policy.judge_size(folder.length(&name)?).map(|()| None);
+            return Ok(None);
         };
+        if length > room {
+            return Err(too_much(room));
+        }
         let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
         let body = folder.read(&name, policy, allowance)?;
         let path = folder.path.join(name);

@@ -54,6 +54,7 @@ pub(crate) use order::undated;
 pub(crate) use request::Unasked;
 pub use request::{Canned, Fetch, NoFetch, Probed, Request, Retrieved};
 pub use several::fetch_all;
+pub(crate) use several::too_much;
 
 #[cfg(feature = "http")]
 pub(crate) use self::{

@@ -21,6 +21,7 @@ impl Sidecars {
         _: &str,
         _: Option<&str>,
         _: &Policy,
+        _: u64,
         _: Option<Instant>,
     ) -> Result<Option<Retrieved>, Refusal> {
         match *self {}

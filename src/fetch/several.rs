@@ -91,7 +91,8 @@ impl Several {
     }
 }
 
-fn too_much(octets: u64) -> Refusal {
+/// The refusal of a content that has no room after those before it.
+pub(crate) fn too_much(octets: u64) -> Refusal {
     let what = format!(
         "this file and the files retrieved before it are together larger than the {octets} bytes that "
     );

@@ -27,6 +27,9 @@ impl Pending<'_, '_> {
             let new = self.places.urls.iter().skip(asked);
             self.session
                 .ask(new.map(|wanted| (wanted.url.as_str(), Some(wanted.accept()))));
+            if self.session.is_stopped() {
+                return;
+            }
             let now = asked..self.places.urls.len();
             asked = self.places.urls.len();
             self.try_otherwise(now);
@@ -41,7 +44,7 @@ impl Pending<'_, '_> {
         for number in asked {
             if let Some(wanted) = self.places.urls.get(number)
                 && let Some((url, source)) = wanted.otherwise.clone()
-                && let Some(Err(refusal)) = self.session.retrieved.get(&wanted.asked())
+                && let Some(Err(refusal)) = self.session.retrieved.get(&wanted.need())
                 && !refusal.reason.is_bound()
                 && !matches!(
                     refusal.reason,

@@ -70,6 +70,9 @@ pub(super) fn embed(
         embedding,
     };
     pending.retrieve();
+    if pending.session.is_stopped() {
+        return Edits::new();
+    }
     for (part, found) in &found {
         match found {
             Ok(found) => pending.document(*part, found),
@@ -295,7 +298,7 @@ impl Pending<'_, '_> {
             return Some(Ok(picture));
         }
         let wanted = self.places.urls.get(number)?;
-        let result = match self.session.retrieved.get(&wanted.asked()) {
+        let result = match self.session.retrieved.get(&wanted.need()) {
             None => Err(self.session.ledger.enough_retrievals()),
             Some(Ok(None)) => return None,
             Some(Err(refusal)) => Err(refusal.clone()),
@@ -323,7 +326,7 @@ impl Pending<'_, '_> {
             let wanted = self.places.urls.get(*came.unwrap_or(number))?;
             row.url = Some(wanted.source.clone());
             row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
-            if let Some(Ok(Some(found))) = self.session.retrieved.get(&wanted.asked()) {
+            if let Some(Ok(Some(found))) = self.session.retrieved.get(&wanted.need()) {
                 // A short URL may lead to a long one, which each document tells anew.
                 let told = self.session.ledger.work(found.names_length());
                 answer = told.is_ok().then_some(found);
@@ -386,6 +389,11 @@ impl Pending<'_, '_> {
 
     fn left(&self, part: PartId) -> Row {
         let number = self.tree.number(part);
-        Row::new(self.session.name, number, Kind::Embed, Outcome::Left)
+        Row::new(
+            self.session.context.name,
+            number,
+            Kind::Embed,
+            Outcome::Left,
+        )
     }
 }

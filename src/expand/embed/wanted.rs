@@ -1,5 +1,7 @@
 //! What is to be retrieved because documents show it.
 
+use crate::expand::needs::Need;
+
 pub(super) type Key = (String, bool, Option<String>);
 
 #[derive(Clone, Debug)]
@@ -18,8 +20,8 @@ impl Wanted {
         (self.url.clone(), self.is_sheet, otherwise)
     }
 
-    pub(super) fn asked(&self) -> (String, Option<String>) {
-        (self.url.clone(), Some(self.accept().to_owned()))
+    pub(super) fn need(&self) -> Need {
+        Need::url(&self.url, Some(self.accept()))
     }
 
     pub(super) fn accept(&self) -> &'static str {

@@ -19,15 +19,15 @@ use percent_encoding::percent_decode;
 use self::compose::File;
 pub(super) use self::flattened::Flattened;
 use self::flattened::token;
-use super::answer::{Answer, Came, Octets};
+use super::answer::{Came, Octets};
 use super::content::{OCTETS, Obtained};
+use super::needs::{Need, Neighbour, Unanswered};
 use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
 use crate::edit::Edit;
-use crate::error::unpoisoned;
 use crate::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
-use crate::fetch::{EudoraFiles, Named, Sidecars};
+use crate::fetch::{EudoraFiles, Named};
 use crate::link::html::{Syntax, locate_in};
 use crate::mime::transfer::{encode_base64, encode_text};
 use crate::mime::{entity, picture};
@@ -44,9 +44,8 @@ impl Session<'_> {
     pub(super) fn unflatten(&mut self, message: &[u8]) -> Pass {
         let mut done = Pass::default();
         let policy = self.policy();
-        let number = self.beside.and_then(Sidecars::number);
-        let mailbox = unpoisoned(self.settings.eudora.lock()).clone();
-        let (Some(number), Some((_, files))) = (number, mailbox) else {
+        let beside = self.context.beside.as_ref();
+        let Some((number, files)) = beside.and_then(|beside| beside.eudora.clone()) else {
             return done;
         };
         let is_told = policy.reading_to_tell().forms.contains(Follow::Eudora);
@@ -58,7 +57,7 @@ impl Session<'_> {
         let Some(mut flattened) = Flattened::read(message, policy) else {
             return done;
         };
-        let row = |outcome| Row::new(self.name, "1".to_owned(), Kind::Eudora, outcome);
+        let row = |outcome| Row::new(self.context.name, "1".to_owned(), Kind::Eudora, outcome);
         let of_note = |note: &EudoraNote| Row {
             media_type: note.essence().map(str::to_owned),
             ..row(Outcome::Left)
@@ -80,6 +79,10 @@ impl Session<'_> {
         let flattened = &flattened;
         let boundaries = [flattened.boundary.as_bytes(), flattened.inner.as_bytes()];
         let in_body = flattened.notes().count() - flattened.named.len();
+        self.read_named(&files, number, flattened);
+        if self.is_stopped() {
+            return done;
+        }
         let mut shown: Option<Referred> = None;
         let mut found: Vec<Option<File>> = Vec::new();
         for (index, note) in flattened.notes().enumerate() {
@@ -141,6 +144,28 @@ impl Session<'_> {
         done
     }
 
+    /// Looks for the files that the message names, as many as can come in. If one was not read yet, the round is stopped.
+    fn read_named(&mut self, files: &EudoraFiles, number: u64, flattened: &Flattened<'_>) {
+        if self.is_forecast() || matches!(self.unanswered, Unanswered::IsRefused(_)) {
+            return;
+        }
+        let mut missing = Vec::new();
+        let mut room = self.ledger.room();
+        for (index, note) in flattened.notes().enumerate() {
+            let Ok(named) = files.claim(note, (number, index)) else {
+                continue;
+            };
+            let length = files.length(&named, self.policy());
+            let left = length.ok().and_then(|length| room.checked_sub(length));
+            if let Some(left) = left {
+                room = left;
+                missing.push(Need::Neighbour(Neighbour::Eudora(named)));
+            }
+        }
+        missing.retain(|file| !self.answers.contains_key(file));
+        self.lack(missing);
+    }
+
     fn file(
         &mut self,
         files: &EudoraFiles,
@@ -167,7 +192,10 @@ impl Session<'_> {
                 Obtained::of(essence, Octets::shared(Vec::new()), Came::default())
             }
             false => {
-                let answer = Answer::from(files.read(named, policy, self.deadline)?);
+                let Some(answer) = self.read(Need::Neighbour(Neighbour::Eudora(named.clone())))?
+                else {
+                    return Err(not_read());
+                };
                 self.ledger.hold(answer.octets.len());
                 self.ledger.work(answer.octets.len().saturating_mul(3))?;
                 let essence = essence_of(note, answer.octets.bytes());
@@ -206,6 +234,11 @@ impl Session<'_> {
         self.ledger.grow(gained)?;
         Ok(File { new, shown_in })
     }
+}
+
+/// The refusal of a file that is read in the next round, which this round does not see.
+fn not_read() -> Refusal {
+    Refusal::temporary(Reason::FileNotReadable, "the file was not read yet")
 }
 
 fn essence_of(note: &EudoraNote, octets: &[u8]) -> &'static str {

@@ -69,7 +69,7 @@ impl Pending<'_, '_> {
             {
                 return Err(leads_back(url).into());
             }
-            (Err(circle), _) => return Err(circle),
+            (Err(stop), _) => return Err(stop),
         };
         let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
         body.drain(..header.len());

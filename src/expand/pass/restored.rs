@@ -78,7 +78,8 @@ impl Pending<'_, '_> {
             row.proved = true;
         }
         let prefilter = &self.session.settings.prefilter;
-        let kinds = prefilter.kinds_beside(obtained.octets.bytes(), self.session.beside);
+        let kinds =
+            prefilter.kinds_beside(obtained.octets.bytes(), self.session.context.form_beside());
         told.waits = kinds.references;
         Ok((Change::Edits(self.with_body(id, encoded)), told))
     }

@@ -1,6 +1,5 @@
 use super::words::Words;
 use super::{ALL, APPLE, DOCUMENTS, Prefilter};
-use crate::fetch::Sidecars;
 use crate::policy::Follow;
 
 /// Which kinds of the words stand in a message.
@@ -20,10 +19,9 @@ impl Prefilter {
         self.further(bytes, Kinds::default())
     }
 
-    pub(crate) fn kinds_beside(&self, bytes: &[u8], beside: Option<&Sidecars>) -> Kinds {
+    pub(crate) fn kinds_beside(&self, bytes: &[u8], beside: Option<Follow>) -> Kinds {
         let mut kinds = self.kinds(bytes);
-        let is_of_apple = beside.map(Sidecars::form) == Some(Follow::Apple);
-        if is_of_apple && self.forms.contains(Follow::Apple) {
+        if beside == Some(Follow::Apple) && self.forms.contains(Follow::Apple) {
             kinds.references |= APPLE.first(bytes).is_some();
         }
         kinds

@@ -1,0 +1,77 @@
+//! The interface between a round of the engine and its driver: content that the message needs, and content that the
+//! driver has retrieved for it.
+//!
+//! A round never retrieves anything. It lists the content that it lacks, and the driver begins another round when it has
+//! an answer for each need. A round with the same answers always lists the same needs.
+
+use std::collections::HashMap;
+
+use super::answer::Answer;
+use super::session::Found;
+use crate::report::Refusal;
+
+/// Content that is not in the message.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Need {
+    Url {
+        /// Absolute URL, as the plan has it: after `--map`, with its fragment.
+        url: String,
+        /// Media type that the reference declares, for the request's Accept field.
+        accept: Option<String>,
+    },
+    Neighbour(Neighbour),
+}
+
+/// A file next to the mailbox of the message.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Neighbour {
+    /// Of Apple Mail: the only file in a folder that has the number of the part, or the one of this name.
+    Apple {
+        folder: String,
+        name: Option<String>,
+    },
+    #[cfg(all(feature = "file", feature = "mailbox"))]
+    Eudora(crate::fetch::Named),
+}
+
+impl Need {
+    pub(super) fn url(url: &str, accept: Option<&str>) -> Self {
+        Self::Url {
+            url: url.to_owned(),
+            accept: accept.map(str::to_owned),
+        }
+    }
+}
+
+impl Neighbour {
+    pub(super) fn of_apple(folder: &str, name: Option<&str>) -> Self {
+        Self::Apple {
+            folder: folder.to_owned(),
+            name: name.map(str::to_owned),
+        }
+    }
+}
+
+/// The first batch of needs that a round has no answers for.
+#[derive(Debug)]
+pub(super) struct Needs {
+    /// In document order. They are independent of each other.
+    pub(super) batch: Vec<Need>,
+    /// Bytes that the contents may have together. A content beyond that is refused, whatever its source.
+    pub(super) room: u64,
+}
+
+/// An answer for each need that was retrieved so far. A file that a forecast only looked at has the answer `Ok(None)`.
+pub(super) type Answers = HashMap<Need, Found<Answer>>;
+
+/// The reaction of a round to a need without an answer.
+#[derive(Clone, Debug)]
+pub(super) enum Unanswered {
+    /// The round ends. Its driver retrieves the content and begins another one.
+    Stops,
+    /// The round goes on. The reference counts as one that would be retrieved: this makes a forecast. Only for a file next to the
+    /// mailbox it ends, because its driver looks at the file.
+    IsLeftOpen,
+    /// The round goes on. The reference is left for this reason: no further round is allowed.
+    IsRefused(Refusal),
+}
