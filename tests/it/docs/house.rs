@@ -78,6 +78,54 @@ const MAILBOX_USES: &[&str] = &[
 /// Files that are compiled for tests alone; they stand beside what they test because that is not public.
 const OF_TESTS: &[&str] = &["imap/model.rs", "mailbox/forms/lie.rs"];
 
+/// Files of `expand` that are around the sessions: they have sources, threads, files or the clock.
+const AROUND_SESSIONS: &[&str] = &[
+    "driver.rs",
+    "expander.rs",
+    "mailbox.rs",
+    // The store as a source.
+    "stored.rs",
+    // Separator lines of mailboxes, for messages that have no date.
+    "envelope.rs",
+];
+
+/// What a session must not use.
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "Instant",
+    "SystemTime::now",
+    "fetch_all",
+    "dyn Fetch",
+];
+
+#[test]
+fn sessions_retrieve_nothing_and_read_no_file_and_no_clock() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/expand");
+    let mut seen = 0;
+    for path in sources() {
+        let Ok(name) = path.strip_prefix(&folder) else {
+            continue;
+        };
+        if AROUND_SESSIONS.iter().any(|it| Path::new(it) == name) {
+            continue;
+        }
+        seen += 1;
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for word in IMPURE {
+            assert!(!text.contains(word), "{} uses {word}", name.display());
+        }
+    }
+    assert!(seen > 30, "{seen}");
+    let ledger = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ledger.rs");
+    let ledger = fs::read_to_string(ledger).unwrap();
+    assert!(!ledger.contains("Instant"), "the ledger reads a clock");
+}
+
 fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
