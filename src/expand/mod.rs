@@ -18,6 +18,7 @@ pub(crate) mod envelope;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod eudora;
 mod expander;
+mod expansion;
 pub(crate) mod field_names;
 mod forms;
 #[cfg(feature = "mailbox")]
@@ -42,7 +43,8 @@ mod wrapped;
 
 #[cfg(feature = "cli")]
 pub(crate) use self::embed::BLANK_PICTURE;
-pub use self::expander::{Expander, ExpanderBuilder, Expansion};
+pub use self::expander::{Expander, ExpanderBuilder};
+pub use self::expansion::Expansion;
 #[cfg(feature = "cli")]
 pub(crate) use self::look::Target;
 pub use self::mark::{MARK_FIELD, Mark};

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use super::answer::Answer;
-use super::session::Found;
 use crate::report::Refusal;
 
 /// Content that is not in the message.
@@ -60,6 +59,9 @@ pub(super) struct Needs {
     /// Bytes that the contents may have together. A content beyond that is refused, whatever its source.
     pub(super) room: u64,
 }
+
+/// `Ok(None)` in a forecast, and in a round that cannot go on: the content is not there.
+pub(super) type Found<T> = Result<Option<T>, Refusal>;
 
 /// An answer for each need that was retrieved so far. A file that a forecast only looked at has the answer `Ok(None)`.
 pub(super) type Answers = HashMap<Need, Found<Answer>>;

@@ -8,8 +8,8 @@ use url::Url;
 
 use super::answer::Answer;
 use super::content::{self, OCTETS, Obtained};
-use super::needs::{Need, Needs, Neighbour, Unanswered};
-use super::session::{Found, Session};
+use super::needs::{Found, Need, Needs, Neighbour, Unanswered};
+use super::session::Session;
 use crate::external_body::{Form, Referent};
 use crate::fetch::too_much;
 use crate::mime::{PartId, TransferEncoding, Tree};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::answer::Answer;
 use super::context::{Beside, Context};
 use super::mark::Mark;
-use super::needs::{Answers, Need, Needs, Unanswered};
+use super::needs::{Answers, Found, Need, Needs, Unanswered};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
 #[cfg(all(feature = "file", feature = "mailbox"))]
@@ -14,7 +14,6 @@ use crate::fetch::EudoraMailbox;
 use crate::fetch::Sidecars;
 use crate::ledger::Ledger;
 use crate::policy::Policy;
-use crate::report::Refusal;
 
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
@@ -59,9 +58,6 @@ pub(super) struct Session<'s> {
     pub(super) needs: Option<Needs>,
     pub(super) ledger: Ledger,
 }
-
-/// `Ok(None)` in a forecast, and in a round that cannot go on: the content is not there.
-pub(super) type Found<T> = Result<Option<T>, Refusal>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asking {

@@ -726,7 +726,7 @@ fn nothing_that_is_there_is_overwritten_and_what_is_made_appears_whole() {
             if name == "in.mbox" { 2 } else { 1 },
         );
         assert!(
-            said.contains("exists already") || name == "in.mbox",
+            said.contains("already exists") || name == "in.mbox",
             "{said}"
         );
     }
