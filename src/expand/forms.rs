@@ -18,7 +18,7 @@ impl Session<'_> {
         if self.settings.detached_only {
             return made;
         }
-        let (policy, name) = (self.policy(), self.name);
+        let (policy, name) = (self.policy(), self.context.name);
         let opened = Opened {
             made,
             edits: std::mem::take(&mut outcomes.edits),
