@@ -32,6 +32,10 @@ const BETWEEN_LOOKS: u64 = 64 << 10;
 /// Octets that are free of some bounds: small messages may be nested as deep, and have as long a base, as they like.
 const FREE: u64 = 1 << 20;
 
+/// Bytes that rounds over a small message may read together, however small it is: a chain of messages takes a round for each,
+/// and each round reads all of them.
+const FREE_ROUNDS: u64 = 64 << 20;
+
 impl Ledger {
     pub(crate) fn new(limits: &Limits, message: usize) -> Self {
         Self {
@@ -148,9 +152,10 @@ impl Ledger {
         Err(self.too_much_work())
     }
 
-    /// Refuses another round if those before it have together read `spent` bytes: more than one round may read.
+    /// Refuses another round if those before it have together read `spent` bytes: more than one round may read, and more than
+    /// is read in a moment.
     pub(crate) fn judge_rounds(&self, spent: u64) -> Result<(), Refusal> {
-        match spent <= self.most_work() {
+        match spent <= self.most_work().max(FREE_ROUNDS) {
             true => Ok(()),
             false => Err(self.too_much_work()),
         }

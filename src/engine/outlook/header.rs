@@ -190,7 +190,7 @@ fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -
         text.matches('@').count() == 1 && text.chars().all(is_plain)
     };
     let known = [&smtp, &address, &name].into_iter().flatten();
-    let known = known.cloned().find(|it| is_mail(it));
+    let known = known.into_iter().find(|it| is_mail(it)).cloned();
     let encapsulated = || {
         let text = address.as_ref().or(name.as_ref())?;
         let kind = if address.is_some() { "EX" } else { "X" };

@@ -13,6 +13,8 @@ pub mod rtf;
 pub mod tnef;
 
 #[cfg(test)]
+// The tests of the crate have their own.
+#[allow(clippy::duplicate_mod)]
 #[path = "../../../tests/common/tnef.rs"]
 mod sample;
 #[cfg(test)]

@@ -120,7 +120,7 @@ fn crc(bytes: &[u8]) -> u32 {
             let mut value = index as u32;
             let mut bit = 0;
             while bit < 8 {
-                value = value >> 1 ^ (value & 1) * 0xedb8_8320;
+                value = (value >> 1) ^ ((value & 1) * 0xedb8_8320);
                 bit += 1;
             }
             table[index] = value;
