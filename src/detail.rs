@@ -69,7 +69,7 @@ words! {
         Inline "the choice" "Whether `detach` also moves attachments that the text of the mail displays.";
         Follow "the policy" "The kinds of references that are followed.";
         FileRoot "file root" "The directories below which files may be read.";
-        Attachments "the folders of attachments" "Local directories with the files to which mails refer by URLs of another computer.";
+        Attachments "the folders of attachments" "Local directories that contain the files that mails link to with paths on another computer.";
         Resolver "the resolver" "The program that retrieves files that require a login.";
         Proxy "the proxy" "The proxy for http and https.";
         Cache "the cache" "The directory in which server responses are cached.";

@@ -133,7 +133,7 @@ pub(super) fn expected(text: &str) -> Result<(u64, Option<SystemTime>), String> 
         Some((number(length)?, Some(modified)))
     };
     read().ok_or_else(|| {
-        format!("'{text}' is not a length such as 1000 or 1000:1700000000.000000000")
+        format!("'{text}' is neither a length in bytes, such as 1000, nor a length with a modification time in seconds, such as 1000:1700000000.000000000")
     })
 }
 

@@ -263,7 +263,9 @@ impl Run<'_> {
         }
         // Parts are disjoint.
         let edits = Edits::of(self.left.iter().flat_map(|left| left.group.clone()));
-        let edits = edits.map_err(|_| not_restorable("the changes to its parts overlap"))?;
+        let edits = edits.map_err(|_| {
+            not_restorable("two of its parts overlap, so restore could not put them back")
+        })?;
         let output = edits.splice(self.tree.original).into_bytes();
         let text = self.judge(&output)?;
         drop(output);
@@ -304,7 +306,7 @@ impl Run<'_> {
             let before = Span::new(before.header.start, before.body.start).of(self.tree.original);
             if header_after(&tree, part, edits) != Some(before.to_vec()) {
                 return Err(not_restorable(
-                    "restore could not put back the header of a part exactly",
+                    "restore would not be able to put back the header of a part exactly",
                 ));
             }
         }

@@ -129,7 +129,9 @@ fn returning(
             || is_reference_field(tree.original, &field)
             || !is_of_content(tree.original, &field, is_message)
         {
-            return Err("the header inside the part contains a field that embody did not write");
+            return Err(
+                "the header that embody quoted in the part contains a field that embody did not write",
+            );
         }
         let mut bytes = field.whole.of(tree.original).to_vec();
         if !bytes.ends_with(b"\n") {
@@ -137,7 +139,7 @@ fn returning(
         }
         if has_control_character(&bytes) {
             return Err(
-                "the header inside the part has a field with a NUL byte or a CR without LF",
+                "the header that embody quoted in the part has a field with a NUL byte or a CR without LF",
             );
         }
         if is("Content-Transfer-Encoding") {
@@ -167,7 +169,9 @@ fn returning(
         false => notes == 0 && encodings <= 1,
     };
     if !counts_fit {
-        return Err("fields are missing or duplicated in the header inside the part");
+        return Err(
+            "the header that embody quoted in the part lacks a field, or has a field twice",
+        );
     }
     if !is_phantom && encodings == 0 && !note.wording.is_of(TransferEncoding::SevenBit) {
         return Err("the note names a different encoding from the header");

@@ -102,7 +102,7 @@ impl Planner<'_> {
         {
             // Nothing behind the limit was read: the URL, the type or the digest may be cut.
             let detail = Detail::from(
-                "the header of the part, or the header inside the part, is larger than ",
+                "one of the two headers of the message/external-body part is larger than ",
             )
             .naming(Setting::Header);
             return Err(Refusal::lasting(Reason::HeaderTooLarge, detail));

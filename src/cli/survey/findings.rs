@@ -351,7 +351,7 @@ pub fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
         options += " --fetch http,https,ftp";
     }
     let from = match here == count {
-        true => "from the files beside it and from the mail itself",
+        true => "from the files next to the mailbox and from the mail itself",
         false => "as far as their servers still have them",
     };
     is_there.then(|| Step {

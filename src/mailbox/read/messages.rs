@@ -140,7 +140,7 @@ impl<S> Job<'_, S> {
             Err(Refused::Misfit) => {
                 let number = message.number;
                 let what = format!(
-                    "cannot change message {number}, because a change is outside the message"
+                    "cannot change message {number}: a change would affect bytes outside the message; this is a defect of embody, please report it"
                 );
                 return Err(cannot_write(message.source)(io::Error::other(what)));
             }

@@ -256,9 +256,9 @@ fn a_milter_records_what_each_mail_used_and_answers_whatever_becomes_of_the_reco
             mail_system.filter("4queue", letter.as_bytes()).message()
         ));
     }
-    eventually(60, "it is said", || milter.log().contains("lacks "));
+    eventually(60, "it is said", || milter.log().contains("is incomplete"));
     assert_eq!(
-        milter.log().matches("lacks ").count(),
+        milter.log().matches("is incomplete").count(),
         1,
         "{}",
         milter.log()

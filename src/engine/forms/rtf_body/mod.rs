@@ -97,7 +97,8 @@ fn run(
     let known = Known::of(tree, id);
     let placed = place(tree, id, contents(rtf), &known, keeps)?;
     if placed.edits.is_empty() {
-        let detail = format!("all that can be taken from it is in the mail{damage}");
+        let detail =
+            format!("embody put everything that it could read from the RTF into the mail{damage}");
         return Err(Refusal::lasting(Reason::AlreadyInMail, detail));
     }
     if handled.waits_for(placed.host) {
@@ -122,8 +123,8 @@ fn run(
 
 fn what(rtf: &Body) -> &'static str {
     match rtf.source {
-        Source::Html => "it is HTML that was converted to RTF, and is HTML again",
-        Source::Text => "it is plain text that was converted to RTF, and is text again",
+        Source::Html => "Outlook stored this HTML as RTF; embody converted it back to HTML",
+        Source::Text => "Outlook stored this text as RTF; embody converted it back to plain text",
         Source::Rtf => {
             "the mail had no text: the text of the RTF is its body, and the RTF stays attached"
         }

@@ -131,7 +131,7 @@ impl Opening<'_> {
         let placed = place(tree, self.part, contents, &known, keeps)?;
         if placed.edits.is_empty() {
             let detail = format!(
-                "all that can be taken from it is in the mail; {}",
+                "embody put everything that it could read from the file into the mail; {}",
                 told.kept
             );
             return Err(Refusal::lasting(Reason::AlreadyInMail, detail));
