@@ -136,7 +136,7 @@ impl Forecast {
                 " and the size of the retrieved content, which is not known, but is at most {most} bytes (--max-growth){per}"
             ),
             remote => format!(
-                " and the size of {remote} retrieved pictures, which is not known, but is at most {each} bytes for each picture (--max-body) and {most} bytes for all (--max-growth){per}"
+                " and the size of {remote} pictures that would be retrieved: at most {each} bytes for each picture (--max-body) and {most} bytes for all (--max-growth){per}"
             ),
         };
         text + &format!("{whose} would grow by at most {growth} bytes{retrieved}\n")

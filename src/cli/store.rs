@@ -54,7 +54,7 @@ fn check_arguments(args: &StoreArgs) -> Result<(), Error> {
     let store = &args.folder;
     let failed = Error::cannot_read(shown(store));
     if !may_be_store(store).map_err(failed)? {
-        let what = "is not a store: a store contains .lock and .tmp, or objects such as ab/cd/SHA256; name the directory that --store of detach named";
+        let what = "is not a store: a store contains .lock and .tmp, or objects such as ab/cd/SHA256; name the directory that you gave to detach with --store";
         return Err(Error::Usage(format!("{} {what}", shown(store)).into()));
     }
     let whole = store

@@ -1109,7 +1109,7 @@ fn natures() -> Vec<(String, Nature)> {
             },
         ),
         (
-            "REPLACE, the server alters the original as well".into(),
+            "a server with REPLACE that also changes the bytes of the old message".into(),
             Nature {
                 alters: true,
                 alters_original: true,

@@ -147,7 +147,9 @@ pub enum Unresolvable {
     BaseWithoutHost,
     #[error("the base URL has no path to which a URL can be relative")]
     OpaqueBase,
-    #[error("the file: URL has a drive letter at a place where browsers interpret it differently")]
+    #[error(
+        "the file: URL has a drive letter at a place where browsers disagree about its meaning"
+    )]
     UncertainDrive,
 }
 
