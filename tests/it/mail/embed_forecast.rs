@@ -41,7 +41,8 @@ fn a_message_is_told_with_hosts_trackers_and_growth() {
         assert!(text.contains(&format!("{line}\n")), "{text}");
     }
     assert!(
-        text.contains("the size of 3 retrieved pictures") && text.contains("--max-growth"),
+        text.contains("the size of 3 pictures that would be retrieved")
+            && text.contains("--max-growth"),
         "{text}"
     );
     assert!(!text.contains("c.example\n"), "{text}");
