@@ -3,18 +3,12 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::process::Output;
 
-use crate::common::programs::{embody, fed, stderr};
+use crate::common::programs::{embody, fed, free_port, stderr};
 use crate::common::raw::Raw;
 
 const NO_RESPONSE: &str = "embody: No server responded: ";
-
-fn closed_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
 
 fn message(url: &str) -> String {
     format!(
@@ -48,7 +42,7 @@ fn converted(urls: &[&str], options: &[&str]) -> (Output, bool) {
 
 #[test]
 fn convert_without_any_response_says_so_first_and_ends_with_1() {
-    let port = closed_port().to_string();
+    let port = free_port().to_string();
     let closed = format!("http://127.0.0.1:{port}/a");
     let proxy = format!("http://127.0.0.1:{port}");
     for (urls, options, words) in [
@@ -131,7 +125,7 @@ fn proxy_that_only_sends_errors_counts_as_no_server() {
 fn probe_without_any_response_says_so_and_ends_with_1() {
     let folder = tempfile::tempdir().unwrap();
     let server = with_status(200);
-    let (port, open) = (closed_port().to_string(), server.address.port().to_string());
+    let (port, open) = (free_port().to_string(), server.address.port().to_string());
     let closed = format!("http://127.0.0.1:{port}/a");
     let mailbox = folder.path().join("in.mbox");
     for (urls, is_silent) in [
@@ -177,7 +171,7 @@ fn convert_with_one_response_ends_with_0() {
         let _ =
             stream.write_all(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     });
-    let (port, open) = (closed_port().to_string(), server.address.port().to_string());
+    let (port, open) = (free_port().to_string(), server.address.port().to_string());
     let closed = format!("http://127.0.0.1:{port}/a");
     let options = ["--allow-port", &*port, "--allow-port", &*open];
     let (output, _) = converted(&[&closed, &server.url("/b")], &options);
@@ -192,7 +186,7 @@ fn convert_with_one_response_ends_with_0() {
 
 #[test]
 fn filter_without_any_response_delivers_the_mail() {
-    let port = closed_port().to_string();
+    let port = free_port().to_string();
     let mail = message(&format!("http://127.0.0.1:{port}/a"));
     let mut command = embody();
     command.args(["filter", "--fetch", "http", "--allow-net", "127.0.0.0/8"]);

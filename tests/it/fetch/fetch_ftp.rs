@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use crate::common::programs::ftp;
+use crate::common::programs::{free_port, ftp};
 use crate::common::raw::Raw;
 use crate::common::world::{Told, fetch, policy, refused, request};
 use embody::fetch::{Fetch as _, Fetcher};
@@ -226,10 +226,10 @@ fn pasv(address: [u8; 4], port: u16) -> String {
 
 #[test]
 fn pasv_cannot_send_us_to_another_host() {
-    // Another address of this machine, which counts who comes.
-    let elsewhere = TcpListener::bind("127.0.0.2:0").unwrap();
+    // Another address of this machine, which counts who comes. At the address of the server nobody listens on this port.
+    let stolen = free_port();
+    let elsewhere = TcpListener::bind(("127.0.0.2", stolen)).unwrap();
     elsewhere.set_nonblocking(true).unwrap();
-    let stolen = elsewhere.local_addr().unwrap().port();
     let server = liar(
         || "500 no EPSV".to_owned(),
         move || pasv([127, 0, 0, 2], stolen),
