@@ -9,6 +9,7 @@ pub mod entity;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub mod exact;
 pub mod fields;
+pub mod file_type;
 pub mod header;
 pub mod mapped;
 pub mod media_type;

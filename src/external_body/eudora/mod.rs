@@ -14,10 +14,10 @@
 
 mod files;
 
+use self::files::decoded;
 pub use self::files::{decoded as decoded_name, is_file_name};
-use self::files::{decoded, type_of_file};
-use crate::mime::Fields;
 use crate::mime::header::unfold;
+use crate::mime::{Fields, file_type};
 use crate::span::{Lines, Span, starts_like};
 
 pub enum EudoraPiece {
@@ -188,7 +188,7 @@ impl EudoraNote {
     }
 
     pub fn essence(&self) -> Option<&'static str> {
-        type_of_file(&self.name, self.macintosh)
+        file_type::of_name(&self.name).or_else(|| file_type::of_macintosh(self.macintosh?))
     }
 
     fn new(path: &[u8], is_of_mac: bool) -> Option<Self> {
