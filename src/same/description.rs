@@ -5,17 +5,20 @@ use std::collections::HashMap;
 use percent_encoding::percent_decode;
 use serde::{Deserialize, Serialize};
 
+use super::fields::{
+    Digests, describes_content, each_field, is, is_added, is_content, is_of_programs,
+};
 use super::plain::{Digest, hash};
+use super::texts::{EudoraTexts, MOST_PIECES, piece, text_digest};
 use crate::engine::forms::Opened;
 use crate::expand::field_names::{field_names, is_among};
 use crate::external_body::{
-    Claim, EudoraNote, EudoraPiece, ExternalBody, Follow, Followed, Form, Reading, Referent,
-    eudora_pieces, separator_at_end, text_of_part,
+    Claim, EudoraNote, ExternalBody, Follow, Followed, Form, Reading, Referent, text_of_part,
 };
 use crate::ledger::Ledger;
 use crate::link::data::DataUrl;
 use crate::mime::header::Fields;
-use crate::mime::{Content, MediaType, PartId, Tree, scan};
+use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::documents::{Documents, Piece};
 use crate::plan::{Item as PlannedItem, Plan};
 use crate::policy::Policy;
@@ -24,25 +27,8 @@ use crate::span::Span;
 /// A `data:` URL that decodes to more is compared as it is written.
 const LARGEST_DATA: u64 = 512 << 20;
 
-/// Number of parameters of a media type that are compared.
-const MOST_PARAMETERS: usize = 64;
-
-/// Number of texts and files of a message of Eudora that are told apart.
-const MOST_PIECES: usize = 10_000;
-
 /// The types that marked texts of Eudora become.
 const MARKED_BY_EUDORA: [&str; 2] = ["text/html", "text/enriched"];
-
-/// Fields of a part that embody rewrites or adds where it changes the part.
-const REWRITTEN_FIELDS: [&str; 7] = [
-    "Content-Transfer-Encoding",
-    "Content-MD5",
-    "Content-Length",
-    "Lines",
-    "Content-ID",
-    "Content-Location",
-    "MIME-Version",
-];
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Description {
@@ -137,43 +123,6 @@ pub(super) struct Reference {
     pub(super) is_note: bool,
     /// One of several references to one object.
     pub(super) is_rival: bool,
-}
-
-/// A set of digests, sorted.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Digests(Vec<u64>);
-
-impl Digests {
-    pub(super) fn contains(&self, digest: u64) -> bool {
-        self.0.binary_search(&digest).is_ok()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
-        self.0.iter().copied()
-    }
-
-    /// The media type and each parameter of it.
-    fn of_media_type(value: Option<&[u8]>) -> Self {
-        let Some(value) = value else {
-            return Self::default();
-        };
-        let media_type = MediaType::parse(value);
-        let parameters = media_type.decoded_parameters(MOST_PARAMETERS);
-        let parameters = parameters
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"));
-        let all = std::iter::once(media_type.essence.to_string()).chain(parameters);
-        all.map(|text| hash(text.as_bytes())).collect()
-    }
-}
-
-impl FromIterator<u64> for Digests {
-    fn from_iter<I: IntoIterator<Item = u64>>(digests: I) -> Self {
-        let mut digests: Vec<u64> = digests.into_iter().collect();
-        digests.sort_unstable();
-        digests.dedup();
-        Self(digests)
-    }
 }
 
 impl Description {
@@ -397,6 +346,7 @@ impl Describer<'_> {
         (is_whole && is_flattened).then(|| Part {
             essence: root.essence.clone(),
             size: content.len() as u64,
+            fields: self.fields_hash(PartId::ROOT, describes_content),
             content: Some(Digest::of(content)),
             text: text_digest(content),
             pieces: texts.pieces,
@@ -489,62 +439,6 @@ impl Describer<'_> {
     }
 }
 
-/// Gives each field whose name `counts` to `see`, with its name in lower case and with runs of white space in its value as
-/// one blank: programs fold fields again.
-fn each_field(
-    original: &[u8],
-    fields: &Fields,
-    counts: impl Fn(&[u8]) -> bool,
-    see: &mut dyn FnMut(&[u8]),
-) {
-    for field in fields.iter(original) {
-        let name = field.name.of(original).trim_ascii();
-        if counts(name) {
-            let mut bytes = name.to_ascii_lowercase();
-            bytes.push(b':');
-            let value = field.value.of(original);
-            for word in value.split(u8::is_ascii_whitespace) {
-                if !word.is_empty() {
-                    bytes.push(b' ');
-                    bytes.extend_from_slice(word);
-                }
-            }
-            bytes.push(b'\n');
-            see(&bytes);
-        }
-    }
-}
-
-/// What Eudora's lines divide a text into.
-struct EudoraTexts {
-    pieces: Vec<u64>,
-    /// Number of lines that name files.
-    notes: usize,
-    /// Whether Eudora marked one of the texts as HTML, rich or flowed.
-    is_marked: bool,
-}
-
-impl EudoraTexts {
-    fn of(original: &[u8], within: Span) -> Self {
-        let mut texts = Self {
-            pieces: Vec::new(),
-            notes: 0,
-            is_marked: false,
-        };
-        let (pieces, _) = eudora_pieces(original, within, MOST_PIECES);
-        for it in &pieces {
-            match it {
-                EudoraPiece::Text(text) => {
-                    texts.is_marked |= text.wrapper.is_some();
-                    texts.pieces.extend(piece(Some(text.span.of(original))));
-                }
-                EudoraPiece::Note(_) => texts.notes += 1,
-            }
-        }
-        texts
-    }
-}
-
 fn objects(body: &ExternalBody<'_>) -> Vec<Digest> {
     if let Claim::Note(note) = &body.claim {
         return Digest::of_hex(&note.sha256).into_iter().collect();
@@ -562,33 +456,6 @@ fn objects(body: &ExternalBody<'_>) -> Vec<Digest> {
 /// A text with a note of Mailman's in it stays; so does a document that names a file of a cloud.
 fn is_whole_part(item: &PlannedItem<'_>) -> bool {
     item.body.scrubbed.is_none() && !matches!(item.body.form, Form::Hosted(_))
-}
-
-fn is(name: &[u8], other: &str) -> bool {
-    name.eq_ignore_ascii_case(other.as_bytes())
-}
-
-/// Whether a field describes content, so that embody may change it in a message header.
-fn is_content(name: &[u8]) -> bool {
-    let start = name.get(..b"content-".len()).unwrap_or_default();
-    start.eq_ignore_ascii_case(b"content-") || is(name, "MIME-Version") || is(name, "Lines")
-}
-
-/// Whether a field describes content and stays as it is where embody changes the content.
-fn describes_content(name: &[u8]) -> bool {
-    is_content(name) && !REWRITTEN_FIELDS.iter().any(|it| is(name, it))
-}
-
-fn is_added(name: &[u8]) -> bool {
-    is(name, "Content-Disposition") || is(name, "Content-Base")
-}
-
-/// Whether a field of a part is a note of Thunderbird's, Apple Mail's or embody's own, which is removed with what it refers to.
-fn is_of_programs(name: &[u8]) -> bool {
-    let name = name.to_ascii_lowercase();
-    [&b"x-mozilla-"[..], b"x-embody", b"x-apple-"]
-        .iter()
-        .any(|start| name.starts_with(start))
 }
 
 fn identifier(value: &[u8]) -> Option<u64> {
@@ -621,41 +488,6 @@ fn link(url: &str) -> Link {
         }
         None => Link::Url(hash(url.as_bytes())),
     }
-}
-
-/// The digest of a text with a line feed at the end of each line but the last. Returns `None` if that is the content itself.
-fn text_digest(content: &[u8]) -> Option<Digest> {
-    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    let ends = content.last().is_some_and(is_end);
-    if !ends && memchr::memchr(b'\r', content).is_none() {
-        return None;
-    }
-    let length = content.iter().rposition(|byte| !is_end(byte));
-    let content = content.get(..length.map_or(0, |last| last + 1))?;
-    let mut text = Vec::with_capacity(content.len());
-    for (at, byte) in content.iter().enumerate() {
-        match byte {
-            b'\r' if content.get(at + 1) == Some(&b'\n') => {}
-            b'\r' => text.push(b'\n'),
-            byte => text.push(*byte),
-        }
-    }
-    Some(Digest::of(&text))
-}
-
-/// Texts that embody divides get other line ends at their edges. Returns `None` for an empty text.
-fn piece(text: Option<&[u8]>) -> Option<u64> {
-    let mut words = Vec::new();
-    for line in text?.split(|byte| matches!(byte, b'\r' | b'\n')) {
-        let line = line.trim_ascii_end();
-        // A note takes the separator before it along, which may follow the text in the same line.
-        let line = separator_at_end(line).map_or(line, |at| line.get(..at).unwrap_or(line));
-        if !line.is_empty() {
-            words.extend_from_slice(line);
-            words.push(b'\n');
-        }
-    }
-    (!words.is_empty()).then(|| hash(&words))
 }
 
 fn push_frame(frame: &mut Vec<u8>, text: &[u8]) {

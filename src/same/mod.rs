@@ -8,8 +8,10 @@
 //! The module is pure: it reads no files and makes no network requests.
 
 mod description;
+mod fields;
 mod plain;
 mod relation;
+mod texts;
 
 pub(crate) use self::description::Description;
 pub(crate) use self::plain::{Digest, identity, plain};

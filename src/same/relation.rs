@@ -255,8 +255,14 @@ impl<'c> Comparison<'c> {
 
     /// `None`: these are two parts.
     fn compare(&mut self, old: &Part, new: &Part) -> Result<Option<Changes>, Altered> {
-        if old.is_flattened && !new.is_flattened {
-            return Ok(None);
+        if old.is_flattened && !(new.is_flattened && old.fields == new.fields) {
+            // Text of a multipart that Eudora took apart may become text/plain, and stay as it is otherwise.
+            let is_text = new.is_flattened && new.essence == "text/plain";
+            let is_only_type = is_text && old.content == new.content;
+            return Ok(is_only_type.then_some(Changes {
+                unmarked: 1,
+                ..Changes::default()
+            }));
         }
         let is_same = old.content == new.content || contents(old).any(|it| is_content(new, it));
         let changes = match (&old.reference, &new.reference) {
@@ -350,7 +356,7 @@ impl<'c> Comparison<'c> {
         let mut at = self.at;
         while !wanted.is_empty() {
             match self.new.get(at) {
-                Some(Item::Part(new)) if !new.pieces.is_empty() => {
+                Some(Item::Part(new)) if !(new.pieces.is_empty() || new.is_flattened) => {
                     match wanted.strip_prefix(new.pieces.as_slice()) {
                         Some(rest) => {
                             (wanted, notes_left) = (rest, notes_left + new.notes);

@@ -1,0 +1,111 @@
+//! Header fields as digests, and which of them embody changes.
+
+use serde::{Deserialize, Serialize};
+
+use super::plain::hash;
+use crate::mime::MediaType;
+use crate::mime::header::Fields;
+
+/// Number of parameters of a media type that are compared.
+const MOST_PARAMETERS: usize = 64;
+
+/// Fields of a part that embody rewrites or adds where it changes the part.
+const REWRITTEN_FIELDS: [&str; 7] = [
+    "Content-Transfer-Encoding",
+    "Content-MD5",
+    "Content-Length",
+    "Lines",
+    "Content-ID",
+    "Content-Location",
+    "MIME-Version",
+];
+
+/// A set of digests, sorted.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Digests(Vec<u64>);
+
+impl Digests {
+    pub(super) fn contains(&self, digest: u64) -> bool {
+        self.0.binary_search(&digest).is_ok()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().copied()
+    }
+
+    /// The media type and each parameter of it.
+    pub(super) fn of_media_type(value: Option<&[u8]>) -> Self {
+        let Some(value) = value else {
+            return Self::default();
+        };
+        let media_type = MediaType::parse(value);
+        let parameters = media_type.decoded_parameters(MOST_PARAMETERS);
+        let parameters = parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let all = std::iter::once(media_type.essence.to_string()).chain(parameters);
+        all.map(|text| hash(text.as_bytes())).collect()
+    }
+}
+
+impl FromIterator<u64> for Digests {
+    fn from_iter<I: IntoIterator<Item = u64>>(digests: I) -> Self {
+        let mut digests: Vec<u64> = digests.into_iter().collect();
+        digests.sort_unstable();
+        digests.dedup();
+        Self(digests)
+    }
+}
+
+/// Gives each field whose name `counts` to `see`, with its name in lower case and with runs of white space in its value as
+/// one blank: programs fold fields again.
+pub(super) fn each_field(
+    original: &[u8],
+    fields: &Fields,
+    counts: impl Fn(&[u8]) -> bool,
+    see: &mut dyn FnMut(&[u8]),
+) {
+    for field in fields.iter(original) {
+        let name = field.name.of(original).trim_ascii();
+        if counts(name) {
+            let mut bytes = name.to_ascii_lowercase();
+            bytes.push(b':');
+            let value = field.value.of(original);
+            for word in value.split(u8::is_ascii_whitespace) {
+                if !word.is_empty() {
+                    bytes.push(b' ');
+                    bytes.extend_from_slice(word);
+                }
+            }
+            bytes.push(b'\n');
+            see(&bytes);
+        }
+    }
+}
+
+pub(super) fn is(name: &[u8], other: &str) -> bool {
+    name.eq_ignore_ascii_case(other.as_bytes())
+}
+
+/// Whether a field describes content, so that embody may change it in a message header.
+pub(super) fn is_content(name: &[u8]) -> bool {
+    let start = name.get(..b"content-".len()).unwrap_or_default();
+    start.eq_ignore_ascii_case(b"content-") || is(name, "MIME-Version") || is(name, "Lines")
+}
+
+/// Whether a field describes content and stays as it is where embody changes the content.
+pub(super) fn describes_content(name: &[u8]) -> bool {
+    is_content(name) && !REWRITTEN_FIELDS.iter().any(|it| is(name, it))
+}
+
+pub(super) fn is_added(name: &[u8]) -> bool {
+    is(name, "Content-Disposition") || is(name, "Content-Base")
+}
+
+/// Whether a field of a part is a note of Thunderbird's, Apple Mail's or embody's own, which is removed with what it refers to.
+pub(super) fn is_of_programs(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    [&b"x-mozilla-"[..], b"x-embody", b"x-apple-"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
