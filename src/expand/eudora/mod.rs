@@ -155,15 +155,24 @@ impl Session<'_> {
             let Ok(named) = files.claim(note, (number, index)) else {
                 continue;
             };
-            let length = files.length(&named, self.policy());
+            let length = self.length(files, &named);
             let left = length.ok().and_then(|length| room.checked_sub(length));
             if let Some(left) = left {
                 room = left;
-                missing.push(Need::Neighbour(Neighbour::Eudora(named)));
+                let file = Need::Neighbour(Neighbour::Eudora(named));
+                missing.extend((!self.answers.contains_key(&file)).then_some(file));
             }
         }
-        missing.retain(|file| !self.answers.contains_key(file));
         self.lack(missing);
+    }
+
+    /// The length of a file in bytes. That of a file which was read is not asked for again: it may be another one now.
+    fn length(&self, files: &EudoraFiles, named: &Named) -> Result<u64, Refusal> {
+        let file = Need::Neighbour(Neighbour::Eudora(named.clone()));
+        match self.answers.get(&file) {
+            Some(Ok(Some(answer))) => Ok(answer.octets.len() as u64),
+            _ => files.length(named, self.policy()),
+        }
     }
 
     fn file(
@@ -176,7 +185,7 @@ impl Session<'_> {
         row: &mut Row,
     ) -> Result<File, Refusal> {
         let policy = self.policy();
-        let length = files.length(named, policy)?;
+        let length = self.length(files, named)?;
         self.ledger
             .would_fit(i64::try_from(length).unwrap_or(i64::MAX))?;
         let obtained = match self.is_forecast() {
