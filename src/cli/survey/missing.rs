@@ -51,7 +51,7 @@ pub fn of(row: &Row) -> Option<(Way, Named)> {
 fn named(row: &Row) -> Option<Named> {
     let (one, many) = match row.kind {
         Kind::Link | Kind::Embed => return None,
-        // What can come out of it is in the mail.
+        // The content of this part is in the mail already.
         Kind::Tnef | Kind::Rtf if row.reason == Some(Reason::AlreadyInMail) => return None,
         Kind::Tnef => (
             "winmail.dat of Outlook, which most mail programs cannot open",

@@ -133,18 +133,18 @@ pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Ca
 fn uid(item: &Item<'_>, start: i64) -> String {
     let ids = [0x0023, 0x0003].into_iter();
     let mut ids = ids.filter_map(|number| item.properties.named(&MEETING, number));
-    let octets = ids.find_map(|value| match value {
-        Value::Octets(octets) if !octets.is_empty() => Some(octets),
+    let bytes = ids.find_map(|value| match value {
+        Value::Bytes(bytes) if !bytes.is_empty() => Some(bytes),
         _ => None,
     });
-    let Some(octets) = octets else {
+    let Some(bytes) = bytes else {
         let seed = format!("{start} {}", item.text(id::SUBJECT).unwrap_or_default());
         let hash = crate::mime::entity::sha256(seed.as_bytes());
         return format!("{}@embody.invalid", hash.get(..24).unwrap_or_default());
     };
     const FOREIGN: &[u8] = b"vCal-Uid\x01\0\0\0";
-    if let Some(at) = memchr::memmem::find(octets, FOREIGN) {
-        let foreign = octets.get(at + FOREIGN.len()..).unwrap_or_default();
+    if let Some(at) = memchr::memmem::find(bytes, FOREIGN) {
+        let foreign = bytes.get(at + FOREIGN.len()..).unwrap_or_default();
         let end = memchr::memchr(0, foreign).unwrap_or(foreign.len());
         let foreign = foreign.get(..end).unwrap_or_default();
         let is_plain = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
@@ -152,7 +152,7 @@ fn uid(item: &Item<'_>, start: i64) -> String {
             return escaped(&String::from_utf8_lossy(foreign));
         }
     }
-    let digits = octets.iter().map(|byte| format!("{byte:02X}"));
+    let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
     digits.collect()
 }
 
@@ -178,7 +178,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Content lines, folded at 75 octets (RFC 5545 §3.1). Line ends are CRLF.
+/// Content lines, folded at 75 bytes (RFC 5545 §3.1). Line ends are CRLF.
 #[derive(Default)]
 struct Lines(String);
 

@@ -37,21 +37,21 @@ pub fn label(page: u32) -> Option<Cow<'static, str>> {
 
 /// Returns the text, and whether each byte of it was a character of the code page. ASCII is the same in every code page
 /// that this can be asked about, also in those that cannot be read.
-pub fn decode(page: u32, octets: &[u8]) -> (Cow<'_, str>, bool) {
-    if octets.is_ascii()
+pub fn decode(page: u32, bytes: &[u8]) -> (Cow<'_, str>, bool) {
+    if bytes.is_ascii()
         && !matches!(page, 1200 | 1201 | 50220..=50222)
-        && let Ok(text) = str::from_utf8(octets)
+        && let Ok(text) = str::from_utf8(bytes)
     {
         return (Cow::Borrowed(text), true);
     }
     let Some(label) = label(page) else {
-        return (String::from_utf8_lossy(octets), false);
+        return (String::from_utf8_lossy(bytes), false);
     };
-    match charset::decode(label.as_bytes(), octets) {
+    match charset::decode(label.as_bytes(), bytes) {
         Some(text) => (text, true),
         None => {
-            let text = charset::decode_lossily(label.as_bytes(), octets);
-            let text = text.unwrap_or_else(|| String::from_utf8_lossy(octets));
+            let text = charset::decode_lossily(label.as_bytes(), bytes);
+            let text = text.unwrap_or_else(|| String::from_utf8_lossy(bytes));
             (text, false)
         }
     }

@@ -1,7 +1,6 @@
 //! Items of Outlook become parts of mail.
 //!
-//! [`of`] says what an item contains: its texts, its files, and what cannot be mapped. [`Part::write`] writes parts.
-//! Boundaries are derived from the content, so the same item always gives the same bytes.
+//! [`of`] returns the content of an item: its texts, its files, and a sentence for each thing that cannot be mapped.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,263 +9,20 @@ use percent_encoding::percent_decode;
 
 use super::calendar;
 use super::codepage;
+use super::compressed_rtf;
 use super::header;
 use super::object::{self, Object};
 use super::properties::{Attachment, Becomes, Content, Item, Property, Value, id, without_end};
 use super::rtf::{self, Source};
+use crate::engine::parts::{Body, Leaf, Part, charset, guessed};
 use crate::link::html::{Syntax, locate_in};
-use crate::mime::entity::{self, push_field};
-use crate::mime::media_type::{self, is_composite};
-use crate::mime::transfer::{
-    encode_base64, encode_text, has_boundary, is_eight_bit, with_newlines,
-};
-use crate::mime::{MediaType, TransferEncoding, picture};
+use crate::mime::media_type::is_composite;
+use crate::mime::transfer::{is_eight_bit, with_newlines};
+use crate::mime::{MediaType, picture};
 use crate::span::Newline;
 
 const OCTETS: &str = "application/octet-stream";
 const RTF: &str = "application/rtf";
-
-/// A part that is not written yet.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Leaf<'a> {
-    pub essence: String,
-    pub parameters: Vec<(String, String)>,
-    pub is_attachment: bool,
-    pub name: Option<String>,
-    /// Parameters of Content-Disposition: dates.
-    dates: Vec<(String, String)>,
-    pub content_id: Option<String>,
-    pub location: Option<String>,
-    pub body: Body<'a>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Body<'a> {
-    /// Octets that stay exactly what they are.
-    Octets(Cow<'a, [u8]>),
-    /// Text whose line ends become those of the message.
-    Text(Cow<'a, [u8]>),
-    /// A message, in lines that end with LF and need no encoding.
-    Message(Vec<u8>),
-    /// A whole entity with its own header, which is signed.
-    Entity(Cow<'a, [u8]>),
-}
-
-impl<'a> Leaf<'a> {
-    fn new(essence: &str, body: Body<'a>) -> Self {
-        Self {
-            essence: essence.to_owned(),
-            parameters: Vec::new(),
-            is_attachment: false,
-            name: None,
-            dates: Vec::new(),
-            content_id: None,
-            location: None,
-            body,
-        }
-    }
-
-    /// A text in UTF-8.
-    pub fn text(essence: &str, text: String) -> Self {
-        let charset = (!text.is_ascii()).then(|| "utf-8".to_owned());
-        let charset = charset.map(|charset| ("charset".to_owned(), charset));
-        let mut leaf = Self::new(essence, Body::Text(Cow::Owned(text.into_bytes())));
-        leaf.parameters.extend(charset);
-        leaf
-    }
-
-    /// A file, whose type its name and its first bytes tell.
-    pub fn file(name: &str, octets: Vec<u8>) -> Self {
-        let essence = guessed(Some(name), &octets);
-        let parameters = charset(essence, &octets).into_iter().collect();
-        Self {
-            parameters,
-            ..Self::new(essence, Body::Octets(Cow::Owned(octets)))
-        }
-        .attached(name)
-    }
-
-    pub fn octets(&self) -> &[u8] {
-        match &self.body {
-            Body::Octets(octets) | Body::Text(octets) | Body::Entity(octets) => octets,
-            Body::Message(octets) => octets,
-        }
-    }
-
-    /// The same as a file that programs do not display.
-    #[must_use]
-    pub fn attached(self, name: &str) -> Self {
-        Self {
-            is_attachment: true,
-            name: Some(name.to_owned()),
-            ..self
-        }
-    }
-}
-
-/// A part, or several.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Part<'a> {
-    Leaf(Leaf<'a>),
-    /// The subtype, parameters, and the parts.
-    Multipart(&'static str, Vec<(String, String)>, Vec<Self>),
-    /// Bytes of a part that stay as they are: its header, an empty line, and its body.
-    Raw(Vec<u8>),
-}
-
-impl<'a> Part<'a> {
-    /// One part is itself, and several are a multipart. `None` if there is none.
-    pub fn joined(subtype: &'static str, mut parts: Vec<Self>) -> Option<Self> {
-        match parts.len() {
-            0 | 1 => parts.pop(),
-            _ => Some(Self::Multipart(subtype, Vec::new(), parts)),
-        }
-    }
-
-    /// Whether the part cannot stand between these boundaries.
-    pub fn meets(&self, boundaries: &[&[u8]]) -> bool {
-        match self {
-            Self::Leaf(leaf) => match &leaf.body {
-                Body::Message(octets) => has_boundary(octets, boundaries),
-                Body::Entity(octets) => has_boundary(octets, boundaries),
-                _ => false,
-            },
-            Self::Multipart(_, _, parts) => parts.iter().any(|part| part.meets(boundaries)),
-            // It is between them already.
-            Self::Raw(_) => false,
-        }
-    }
-
-    /// The transfer encoding that a multipart around it must declare.
-    fn domain(&self) -> Option<&'static str> {
-        match self {
-            Self::Leaf(_) => None,
-            Self::Raw(octets) if octets.is_ascii() => None,
-            Self::Raw(octets) if is_eight_bit(octets) => Some("8bit"),
-            Self::Raw(_) => Some("binary"),
-            // `binary` is the wider one.
-            Self::Multipart(_, _, parts) => parts.iter().filter_map(Self::domain).max(),
-        }
-    }
-
-    /// Writes the header, an empty line, and the body, without a line end after it.
-    pub fn write(&self, newline: Newline, around: &[&[u8]]) -> Vec<u8> {
-        let (fields, body) = self.written(newline, around);
-        match self {
-            Self::Raw(_)
-            | Self::Leaf(Leaf {
-                body: Body::Entity(_),
-                ..
-            }) => body,
-            _ => [&fields, newline.bytes(), &body].concat(),
-        }
-    }
-
-    /// The fields, and the body; of a part that is written as it is, all of it is the body.
-    pub fn written(&self, newline: Newline, around: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
-        let (subtype, parameters, parts) = match self {
-            Self::Leaf(leaf) => return leaf.written(newline, around),
-            Self::Raw(octets) => return (Vec::new(), octets.clone()),
-            Self::Multipart(subtype, parameters, parts) => (subtype, parameters, parts),
-        };
-        let written = parts.iter().map(|it| it.write(newline, around));
-        let written: Vec<Vec<u8>> = written.collect();
-        let content = written.concat();
-        let boundary = boundary(&content, newline, around);
-        drop(content);
-        let mut parameters = parameters.clone();
-        parameters.insert(0, ("boundary".to_owned(), boundary.clone()));
-        let essence = format!("multipart/{subtype}");
-        let mut fields = media_type::write(&essence, &parameters);
-        if let Some(domain) = self.domain() {
-            let name = "Content-Transfer-Encoding";
-            push_field(&mut fields, name, domain, Newline::CrLf);
-        }
-        let end = newline.bytes();
-        let mut body = Vec::new();
-        for part in written {
-            body.extend_from_slice(&delimiter(&boundary, "", newline));
-            body.extend_from_slice(&part);
-            body.extend_from_slice(end);
-        }
-        body.extend_from_slice(&delimiter(&boundary, "--", newline));
-        body.truncate(body.len() - end.len());
-        (with_newlines(fields, newline), body)
-    }
-}
-
-/// The boundary of a multipart. A message in LF and its twin in CRLF have the same one.
-pub fn boundary(content: &[u8], newline: Newline, around: &[&[u8]]) -> String {
-    match newline {
-        Newline::Lf => entity::boundary(content, content, around),
-        Newline::CrLf => {
-            let seed = with_newlines(content.to_vec(), Newline::Lf);
-            entity::boundary(&seed, content, around)
-        }
-    }
-}
-
-/// A boundary line with its line end.
-pub fn delimiter(boundary: &str, close: &str, newline: Newline) -> Vec<u8> {
-    [
-        b"--",
-        boundary.as_bytes(),
-        close.as_bytes(),
-        newline.bytes(),
-    ]
-    .concat()
-}
-
-impl Leaf<'_> {
-    fn written(&self, newline: Newline, around: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
-        let (encoding, body) = match &self.body {
-            Body::Entity(octets) => return (Vec::new(), octets.to_vec()),
-            Body::Message(octets) => {
-                let body = with_newlines(octets.clone(), newline);
-                (TransferEncoding::SevenBit, body)
-            }
-            Body::Octets(octets) => {
-                let encoded = encode_base64(octets, newline);
-                (encoded.encoding, encoded.body)
-            }
-            Body::Text(octets) => {
-                let encoded = match is_ascii_compatible(&self.parameters) {
-                    true => encode_text(octets.to_vec(), newline, around),
-                    false => encode_base64(octets, newline),
-                };
-                (encoded.encoding, encoded.body)
-            }
-        };
-        let mut fields = media_type::write(&self.essence, &self.parameters);
-        if encoding != TransferEncoding::SevenBit {
-            let name = "Content-Transfer-Encoding";
-            push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);
-        }
-        if self.is_attachment || self.name.is_some() {
-            fields.extend_from_slice(match self.is_attachment {
-                true => b"Content-Disposition: attachment".as_slice(),
-                false => b"Content-Disposition: inline",
-            });
-            let name = self.name.clone().map(|name| ("filename".to_owned(), name));
-            let parameters: Vec<_> = name.into_iter().chain(self.dates.clone()).collect();
-            fields.extend_from_slice(&media_type::write_more(&parameters));
-            fields.extend_from_slice(b"\r\n");
-        }
-        if let Some(id) = &self.content_id {
-            push_field(&mut fields, "Content-ID", &format!("<{id}>"), Newline::CrLf);
-        }
-        if let Some(location) = &self.location {
-            let field = entity::folded_url("Content-Location", location, Newline::CrLf);
-            fields.extend_from_slice(&field);
-        }
-        (with_newlines(fields, newline), body)
-    }
-}
-
-fn is_ascii_compatible(parameters: &[(String, String)]) -> bool {
-    let mut charsets = parameters.iter().filter(|(name, _)| name == "charset");
-    charsets.all(|(_, charset)| media_type::is_ascii_compatible(charset))
-}
 
 /// The content of an item.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -338,7 +94,7 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
     }
     bodies(item, &mut contents);
     let description = contents.text.as_ref().or(contents.rtf_text.as_ref());
-    let description = description.map(|leaf| String::from_utf8_lossy(leaf.octets()).into_owned());
+    let description = description.map(|leaf| String::from_utf8_lossy(leaf.bytes()).into_owned());
     match calendar::of(item, description.as_deref()) {
         Ok(None) => {}
         Ok(Some(calendar)) => {
@@ -355,7 +111,7 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
             .unmapped
             .push("the meeting, which does not say when it begins".to_owned()),
     }
-    let referred = contents.html.as_ref().map(|html| referred(html.octets()));
+    let referred = contents.html.as_ref().map(|html| referred(html.bytes()));
     let referred = referred.unwrap_or_default();
     for (index, attachment) in item.attachments.iter().enumerate() {
         match leaf(item, attachment, &mut contents.unmapped) {
@@ -424,21 +180,21 @@ fn signed<'a>(item: &Item<'a>, class: &str) -> Option<Leaf<'a>> {
     let [attachment] = item.attachments.as_slice() else {
         return None;
     };
-    let Content::File(octets) = &attachment.content else {
+    let Content::File(bytes) = &attachment.content else {
         return None;
     };
     if class == "ipm.note.smime.multipartsigned" {
-        let read = crate::mime::Header::of_message(octets, 64 << 10);
-        let value = read.fields.value(octets, "Content-Type")?;
+        let read = crate::mime::Header::of_message(bytes, 64 << 10);
+        let value = read.fields.value(bytes, "Content-Type")?;
         let is_signed = MediaType::parse(value).essence == "multipart/signed";
-        let is_fit = octets.is_ascii() && is_eight_bit(octets);
+        let is_fit = bytes.is_ascii() && is_eight_bit(bytes);
         return (is_signed && is_fit)
-            .then(|| Leaf::new("multipart/signed", Body::Entity(octets.clone())));
+            .then(|| Leaf::new("multipart/signed", Body::Entity(bytes.clone())));
     }
     if class != "ipm.note.smime" {
         return None;
     }
-    let mut leaf = Leaf::new("application/pkcs7-mime", Body::Octets(octets.clone()));
+    let mut leaf = Leaf::new("application/pkcs7-mime", Body::Bytes(bytes.clone()));
     leaf.is_attachment = true;
     leaf.name = Some("smime.p7m".to_owned());
     Some(leaf)
@@ -449,14 +205,14 @@ fn bodies<'a>(item: &Item<'a>, contents: &mut Contents<'a>) {
         contents.text = Some(Leaf::text("text/plain", lines(&text)));
     }
     contents.html = html(item);
-    let Some(compressed) = item.properties.octets(id::RTF).filter(|it| !it.is_empty()) else {
+    let Some(compressed) = item.properties.bytes(id::RTF).filter(|it| !it.is_empty()) else {
         return;
     };
     // The HTML is what the RTF was made from.
     if contents.html.is_some() {
         return;
     }
-    let (rtf, damage) = match rtf::decompress(compressed) {
+    let (rtf, damage) = match compressed_rtf::decompress(compressed) {
         Ok((rtf, damage)) => (rtf, damage),
         Err(_) => {
             let what = "the RTF body, whose compression is unknown";
@@ -488,7 +244,7 @@ fn bodies<'a>(item: &Item<'a>, contents: &mut Contents<'a>) {
             if contents.text.is_none() && !body.text.trim().is_empty() {
                 contents.rtf_text = Some(Leaf::text("text/plain", body.text));
             }
-            let leaf = Leaf::new(RTF, Body::Octets(Cow::Owned(rtf)));
+            let leaf = Leaf::new(RTF, Body::Bytes(Cow::Owned(rtf)));
             contents.attachments.push(leaf.attached("message.rtf"));
         }
     }
@@ -504,22 +260,22 @@ fn html<'a>(item: &Item<'a>) -> Option<Leaf<'a>> {
     let page = page.and_then(|page| u32::try_from(page).ok());
     match item.properties.value(id::HTML)? {
         Value::Text(text) if !text.is_empty() => Some(Leaf::text("text/html", text.clone())),
-        Value::Octets(octets) | Value::Narrow(octets) => {
-            let end = without_end(octets).len();
-            let octets = match octets {
-                Cow::Borrowed(octets) => Cow::Borrowed(octets.get(..end)?),
-                Cow::Owned(octets) => Cow::Owned(octets.get(..end)?.to_vec()),
+        Value::Bytes(bytes) | Value::Narrow(bytes) => {
+            let end = without_end(bytes).len();
+            let bytes = match bytes {
+                Cow::Borrowed(bytes) => Cow::Borrowed(bytes.get(..end)?),
+                Cow::Owned(bytes) => Cow::Owned(bytes.get(..end)?.to_vec()),
             };
-            if octets.is_empty() {
+            if bytes.is_empty() {
                 return None;
             }
             let charset = match page.or(Some(item.page)).and_then(codepage::label) {
-                _ if octets.is_ascii() => None,
+                _ if bytes.is_ascii() => None,
                 Some(label) if page.is_some() => Some(label),
-                _ if str::from_utf8(&octets).is_ok() => Some("utf-8".into()),
+                _ if str::from_utf8(&bytes).is_ok() => Some("utf-8".into()),
                 label => label,
             };
-            let mut leaf = Leaf::new("text/html", Body::Text(octets));
+            let mut leaf = Leaf::new("text/html", Body::Text(bytes));
             let charset = charset.map(|it| ("charset".to_owned(), it.into_owned()));
             leaf.parameters.extend(charset);
             Some(leaf)
@@ -609,14 +365,14 @@ fn leaf<'a>(
             leaf
         }
         Content::Storage(storage) => return Ok(object(item, storage, name)),
-        Content::File(octets) => {
+        Content::File(bytes) => {
             let essence = text(id::MIME_TAG).filter(|tag| is_type(tag));
             let essence = essence.map(|tag| tag.to_ascii_lowercase());
             // Only a part that is not encoded may have such a type.
             let essence = essence.filter(|it| !is_composite(it) && it != "application/ms-tnef");
-            let essence = essence.unwrap_or_else(|| guessed(name.as_deref(), octets).to_owned());
-            let mut leaf = Leaf::new(&essence, Body::Octets(octets.clone()));
-            leaf.parameters.extend(charset(&essence, octets));
+            let essence = essence.unwrap_or_else(|| guessed(name.as_deref(), bytes).to_owned());
+            let mut leaf = Leaf::new(&essence, Body::Bytes(bytes.clone()));
+            leaf.parameters.extend(charset(&essence, bytes));
             leaf.name = name;
             leaf
         }
@@ -651,12 +407,6 @@ fn is_type(tag: &str) -> bool {
     words.is_some_and(|(main, sub)| is_token(main) && is_token(sub))
 }
 
-fn charset(essence: &str, octets: &[u8]) -> Option<(String, String)> {
-    let is_marked = essence.starts_with("text/") && !octets.is_ascii();
-    let is_utf_8 = is_marked && str::from_utf8(octets).is_ok();
-    is_utf_8.then(|| ("charset".to_owned(), "utf-8".to_owned()))
-}
-
 /// An OLE object becomes the file that it contains, or stays the compound file that it is.
 fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) -> Leaf<'a> {
     match object::read(storage) {
@@ -665,12 +415,12 @@ fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) ->
                 let page = item.page;
                 file_name(&codepage::decode(page, name).0)
             });
-            let essence = guessed(inner_name.as_deref(), &inner.octets);
+            let essence = guessed(inner_name.as_deref(), &inner.bytes);
             let name = inner_name.or(name).unwrap_or_else(|| "object".to_owned());
-            let kind = picture::sniff(&inner.octets).filter(|_| !name.contains('.'));
+            let kind = picture::sniff(&inner.bytes).filter(|_| !name.contains('.'));
             let extension = kind.map(|kind| format!(".{}", kind.extension));
             let name = name + &extension.unwrap_or_default();
-            Leaf::new(essence, Body::Octets(Cow::Owned(inner.octets))).attached(&name)
+            Leaf::new(essence, Body::Bytes(Cow::Owned(inner.bytes))).attached(&name)
         }
         Object::Document(essence, extension) => {
             let name = name.unwrap_or_else(|| "object".to_owned());
@@ -678,9 +428,9 @@ fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) ->
                 true => name,
                 false => format!("{name}.{extension}"),
             };
-            Leaf::new(essence, Body::Octets(storage.clone())).attached(&name)
+            Leaf::new(essence, Body::Bytes(storage.clone())).attached(&name)
         }
-        Object::Unknown => Leaf::new("application/x-ole-storage", Body::Octets(storage.clone()))
+        Object::Unknown => Leaf::new("application/x-ole-storage", Body::Bytes(storage.clone()))
             .attached(&name.unwrap_or_else(|| "object.ole".to_owned())),
     }
 }
@@ -694,34 +444,4 @@ fn message(item: &Item<'_>) -> (Vec<u8>, Vec<String>) {
     let mut written = with_newlines(written, Newline::Lf);
     written.extend_from_slice(&contents.whole().write(Newline::Lf, &[]));
     (written, unmapped)
-}
-
-/// The media type of a file.
-pub fn guessed(name: Option<&str>, octets: &[u8]) -> &'static str {
-    if let Some(kind) = picture::sniff(octets) {
-        return kind.essence;
-    }
-    let extension = name.and_then(|name| Some(name.rsplit_once('.')?.1.to_ascii_lowercase()));
-    match extension.as_deref().unwrap_or_default() {
-        "csv" => "text/csv",
-        "doc" | "dot" => "application/msword",
-        "docx" => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        "htm" | "html" => "text/html",
-        "ics" => "text/calendar",
-        "mp3" => "audio/mpeg",
-        "mp4" => "video/mp4",
-        "pdf" => "application/pdf",
-        "ppt" | "pps" => "application/vnd.ms-powerpoint",
-        "pptx" => "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        "rtf" => RTF,
-        "txt" => "text/plain",
-        "vcf" => "text/vcard",
-        "wav" => "audio/x-wav",
-        "xls" => "application/vnd.ms-excel",
-        "xlsx" => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "xml" => "application/xml",
-        "zip" => "application/zip",
-        _ if octets.starts_with(b"%PDF-") => "application/pdf",
-        _ => OCTETS,
-    }
 }

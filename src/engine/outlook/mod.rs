@@ -6,6 +6,7 @@
 mod calendar;
 pub mod codepage;
 pub mod compose;
+pub mod compressed_rtf;
 mod header;
 mod object;
 pub mod properties;

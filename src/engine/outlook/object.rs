@@ -6,10 +6,10 @@ use super::properties::without_end;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inner {
     pub name: Option<Vec<u8>>,
-    pub octets: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
-/// What an object is.
+/// An OLE object: the file in it, if a mail can contain that file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Object {
     /// It contains a file.
@@ -45,16 +45,16 @@ pub fn read(storage: &[u8]) -> Object {
         let stream = file.open_stream(name).ok()?;
         // A length that the file itself does not have is a lie.
         let most = u64::try_from(storage.len()).unwrap_or(u64::MAX);
-        let mut octets = Vec::new();
-        stream.take(most).read_to_end(&mut octets).ok()?;
-        Some(octets)
+        let mut bytes = Vec::new();
+        stream.take(most).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
     };
     if let Some(inner) = stream("/\u{1}Ole10Native").as_deref().and_then(native) {
         return Object::File(inner);
     }
     for name in ["/CONTENTS", "/Package"] {
-        if let Some(octets) = stream(name).filter(|octets| !octets.is_empty()) {
-            return Object::File(Inner { name: None, octets });
+        if let Some(bytes) = stream(name).filter(|bytes| !bytes.is_empty()) {
+            return Object::File(Inner { name: None, bytes });
         }
     }
     let document = DOCUMENTS.iter().find(|row| file.exists(row.0));
@@ -76,8 +76,8 @@ fn native(stream: &[u8]) -> Option<Inner> {
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let rest = rest.get(..length).unwrap_or(rest);
     packed(rest).or_else(|| {
-        let octets = rest.to_vec();
-        (!rest.is_empty()).then_some(Inner { name: None, octets })
+        let bytes = rest.to_vec();
+        (!rest.is_empty()).then_some(Inner { name: None, bytes })
     })
 }
 
@@ -94,7 +94,7 @@ fn packed(rest: &[u8]) -> Option<Inner> {
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     Some(Inner {
         name: Some(without_end(label).to_vec()),
-        octets: rest.get(..length)?.to_vec(),
+        bytes: rest.get(..length)?.to_vec(),
     })
 }
 

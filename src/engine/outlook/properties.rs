@@ -16,7 +16,7 @@ pub enum Value<'a> {
     /// Text in the code page of its item.
     Narrow(Cow<'a, [u8]>),
     Text(String),
-    Octets(Cow<'a, [u8]>),
+    Bytes(Cow<'a, [u8]>),
     Many(Vec<Self>),
 }
 
@@ -81,9 +81,9 @@ impl<'a> Properties<'a> {
     }
 
     /// The bytes of a value that has bytes; not those of text in Unicode.
-    pub fn octets(&self, id: u16) -> Option<&[u8]> {
+    pub fn bytes(&self, id: u16) -> Option<&[u8]> {
         match self.value(id)?.first() {
-            Value::Octets(octets) | Value::Narrow(octets) => Some(octets),
+            Value::Bytes(bytes) | Value::Narrow(bytes) => Some(bytes),
             _ => None,
         }
     }
@@ -105,7 +105,7 @@ pub fn integer(value: &Value<'_>) -> Option<i64> {
 pub fn text(value: &Value<'_>, page: u32) -> Option<String> {
     let text = match value.first() {
         Value::Text(text) => text.as_str().into(),
-        Value::Narrow(octets) => codepage::decode(page, without_end(octets)).0,
+        Value::Narrow(bytes) => codepage::decode(page, without_end(bytes)).0,
         _ => return None,
     };
     let text = text.trim_end_matches('\0');
@@ -113,9 +113,9 @@ pub fn text(value: &Value<'_>, page: u32) -> Option<String> {
 }
 
 /// Strings of C end with a NUL, which some writers count.
-pub fn without_end(octets: &[u8]) -> &[u8] {
-    let end = octets.iter().rposition(|byte| *byte != 0);
-    octets.get(..end.map_or(0, |end| end + 1)).unwrap_or(octets)
+pub fn without_end(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte != 0);
+    bytes.get(..end.map_or(0, |end| end + 1)).unwrap_or(bytes)
 }
 
 /// A message, an appointment, or another item of a mailbox.
@@ -213,7 +213,7 @@ const STRINGS: Guid = *b"\x29\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 /// `{00062008-0000-0000-C000-000000000046}`: properties of all items.
 const COMMON: Guid = *b"\x08\x20\x06\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 
-/// What a property becomes in mail.
+/// The part or field of a mail that carries the value of a property.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Becomes {
     /// A field of the header.
@@ -232,7 +232,7 @@ pub enum Becomes {
 
 use Becomes::{Attachment as File, Body, Calendar, Field, Housekeeping, Unmapped};
 
-/// What each property without a name becomes.
+/// Properties with a fixed number, and where mail carries each one.
 #[rustfmt::skip]
 const TABLE: &[(u16, Becomes)] = &[
     (0x0002, Housekeeping), // alternate recipient allowed
@@ -361,7 +361,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x7fff, Housekeeping), // picture of a contact
 ];
 
-/// What named properties become.
+/// Named properties, by their set and number, and where mail carries each one.
 #[rustfmt::skip]
 const NAMED: &[(Guid, u32, Becomes)] = &[
     (APPOINTMENT, 0x8201, Calendar("SEQUENCE")),
@@ -415,8 +415,8 @@ impl Property<'_> {
             Value::Integer(number) => *number == 0,
             Value::Bool(is) => !is,
             Value::Text(text) => text.trim_end_matches('\0').is_empty(),
-            Value::Narrow(octets) => without_end(octets).is_empty(),
-            Value::Octets(octets) => octets.is_empty(),
+            Value::Narrow(bytes) => without_end(bytes).is_empty(),
+            Value::Bytes(bytes) => bytes.is_empty(),
             Value::Float(_) | Value::Time(_) | Value::Many(_) => false,
         }
     }

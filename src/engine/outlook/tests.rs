@@ -1,10 +1,11 @@
 use proptest::prelude::*;
 
-use super::compose::{self, Part};
 use super::properties::Content;
 use super::rtf::{self, Damage, Source};
 use super::sample::{MESSAGE, Properties, Tnef, compressed, usual, with_header};
 use super::tnef;
+use super::{compose, compressed_rtf};
+use crate::engine::parts::Part;
 use crate::span::Newline;
 
 /// Reads a file, and writes all that it contains.
@@ -118,9 +119,9 @@ proptest! {
     #[test]
     fn rtf_of_any_compressed_bytes_is_read(content in prop::collection::vec(any::<u8>(), 0..2000), raw: u32) {
         let bytes = with_header(&content, raw);
-        let rtf = rtf::decompress(&bytes);
+        let rtf = compressed_rtf::decompress(&bytes);
         prop_assert!(rtf.is_ok_and(|(rtf, _)| rtf.len() <= content.len() * 9));
-        let _ = rtf::decompress(&content);
+        let _ = compressed_rtf::decompress(&content);
     }
 }
 
@@ -128,24 +129,30 @@ proptest! {
 #[test]
 fn rtf_of_the_specification_is_decompressed() {
     let example: &[u8] = b"\x2d\0\0\0\x2b\0\0\0LZFu\xf1\xc5\xc7\xa7\x03\0\x0a\0rcpg125\x42\x32\x0a\xf3 hel\x09\0 bw\x05\xb0ld}\x0a\x80\x0f\xa0";
-    let (rtf, damage) = rtf::decompress(example).unwrap();
+    let (rtf, damage) = compressed_rtf::decompress(example).unwrap();
     assert_eq!(rtf, b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n");
     assert_eq!(damage, None);
     // References that overlap with what they write.
     let example: &[u8] =
         b"\x1a\0\0\0\x1c\0\0\0LZFu\xe2\xd4\x4b\x51\x41\0\x04\x20WXYZ\x0d\x6e}\x01\x0e\xb0";
-    let (rtf, damage) = rtf::decompress(example).unwrap();
+    let (rtf, damage) = compressed_rtf::decompress(example).unwrap();
     assert_eq!(rtf, b"{\\rtf1 WXYZWXYZWXYZWXYZWXYZ}");
     assert_eq!(damage, None);
     let mut wrong = example.to_vec();
     wrong[12] ^= 1;
-    assert_eq!(rtf::decompress(&wrong).unwrap().1, Some(Damage::Checksum));
-    assert_eq!(rtf::decompress(b"LZFu"), Err(Damage::Header));
+    assert_eq!(
+        compressed_rtf::decompress(&wrong).unwrap().1,
+        Some(Damage::Checksum)
+    );
+    assert_eq!(compressed_rtf::decompress(b"LZFu"), Err(Damage::Header));
     let bare = b"\x20\0\0\0\x08\0\0\0MELA\0\0\0\0{\\rtf1 }";
-    assert_eq!(rtf::decompress(bare), Ok((b"{\\rtf1 }".to_vec(), None)));
+    assert_eq!(
+        compressed_rtf::decompress(bare),
+        Ok((b"{\\rtf1 }".to_vec(), None))
+    );
     let text = b"{\\rtf1 x}";
     assert_eq!(
-        rtf::decompress(&compressed(text)),
+        compressed_rtf::decompress(&compressed(text)),
         Ok((text.to_vec(), None))
     );
 }

@@ -16,7 +16,7 @@ pub const SIGNATURE: &[u8] = b"\x78\x9f\x3e\x22";
 /// thirty times its size in memory.
 const MOST_VALUES: usize = 50_000;
 
-/// What is wrong with a stream. Most of it can be read all the same.
+/// A fault of a TNEF stream. The rest of the stream can usually be read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Damage {
     /// It does not have the signature.
@@ -312,7 +312,7 @@ impl Reading {
         } = draft;
         properties.0.append(&mut older.0);
         let object = match properties.value(id::DATA) {
-            Some(Value::Octets(Cow::Borrowed(octets))) => Some(*octets),
+            Some(Value::Bytes(Cow::Borrowed(bytes))) => Some(*bytes),
             _ => None,
         };
         // Such an attachment has data besides, which only tell readers that do not know it that it exists.
@@ -443,17 +443,17 @@ fn value<'a>(kind: u16, cursor: &mut Cursor<'a>) -> Option<Value<'a>> {
         0x06 | 0x14 => Value::Integer(cursor.u64()? as i64),
         0x0b => Value::Bool(cursor.u32()? & 0xffff != 0),
         0x40 => Value::Time(cursor.u64()? as i64),
-        0x48 => Value::Octets(Cow::Borrowed(cursor.take(16)?)),
+        0x48 => Value::Bytes(Cow::Borrowed(cursor.take(16)?)),
         0x1e => Value::Narrow(Cow::Borrowed(cursor.sized()?)),
         0x1f => Value::Text(wide(cursor.sized()?)),
-        0x0d | 0x102 => Value::Octets(Cow::Borrowed(cursor.sized()?)),
+        0x0d | 0x102 => Value::Bytes(Cow::Borrowed(cursor.sized()?)),
         _ => return None,
     })
 }
 
 /// UTF-16, in which half a pair is replaced.
-pub fn wide(octets: &[u8]) -> String {
-    let units = octets.chunks_exact(2);
+pub fn wide(bytes: &[u8]) -> String {
+    let units = bytes.chunks_exact(2);
     let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     let symbols = char::decode_utf16(units);
     let mut text: String = symbols

@@ -1,12 +1,12 @@
 //! RTF of any bytes is read, compressed or not, and what comes out is bounded.
 
-use embody::internals::outlook::rtf;
+use embody::internals::outlook::{compressed_rtf, rtf};
 
 pub fn check(data: &[u8]) {
-    if let Ok((rtf, damage)) = rtf::decompress(data) {
+    if let Ok((rtf, damage)) = compressed_rtf::decompress(data) {
         assert!(rtf.len() <= data.len() * 9);
         read(&rtf);
-        assert_eq!(rtf::decompress(data), Ok((rtf, damage)));
+        assert_eq!(compressed_rtf::decompress(data), Ok((rtf, damage)));
     }
     for start in [
         "",

@@ -1,0 +1,116 @@
+//! The compression of RTF bodies (MS-OXRTFCP).
+
+use super::rtf::Damage;
+
+/// The dictionary with which each compressed stream begins (MS-OXRTFCP 2.1.2.1).
+const DICTIONARY: &[u8] = b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx";
+const WINDOW: usize = 4096;
+const HEADER: usize = 16;
+const COMPRESSED: &[u8] = b"LZFu";
+const UNCOMPRESSED: &[u8] = b"MELA";
+
+/// Returns the RTF of a compressed body, and what is wrong with it.
+///
+/// # Errors
+/// [`Damage::Header`] if no RTF can be read.
+pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
+    let word = |at: usize| {
+        let word = bytes.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_le_bytes(word))
+    };
+    let (Some(compressed), Some(raw), Some(checksum)) = (word(0), word(4), word(12)) else {
+        return Err(Damage::Header);
+    };
+    let raw = usize::try_from(raw).unwrap_or(usize::MAX);
+    let content = bytes.get(HEADER..).unwrap_or_default();
+    match bytes.get(8..12) {
+        Some(UNCOMPRESSED) => {
+            // Some programs count the header in the size.
+            let is_short = raw > content.len().saturating_add(12);
+            let rtf = content.get(..raw.min(content.len())).unwrap_or_default();
+            Ok((rtf.to_vec(), is_short.then_some(Damage::Truncated)))
+        }
+        Some(COMPRESSED) => {
+            // The size counts the header without its first word.
+            let declared = usize::try_from(compressed).unwrap_or(usize::MAX);
+            let declared = declared.saturating_sub(HEADER - 4);
+            let content = content.get(..declared).unwrap_or(content);
+            let rtf = inflate(content, raw);
+            let damage = match () {
+                () if crc(content) != checksum => Some(Damage::Checksum),
+                () if rtf.len() < raw => Some(Damage::Truncated),
+                () => None,
+            };
+            Ok((rtf, damage))
+        }
+        _ => Err(Damage::Header),
+    }
+}
+
+/// Two bytes stand for 17 at most, so the output is at most about eight times the input.
+fn inflate(content: &[u8], raw: usize) -> Vec<u8> {
+    let mut window = [b' '; WINDOW];
+    let mut write = DICTIONARY.len();
+    if let Some(start) = window.get_mut(..write) {
+        start.copy_from_slice(DICTIONARY);
+    }
+    let mut rtf = Vec::with_capacity(raw.min(content.len().saturating_mul(4)));
+    let mut bytes = content.iter().copied();
+    let mut push = |rtf: &mut Vec<u8>, window: &mut [u8; WINDOW], byte: u8| {
+        rtf.push(byte);
+        window[write % WINDOW] = byte;
+        write = (write + 1) % WINDOW;
+        write
+    };
+    let mut end = DICTIONARY.len();
+    'all: while let Some(control) = bytes.next() {
+        for bit in 0..8 {
+            if rtf.len() >= raw {
+                break 'all;
+            }
+            let Some(first) = bytes.next() else {
+                break 'all;
+            };
+            if control & 1 << bit == 0 {
+                end = push(&mut rtf, &mut window, first);
+                continue;
+            }
+            let Some(second) = bytes.next() else {
+                break 'all;
+            };
+            let reference = usize::from(u16::from_be_bytes([first, second]));
+            let (offset, length) = (reference >> 4, (reference & 15) + 2);
+            if offset == end {
+                break 'all;
+            }
+            for step in 0..length {
+                let byte = window[(offset + step) % WINDOW];
+                end = push(&mut rtf, &mut window, byte);
+            }
+        }
+    }
+    rtf.truncate(raw);
+    rtf
+}
+
+/// CRC-32 without the inversions at its start and end (MS-OXRTFCP 2.1.3.2).
+fn crc(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut index = 0;
+        while index < 256 {
+            let mut value = index as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                value = (value >> 1) ^ ((value & 1) * 0xedb8_8320);
+                bit += 1;
+            }
+            table[index] = value;
+            index += 1;
+        }
+        table
+    };
+    bytes.iter().fold(0, |crc, byte| {
+        crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)]
+    })
+}

@@ -1,0 +1,274 @@
+//! New parts of mail, and how they are written.
+//!
+//! Boundaries are derived from the content, so the same content always gives the same bytes.
+
+use std::borrow::Cow;
+
+use crate::mime::entity::{self, push_field};
+use crate::mime::media_type;
+use crate::mime::transfer::{
+    encode_base64, encode_text, has_boundary, is_eight_bit, with_newlines,
+};
+use crate::mime::{TransferEncoding, file_type, picture};
+use crate::span::Newline;
+
+const OCTETS: &str = "application/octet-stream";
+
+/// A part that is not written yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leaf<'a> {
+    pub essence: String,
+    pub parameters: Vec<(String, String)>,
+    pub is_attachment: bool,
+    pub name: Option<String>,
+    /// Parameters of Content-Disposition: dates.
+    pub dates: Vec<(String, String)>,
+    pub content_id: Option<String>,
+    pub location: Option<String>,
+    pub body: Body<'a>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Body<'a> {
+    /// Bytes that stay exactly as they are.
+    Bytes(Cow<'a, [u8]>),
+    /// Text whose line ends become those of the message.
+    Text(Cow<'a, [u8]>),
+    /// A message, in lines that end with LF and need no encoding.
+    Message(Vec<u8>),
+    /// A whole entity with its own header, which is signed.
+    Entity(Cow<'a, [u8]>),
+}
+
+impl<'a> Leaf<'a> {
+    pub fn new(essence: &str, body: Body<'a>) -> Self {
+        Self {
+            essence: essence.to_owned(),
+            parameters: Vec::new(),
+            is_attachment: false,
+            name: None,
+            dates: Vec::new(),
+            content_id: None,
+            location: None,
+            body,
+        }
+    }
+
+    /// A text in UTF-8.
+    pub fn text(essence: &str, text: String) -> Self {
+        let charset = (!text.is_ascii()).then(|| "utf-8".to_owned());
+        let charset = charset.map(|charset| ("charset".to_owned(), charset));
+        let mut leaf = Self::new(essence, Body::Text(Cow::Owned(text.into_bytes())));
+        leaf.parameters.extend(charset);
+        leaf
+    }
+
+    /// A file, whose type its name and its first bytes tell.
+    pub fn file(name: &str, bytes: Vec<u8>) -> Self {
+        let essence = guessed(Some(name), &bytes);
+        let parameters = charset(essence, &bytes).into_iter().collect();
+        Self {
+            parameters,
+            ..Self::new(essence, Body::Bytes(Cow::Owned(bytes)))
+        }
+        .attached(name)
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match &self.body {
+            Body::Bytes(bytes) | Body::Text(bytes) | Body::Entity(bytes) => bytes,
+            Body::Message(bytes) => bytes,
+        }
+    }
+
+    /// The same as a file that programs do not display.
+    #[must_use]
+    pub fn attached(self, name: &str) -> Self {
+        Self {
+            is_attachment: true,
+            name: Some(name.to_owned()),
+            ..self
+        }
+    }
+}
+
+/// A part, or several.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part<'a> {
+    Leaf(Leaf<'a>),
+    /// The subtype, parameters, and the parts.
+    Multipart(&'static str, Vec<(String, String)>, Vec<Self>),
+    /// Bytes of a part that stay as they are: its header, an empty line, and its body.
+    Raw(Vec<u8>),
+}
+
+impl<'a> Part<'a> {
+    /// A single part stays as it is; several parts become a multipart. `None` if there are no parts.
+    pub fn joined(subtype: &'static str, mut parts: Vec<Self>) -> Option<Self> {
+        match parts.len() {
+            0 | 1 => parts.pop(),
+            _ => Some(Self::Multipart(subtype, Vec::new(), parts)),
+        }
+    }
+
+    /// Whether the part cannot stand between these boundaries.
+    pub fn meets(&self, boundaries: &[&[u8]]) -> bool {
+        match self {
+            Self::Leaf(leaf) => match &leaf.body {
+                Body::Message(bytes) => has_boundary(bytes, boundaries),
+                Body::Entity(bytes) => has_boundary(bytes, boundaries),
+                _ => false,
+            },
+            Self::Multipart(_, _, parts) => parts.iter().any(|part| part.meets(boundaries)),
+            // It is between them already.
+            Self::Raw(_) => false,
+        }
+    }
+
+    /// The transfer encoding that a multipart around it must declare.
+    fn domain(&self) -> Option<&'static str> {
+        match self {
+            Self::Leaf(_) => None,
+            Self::Raw(bytes) if bytes.is_ascii() => None,
+            Self::Raw(bytes) if is_eight_bit(bytes) => Some("8bit"),
+            Self::Raw(_) => Some("binary"),
+            // `binary` is the wider one.
+            Self::Multipart(_, _, parts) => parts.iter().filter_map(Self::domain).max(),
+        }
+    }
+
+    /// Writes the header, an empty line, and the body, without a line end after it.
+    pub fn write(&self, newline: Newline, around: &[&[u8]]) -> Vec<u8> {
+        let (fields, body) = self.written(newline, around);
+        match self {
+            Self::Raw(_)
+            | Self::Leaf(Leaf {
+                body: Body::Entity(_),
+                ..
+            }) => body,
+            _ => [&fields, newline.bytes(), &body].concat(),
+        }
+    }
+
+    /// The fields, and the body; of a part that is written as it is, all of it is the body.
+    pub fn written(&self, newline: Newline, around: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
+        let (subtype, parameters, parts) = match self {
+            Self::Leaf(leaf) => return leaf.written(newline, around),
+            Self::Raw(bytes) => return (Vec::new(), bytes.clone()),
+            Self::Multipart(subtype, parameters, parts) => (subtype, parameters, parts),
+        };
+        let written = parts.iter().map(|it| it.write(newline, around));
+        let written: Vec<Vec<u8>> = written.collect();
+        let content = written.concat();
+        let boundary = boundary(&content, newline, around);
+        drop(content);
+        let mut parameters = parameters.clone();
+        parameters.insert(0, ("boundary".to_owned(), boundary.clone()));
+        let essence = format!("multipart/{subtype}");
+        let mut fields = media_type::write(&essence, &parameters);
+        if let Some(domain) = self.domain() {
+            let name = "Content-Transfer-Encoding";
+            push_field(&mut fields, name, domain, Newline::CrLf);
+        }
+        let end = newline.bytes();
+        let mut body = Vec::new();
+        for part in written {
+            body.extend_from_slice(&delimiter(&boundary, "", newline));
+            body.extend_from_slice(&part);
+            body.extend_from_slice(end);
+        }
+        body.extend_from_slice(&delimiter(&boundary, "--", newline));
+        body.truncate(body.len() - end.len());
+        (with_newlines(fields, newline), body)
+    }
+}
+
+/// The boundary of a multipart. A message in LF and its twin in CRLF have the same one.
+pub fn boundary(content: &[u8], newline: Newline, around: &[&[u8]]) -> String {
+    match newline {
+        Newline::Lf => entity::boundary(content, content, around),
+        Newline::CrLf => {
+            let seed = with_newlines(content.to_vec(), Newline::Lf);
+            entity::boundary(&seed, content, around)
+        }
+    }
+}
+
+/// A boundary line with its line end.
+pub fn delimiter(boundary: &str, close: &str, newline: Newline) -> Vec<u8> {
+    [
+        b"--",
+        boundary.as_bytes(),
+        close.as_bytes(),
+        newline.bytes(),
+    ]
+    .concat()
+}
+
+impl Leaf<'_> {
+    fn written(&self, newline: Newline, around: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
+        let (encoding, body) = match &self.body {
+            Body::Entity(bytes) => return (Vec::new(), bytes.to_vec()),
+            Body::Message(bytes) => {
+                let body = with_newlines(bytes.clone(), newline);
+                (TransferEncoding::SevenBit, body)
+            }
+            Body::Bytes(bytes) => {
+                let encoded = encode_base64(bytes, newline);
+                (encoded.encoding, encoded.body)
+            }
+            Body::Text(bytes) => {
+                let encoded = match is_ascii_compatible(&self.parameters) {
+                    true => encode_text(bytes.to_vec(), newline, around),
+                    false => encode_base64(bytes, newline),
+                };
+                (encoded.encoding, encoded.body)
+            }
+        };
+        let mut fields = media_type::write(&self.essence, &self.parameters);
+        if encoding != TransferEncoding::SevenBit {
+            let name = "Content-Transfer-Encoding";
+            push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);
+        }
+        if self.is_attachment || self.name.is_some() {
+            fields.extend_from_slice(match self.is_attachment {
+                true => b"Content-Disposition: attachment".as_slice(),
+                false => b"Content-Disposition: inline",
+            });
+            let name = self.name.clone().map(|name| ("filename".to_owned(), name));
+            let parameters: Vec<_> = name.into_iter().chain(self.dates.clone()).collect();
+            fields.extend_from_slice(&media_type::write_more(&parameters));
+            fields.extend_from_slice(b"\r\n");
+        }
+        if let Some(id) = &self.content_id {
+            push_field(&mut fields, "Content-ID", &format!("<{id}>"), Newline::CrLf);
+        }
+        if let Some(location) = &self.location {
+            let field = entity::folded_url("Content-Location", location, Newline::CrLf);
+            fields.extend_from_slice(&field);
+        }
+        (with_newlines(fields, newline), body)
+    }
+}
+
+fn is_ascii_compatible(parameters: &[(String, String)]) -> bool {
+    let mut charsets = parameters.iter().filter(|(name, _)| name == "charset");
+    charsets.all(|(_, charset)| media_type::is_ascii_compatible(charset))
+}
+
+/// The charset parameter of a file that is text.
+pub fn charset(essence: &str, bytes: &[u8]) -> Option<(String, String)> {
+    let is_marked = essence.starts_with("text/") && !bytes.is_ascii();
+    let is_utf_8 = is_marked && str::from_utf8(bytes).is_ok();
+    is_utf_8.then(|| ("charset".to_owned(), "utf-8".to_owned()))
+}
+
+/// Returns the media type of a file, by its first bytes if it is a picture, else by its name.
+pub fn guessed(name: Option<&str>, bytes: &[u8]) -> &'static str {
+    let sniffed = picture::sniff(bytes).map(|kind| kind.essence);
+    let is_pdf = bytes.starts_with(b"%PDF-");
+    sniffed
+        .or_else(|| file_type::of_name(name?))
+        .or(is_pdf.then_some("application/pdf"))
+        .unwrap_or(OCTETS)
+}
