@@ -6,6 +6,7 @@ pub(super) mod kinds;
 mod notes;
 mod words;
 
+use crate::engine::forms::FORMS;
 use crate::external_body::may_hold_hosted;
 use crate::mime::{self, PartId, ScanLimits, TransferEncoding, Tree};
 use crate::plan::documents::subtypes;
@@ -99,15 +100,18 @@ impl Prefilter {
     /// Documents are searched where no other note tells them.
     fn searches(&self) -> impl Iterator<Item = notes::Search> {
         let is_untold = self.reads_any(&Follow::HOSTED) && !self.looks_at_documents();
-        let searches: [(bool, notes::Search); 6] = [
-            (self.forms.contains(Follow::RtfBody), notes::rtf_body),
-            (self.forms.contains(Follow::Uuencode), notes::uuencode),
-            (self.forms.contains(Follow::Winmail), notes::winmail),
+        let searches: [(bool, notes::Search); 3] = [
             (self.looks_at_texts(), notes::mailman),
             (self.forms.contains(Follow::Sympa), notes::sympa),
             (is_untold, document),
         ];
-        let wanted = searches.into_iter().filter(|(is_wanted, _)| *is_wanted);
+        let forms = FORMS
+            .iter()
+            .map(|form| (self.forms.contains(form.follow), form.first));
+        let wanted = searches
+            .into_iter()
+            .chain(forms)
+            .filter(|(is_wanted, _)| *is_wanted);
         wanted.map(|(_, search)| search)
     }
 
@@ -124,8 +128,7 @@ impl Prefilter {
     /// Whether the body of a part that has no parts may be in a form that its header does not tell.
     #[cfg(feature = "milter")]
     pub(super) fn looks_at_bodies(&self) -> bool {
-        self.looks_at_texts()
-            || self.reads_any(&[Follow::Winmail, Follow::RtfBody, Follow::Uuencode])
+        self.looks_at_texts() || FORMS.iter().any(|form| self.forms.contains(form.follow))
     }
 
     pub(super) fn looks_at_texts(&self) -> bool {

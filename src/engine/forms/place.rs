@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use sha2::{Digest as _, Sha256};
 
 use crate::edit::{Edit, Group};
-use crate::engine::outlook::compose::{Body, Contents, Leaf, Part, boundary, delimiter};
+use crate::engine::outlook::compose::Contents;
+use crate::engine::parts::{Body, Leaf, Part, boundary, delimiter};
 use crate::mime::charset;
 use crate::mime::header::unfold;
 use crate::mime::transfer::with_newlines;
@@ -25,13 +26,12 @@ pub struct Known {
 }
 
 impl Known {
-    /// `except` is the part whose content is looked for.
-    pub fn of(tree: &Tree<'_>, except: PartId) -> Self {
+    pub fn of(tree: &Tree<'_>) -> Self {
         let mut known = Self {
             digests: HashSet::new(),
             ids: HashSet::new(),
         };
-        for id in tree.ids().filter(|id| *id != except) {
+        for id in tree.ids() {
             if let Some(value) = tree.value(id, "Content-ID") {
                 let value = unfold(value);
                 let value = value.trim_ascii();
@@ -52,14 +52,14 @@ impl Known {
                         .insert(text_digest(part.span.of(tree.original)));
                 }
                 Content::Leaf => {
-                    let Some(octets) = part.encoding.decode(body) else {
+                    let Some(bytes) = part.encoding.decode(body) else {
                         continue;
                     };
                     known
                         .digests
-                        .insert(digest(&octets, name_of(tree, id).as_deref()));
+                        .insert(digest(&bytes, name_of(tree, id).as_deref()));
                     if part.essence.starts_with("text/") {
-                        known.digests.insert(text_digest(&octets));
+                        known.digests.insert(text_digest(&bytes));
                     }
                 }
                 Content::Multipart(_) | Content::Opaque(_) => {}
@@ -68,25 +68,25 @@ impl Known {
         known
     }
 
-    /// Whether the message has this content.
-    pub fn has(&self, leaf: &Leaf<'_>) -> bool {
-        if self.ids.contains(made_id(leaf).as_bytes()) {
+    /// Whether the message has this content. Anyone can write a Content-ID, so that it counts only for a part that stays.
+    pub fn has(&self, leaf: &Leaf<'_>, stays: bool) -> bool {
+        if stays && self.ids.contains(made_id(leaf).as_bytes()) {
             return true;
         }
         let digest = match &leaf.body {
-            Body::Octets(octets) => digest(octets, leaf.name.as_deref()),
-            Body::Text(octets) | Body::Entity(octets) => text_digest(octets),
-            Body::Message(octets) => text_digest(octets),
+            Body::Bytes(bytes) => digest(bytes, leaf.name.as_deref()),
+            Body::Text(bytes) | Body::Entity(bytes) => text_digest(bytes),
+            Body::Message(bytes) => text_digest(bytes),
         };
         self.digests.contains(&digest)
     }
 }
 
 /// Nothing is like nothing else, unless it has the same name.
-fn digest(octets: &[u8], name: Option<&str>) -> Digest {
-    match (octets, name) {
+fn digest(bytes: &[u8], name: Option<&str>) -> Digest {
+    match (bytes, name) {
         ([], Some(name)) => Sha256::digest(["empty: ", name].concat()).into(),
-        _ => Sha256::digest(octets).into(),
+        _ => Sha256::digest(bytes).into(),
     }
 }
 
@@ -106,7 +106,7 @@ fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
 
 /// The id of a document whose links may be changed after it was put in, so that its bytes prove nothing later.
 fn made_id(leaf: &Leaf<'_>) -> String {
-    let hash = entity::sha256(leaf.octets());
+    let hash = entity::sha256(leaf.bytes());
     format!("{}@embody.invalid", hash.get(..32).unwrap_or_default())
 }
 
@@ -136,23 +136,23 @@ fn words(text: &str) -> String {
 }
 
 fn says_the_same(tree: &Tree<'_>, texts: &[PartId], leaf: &Leaf<'_>) -> bool {
-    let wanted = words(&String::from_utf8_lossy(leaf.octets()));
+    let wanted = words(&String::from_utf8_lossy(leaf.bytes()));
     texts.iter().any(|id| {
         let part = tree.part(*id);
         let body = part.body.of(tree.original);
-        let Some(octets) = part.encoding.decode(body) else {
+        let Some(bytes) = part.encoding.decode(body) else {
             return false;
         };
         let value = tree.value(*id, "Content-Type").unwrap_or_default();
         let label = MediaType::parse(value).parameter("charset");
         let label = label.as_deref().unwrap_or(b"us-ascii");
-        let text = charset::decode_lossily(label, &octets);
-        let text = text.unwrap_or_else(|| String::from_utf8_lossy(&octets));
+        let text = charset::decode_lossily(label, &bytes);
+        let text = text.unwrap_or_else(|| String::from_utf8_lossy(&bytes));
         words(&text).contains(&wanted)
     })
 }
 
-/// What came out of a part.
+/// The edits that put the content of a part into the message.
 pub struct Placed {
     pub edits: Group,
     /// Number of parts that came in.
@@ -174,7 +174,7 @@ pub fn place(
 ) -> Result<Placed, Refusal> {
     let texts = own_texts(tree, part);
     let has_html = contents.html.is_some();
-    let is_new = |leaf: &Leaf<'_>| !known.has(leaf);
+    let is_new = |leaf: &Leaf<'_>| !known.has(leaf, keeps);
     for text in [
         &mut contents.text,
         &mut contents.html,
@@ -224,7 +224,7 @@ fn identify(contents: &mut Contents<'_>) {
     for leaf in leaves.chain(&mut contents.attachments) {
         let may_change = match &leaf.body {
             Body::Text(_) | Body::Message(_) => true,
-            Body::Octets(_) => leaf.essence.starts_with("text/"),
+            Body::Bytes(_) => leaf.essence.starts_with("text/"),
             Body::Entity(_) => false,
         };
         if may_change && leaf.content_id.is_none() {

@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use crate::engine::forms::winmail;
 use aho_corasick::{AhoCorasick, MatchKind};
 use memchr::memmem::Finder;
 
@@ -97,46 +96,6 @@ fn is_path(bytes: &[u8], at: usize) -> bool {
 pub(super) fn sympa(bytes: &[u8], from: usize) -> Option<usize> {
     Some(from + FLOWED.find(bytes.get(from..)?)?)
 }
-
-/// The first bytes of TNEF in a body. The media type, which tells it in most mail, is one of the words.
-pub(super) fn winmail(bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    let hits = STARTS.iter().filter_map(|start| start.find(rest));
-    Some(from + hits.min()?)
-}
-
-/// The name that readpst gives, or a type.
-pub(super) fn rtf_body(bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    // Letters of any case are found by two searches for short words.
-    let hits = RTF.iter().filter_map(|word| word.find(rest));
-    Some(from + hits.min()?)
-}
-
-static RTF: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
-    let words = [&b".rtf"[..], b".RTF", b"/rtf", b"/RTF", b"/richtext"];
-    words.into_iter().map(Finder::new).collect()
-});
-
-/// The line that begins a block, which quoted-printable leaves as it is; in base64 it may be anywhere.
-pub(super) fn uuencode(bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    let hits = BEGIN.iter().filter_map(|word| word.find(rest));
-    Some(from + hits.min()?)
-}
-
-static BEGIN: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
-    let words = [&b"begin"[..], b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
-    words.into_iter().map(Finder::new).collect()
-});
-
-static STARTS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
-    let starts = winmail::STARTS.iter();
-    let starts = starts.map(|start| [b"\n", *start].concat());
-    starts
-        .map(|start| Finder::new(&start).into_owned())
-        .collect()
-});
 
 #[cfg(test)]
 mod tests {

@@ -327,3 +327,56 @@ fn tnef_extracts_the_same_files() {
         assert!(text.contains(&encoded(&content)), "{name}");
     }
 }
+
+/// A sender can write the id that embody gives to a part whose file stays. It proves nothing when the file goes.
+#[test]
+fn content_id_of_a_stranger_never_makes_an_attachment_disappear() {
+    use sha2::Digest as _;
+
+    let content = b"the only copy";
+    let digest = format!("{:x}", sha2::Sha256::digest(content));
+    let forged = format!("Content-ID: <{}@embody.invalid>\n", &digest[..32]);
+    let tnef = Tnef::new().file("a.txt", content).bytes();
+    let mail = mail(&tnef).replace(
+        "Content-Type: text/plain\n",
+        &format!("Content-Type: text/plain\n{forged}"),
+    );
+    let (text, ran) = opened(&mail);
+    assert_eq!(ran.column("outcome"), ["expanded"], "{}", ran.stderr);
+    assert!(
+        text.contains("filename=\"a.txt\"") || text.contains("filename=a.txt"),
+        "{text}"
+    );
+    assert!(text.contains(&encoded(content)), "{text}");
+}
+
+/// Each of the parts asks what the mail contains, which is found out once.
+#[test]
+fn thousands_of_small_files_take_linear_time() {
+    let mail = |count: usize| {
+        let tnef = |number: usize| {
+            Tnef::new()
+                .file("a.txt", format!("file {number}").as_bytes())
+                .bytes()
+        };
+        let parts = (0..count).map(|number| format!("--b\n{}", part(&tnef(number))));
+        let filler = "x".repeat(70) + "\n";
+        format!(
+            "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\n{}\n{}--b--\n",
+            filler.repeat(20_000),
+            parts.collect::<String>()
+        )
+    };
+    let time = |count: usize| {
+        let mail = mail(count);
+        let begun = std::time::Instant::now();
+        let ran = filter(FOLLOW, mail.as_bytes());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        begun.elapsed()
+    };
+    let (few, many) = (time(100), time(2000));
+    assert!(
+        many < few * 20 + std::time::Duration::from_secs(20),
+        "{few:?} {many:?}"
+    );
+}

@@ -3,24 +3,39 @@
 //! RTF that encapsulates HTML or text becomes that. Other RTF stays an attachment; if the mail has no text, the text of the
 //! RTF becomes the body as well.
 
-use super::handled::Handled;
-use super::place::{Known, has_text, place};
-use crate::edit::{Edit, Edits};
-use crate::engine::outlook::compose::{Contents, Leaf};
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use super::opening::Opening;
+use super::place::has_text;
+use crate::engine::outlook::compose::Contents;
 use crate::engine::outlook::rtf::{self, Body, Damage, Source};
+use crate::engine::parts::Leaf;
 use crate::external_body::Follow;
-use crate::ledger::Ledger;
 use crate::mime::{Content, MediaType, PartId, Tree, entity};
 use crate::plan::protection;
-use crate::policy::Policy;
-use crate::report::{Kind, Outcome, Provenance, Reason, Refusal, Row};
+use crate::report::{Refusal, Row};
 
 /// The name that readpst and Emailchemy give to the RTF of a mail.
 pub const NAME: &[u8] = b"rtf-body.rtf";
 
 const TYPES: [&str; 3] = ["application/rtf", "text/rtf", "text/richtext"];
 
-fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
+/// Endings of names and types. Letters of any case are found by two searches for short words.
+static NEEDLES: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
+    let words = [&b".rtf"[..], b".RTF", b"/rtf", b"/RTF", b"/richtext"];
+    words.into_iter().map(Finder::new).collect()
+});
+
+/// See [`Form::first`](super::Form::first).
+pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    let hits = NEEDLES.iter().filter_map(|word| word.find(rest));
+    Some(from + hits.min()?)
+}
+
+pub fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let named = |field: &str, parameter: &str| {
         let value = tree.value(id, field)?;
@@ -34,89 +49,40 @@ fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
     part.content == Content::Leaf && is_type && is_body
 }
 
-/// Opens the parts of a message. `handled` has those that an earlier pass opened.
-pub fn open(
-    tree: &Tree<'_>,
-    policy: &Policy,
-    ledger: &mut Ledger,
-    name: &str,
-    handled: &mut Handled,
-) -> (Edits, Vec<Row>) {
-    let mut edits = Edits::new();
-    let mut rows = Vec::new();
-    for part in tree.ids().filter(|id| is_rtf(tree, *id)) {
-        let mut row = Row::new(name, tree.number(part), Kind::Rtf, Outcome::Left);
-        row.media_type = Some(tree.part(part).essence.clone());
-        row.bytes = Some(tree.part(part).body.len() as u64);
-        match run(tree, part, (policy, ledger), &mut edits, &mut row, handled) {
-            Ok(true) => rows.push(row),
-            Ok(false) => {}
-            Err(refusal) => {
-                row.tell_refusal(refusal);
-                rows.push(row);
-            }
-        }
-    }
-    (edits, rows)
-}
-
-/// `Ok(false)`: the RTF is an ordinary attachment, or an earlier pass has told about it.
-fn run(
-    tree: &Tree<'_>,
-    id: PartId,
-    (policy, ledger): (&Policy, &mut Ledger),
-    edits: &mut Edits,
-    row: &mut Row,
-    handled: &mut Handled,
-) -> Result<bool, Refusal> {
+/// Opens a part. `Ok(false)`: the RTF is an ordinary attachment, or an earlier pass has told about it.
+pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+    let tree = opening.tree;
     let part = tree.part(id);
     let body = part.body.of(tree.original);
-    ledger.work(body.len())?;
-    let Some(octets) = part.encoding.decode(body) else {
+    opening.ledger.work(body.len())?;
+    let Some(bytes) = part.encoding.decode(body) else {
         return Ok(false);
     };
-    let digest = entity::sha256(&octets);
-    if handled.has(&digest) {
+    let digest = entity::sha256(&bytes);
+    if opening.handled.has(&digest) {
         return Ok(false);
     }
-    ledger.work(octets.len().saturating_mul(2))?;
-    let Some(rtf) = rtf::read(&octets) else {
+    opening.ledger.work(bytes.len().saturating_mul(2))?;
+    let Some(rtf) = rtf::read(&bytes) else {
         return Ok(false);
     };
     let keeps = rtf.source == Source::Rtf || rtf.damage.is_some();
     if rtf.source == Source::Rtf && (has_text(tree, id) || rtf.text.trim().is_empty()) {
         return Ok(false);
     }
-    if let Some(refusal) = protection(tree, id, policy) {
+    if let Some(refusal) = protection(tree, id, opening.policy) {
         return Err(refusal);
     }
-    policy.judge_form(Follow::RtfBody)?;
-    row.bytes = Some(octets.len() as u64);
-    let what = what(&rtf);
-    let damage = damage(&rtf);
-    let known = Known::of(tree, id);
-    let placed = place(tree, id, contents(rtf), &known, keeps)?;
-    if placed.edits.is_empty() {
-        let detail =
-            format!("embody put everything that it could read from the RTF into the mail{damage}");
-        return Err(Refusal::lasting(Reason::AlreadyInMail, detail));
-    }
-    if handled.waits_for(placed.host) {
-        return Ok(false);
-    }
-    let growth: i64 = placed.edits.iter().map(Edit::growth).sum();
-    ledger.grow(growth)?;
-    if edits.add(placed.edits).is_err() {
-        ledger.lose(growth);
-        let detail = "it overlaps with another change of the message";
-        return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
-    }
-    handled.add(digest, placed.host, keeps);
-    row.outcome = Outcome::Expanded;
-    row.from = Provenance::Message;
-    row.detail = match placed.parts {
-        0 => "the text that it was made from is in the mail already".into(),
-        _ => format!("{what}{damage}").into(),
+    opening.policy.judge_form(Follow::RtfBody)?;
+    row.bytes = Some(bytes.len() as u64);
+    let (what, damage) = (what(&rtf), damage(&rtf));
+    let already =
+        || format!("embody put everything that it could read from the RTF into the mail{damage}");
+    let parts = opening.put_contents(id, digest, (contents(rtf), keeps), already, row)?;
+    row.detail = match parts {
+        None => return Ok(false),
+        Some(0) => "the text that it was made from is in the mail already".into(),
+        Some(_) => format!("{what}{damage}").into(),
     };
     Ok(true)
 }

@@ -2,31 +2,47 @@
 //!
 //! Only a block that is complete and decodes without an error is taken. Quoted text and signed parts are not changed.
 
-use super::handled::Handled;
-use crate::edit::{Edit, Edits, Group};
-use crate::engine::outlook::compose::{self, Leaf, Part, delimiter, guessed};
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use super::opening::Opening;
+use crate::edit::{Edit, Group};
+use crate::engine::parts::{self, Leaf, Part, delimiter, guessed};
 use crate::external_body::Follow;
-use crate::ledger::Ledger;
 use crate::mime::header::unfold;
 use crate::mime::media_type;
 use crate::mime::transfer::{encode_base64, encode_like, with_newlines};
 use crate::mime::{Content, PartId, TransferEncoding, Tree, entity};
 use crate::plan::protection;
-use crate::policy::Policy;
-use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Row, Setting};
+use crate::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::span::{Lines, Newline, Span};
 
 /// The start of the line that begins a block.
-pub const BEGIN: &[u8] = b"begin ";
+const BEGIN: &[u8] = b"begin ";
 
-/// Octets of a name, at most.
+/// The word that begins a block, which quoted-printable does not change, and the same in base64 at each of the three places in
+/// a group of bytes.
+static NEEDLES: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
+    let words = [&b"begin"[..], b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
+    words.into_iter().map(Finder::new).collect()
+});
+
+/// See [`Form::first`](super::Form::first).
+pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    let hits = NEEDLES.iter().filter_map(|word| word.find(rest));
+    Some(from + hits.min()?)
+}
+
+/// Largest length of a name, in bytes.
 const LONGEST_NAME: usize = 255;
 
 struct Block {
     /// The lines of the block, with their line ends.
     span: Span,
     name: String,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// Finds the blocks of a text, in time that is linear in the text.
@@ -38,7 +54,7 @@ fn blocks(text: &[u8]) -> Vec<Block> {
             continue;
         };
         let start = line.whole.start;
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let mut is_ended = false;
         let (mut is_short, mut has_grave) = (false, false);
         // Lines that are not data belong to the text again, and may begin a block.
@@ -49,12 +65,12 @@ fn blocks(text: &[u8]) -> Vec<Block> {
                 let is_cut = is_short && has_grave;
                 if content.trim_ascii_end() == b"end" && !is_cut {
                     let span = Span::new(start, next.whole.end);
-                    blocks.push(Block { span, name, octets });
+                    blocks.push(Block { span, name, bytes });
                     lines.next();
                 }
                 break;
             }
-            match data(content, &mut octets) {
+            match data(content, &mut bytes) {
                 Some((0, _)) => is_ended = true,
                 Some((_, short)) => {
                     is_short |= short;
@@ -92,7 +108,7 @@ fn begins(line: &[u8]) -> Option<String> {
 
 /// Appends what a line encodes, and returns its length, and whether symbols are missing at its end. `None`: it is not a
 /// line of data.
-fn data(line: &[u8], octets: &mut Vec<u8>) -> Option<(usize, bool)> {
+fn data(line: &[u8], bytes: &mut Vec<u8>) -> Option<(usize, bool)> {
     let value = |byte: u8| match byte {
         b' '..=b'`' => Some((byte - b' ') & 63),
         _ => None,
@@ -108,7 +124,7 @@ fn data(line: &[u8], octets: &mut Vec<u8>) -> Option<(usize, bool)> {
         return None;
     }
     let is_short = symbols.len() < wanted;
-    let start = octets.len();
+    let start = bytes.len();
     let mut symbols = symbols.iter().copied().chain(std::iter::repeat(b' '));
     for _ in 0..length.div_ceil(3) {
         let mut group = [0; 4];
@@ -116,51 +132,22 @@ fn data(line: &[u8], octets: &mut Vec<u8>) -> Option<(usize, bool)> {
             *symbol = value(symbols.next()?)?;
         }
         let [a, b, c, d] = group;
-        octets.extend([a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d]);
+        bytes.extend([a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d]);
     }
-    octets.truncate(start + length);
+    bytes.truncate(start + length);
     Some((length, is_short))
 }
 
-/// Opens the texts of a message.
-pub fn open(
-    tree: &Tree<'_>,
-    policy: &Policy,
-    ledger: &mut Ledger,
-    name: &str,
-    _handled: &mut Handled,
-) -> (Edits, Vec<Row>) {
-    let mut edits = Edits::new();
-    let mut rows = Vec::new();
-    for part in tree.ids().filter(|id| is_text(tree, *id)) {
-        let mut row = Row::new(name, tree.number(part), Kind::Uuencode, Outcome::Left);
-        match run(tree, part, (policy, ledger), &mut edits, &mut row) {
-            Ok(true) => rows.push(row),
-            Ok(false) => {}
-            Err(refusal) => {
-                row.tell_refusal(refusal);
-                rows.push(row);
-            }
-        }
-    }
-    (edits, rows)
-}
-
-fn is_text(tree: &Tree<'_>, id: PartId) -> bool {
+pub fn is_text(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     part.content == Content::Leaf
         && part.essence == "text/plain"
         && !tree.has_disposition(id, "attachment")
 }
 
-/// `Ok(false)`: the text has no blocks.
-fn run(
-    tree: &Tree<'_>,
-    id: PartId,
-    (policy, ledger): (&Policy, &mut Ledger),
-    edits: &mut Edits,
-    row: &mut Row,
-) -> Result<bool, Refusal> {
+/// Opens a text. `Ok(false)`: it has no blocks.
+pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+    let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);
     let body = part.body.of(tree.original);
     // In base64 the line that begins a block is not to be seen.
@@ -168,21 +155,20 @@ fn run(
     if is_plain && memchr::memmem::find(body, BEGIN).is_none() {
         return Ok(false);
     }
-    ledger.work(body.len())?;
+    opening.ledger.work(body.len())?;
     let Some(text) = part.encoding.decode(body) else {
         return Ok(false);
     };
     if memchr::memmem::find(&text, BEGIN).is_none() {
         return Ok(false);
     }
-    ledger.work(text.len().saturating_mul(2))?;
+    opening.ledger.work(text.len().saturating_mul(2))?;
     let mut blocks = blocks(&text);
-    blocks.retain(|block| !block.octets.is_empty());
+    blocks.retain(|block| !block.bytes.is_empty());
     if blocks.is_empty() {
         return Ok(false);
     }
-    row.media_type = Some("text/plain".to_owned());
-    row.bytes = Some(blocks.iter().map(|block| block.octets.len() as u64).sum());
+    row.bytes = Some(blocks.iter().map(|block| block.bytes.len() as u64).sum());
     if let Some(refusal) = protection(tree, id, policy) {
         return Err(refusal);
     }
@@ -192,20 +178,12 @@ fn run(
         return Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
     for block in &blocks {
-        let essence = guessed(Some(&block.name), &block.octets);
+        let essence = guessed(Some(&block.name), &block.bytes);
         policy.judge_type(essence)?;
     }
     let names: Vec<String> = blocks.iter().map(|block| block.name.clone()).collect();
     let group = divided(tree, id, &text, blocks);
-    let growth: i64 = group.iter().map(Edit::growth).sum();
-    ledger.grow(growth)?;
-    if edits.add(group).is_err() {
-        ledger.lose(growth);
-        let detail = "it overlaps with another change of the message";
-        return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
-    }
-    row.outcome = Outcome::Expanded;
-    row.from = Provenance::Message;
+    opening.put(group, row)?;
     const MOST: usize = 10;
     let more = names.len().saturating_sub(MOST);
     let mut detail = names
@@ -242,7 +220,7 @@ fn divided(tree: &Tree<'_>, id: PartId, text: &[u8], blocks: Vec<Block>) -> Grou
             text.get(at..block.span.start).unwrap_or_default(),
         );
         at = block.span.end;
-        let leaf = Leaf::file(&block.name, block.octets);
+        let leaf = Leaf::file(&block.name, block.bytes);
         parts.push(Part::Leaf(leaf));
     }
     push_text(&mut parts, text.get(at..).unwrap_or_default());
@@ -263,7 +241,7 @@ fn divided(tree: &Tree<'_>, id: PartId, text: &[u8], blocks: Vec<Block>) -> Grou
     }
     let written: Vec<Vec<u8>> = parts.iter().map(|it| it.write(newline, &around)).collect();
     let content = written.concat();
-    let boundary = compose::boundary(&content, newline, &around);
+    let boundary = parts::boundary(&content, newline, &around);
     drop(content);
     let parameters = [("boundary".to_owned(), boundary.clone())];
     let mut header = media_type::write("multipart/mixed", &parameters);
