@@ -7,7 +7,8 @@ use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use embody::fetch::{Bytes, Fetch, Fetcher, Request, Retrieved};
+use embody::engine::Content;
+use embody::fetch::{Bytes, Fetch, Fetcher, Request};
 use embody::policy::Scheme;
 use embody::report::Refusal;
 use embody::{Expander, Policy};
@@ -32,14 +33,14 @@ impl Downloads {
 }
 
 impl Fetch for Downloads {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         match self
             .file(&request.url)
             .and_then(|file| std::fs::read(file).ok())
         {
             Some(content) => {
                 // What the part declares holds.
-                Ok(Retrieved::new(&request.url, None, Bytes::from(content)))
+                Ok(Content::new(&request.url, None, Bytes::from(content)))
             }
             None => self.servers.fetch(request),
         }

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use crate::edit::{Edit, Edits, Group, moved};
-use crate::mime::{self, Content, Field, PartId, ScanLimits, Tree};
+use crate::mime::{self, Field, PartId, PartKind, ScanLimits, Tree};
 use crate::span::Span;
 
 /// What becomes of Content-Length and Lines where the body changes that they tell of.
@@ -99,7 +99,7 @@ fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
     let mut place_of = moved(edits);
     for part in tree.ids() {
         // What changes a document corrects its digest.
-        let is_around = tree.part(part).content != Content::Leaf;
+        let is_around = tree.part(part).content != PartKind::Leaf;
         let fields = tree.fields(part).iter(tree.original).filter(|field| {
             is_length(tree.original, field) || (is_around && field.is(tree.original, "Content-MD5"))
         });

@@ -43,7 +43,8 @@
 //! ```
 //! use std::collections::HashMap;
 //!
-//! use embody::fetch::{Bytes, Fetch, Request, Retrieved};
+//! use embody::engine::Content;
+//! use embody::fetch::{Bytes, Fetch, Request};
 //! use embody::policy::Scheme;
 //! use embody::report::{Outcome, Reason, Refusal};
 //! use embody::{Expander, Policy};
@@ -52,11 +53,11 @@
 //! struct Archive(HashMap<&'static str, &'static str>);
 //!
 //! impl Fetch for Archive {
-//!     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+//!     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
 //!         let refusal = || Refusal::lasting(Reason::FileNotReadable, "it is not in the archive");
 //!         let body = self.0.get(&*request.url).ok_or_else(refusal)?;
 //!         let media_type = Some("text/plain".to_owned());
-//!         Ok(Retrieved::new(&request.url, media_type, Bytes::from(*body)))
+//!         Ok(Content::new(&request.url, media_type, Bytes::from(*body)))
 //!     }
 //! }
 //!
@@ -182,9 +183,7 @@ mod detail;
 mod disk;
 #[allow(unreachable_pub)]
 mod edit;
-// Forms that only the program opens.
-#[allow(dead_code, missing_docs, unreachable_pub)]
-mod engine;
+pub mod engine;
 mod error;
 // What only the milter needs.
 #[cfg_attr(not(unix), allow(dead_code))]

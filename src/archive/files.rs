@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use super::lookup::{Window, go_on, not_archived};
 use super::time;
+use crate::engine::Content;
 use crate::error::Error;
-use crate::fetch::{Fetch, Probed, Request, Retrieved, agrees};
+use crate::fetch::{Fetch, Probed, Request, agrees};
 use crate::policy::{Policy, Target};
 use crate::record::{Capture, Captures, Replayed};
 use crate::report::{Detail, Provenance, Refusal, Setting};
@@ -54,7 +55,7 @@ pub(crate) struct Replaying {
 }
 
 impl Fetch for Replaying {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let begun = Instant::now();
         let captures = self.files.captures()?;
         let mut near = date(request);
@@ -65,16 +66,17 @@ impl Fetch for Replaying {
             let location = match replayed {
                 Replayed::Content(replay) => {
                     let captured = Some(time::time(capture.at));
-                    return Ok(Retrieved {
-                        from: Provenance::Archive,
-                        captured,
-                        // The server gave it then: nobody is asked now.
-                        at: captured,
-                        status: (capture.status != 0).then_some(capture.status),
-                        record: replay.record.map(Into::into),
-                        elapsed: begun.elapsed(),
-                        ..Retrieved::new(target.public_url(), replay.media_type, replay.body)
-                    });
+                    let url = target.public_url();
+                    let mut content = Content::new(url, replay.media_type, replay.body);
+                    let origin = &mut content.origin;
+                    origin.from = Provenance::Archive;
+                    origin.captured = captured;
+                    // The server gave the content at that time: no server is asked now.
+                    origin.at = captured;
+                    origin.status = (capture.status != 0).then_some(capture.status);
+                    origin.record = replay.record.map(Into::into);
+                    origin.elapsed = begun.elapsed();
+                    return Ok(content);
                 }
                 Replayed::Redirect(location) => location,
             };

@@ -16,9 +16,10 @@ use super::index;
 use super::secret;
 use super::template::{IndexTemplate, Template};
 use super::time;
+use crate::engine::Content;
 use crate::fetch::{
-    Allowance, Answer, Asked, Fetch, How, Probed, Request, Retrieved, Servers, Whose, agrees,
-    captured, is_redirect, text, undated,
+    Allowance, Asked, Fetch, How, Probed, Request, Response, Servers, Whose, agrees, captured,
+    is_redirect, text, undated,
 };
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
@@ -51,7 +52,7 @@ pub(crate) struct Archive {
 struct Captured {
     original: Target,
     at: i64,
-    answer: Answer,
+    answer: Response,
 }
 
 enum Nearest {
@@ -60,13 +61,13 @@ enum Nearest {
 }
 
 impl Fetch for Archive {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let begun = Instant::now();
         let found = self.find(request, How::Whole)?;
-        let mut retrieved = found.answer.retrieved(&found.original);
-        retrieved.from = Provenance::Archive;
-        retrieved.captured = Some(time::time(found.at));
-        retrieved.elapsed = begun.elapsed();
+        let mut retrieved = found.answer.into_content(&found.original);
+        retrieved.origin.from = Provenance::Archive;
+        retrieved.origin.captured = Some(time::time(found.at));
+        retrieved.origin.elapsed = begun.elapsed();
         Ok(retrieved)
     }
 
@@ -176,7 +177,7 @@ impl Archive {
 
     fn redirected(
         &self,
-        answer: &Answer,
+        answer: &Response,
         captured: Option<i64>,
         target: &Target,
         original: &Target,
@@ -261,7 +262,7 @@ impl Archive {
             .min_by_key(|at| (at.abs_diff(date), *at)))
     }
 
-    fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+    fn ask(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
         self.servers.exchange(asked).map_err(|failed| {
             let mut refusal = failed.refusal;
             // There was no answer, and the cache remembers a pause.

@@ -23,7 +23,7 @@ use super::semantics::{self, Ignoring, header_map};
 use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::fetch::{
-    Answer, Ask, Asked, Disk, Failed, How, Source, Whose, agrees, is_redirect, is_temporary,
+    Ask, Asked, Disk, Failed, How, Response, Source, Whose, agrees, is_redirect, is_temporary,
     retry_after,
 };
 use crate::policy::{Host, Policy};
@@ -49,7 +49,7 @@ pub(crate) struct Kept {
 }
 
 impl Disk for Kept {
-    fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
+    fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
         if self.ignoring == Ignoring::Everything {
             return self.of_run(asked, &|asked| match &self.behind {
                 Some(cache) => cache.answer(asked, ask),
@@ -94,7 +94,7 @@ impl Disk for Kept {
 pub(crate) struct Offline;
 
 impl Disk for Offline {
-    fn answer(&self, _: &Asked<'_>, _: Ask<'_>) -> Result<Answer, Failed> {
+    fn answer(&self, _: &Asked<'_>, _: Ask<'_>) -> Result<Response, Failed> {
         Err(offline("no server is asked").into())
     }
 
@@ -111,7 +111,7 @@ fn offline(detail: &str) -> Refusal {
 
 impl Kept {
     /// With `--offline` freshness does not matter, nor that the server said later that the content is gone.
-    fn remembered(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+    fn remembered(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
         let entry = Entry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer {
             entry::judge(&kept.from, &self.policy)?;
@@ -128,7 +128,7 @@ impl Kept {
         }
     }
 
-    fn current(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
+    fn current(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         if let Some(gone) = &entry.gone
             && (gone.at..gone.until).contains(&now())
@@ -156,7 +156,7 @@ impl Kept {
         self.renew(asked, &mut entry, ask)
     }
 
-    fn of_run(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
+    fn of_run(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
         if asked.is_personal || asked.how != How::Whole {
             return ask(asked);
         }
@@ -175,7 +175,7 @@ impl Kept {
     }
 
     /// Freshness of an archive's answers is of long ago. Kept is what says which capture there is, or that none is.
-    fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
+    fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = now();
         if let Some(kept) = &entry.answer {
@@ -200,7 +200,7 @@ impl Kept {
         Ok(given)
     }
 
-    fn keep_whatever(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Answer, at: u64) {
+    fn keep_whatever(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Response, at: u64) {
         if let Some(from) = entry::from(&given.source) {
             let mut headers = semantics::relevant(&given.headers, self.ignoring);
             headers.extend(semantics::capture_time(&given.headers));
@@ -210,7 +210,7 @@ impl Kept {
         }
     }
 
-    fn allowed(&self, kept: &KeptAnswer) -> Result<Option<Answer>, Refusal> {
+    fn allowed(&self, kept: &KeptAnswer) -> Result<Option<Response>, Refusal> {
         if entry::judge(&kept.from, &self.policy).is_err() {
             return Ok(None);
         }
@@ -230,7 +230,12 @@ impl Kept {
         Ok(octets.map(Bytes::from))
     }
 
-    fn renew(&self, asked: &Asked<'_>, entry: &mut Entry, ask: Ask<'_>) -> Result<Answer, Failed> {
+    fn renew(
+        &self,
+        asked: &Asked<'_>,
+        entry: &mut Entry,
+        ask: Ask<'_>,
+    ) -> Result<Response, Failed> {
         let answer = self.ask(asked, ask)?;
         self.keep(asked, entry, &answer);
         Ok(answer)
@@ -244,7 +249,7 @@ impl Kept {
         body: Bytes,
         conditions: &[(HeaderName, HeaderValue)],
         ask: Ask<'_>,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<Response, Failed> {
         let conditional = Asked {
             more: conditions,
             ..*asked
@@ -280,7 +285,7 @@ impl Kept {
         Ok(answer(&renewed, body))
     }
 
-    fn ask(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
+    fn ask(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
         let Some((host, port)) = asked.target.host().zip(asked.target.port()) else {
             return ask(asked);
         };
@@ -308,7 +313,7 @@ impl Kept {
         given
     }
 
-    fn keep(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Answer) {
+    fn keep(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Response) {
         let Some(from) = entry::from(&given.source) else {
             return;
         };
@@ -345,7 +350,7 @@ impl Kept {
     fn kept_answer(
         &self,
         asked: &Asked<'_>,
-        given: &Answer,
+        given: &Response,
         headers: Vec<(String, String)>,
         from: Source,
         at: u64,
@@ -376,16 +381,16 @@ impl Kept {
     }
 }
 
-fn is_capture(answer: &Answer) -> bool {
+fn is_capture(answer: &Response) -> bool {
     semantics::capture_time(&answer.headers).is_some()
 }
 
-fn answer(kept: &KeptAnswer, body: Bytes) -> Answer {
+fn answer(kept: &KeptAnswer, body: Bytes) -> Response {
     let mut headers = header_map(&kept.headers);
     if let Some(body) = &kept.body {
         headers.insert(header::CONTENT_LENGTH, body.octets.into());
     }
-    Answer {
+    Response {
         status: kept.status,
         headers,
         body,
@@ -397,8 +402,8 @@ fn answer(kept: &KeptAnswer, body: Bytes) -> Answer {
     }
 }
 
-fn gone_answer(gone: &Gone) -> Answer {
-    Answer {
+fn gone_answer(gone: &Gone) -> Response {
+    Response {
         status: gone.status,
         headers: Default::default(),
         body: Bytes::new(),

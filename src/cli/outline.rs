@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::say::{self, harmless};
 use super::wording;
 use crate::link::url::masked;
-use crate::mime::{Content, PartId, Tree};
+use crate::mime::{PartId, PartKind, Tree};
 use crate::plan::{Bases, opaque_details};
 use crate::policy::Policy;
 use crate::report::{Kind as RowKind, Outcome, Report, Row};
@@ -29,12 +29,12 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
             (number, _) => number,
         };
         let size = match &part.content {
-            Content::Leaf | Content::Opaque(_) => {
+            PartKind::Leaf | PartKind::Opaque(_) => {
                 let encoding = tree.encoding_word(id);
                 format!("{}, {} bytes", harmless(&encoding), part.body.len())
             }
-            Content::Message => "a message".to_owned(),
-            Content::Multipart(_) => format!("{} parts", part.children.len()),
+            PartKind::Message => "a message".to_owned(),
+            PartKind::Multipart(_) => format!("{} parts", part.children.len()),
         };
         let essence = harmless(&part.essence);
         let _ = writeln!(text, "{indent}{label}  {essence}  ({size})");
@@ -42,7 +42,7 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
             let (url, origin) = (masked(&base.url), &base.origin);
             let _ = writeln!(text, "{indent}    base {} ({origin})", harmless(&url));
         }
-        let is_multipart = matches!(part.content, Content::Multipart(_) | Content::Message);
+        let is_multipart = matches!(part.content, PartKind::Multipart(_) | PartKind::Message);
         let rows = rows.get(number.as_str()).filter(|_| !is_multipart);
         for row in rows.into_iter().flatten() {
             let line = say::line(row, policy);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
 use crate::mime::header::has_control_character;
 use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
-use crate::mime::{Content, MediaType, PartId, ScanLimits, Tree};
+use crate::mime::{MediaType, PartId, PartKind, ScanLimits, Tree};
 use crate::plan::protection;
 use crate::policy::{OnFailure, Policy, TypePattern};
 use crate::report::{Reason, Refusal};
@@ -131,7 +131,7 @@ fn is_leaf(tree: &Tree<'_>, part: PartId) -> bool {
     let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
     let is_shown = is_text && !tree.has_disposition(part, "attachment");
     // Composites may have parts that were not taken apart, and may stand under no encoding (RFC 2045 §6.4).
-    entity.content == Content::Leaf && !is_composite(essence) && !is_shown
+    entity.content == PartKind::Leaf && !is_composite(essence) && !is_shown
 }
 
 fn is_reference(tree: &Tree<'_>, part: PartId, limits: &ScanLimits) -> bool {

@@ -3,6 +3,15 @@
 //! [`forms`] contains one directory for each form in which content is in a message without being a part that mail
 //! programs can read. [`outlook`] reads the formats of Outlook and Exchange that several forms share. [`parts`] writes the new parts.
 
-pub mod forms;
-pub mod outlook;
-pub mod parts;
+pub(crate) mod content;
+// Only the program opens these forms.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+#[allow(unreachable_pub)]
+pub(crate) mod forms;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+#[allow(missing_docs, unreachable_pub)]
+pub(crate) mod outlook;
+#[allow(unreachable_pub)]
+pub(crate) mod parts;
+
+pub use content::{Content, Origin};

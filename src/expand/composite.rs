@@ -5,7 +5,7 @@
 
 use crate::mime::header::has_control_character;
 use crate::mime::transfer::{Encoded, has_boundary, has_long_line};
-use crate::mime::{self, Content, PartId, ScanLimits, TransferEncoding, Tree};
+use crate::mime::{self, PartId, PartKind, ScanLimits, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
 
 pub(super) fn refused(detail: &str) -> Refusal {
@@ -47,7 +47,7 @@ pub(super) fn fit(
         let tree = mime::scan(&entity, &ScanLimits::default());
         let multipart = &tree.part(PartId::ROOT).content;
         let has_parts =
-            matches!(multipart, Content::Multipart(multipart) if !multipart.delimiters.is_empty());
+            matches!(multipart, PartKind::Multipart(multipart) if !multipart.delimiters.is_empty());
         // Without such a line in the content, a multipart is still open at its end whose boundary is that of one
         // around, or the beginning of one, as many readers compare them.
         let inner = tree.boundaries();

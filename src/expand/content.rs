@@ -4,17 +4,16 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 
-use super::answer::{Answer, Came, Octets};
 use super::context::Context;
+use crate::engine::Content;
 use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
 use crate::fetch::is_page;
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::date;
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::transfer::canonical_text;
-use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
+use crate::mime::{Limit, MediaType, PartId, PartKind, TransferEncoding, Tree};
 use crate::policy::{Policy, Scheme};
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
@@ -26,23 +25,21 @@ pub(super) struct Obtained {
     /// The declared type, else the source's, else a default.
     pub(super) essence: String,
     pub(super) parameters: Rc<[(String, String)]>,
-    pub(super) octets: Rc<Octets>,
+    pub(super) content: Content,
     pub(super) location: Option<String>,
-    pub(super) came: Came,
     pub(super) source_field: Option<Rc<[u8]>>,
     /// Things worth telling that stop nothing.
     pub(super) notes: Vec<String>,
 }
 
 impl Obtained {
-    pub(super) fn of(essence: impl Into<String>, octets: Rc<Octets>, came: Came) -> Self {
+    pub(super) fn of(essence: impl Into<String>, content: Content) -> Self {
         Self {
             source_type: None,
             essence: essence.into(),
             parameters: Rc::default(),
-            octets,
+            content,
             location: None,
-            came,
             source_field: None,
             notes: Vec::new(),
         }
@@ -54,21 +51,16 @@ impl Obtained {
             _ => Outcome::Expanded,
         };
         row.reason = None;
-        row.detail = format!("{} bytes of {}", self.octets.len(), self.essence).into();
+        row.detail = format!("{} bytes of {}", self.content.len(), self.essence).into();
         if let Some(location) = &self.location {
             row.detail.push(format!(" from {location}"));
         }
-        let sha256 = self.came.sha256(&self.octets);
-        self.came.tell_of_content(sha256, row);
+        self.content.describe(row);
         for note in &self.notes {
             row.remark(note);
         }
         row.media_type = Some(self.essence.clone());
-        row.bytes = Some(self.octets.len() as u64);
-    }
-
-    pub(super) fn take_octets(&mut self) -> Rc<Octets> {
-        std::mem::replace(&mut self.octets, Octets::shared(Bytes::new()))
+        row.bytes = Some(self.content.len() as u64);
     }
 }
 
@@ -94,21 +86,21 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
         && body.declared.is_some()
         && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
     let parameters = if is_default { &[] } else { parameters };
-    let octets = Octets::shared(octets);
+    let octets = Content::of_message(octets);
     Ok(Obtained {
         parameters: parameters.into(),
         source_type,
-        ..Obtained::of(media_type.essence.as_str(), octets, Came::default())
+        ..Obtained::of(media_type.essence.as_str(), octets)
     })
 }
 
-pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Rc<Octets>, Refusal> {
+pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Content, Refusal> {
     let source = tree.part(part);
     let refuse = |reason, what| {
         let detail = format!("part {} {what}", tree.number(part));
         Err(Refusal::lasting(reason, detail))
     };
-    if source.content == Content::Opaque(Limit::HeaderTooLarge) {
+    if source.content == PartKind::Opaque(Limit::HeaderTooLarge) {
         return refuse(Reason::HeaderTooLarge, "has too large a header");
     }
     let is_encoded = matches!(
@@ -118,21 +110,21 @@ pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Rc<Octets>, Refus
     match source.encoding.decode(source.body.of(tree.original)) {
         // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5), not those of this machine.
         Some(octets) if source.essence.starts_with("text/") && !is_encoded => {
-            Ok(Octets::shared(canonical_text(&octets).into_owned()))
+            Ok(Content::of_message(canonical_text(&octets).into_owned()))
         }
-        Some(octets) => Ok(Octets::shared(octets.into_owned())),
+        Some(octets) => Ok(Content::of_message(octets.into_owned())),
         None => refuse(Reason::UndecodableBody, "cannot be decoded"),
     }
 }
 
-pub(super) fn copy(tree: &Tree<'_>, part: PartId, octets: Rc<Octets>) -> Obtained {
+pub(super) fn copy(tree: &Tree<'_>, part: PartId, octets: Content) -> Obtained {
     let source = tree.part(part);
     let field = tree.value(part, "Content-Type");
     let parameters = field.map(|value| all_parameters(&MediaType::parse(value)));
     Obtained {
         source_type: field.map(|_| source.essence.clone()),
         parameters: parameters.unwrap_or_default().into(),
-        ..Obtained::of(source.essence.as_str(), octets, Came::default())
+        ..Obtained::of(source.essence.as_str(), octets)
     }
 }
 
@@ -146,20 +138,20 @@ pub(super) fn is_decoded(body: &ExternalBody<'_>, encoding: TransferEncoding) ->
 
 pub(super) fn take(
     body: &ExternalBody<'_>,
-    retrieved: &Answer,
+    source: &Content,
     encoding: TransferEncoding,
     location: &str,
 ) -> Result<Obtained, Refusal> {
     let mut notes = Vec::new();
-    let octets = if is_decoded(body, encoding) {
+    let content = if is_decoded(body, encoding) {
         // RFC 2046 §5.2.3: the phantom header describes the body as it is to be had there.
-        let decoded = encoding.decode(retrieved.octets.bytes()).ok_or_else(|| {
+        let decoded = encoding.decode(source.bytes()).ok_or_else(|| {
             let encoding = encoding.as_str();
             let detail =
                 format!("the mail declares that the content is encoded in {encoding}, but the retrieved content is not");
             Refusal::lasting(Reason::UndecodableBody, detail)
         })?;
-        Octets::shared(decoded.into_owned())
+        source.clone().with_bytes(decoded.into_owned())
     } else {
         if is_described(encoding) && body.form == Form::ExternalBody {
             notes.push(format!(
@@ -167,20 +159,21 @@ pub(super) fn take(
                 encoding.as_str()
             ));
         }
-        Rc::clone(&retrieved.octets)
+        source.clone()
     };
-    let named = retrieved.media_type.as_deref();
+    let named = source.media_type.as_deref();
     let named = named.filter(|value| names_a_type(value));
     let media_type = named.map(|value| MediaType::parse(value.as_bytes()));
     let has_server = |url: &str| Scheme::of_url(url).is_some_and(Scheme::has_server);
     let essence = media_type.as_ref().map(|named| named.essence.to_string());
     let parameters = media_type.as_ref().map(all_parameters);
     let named = essence.as_deref().unwrap_or(OCTETS);
-    let obtained = Obtained::of(named, octets, retrieved.came.clone());
+    let obtained = Obtained::of(named, content);
     Ok(Obtained {
         source_type: essence,
         parameters: parameters.unwrap_or_default().into(),
-        location: (has_server(&retrieved.url) && has_server(location)).then(|| location.to_owned()),
+        location: (has_server(&source.origin.url) && has_server(location))
+            .then(|| location.to_owned()),
         notes,
         ..obtained
     })
@@ -203,7 +196,7 @@ pub(super) fn admit(
     policy: &Policy,
     context: &Context<'_>,
 ) -> Result<Obtained, Refusal> {
-    policy.judge_size(obtained.octets.len() as u64)?;
+    policy.judge_size(obtained.content.len() as u64)?;
     if let Some(note) = body.note() {
         return admit_noted(obtained, body, note);
     }
@@ -235,7 +228,7 @@ pub(super) fn admit(
     if let Some(note) = other_charset(body, &obtained) {
         obtained.notes.push(note);
     }
-    let is_other = |size: &u64| *size != obtained.octets.len() as u64;
+    let is_other = |size: &u64| *size != obtained.content.len() as u64;
     if let Some(size) = body.size.filter(is_other) {
         let who = match body.hosted {
             Some(_) => "the mail declares",
@@ -244,7 +237,7 @@ pub(super) fn admit(
         obtained.notes.push(format!(
             "{who} {}, but the content has {} bytes",
             size_in_words(size),
-            obtained.octets.len()
+            obtained.content.len()
         ));
     }
     let is_expired = |date: &&str| {
@@ -268,7 +261,7 @@ fn admit_noted(
     body: &ExternalBody<'_>,
     note: &Note,
 ) -> Result<Obtained, Refusal> {
-    let (wanted, found) = (&note.sha256, obtained.octets.key());
+    let (wanted, found) = (&note.sha256, obtained.content.sha256());
     if found != wanted {
         let detail = format!(
             "the SHA-256 of the detached attachment was {wanted}, but the SHA-256 of this content is {found}"
@@ -313,12 +306,12 @@ fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
     };
     let same = |digest: &[u8; 16]| digest.as_slice() == wanted.as_slice();
     let is_text = obtained.essence.starts_with("text/");
-    if same(obtained.octets.digest()) || (is_text && same(obtained.octets.canonical_digest())) {
+    if same(obtained.content.md5()) || (is_text && same(obtained.content.canonical_md5())) {
         return Ok(());
     }
     refuse(format!(
         "the Content-MD5 field is {}, but the MD5 of the content is {}",
         String::from_utf8_lossy(&trimmed),
-        STANDARD.encode(obtained.octets.digest())
+        STANDARD.encode(obtained.content.md5())
     ))
 }

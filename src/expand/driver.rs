@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::answer::Answer;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use super::context::Beside;
 use super::context::Context;
@@ -16,6 +15,7 @@ use super::expansion::Expansion;
 use super::needs::{Answers, Found, Need, Needs, Neighbour, Unanswered};
 use super::prefilter::kinds::Kinds;
 use super::session::{Asking, Session, Settings};
+use crate::engine::Content;
 use crate::error::Error;
 use crate::fetch::{Fetch, Request, Sidecars, fetch_all};
 use crate::ledger::Ledger;
@@ -129,7 +129,7 @@ impl<'d> Driver<'d> {
                 Need::Neighbour(file) => {
                     let found = self.read(file, deadline, context, room);
                     if let Ok(Some(answer)) = &found {
-                        room = room.saturating_sub(answer.octets.len() as u64);
+                        room = room.saturating_sub(answer.len() as u64);
                     }
                     answers.insert(need, found);
                 }
@@ -150,7 +150,7 @@ impl<'d> Driver<'d> {
         deadline: Instant,
         context: &Context<'_>,
         room: u64,
-    ) -> Found<Answer> {
+    ) -> Found<Content> {
         let policy = &self.settings.policy;
         let is_forecast = self.asking == Asking::Nobody;
         let read = match file {
@@ -172,6 +172,6 @@ impl<'d> Driver<'d> {
         };
         #[cfg(not(all(feature = "file", feature = "mailbox")))]
         let _ = context;
-        Ok(read.map(Answer::from))
+        Ok(read.map(Content::from))
     }
 }

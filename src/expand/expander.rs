@@ -227,7 +227,7 @@ impl Expander {
         let is_composite = ["multipart/", "message/"]
             .iter()
             .any(|start| root.essence.starts_with(start));
-        is_composite || root.content != crate::mime::Content::Leaf
+        is_composite || root.content != crate::mime::PartKind::Leaf
     }
 
     /// Where the first byte is that [`Expander::expand`] might care about, in any run of whole messages. This runs at

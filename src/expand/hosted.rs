@@ -3,11 +3,11 @@
 use mail_parser::DateTime;
 use memchr::memmem;
 
-use super::answer::Answer;
 use super::content::Obtained;
 use super::context::Context;
 use super::needs::{Found, Need};
 use super::session::Session;
+use crate::engine::Content;
 use crate::external_body::{ExternalBody, Form};
 use crate::fetch::is_page;
 use crate::link::url::Reference;
@@ -44,8 +44,8 @@ const SAID: [(Reason, &str); 11] = [
     (Reason::Expired, "been deleted"),
 ];
 
-fn judge_page(body: &ExternalBody<'_>, answer: &Answer) -> Result<(), Refusal> {
-    let octets = answer.octets.bytes();
+fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> {
+    let octets = answer.bytes();
     let start = octets.get(..octets.len().min(LONGEST)).unwrap_or_default();
     let essence = answer.essence();
     let is_html = match essence.as_deref() {
@@ -56,7 +56,9 @@ fn judge_page(body: &ExternalBody<'_>, answer: &Answer) -> Result<(), Refusal> {
     if !is_html {
         return Ok(());
     }
-    let host = Reference::split(&answer.url).site().map(|site| site.host);
+    let host = Reference::split(&answer.origin.url)
+        .site()
+        .map(|site| site.host);
     let is_gate = host.is_some_and(|host| SIGN_IN.contains(&&*host.to_ascii_lowercase()));
     let text = start.to_ascii_lowercase();
     let is_said = |(_, words): &&(Reason, &str)| memmem::find(&text, words.as_bytes()).is_some();
@@ -114,7 +116,7 @@ fn time_of(text: &str) -> Option<i64> {
 impl Session<'_> {
     /// A later look at the message may see a reference in the content.
     pub(super) fn may_refer(&self, obtained: &Obtained) -> bool {
-        self.settings.prefilter.notes(obtained.octets.bytes())
+        self.settings.prefilter.notes(obtained.content.bytes())
     }
 
     pub(super) fn resolve(&mut self, items: &[&Item<'_>]) {
@@ -144,7 +146,7 @@ impl Session<'_> {
         &mut self,
         item: &Item<'_>,
         (url, accept): (&str, &Option<String>),
-    ) -> Option<Found<Answer>> {
+    ) -> Option<Found<Content>> {
         let answered = self.retrieved.get(&Need::url(url, accept.as_deref()));
         let answered = answered.cloned();
         if !is_hosted(&item.body) {

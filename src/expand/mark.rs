@@ -1,7 +1,7 @@
 //! The `X-Embody` field that `--mark` adds, and what the message's own header says of signatures.
 
 use crate::edit::{Edit, Edits, Group};
-use crate::mime::{self, Content, Header, Limit, PartId, ScanLimits};
+use crate::mime::{self, Header, Limit, PartId, PartKind, ScanLimits};
 use crate::report::Report;
 use crate::span::Newline;
 
@@ -35,7 +35,7 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
     let tree = mime::scan(&output, limits);
     let root = tree.root();
     // Behind a header that was not read to its end, it might stand in another field; what is not added takes none away.
-    if root.content == Content::Opaque(Limit::HeaderTooLarge) {
+    if root.content == PartKind::Opaque(Limit::HeaderTooLarge) {
         return edits;
     }
     let mut stays = false;

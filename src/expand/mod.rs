@@ -6,7 +6,6 @@
 //! Content that is itself a message or a multipart is looked at before it is put in. Bounds are met in the order of the
 //! document: a later run may go on at what was left. Without a bound that was reached, a second run changes nothing.
 
-mod answer;
 mod composite;
 mod content;
 mod context;
@@ -37,6 +36,7 @@ mod retrieve;
 mod run;
 mod scrubbed;
 mod session;
+mod source_field;
 mod stored;
 mod substitute;
 mod wrapped;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::answer::Answer;
+use crate::engine::Content;
 use crate::report::Refusal;
 
 /// Content that is not in the message.
@@ -64,7 +64,7 @@ pub(super) struct Needs {
 pub(super) type Found<T> = Result<Option<T>, Refusal>;
 
 /// An answer for each need that was retrieved so far. A file that a forecast only looked at has the answer `Ok(None)`.
-pub(super) type Answers = HashMap<Need, Found<Answer>>;
+pub(super) type Answers = HashMap<Need, Found<Content>>;
 
 /// The reaction of a round to a need without an answer.
 #[derive(Clone, Debug)]

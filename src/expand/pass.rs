@@ -281,11 +281,11 @@ impl Pending<'_, '_> {
             self.session.may_refer(&obtained) || is_shortcut && !is_composite(&obtained.essence);
         let part = self.tree.part(item.body.part);
         // Content that cannot fit is not encoded in vain; content that is encoded in vain again and again is counted.
-        let octets = obtained.octets.len();
+        let octets = obtained.content.len();
         // Text, and what is composite, may go in another encoding than base64.
         let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
         let is_exact = item.body.form == Form::ExternalBody && !is_readable;
-        let least = obtained.octets.least_body(is_exact) as i64 - part.span.len() as i64;
+        let least = obtained.content.least_body(is_exact) as i64 - part.span.len() as i64;
         self.session.ledger.would_fit(least)?;
         self.session.ledger.work(octets)?;
         let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
@@ -302,7 +302,7 @@ impl Pending<'_, '_> {
         let mut told = Pass::default();
         let mut row = self.row(item);
         match self.session.is_forecast() {
-            true => obtained.came.tell(None, &mut row),
+            true => obtained.content.describe_source(&mut row),
             false => obtained.describe(&mut row),
         }
         let notes = obtained.notes.iter();
@@ -356,7 +356,7 @@ impl Pending<'_, '_> {
                 .retrieved
                 .get(&Need::url(url, accept.as_deref()))
         {
-            answer.came.tell(answer.sha256(), &mut row);
+            answer.describe_source(&mut row);
         }
         row.tell_refusal(refusal);
         item.tell_claim(&mut row);

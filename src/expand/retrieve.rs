@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use url::Url;
 
-use super::answer::Answer;
 use super::content::{self, OCTETS, Obtained};
 use super::needs::{Found, Need, Needs, Neighbour, Unanswered};
 use super::session::Session;
+use super::source_field;
+use crate::engine::Content;
 use crate::external_body::{Form, Referent};
 use crate::fetch::too_much;
 use crate::mime::{PartId, TransferEncoding, Tree};
@@ -110,10 +111,10 @@ impl<'g> Contents<'g> {
                 let encoding = TransferEncoding::of(encoding);
                 // And each decodes it anew, which makes digests and line ends its own, too.
                 if content::is_decoded(&item.body, encoding) {
-                    session.ledger.work(answer.octets.len() * 3)?;
+                    session.ledger.work(answer.len() * 3)?;
                 }
                 let location = location(session.policy(), item, url, &answer);
-                let source_field = source_field(session.policy(), item, url, (&answer, &location));
+                let source_field = provenance(session.policy(), item, url, (&answer, &location));
                 let obtained = content::take(&item.body, &answer, encoding, &location)?;
                 Ok(Some(Obtained {
                     source_field,
@@ -126,7 +127,7 @@ impl<'g> Contents<'g> {
                     let file = Neighbour::of_apple(folder, name.as_deref());
                     let answer = session.read(Need::Neighbour(file))?;
                     // Nothing but the mail says what a file is.
-                    Ok(answer.map(|answer| Obtained::of(OCTETS, answer.octets, answer.came)))
+                    Ok(answer.map(|answer| Obtained::of(OCTETS, answer)))
                 }
             },
             Step::Copy(part) => {
@@ -147,11 +148,11 @@ impl<'g> Contents<'g> {
 }
 
 /// What `--map` put in place of a URL may be a name of one's own network, and is nobody else's business.
-fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer) -> Cow<'a, str> {
+fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Content) -> Cow<'a, str> {
     let own = item.shown_url.as_deref().unwrap_or_default();
     let is_mapped = matches!(policy.map(own), Cow::Owned(_));
     if !is_mapped || !answer.is_direct(policy, plain(url)) {
-        return Cow::Borrowed(&answer.url);
+        return Cow::Borrowed(&answer.origin.url);
     }
     let Ok(mut own) = Url::parse(own) else {
         return Cow::Borrowed("");
@@ -163,11 +164,11 @@ fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer)
 }
 
 /// None if parts bear none. What embody detached comes back as it was: a hash proves that it is the sender's.
-fn source_field(
+fn provenance(
     policy: &Policy,
     item: &Item<'_>,
     url: &str,
-    (answer, location): (&Answer, &str),
+    (answer, location): (&Content, &str),
 ) -> Option<Rc<[u8]>> {
     if !policy.provenance || item.body.note().is_some() {
         return None;
@@ -184,8 +185,7 @@ fn source_field(
         true => location,
         false => named,
     };
-    let field = answer.came.source_field(named, last, &answer.sha256()?)?;
-    Some(field.into())
+    source_field::of(answer, named, last).map(Rc::from)
 }
 
 fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> Found<Obtained> {
@@ -194,7 +194,7 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
     };
     // What was stored is not yet what it was.
     if item.body.form == Form::Scrubbed {
-        session.policy().judge_size(obtained.octets.len() as u64)?;
+        session.policy().judge_size(obtained.content.len() as u64)?;
         return Ok(Some(obtained));
     }
     content::admit(obtained, &item.body, session.policy(), session.context).map(Some)
@@ -228,7 +228,7 @@ fn root_detail(detail: &Detail) -> Detail {
 impl Session<'_> {
     /// Returns the content of a file next to the mailbox. It counts as no retrieval: no server is asked, and the mail cannot
     /// name it twice. In a forecast, the file is only looked at, and the content is `None`.
-    pub(super) fn read(&mut self, file: Need) -> Found<Answer> {
+    pub(super) fn read(&mut self, file: Need) -> Found<Content> {
         match (self.answers.get(&file), &self.unanswered) {
             (Some(found), _) => found.clone(),
             (None, Unanswered::IsRefused(refusal)) => Err(refusal.clone()),
@@ -311,7 +311,7 @@ impl Session<'_> {
                 (None, Unanswered::Stops | Unanswered::IsLeftOpen) => continue,
             };
             let octets = match &found {
-                Ok(Some(answer)) => answer.octets.len() as u64,
+                Ok(Some(answer)) => answer.len() as u64,
                 _ => 0,
             };
             left = left.and_then(|left| left.checked_sub(octets));
@@ -320,7 +320,7 @@ impl Session<'_> {
                 None => Err(too_much(room)),
             };
             if let Ok(Some(answer)) = &found {
-                self.ledger.hold(answer.octets.len());
+                self.ledger.hold(answer.len());
             }
             self.retrieved.insert(need, found);
         }

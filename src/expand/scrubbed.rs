@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::answer::Octets;
 use super::content::{OCTETS, Obtained};
 use crate::external_body::{ExternalBody, Scrap, Scrubbed, unescaped};
 use crate::fetch::is_page;
@@ -86,7 +85,7 @@ impl Stored {
         mut obtained: Obtained,
         policy: &Policy,
     ) -> Result<Self, Refusal> {
-        let octets = obtained.octets.bytes();
+        let octets = obtained.content.bytes();
         if !policy.accept_mismatch && is_page_instead(&obtained, scrubbed) {
             let detail = "the server returned a web page instead of the file";
             return Err(Refusal::lasting(Reason::TypeMismatch, detail));
@@ -134,7 +133,7 @@ impl Stored {
         policy.judge_type(essence)?;
         obtained.essence = essence.to_owned();
         if let Some(was) = was {
-            obtained.octets = Octets::shared(was);
+            obtained.content = obtained.content.with_bytes(was);
         }
         obtained.notes.extend(remark.map(str::to_owned));
         Ok(Self {
@@ -159,7 +158,7 @@ impl Stored {
 
     /// Text as it is if it can be, and its octets need not be `exact`.
     pub(super) fn encode(&self, exact: bool, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
-        let octets = self.obtained.octets.bytes();
+        let octets = self.obtained.content.bytes();
         let is_text = self.obtained.essence.starts_with("text/");
         if is_text && !exact && memchr::memchr(b'\r', octets).is_none() {
             encode_text(octets.to_vec(), newline, boundaries)
@@ -174,7 +173,7 @@ impl Stored {
         let mut said = self.obtained.parameters.iter();
         let said = said.find(|(name, _)| self.link.is_some() && name == "charset");
         let charset = said.map(|(_, charset)| &**charset);
-        let charset = charset.or_else(|| charset_of(self.obtained.octets.bytes()));
+        let charset = charset.or_else(|| charset_of(self.obtained.content.bytes()));
         let charset = charset.filter(|_| essence.starts_with("text/"));
         let charset = charset.map(|charset| ("charset".to_owned(), charset.to_owned()));
         let mut fields = media_type::write(essence, charset.as_slice());
@@ -230,7 +229,7 @@ fn is_page_instead(obtained: &Obtained, scrubbed: &Scrubbed) -> bool {
     let extension = scrubbed.stored_name.rsplit('.').next().unwrap_or_default();
     let is_named_so = ["html", "htm", "shtml", "mht"].contains(&extension);
     let is_expected = scrubbed.scrap == Scrap::Html || is_named_so;
-    is_html && (!is_expected || asks_for_password(obtained.octets.bytes()))
+    is_html && (!is_expected || asks_for_password(obtained.content.bytes()))
 }
 
 fn asks_for_password(page: &[u8]) -> bool {

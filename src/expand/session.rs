@@ -1,12 +1,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::answer::Answer;
 use super::context::{Beside, Context};
 use super::mark::Mark;
 use super::needs::{Answers, Found, Need, Needs, Unanswered};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
+use crate::engine::Content;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::error::unpoisoned;
 #[cfg(all(feature = "file", feature = "mailbox"))]
@@ -53,7 +53,7 @@ pub(super) struct Session<'s> {
     /// Reaction to content that is not in `answers`.
     pub(super) unanswered: Unanswered,
     /// Content that this round has asked for, with its answer. Content that the limit on retrievals excludes is not in here.
-    pub(super) retrieved: HashMap<Need, Found<Answer>>,
+    pub(super) retrieved: HashMap<Need, Found<Content>>,
     /// Content without which this round cannot go on. It ends as soon as possible, and its result is not used.
     pub(super) needs: Option<Needs>,
     pub(super) ledger: Ledger,

@@ -5,7 +5,8 @@ use std::iter::successors;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use crate::fetch::{Fetch, Request, Retrieved};
+use crate::engine::Content;
+use crate::fetch::{Fetch, Request};
 use crate::plan::{Item, Step};
 use crate::report::{Provenance, Reason, Refusal};
 use crate::store::{Key, Store, StoreError};
@@ -38,7 +39,7 @@ pub(super) struct FromStore {
 }
 
 impl Fetch for FromStore {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let Some(digits) = request.url.strip_prefix(SCHEME) else {
             return self.others.fetch(request);
         };
@@ -48,11 +49,11 @@ impl Fetch for FromStore {
         };
         match self.store.get(&key, self.at_most) {
             Ok(Some(octets)) => {
-                let mut retrieved = Retrieved::new(&request.url, None, octets);
-                retrieved.from = Provenance::Store;
-                retrieved.at = Some(SystemTime::now());
-                retrieved.elapsed = begun.elapsed();
-                Ok(retrieved)
+                let mut content = Content::new(&request.url, None, octets);
+                content.origin.from = Provenance::Store;
+                content.origin.at = Some(SystemTime::now());
+                content.origin.elapsed = begun.elapsed();
+                Ok(content)
             }
             Ok(None) => {
                 let detail = format!("{} is not in the store", key.path());

@@ -12,10 +12,10 @@ mod described;
 
 use std::rc::Rc;
 
-use super::answer::{Octets, SOURCE_FIELD};
 use super::composite::{self, allows};
 use super::content::Obtained;
 use super::field_names::{field_names, is_among};
+use super::source_field::SOURCE_FIELD;
 use super::wrapped;
 use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
@@ -107,12 +107,12 @@ impl<'p> Substitute<'p> {
     }
 
     pub(super) fn octets(&self) -> usize {
-        self.obtained.octets.len()
+        self.obtained.content.len()
     }
 
     /// With the message's line ends. The octets are taken out: content in content in content is held once a level.
     pub(super) fn composite_body(&mut self) -> Vec<u8> {
-        let octets = Octets::into_vec(self.obtained.take_octets());
+        let octets = Vec::from(self.obtained.content.take_bytes());
         with_newlines(octets, self.newline)
     }
 
@@ -155,17 +155,17 @@ impl<'p> Substitute<'p> {
         // What quotes no header says nothing of an encoding.
         if self.body.form == Form::Detached && !self.body.phantom.fields.is_empty() {
             let declared = self.declared_encoding();
-            let octets = self.obtained.octets.bytes();
+            let octets = self.obtained.content.bytes();
             let like = encode_like(declared, octets, is_text, self.newline, &boundaries);
             if let Some(encoded) = like {
                 return encoded;
             }
         }
-        let octets = self.obtained.take_octets();
+        let bytes = self.obtained.content.take_bytes();
         if is_text {
-            encode_text(Octets::into_vec(octets), self.newline, &boundaries)
+            encode_text(bytes.into(), self.newline, &boundaries)
         } else {
-            encode_base64(octets.bytes(), self.newline)
+            encode_base64(&bytes, self.newline)
         }
     }
 

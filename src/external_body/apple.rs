@@ -11,7 +11,7 @@ use super::listing::name_of;
 use super::reference::{Reader, own_content};
 use super::{ExternalBody, Follow, Form, Referent};
 use crate::mime::header::SectionEnd;
-use crate::mime::{Content, MediaType, PartId, Tree};
+use crate::mime::{MediaType, PartId, PartKind, Tree};
 use crate::span::Span;
 
 pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
@@ -30,7 +30,7 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         let target = match entity.content {
-            Content::Leaf | Content::Message => Ok(Referent::Beside {
+            PartKind::Leaf | PartKind::Message => Ok(Referent::Beside {
                 folder: tree.number(part),
                 name: name_of(tree.original, fields).text(),
             }),
@@ -48,7 +48,7 @@ impl<'a> Reader<'a, '_> {
 
 pub fn torn_delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
     let above = tree.part(tree.part(part).parent?);
-    let Content::Multipart(multipart) = &above.content else {
+    let PartKind::Multipart(multipart) = &above.content else {
         return None;
     };
     if multipart.close.is_some() || above.children.last() != Some(&part) {

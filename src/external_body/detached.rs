@@ -21,7 +21,7 @@ use super::url::read_url;
 use super::{ExternalBody, Form, Referent};
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::header::{self, SectionEnd};
-use crate::mime::{Content, Field, Fields, Header, MediaType, TransferEncoding};
+use crate::mime::{Field, Fields, Header, MediaType, PartKind, TransferEncoding};
 use crate::report::Refusal;
 use crate::span::{Lines, Span};
 
@@ -124,7 +124,7 @@ impl<'a> Reader<'a, '_> {
             _ if !is_all => Err(own_content(
                 "its body contains more than the header of the detached attachment",
             )),
-            Content::Multipart(_) if !entity.children.is_empty() => {
+            PartKind::Multipart(_) if !entity.children.is_empty() => {
                 Err(own_content("it contains other parts"))
             }
             // Base64 cannot hold the sentence, which has blanks. Quoted-printable can, and may escape the header.
@@ -149,7 +149,7 @@ impl<'a> Reader<'a, '_> {
         let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
         let target = if self.tree.is_message(self.part) {
             Err(own_content("it is a whole message"))
-        } else if entity.content != Content::Leaf {
+        } else if entity.content != PartKind::Leaf {
             Err(own_content("it contains other parts or a message"))
         } else if !fits && !is_page && !entity.body.of(self.tree.original).trim_ascii().is_empty() {
             Err(own_content(

@@ -11,7 +11,7 @@ use crate::mime::entity::push_field;
 use crate::mime::header::Fields;
 use crate::mime::media_type::Named;
 use crate::mime::transfer::encode_text;
-use crate::mime::{Content, MediaType, PartId, Tree};
+use crate::mime::{MediaType, PartId, PartKind, Tree};
 use crate::span::Span;
 
 const LISTING: &str = "listing";
@@ -34,7 +34,7 @@ pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: boo
         Some(written) if written == bytes => None,
         Some(written) => Some(Edit::replace(place, written)),
         None => {
-            let Content::Multipart(multipart) = &after.root().content else {
+            let PartKind::Multipart(multipart) = &after.root().content else {
                 return None;
             };
             let delimiter = multipart.delimiters.get(after.part(part).ordinal)?;
@@ -90,7 +90,7 @@ fn written(tree: &Tree<'_>, reading: &Reading) -> Option<Vec<u8>> {
 
 fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
     let root = tree.root();
-    let Content::Multipart(multipart) = &root.content else {
+    let PartKind::Multipart(multipart) = &root.content else {
         return None;
     };
     let (close, newline) = (multipart.close?, tree.newline.bytes());

@@ -12,7 +12,7 @@ use super::reference::{Reader, bad_value, cut_off, missing_url};
 use super::url::read_url;
 use super::{ExternalBody, Follow, Form, Referent};
 use crate::link::url::with_octets_escaped;
-use crate::mime::Content;
+use crate::mime::PartKind;
 use crate::report::Refusal;
 
 pub(crate) const ESSENCES: [&str; 2] = [
@@ -33,7 +33,7 @@ impl<'a> Reader<'a, '_> {
     pub(super) fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
         let entity = self.tree.part(self.part);
         let body = entity.body.of(self.tree.original);
-        if entity.content != Content::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {
+        if entity.content != PartKind::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {
             return None;
         }
         let decoded = entity.encoding.decode(body)?;

@@ -10,8 +10,9 @@ use std::time::Instant;
 use percent_encoding::percent_decode_str;
 
 use super::allowance::Allowance;
-use super::request::{Fetch, Probed, Request, Retrieved};
+use super::request::{Fetch, Probed, Request, of_file};
 use super::system::file::Roots;
+use crate::engine::Content;
 use crate::error::Error;
 use crate::platform::is_device;
 use crate::policy::Policy;
@@ -57,7 +58,7 @@ impl Attachments {
         Ok(None)
     }
 
-    fn answer<T: From<Retrieved>>(
+    fn answer<T: From<Content>>(
         &self,
         request: &Request,
         ask: impl Fn(&Request) -> Result<T, Refusal>,
@@ -70,7 +71,7 @@ impl Attachments {
             let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
             allowance.remaining()?;
             let body = self.roots.read(&self.policy, &path, allowance)?;
-            return Ok(Retrieved::of_file(&path, body, begun).into());
+            return Ok(of_file(&path, body, begun).into());
         }
         let request = Request {
             url: url.to_owned(),
@@ -94,7 +95,7 @@ fn also_missing(refusal: Refusal) -> Refusal {
 }
 
 impl Fetch for Attachments {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         self.answer(request, |request| self.others.fetch(request))
     }
 

@@ -13,9 +13,10 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::allowance::Allowance;
-use super::request::Retrieved;
+use super::request::of_file;
 use super::several::too_much;
 use super::system::file::{not_regular, read_regular, regular, unreadable};
+use crate::engine::Content;
 use crate::external_body::Follow;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
@@ -173,7 +174,7 @@ impl Sidecars {
         policy: &Policy,
         room: u64,
         deadline: Option<Instant>,
-    ) -> Result<Option<Retrieved>, Refusal> {
+    ) -> Result<Option<Content>, Refusal> {
         let begun = Instant::now();
         let (folder, name) = self.find(part, name)?;
         let length = folder.length(&name)?;
@@ -188,7 +189,7 @@ impl Sidecars {
         let body = folder.read(&name, policy, allowance)?;
         let path = folder.path.join(name);
         let path = path.canonicalize().unwrap_or(path);
-        Ok(Some(Retrieved::of_file(&path, body, begun)))
+        Ok(Some(of_file(&path, body, begun)))
     }
 }
 

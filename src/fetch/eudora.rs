@@ -15,7 +15,8 @@ use std::time::Instant;
 use super::allowance::Allowance;
 use super::attachments::ambiguous;
 use super::beside::{Folder, on_disk};
-use super::request::Retrieved;
+use super::request::of_file;
+use crate::engine::Content;
 use crate::error::unpoisoned;
 use crate::external_body::{EudoraNote, decoded_name, is_file_name};
 use crate::policy::Policy;
@@ -158,12 +159,12 @@ impl EudoraFiles {
         named: &Named,
         policy: &Policy,
         deadline: Instant,
-    ) -> Result<Retrieved, Refusal> {
+    ) -> Result<Content, Refusal> {
         let begun = Instant::now();
         let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
         let body = self.folder(named)?.read(&named.1, policy, allowance)?;
         let path = self.path(named.0, &named.1);
-        Ok(Retrieved::of_file(&path, body, begun))
+        Ok(of_file(&path, body, begun))
     }
 
     fn folder(&self, named: &Named) -> Result<&Folder, Refusal> {

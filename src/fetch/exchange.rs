@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::allowance::{Allowance, Failed};
-use super::request::Retrieved;
+use crate::engine::Content;
 use crate::mime::date;
 use crate::policy::{Host, Target, TypePattern};
 use crate::report::{Provenance, Refusal};
@@ -42,7 +42,7 @@ pub(crate) enum How {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     /// Decompressed. Only a 200 that was asked for with [`How::Whole`] has content.
@@ -51,19 +51,21 @@ pub(crate) struct Answer {
     pub(crate) recorded: Option<Recorded>,
 }
 
-impl Answer {
-    pub(crate) fn retrieved(self, target: &Target) -> Retrieved {
+impl Response {
+    /// Returns the content of the response. `target` is the URL that was requested last.
+    pub(crate) fn into_content(self, target: &Target) -> Content {
         let media_type = text(&self.headers, &header::CONTENT_TYPE);
-        let mut retrieved = Retrieved::new(target.public_url(), media_type, self.body);
-        retrieved.status = Some(self.status);
-        retrieved.at = Some(SystemTime::now());
-        retrieved.record = self.recorded.map(|recorded| recorded.id.into());
+        let mut content = Content::new(target.public_url(), media_type, self.body);
+        let origin = &mut content.origin;
+        origin.status = Some(self.status);
+        origin.at = Some(SystemTime::now());
+        origin.record = self.recorded.map(|recorded| recorded.id.into());
         if let Source::Kept { at, first } = self.source {
-            retrieved.from = Provenance::Cache;
-            retrieved.at = Some(time(at));
-            retrieved.first = Some(time(first));
+            origin.from = Provenance::Cache;
+            origin.at = Some(time(at));
+            origin.first = Some(time(first));
         }
-        retrieved
+        content
     }
 }
 
@@ -143,11 +145,11 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
         .map_or(true, |wanted: TypePattern| wanted.matches(&essence))
 }
 
-pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Answer, Failed>;
+pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Response, Failed>;
 
 pub(crate) trait Disk: Send + Sync + fmt::Debug {
     /// A redirect is an answer, and is not followed.
-    fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed>;
+    fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed>;
 
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal>;
 

@@ -9,10 +9,11 @@ use super::memory::Memory;
 #[cfg(any(feature = "http", feature = "ftp"))]
 use super::names::{Names, SystemNames};
 use super::order::{either, undated};
-use super::request::{Fetch, NoFetch, Probed, Request, Retrieved};
+use super::request::{Fetch, NoFetch, Probed, Request};
 #[cfg(feature = "http")]
 use super::system::Servers;
 use super::system::System;
+use crate::engine::Content;
 use crate::error::Error;
 use crate::policy::Policy;
 use crate::policy::marked::is_question;
@@ -33,10 +34,10 @@ pub struct Fetcher {
     source: Arc<dyn Fetch>,
 }
 
-pub(crate) type Observer = Arc<dyn Fn(&Result<Retrieved, Refusal>) + Send + Sync>;
+pub(crate) type Observer = Arc<dyn Fn(&Result<Content, Refusal>) + Send + Sync>;
 
 impl Fetch for Fetcher {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         self.either(request, |whom, request| {
             let ask = || {
                 let _turn = self.gate.turn(request.deadline)?;

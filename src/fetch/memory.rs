@@ -6,13 +6,14 @@ use std::time::{Duration, Instant, SystemTime};
 use quick_cache::sync::{Cache, GuardResult};
 use quick_cache::{OptionsBuilder, Weighter};
 
+use super::Request;
 use super::allowance::late;
-use super::{Request, Retrieved};
+use crate::engine::Content;
 use crate::error::unpoisoned;
 use crate::report::{Reason, Refusal, Retry};
 
 type Key = (String, Option<String>, Option<SystemTime>);
-type Answer = Result<Retrieved, Refusal>;
+type Answer = Result<Content, Refusal>;
 type Answers = Cache<Key, Answer, ByWeight>;
 
 const ENTRY: usize = 512;
@@ -89,7 +90,7 @@ struct ByWeight;
 
 impl Weighter<Key, Answer> for ByWeight {
     fn weight(&self, key: &Key, answer: &Answer) -> u64 {
-        let body = answer.as_ref().map_or(0, |retrieved| retrieved.body.len());
+        let body = answer.as_ref().map_or(0, |retrieved| retrieved.len());
         (key.0.len() + ENTRY + body) as u64
     }
 }

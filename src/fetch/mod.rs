@@ -52,7 +52,7 @@ pub(crate) use gate::IsStopped;
 pub use names::Names;
 pub(crate) use order::undated;
 pub(crate) use request::Unasked;
-pub use request::{Canned, Fetch, NoFetch, Probed, Request, Retrieved};
+pub use request::{Canned, Fetch, NoFetch, Probed, Request};
 pub use several::fetch_all;
 pub(crate) use several::too_much;
 
@@ -62,7 +62,7 @@ pub(crate) use self::{
     coding::Coding,
     connection::basic,
     exchange::{
-        Answer, Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Source, Whose,
+        Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Response, Source, Whose,
         agrees, captured, is_redirect, is_temporary, retry_after, text, time,
     },
     names::SystemNames,

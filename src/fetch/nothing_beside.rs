@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::request::Retrieved;
+use crate::engine::Content;
 use crate::external_body::Follow;
 use crate::policy::Policy;
 use crate::report::Refusal;
@@ -23,7 +23,7 @@ impl Sidecars {
         _: &Policy,
         _: u64,
         _: Option<Instant>,
-    ) -> Result<Option<Retrieved>, Refusal> {
+    ) -> Result<Option<Content>, Refusal> {
         match *self {}
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::allowance::{Allowance, Failed};
-use super::exchange::{Answer, LONGEST_PAUSE, Whose, captured, retry_after};
+use super::exchange::{LONGEST_PAUSE, Response, Whose, captured, retry_after};
 use crate::error::unpoisoned;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
@@ -129,7 +129,7 @@ impl Pace {
         }
     }
 
-    pub(super) fn heed(&self, given: &Result<Answer, Failed>) {
+    pub(super) fn heed(&self, given: &Result<Response, Failed>) {
         match given {
             Err(failed) if failed.nobody.is_some() => self.pause(UNREACHABLE, None),
             Ok(answer) if captured(&answer.headers).is_none() => {
@@ -270,7 +270,7 @@ mod tests {
             for (name, value) in fields {
                 headers.insert(*name, value.parse().unwrap());
             }
-            pace.heed(&Ok(Answer {
+            pace.heed(&Ok(Response {
                 status,
                 headers,
                 body: Default::default(),

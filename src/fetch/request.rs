@@ -1,11 +1,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime};
 
-use bytes::Bytes;
-
+use crate::engine::Content;
 use crate::error::unpoisoned;
 use crate::link::url::masked;
 use crate::report::{Provenance, Reason, Refusal};
@@ -32,64 +31,19 @@ impl Request {
     }
 }
 
-/// A whole body, and what its source said about it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Retrieved {
-    /// The URL that finally answered: after redirects, without fragment, without password.
-    pub url: String,
-    /// The source's own Content-Type value, unparsed; none for ftp and file.
-    pub media_type: Option<String>,
-    /// The octets, after decompression; a clone shares them.
-    pub body: Bytes,
-    /// How long it took; for a cache, how long it took the first time.
-    pub elapsed: Duration,
-    /// When an archive captured it; none for what its own source gave.
-    pub captured: Option<SystemTime>,
-    /// Where the body came from.
-    pub from: Provenance,
-    /// The status of the answer, where there is such a number.
-    pub status: Option<u16>,
-    /// When the source gave the body, or last confirmed it to a cache.
-    pub at: Option<SystemTime>,
-    /// When the source gave the body, if it confirmed it to a cache since.
-    pub first: Option<SystemTime>,
-    /// The record that holds the answer (`urn:uuid:...`).
-    pub record: Option<Arc<str>>,
-    pub(crate) sha256: Arc<OnceLock<String>>,
+/// Content that was retrieved just now; the retrieval began at `begun`.
+pub(super) fn just_now(url: String, from: Provenance, body: Vec<u8>, begun: Instant) -> Content {
+    let mut content = Content::new(url, None, body);
+    content.origin.from = from;
+    content.origin.at = Some(SystemTime::now());
+    content.origin.elapsed = begun.elapsed();
+    content
 }
 
-impl Retrieved {
-    /// A body that this URL gave, by default from the network in no time.
-    pub fn new(url: impl Into<String>, media_type: Option<String>, body: impl Into<Bytes>) -> Self {
-        Self {
-            url: url.into(),
-            media_type,
-            body: body.into(),
-            elapsed: Duration::ZERO,
-            captured: None,
-            from: Provenance::Network,
-            status: None,
-            at: None,
-            first: None,
-            record: None,
-            sha256: Arc::default(),
-        }
-    }
-
-    pub(super) fn just_now(url: String, from: Provenance, body: Vec<u8>, begun: Instant) -> Self {
-        Self {
-            from,
-            at: Some(SystemTime::now()),
-            elapsed: begun.elapsed(),
-            ..Self::new(url, None, body)
-        }
-    }
-
-    pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Self {
-        let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
-        Self::just_now(url, Provenance::File, body, begun)
-    }
+/// The content of a file. Its URL has the scheme `file`.
+pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Content {
+    let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
+    just_now(url, Provenance::File, body, begun)
 }
 
 /// Retrieves what is not in the message. Threads share an implementation.
@@ -104,7 +58,7 @@ pub trait Fetch: Send + Sync {
     ///
     /// # Errors
     /// A [`Refusal`] with its reason; temporary ones are marked so.
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal>;
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal>;
 
     /// Whether [`Fetch::fetch`] would be answered, with as little transferred as the source allows.
     ///
@@ -121,7 +75,7 @@ pub trait Fetch: Send + Sync {
 }
 
 impl<F: Fetch + ?Sized> Fetch for Arc<F> {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         (**self).fetch(request)
     }
 
@@ -140,7 +94,7 @@ pub struct Probed {
     /// What was asked: `HEAD`, or `GET` where that was not understood and for ftp and file; `cache` where a kept answer
     /// was enough; `archive` where an archive has it.
     pub method: &'static str,
-    /// The URL that finally answered, as in [`Retrieved::url`].
+    /// The URL that finally answered, as in [`Origin::url`](crate::engine::content::Origin::url).
     pub url: String,
     /// The source's own Content-Type value, unparsed.
     pub media_type: Option<String>,
@@ -148,13 +102,13 @@ pub struct Probed {
     pub length: Option<u64>,
 }
 
-impl From<Retrieved> for Probed {
-    fn from(retrieved: Retrieved) -> Self {
+impl From<Content> for Probed {
+    fn from(retrieved: Content) -> Self {
         Self {
             method: "GET",
-            url: retrieved.url,
+            length: Some(retrieved.len() as u64),
+            url: retrieved.origin.url.to_string(),
             media_type: retrieved.media_type,
-            length: Some(retrieved.body.len() as u64),
         }
     }
 }
@@ -180,7 +134,7 @@ impl fmt::Display for Probed {
 pub struct NoFetch;
 
 impl Fetch for NoFetch {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let detail = format!("{} was not retrieved", request.url);
         Err(Refusal::lasting(Reason::SchemeNotAllowed, detail))
     }
@@ -189,7 +143,7 @@ impl Fetch for NoFetch {
 pub(crate) struct Unasked;
 
 impl Fetch for Unasked {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let detail = format!("would retrieve {}", masked(&request.url));
         Err(Refusal::lasting(Reason::NotRetrieved, detail))
     }
@@ -198,7 +152,7 @@ impl Fetch for Unasked {
 /// Answers each URL with what it was given beforehand, and remembers what it was asked; clones remember together.
 #[derive(Clone, Debug, Default)]
 pub struct Canned {
-    answers: HashMap<String, Result<Retrieved, Refusal>>,
+    answers: HashMap<String, Result<Content, Refusal>>,
     asked: Arc<Mutex<Vec<Request>>>,
 }
 
@@ -211,7 +165,7 @@ impl Canned {
     /// Adds a body under a URL.
     #[must_use]
     pub fn with(mut self, url: &str, media_type: Option<&str>, body: impl Into<Vec<u8>>) -> Self {
-        let answer = Retrieved::new(url, media_type.map(str::to_owned), body.into());
+        let answer = Content::new(url, media_type.map(str::to_owned), body.into());
         self.answers.insert(url.to_owned(), Ok(answer));
         self
     }
@@ -230,7 +184,7 @@ impl Canned {
 }
 
 impl Fetch for Canned {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         unpoisoned(self.asked.lock()).push(request.clone());
         let unknown = || {
             let detail = format!("{}: 404", request.url);

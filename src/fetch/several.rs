@@ -2,7 +2,8 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 
 use super::allowance::late;
-use super::{Fetch, Request, Retrieved};
+use super::{Fetch, Request};
+use crate::engine::Content;
 use crate::error::unpoisoned;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
@@ -16,7 +17,7 @@ pub fn fetch_all(
     requests: &[Request],
     in_flight: usize,
     octets: u64,
-) -> Vec<Result<Retrieved, Refusal>> {
+) -> Vec<Result<Content, Refusal>> {
     let in_flight = in_flight.max(1);
     let state = Mutex::new(Several {
         next: 0,
@@ -73,14 +74,14 @@ struct Several {
     next: usize,
     settled: usize,
     left: Option<u64>,
-    answers: Vec<Option<Result<Retrieved, Refusal>>>,
+    answers: Vec<Option<Result<Content, Refusal>>>,
 }
 
 impl Several {
     fn settle(&mut self, octets: u64) {
         while let Some(Some(answer)) = self.answers.get_mut(self.settled) {
             self.settled += 1;
-            let size = |retrieved: &Retrieved| retrieved.body.len() as u64;
+            let size = |retrieved: &Content| retrieved.len() as u64;
             let size = answer.as_ref().map_or(0, size);
             self.left = self.left.and_then(|left| left.checked_sub(size));
             if self.left.is_none() {

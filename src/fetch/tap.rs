@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::exchange::{Answer, Asked, Recorded};
-use super::request::Retrieved;
+use super::exchange::{Asked, Recorded, Response};
+use crate::engine::Content;
 use crate::report::Reason;
 
 /// Content that is read for the record alone may pause so long.
@@ -18,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) trait Recorder: Send + Sync + fmt::Debug {
     fn begin(&self, asked: &Asked<'_>) -> Box<dyn Recording>;
 
-    fn kept(&self, asked: &Asked<'_>, answer: &Answer) -> Option<Recorded>;
+    fn kept(&self, asked: &Asked<'_>, answer: &Response) -> Option<Recorded>;
 
-    fn content(&self, retrieved: &Retrieved, address: Option<IpAddr>) -> Option<Arc<str>>;
+    fn content(&self, retrieved: &Content, address: Option<IpAddr>) -> Option<Arc<str>>;
 }
 
 pub(crate) trait Recording {

@@ -418,7 +418,7 @@ fn is_closed(message: &[u8]) -> bool {
     let tree = mime::scan(message, &Limits::default().scan());
     let root = tree.ids().next().map(|id| tree.part(id));
     root.is_some_and(|root| match &root.content {
-        mime::Content::Multipart(multipart) => multipart.close.is_some(),
+        mime::PartKind::Multipart(multipart) => multipart.close.is_some(),
         _ => false,
     })
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use super::draft::Left;
 use super::listen::Address;
 use super::service::Verdict;
+use crate::engine::Content;
 use crate::error::unpoisoned;
-use crate::fetch::Retrieved;
 use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
 
 /// In seconds: most messages take milliseconds, retrievals hardly longer than `--deadline`.
@@ -82,11 +82,11 @@ impl Counters {
         add(&self.microseconds, elapsed);
     }
 
-    pub fn asked(&self, answer: &Result<Retrieved, Refusal>) {
+    pub fn asked(&self, answer: &Result<Content, Refusal>) {
         match answer {
             Ok(retrieved) => {
                 add(&self.retrieved, 1);
-                add(&self.octets, retrieved.body.len() as u64);
+                add(&self.octets, retrieved.len() as u64);
             }
             Err(refusal) if refusal.retry == Retry::Later => add(&self.failed, 1),
             Err(_) => add(&self.refused, 1),

@@ -39,7 +39,7 @@ pub enum Limit {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Content {
+pub enum PartKind {
     /// A `message/external-body` is a leaf, too.
     Leaf,
     Multipart(Multipart),
@@ -48,7 +48,7 @@ pub enum Content {
     Opaque(Limit),
 }
 
-impl Content {
+impl PartKind {
     pub fn boundary(&self) -> Option<&[u8]> {
         match self {
             Self::Multipart(multipart) => Some(&multipart.boundary),
@@ -87,7 +87,7 @@ pub struct Part {
     /// Lower-case `type/subtype`; the default type where no field says.
     pub essence: String,
     pub encoding: TransferEncoding,
-    pub content: Content,
+    pub content: PartKind,
     pub children: Vec<PartId>,
     pub(super) fields: Fields,
 }
@@ -163,7 +163,7 @@ impl<'a> Tree<'a> {
 
     /// A boundary line would have ended the part.
     pub fn is_cut_off(&self, id: PartId) -> bool {
-        let is_multipart = |above| matches!(self.part(above).content, Content::Multipart(_));
+        let is_multipart = |above| matches!(self.part(above).content, PartKind::Multipart(_));
         self.part(id).span.end == self.root().span.end && self.ancestors(id).any(is_multipart)
     }
 
@@ -171,7 +171,7 @@ impl<'a> Tree<'a> {
     pub fn is_message(&self, id: PartId) -> bool {
         self.part(id)
             .parent
-            .is_none_or(|above| self.part(above).content == Content::Message)
+            .is_none_or(|above| self.part(above).content == PartKind::Message)
     }
 
     /// A Content-ID means a part of the same message first.
@@ -187,7 +187,7 @@ impl<'a> Tree<'a> {
 
     pub fn is_under_multipart(&self, id: PartId) -> bool {
         let above = self.part(id).parent.map(|above| &self.part(above).content);
-        matches!(above, Some(Content::Multipart(_)))
+        matches!(above, Some(PartKind::Multipart(_)))
     }
 
     pub fn ancestors(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
@@ -214,7 +214,7 @@ impl<'a> Tree<'a> {
         let around = std::iter::once(id).chain(self.ancestors(id));
         let steps = around.filter_map(|at| match self.part(at) {
             part if self.is_under_multipart(at) => Some((part.ordinal + 1).to_string()),
-            part if matches!(part.content, Content::Multipart(_)) => None,
+            part if matches!(part.content, PartKind::Multipart(_)) => None,
             _ => Some("1".to_owned()),
         });
         let mut steps: Vec<String> = steps.collect();
@@ -236,7 +236,7 @@ impl<'a> Tree<'a> {
         let end = entity.span.end;
         let above = entity.parent.map(|above| &self.part(above).content);
         let delimiter = match above {
-            Some(Content::Multipart(multipart)) => multipart.delimiters.get(entity.ordinal),
+            Some(PartKind::Multipart(multipart)) => multipart.delimiters.get(entity.ordinal),
             _ => None,
         };
         let Some(delimiter) = delimiter else {

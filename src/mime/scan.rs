@@ -21,7 +21,7 @@ use memchr::memmem::Finder;
 
 use super::header::{self, Header, Section, SectionEnd};
 use super::media_type::{DEFAULT_TYPE, MediaType};
-use super::message::{Content, Limit, Multipart, Part, PartId, ScanLimits, Tree};
+use super::message::{Limit, Multipart, Part, PartId, PartKind, ScanLimits, Tree};
 use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
 
@@ -65,7 +65,7 @@ impl Scanner<'_> {
             let (parent, is_open) = &mut self.open[level];
             let parent = *parent;
             *is_open = !is_close && self.parts.len() < self.limits.parts;
-            let Content::Multipart(multipart) = &mut self.parts[parent].content else {
+            let PartKind::Multipart(multipart) = &mut self.parts[parent].content else {
                 continue;
             };
             if multipart.preamble.end == usize::MAX {
@@ -97,7 +97,7 @@ impl Scanner<'_> {
             let part = self.read_part(start, parent, default);
             self.floor = part.body.start;
             let is_open = part.content.boundary().is_some();
-            if part.content == Content::Message {
+            if part.content == PartKind::Message {
                 next = Some((part.body.start, Some(index), DEFAULT_TYPE));
             }
             self.parts.push(part);
@@ -111,7 +111,7 @@ impl Scanner<'_> {
     fn read_part(&mut self, start: usize, parent: Option<usize>, default: &str) -> Part {
         let original = self.original;
         let above = parent.and_then(|parent| self.parts.get(parent));
-        let is_message = above.is_none_or(|above| above.content == Content::Message);
+        let is_message = above.is_none_or(|above| above.content == PartKind::Message);
         let within = Span::new(start, original.len());
         let limit = self.limits.header;
         let is_boundary = |line: &[u8]| self.matching(line).is_some();
@@ -140,38 +140,38 @@ impl Scanner<'_> {
             body: Span::new(body, usize::MAX),
             essence,
             encoding,
-            content: Content::Leaf,
+            content: PartKind::Leaf,
             children: Vec::new(),
             fields: header.fields,
         };
         part.content = self.content_of(&part, header.end);
-        if part.content == Content::Message && part.encoding.is_encoded() {
+        if part.content == PartKind::Message && part.encoding.is_encoded() {
             part.encoding = TransferEncoding::SevenBit;
         }
         part
     }
 
-    fn content_of(&self, part: &Part, end: SectionEnd) -> Content {
+    fn content_of(&self, part: &Part, end: SectionEnd) -> PartKind {
         if end == SectionEnd::TooLarge {
-            return Content::Opaque(Limit::HeaderTooLarge);
+            return PartKind::Opaque(Limit::HeaderTooLarge);
         }
         let container = match part.essence.as_str() {
             "message/rfc822" | "message/global" => {
                 if part.encoding.is_encoded() && !self.begins_with_field(part.body.start) {
-                    return Content::Leaf;
+                    return PartKind::Leaf;
                 }
-                Content::Message
+                PartKind::Message
             }
             essence if essence.starts_with("multipart/") => {
                 let Some(boundary) = self.boundary_of(part) else {
-                    return Content::Leaf;
+                    return PartKind::Leaf;
                 };
                 // A line of the multipart around would look like one of its own.
                 let is_taken = || self.boundaries().any(|(_, around)| around == boundary);
                 if part.encoding.is_encoded() && is_taken() {
-                    return Content::Leaf;
+                    return PartKind::Leaf;
                 }
-                Content::Multipart(Multipart {
+                PartKind::Multipart(Multipart {
                     boundary,
                     preamble: Span::new(part.body.start, usize::MAX),
                     delimiters: Vec::new(),
@@ -180,13 +180,13 @@ impl Scanner<'_> {
                     overflow: None,
                 })
             }
-            _ => return Content::Leaf,
+            _ => return PartKind::Leaf,
         };
         if part.depth >= self.limits.depth {
-            return Content::Opaque(Limit::TooDeep);
+            return PartKind::Opaque(Limit::TooDeep);
         }
-        if container == Content::Message && self.parts.len() + 1 >= self.limits.parts {
-            return Content::Opaque(Limit::TooManyParts);
+        if container == PartKind::Message && self.parts.len() + 1 >= self.limits.parts {
+            return PartKind::Opaque(Limit::TooManyParts);
         }
         container
     }
@@ -272,25 +272,25 @@ impl Scanner<'_> {
             part.body.end = part.span.end;
             // Without a boundary line nothing contradicts the transfer encoding.
             let is_false = match &part.content {
-                Content::Multipart(multipart) => {
+                PartKind::Multipart(multipart) => {
                     multipart.close.is_some() || multipart.preamble.end < usize::MAX
                 }
                 _ => true,
             };
-            if part.encoding.is_encoded() && matches!(part.content, Content::Multipart(_)) {
+            if part.encoding.is_encoded() && matches!(part.content, PartKind::Multipart(_)) {
                 match is_false {
                     true => part.encoding = TransferEncoding::SevenBit,
-                    false => part.content = Content::Leaf,
+                    false => part.content = PartKind::Leaf,
                 }
             }
-            if part.encoding.is_encoded() && part.content == Content::Leaf {
+            if part.encoding.is_encoded() && part.content == PartKind::Leaf {
                 let value = part
                     .fields
                     .value(self.original, "Content-Transfer-Encoding");
                 let body = part.body.of(self.original);
                 part.encoding = part.encoding.of_leaf(value, &part.essence, body);
             }
-            if let Content::Multipart(multipart) = &mut part.content {
+            if let PartKind::Multipart(multipart) = &mut part.content {
                 multipart.preamble.end = multipart.preamble.end.min(part.body.end);
                 if multipart.close.is_some() || multipart.overflow.is_some() {
                     multipart.epilogue.end = part.body.end.max(multipart.epilogue.start);

@@ -33,7 +33,7 @@ use crate::edit::{Edit, Group};
 use crate::ledger::Ledger;
 use crate::mime::charset::Charset;
 use crate::mime::mapped::{Changes, MappedBody};
-use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
+use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
@@ -180,7 +180,7 @@ impl<'p> Documents<'p> {
         let is_in_related = |above| self.tree.part(above).essence == RELATED;
         let is_the_mails = entity.parent.is_some_and(is_in_related)
             || !self.tree.has_disposition(part, "attachment");
-        (is_the_mails && entity.content == Content::Leaf).then_some(language)
+        (is_the_mails && entity.content == PartKind::Leaf).then_some(language)
     }
 
     #[cfg(feature = "cli")]

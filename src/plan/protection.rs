@@ -1,6 +1,6 @@
 //! What may not be touched because of what it stands in, and what a limit of the scanner kept from being looked into.
 
-use crate::mime::{Content, Limit, PartId, Tree};
+use crate::mime::{Limit, PartId, PartKind, Tree};
 use crate::policy::{Policy, Protected};
 use crate::report::{Detail, Reason, Refusal, Setting};
 use crate::span::Span;
@@ -40,10 +40,10 @@ pub fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refu
     tree.ids().filter_map(|id| {
         let part = tree.part(id);
         let (limit, span) = match &part.content {
-            Content::Opaque(Limit::HeaderTooLarge) => (Limit::HeaderTooLarge, part.span),
-            Content::Opaque(limit) => (*limit, part.body),
-            Content::Multipart(multipart) => (multipart.overflow?, multipart.epilogue),
-            Content::Leaf | Content::Message => return None,
+            PartKind::Opaque(Limit::HeaderTooLarge) => (Limit::HeaderTooLarge, part.span),
+            PartKind::Opaque(limit) => (*limit, part.body),
+            PartKind::Multipart(multipart) => (multipart.overflow?, multipart.epilogue),
+            PartKind::Leaf | PartKind::Message => return None,
         };
         let (reason, what, setting) = match limit {
             Limit::TooDeep => (Reason::TooDeep, "is nested too deep", Setting::Depth),

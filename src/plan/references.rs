@@ -13,7 +13,7 @@ use crate::external_body::{
 use crate::link::base::Base;
 use crate::link::url;
 use crate::mime::header::SectionEnd;
-use crate::mime::{Content, Limit, PartId, Tree};
+use crate::mime::{Limit, PartId, PartKind, Tree};
 use crate::policy::{Policy, Scheme};
 use crate::report::{Detail, Kind, Reason, Refusal, Setting};
 
@@ -97,7 +97,7 @@ impl Planner<'_> {
             self.policy.judge_form(form)?;
         }
         let content = &self.tree.part(body.part).content;
-        if *content == Content::Opaque(Limit::HeaderTooLarge)
+        if *content == PartKind::Opaque(Limit::HeaderTooLarge)
             || body.phantom.end == SectionEnd::TooLarge
         {
             // Nothing behind the limit was read: the URL, the type or the digest may be cut.

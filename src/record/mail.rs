@@ -10,7 +10,7 @@ use super::header::{RecordHeader, RecordType, digest, names};
 use super::recorder::{FIELDS, RecorderParts, WarcRecorder, line};
 use super::write::RecordMember;
 use crate::mime::entity::sha256;
-use crate::mime::{Content, MediaType, ScanLimits, Tree, scan};
+use crate::mime::{MediaType, PartKind, ScanLimits, Tree, scan};
 use crate::report::Row;
 
 /// HTML texts of one mail.
@@ -132,7 +132,7 @@ fn texts_of(
     let leaves = tree.ids().filter(|id| {
         let part = tree.part(*id);
         let disposition = tree.disposition(*id).trim_ascii();
-        part.content == Content::Leaf
+        part.content == PartKind::Leaf
             && part.essence == essence
             && !disposition.to_ascii_lowercase().starts_with(b"attachment")
     });

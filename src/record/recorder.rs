@@ -17,10 +17,9 @@ use super::header::{RecordHeader, RecordType, digest, names};
 use super::http::{Answered, masked};
 use super::write::{HELD, RecordMember};
 use super::{MASKED, identifier, is_of_mails};
+use crate::engine::Content;
 use crate::error::{Error, unpoisoned};
-use crate::fetch::{
-    Answer, Asked, How, Recorded, Recorder, Recording, Retrieved, USER_AGENT, text,
-};
+use crate::fetch::{Asked, How, Recorded, Recorder, Recording, Response, USER_AGENT, text};
 use crate::report::Reason;
 
 const RESPONSE: &str = "application/http; msgtype=response";
@@ -225,7 +224,7 @@ impl Recorder for WarcRecorder {
         })
     }
 
-    fn kept(&self, asked: &Asked<'_>, answer: &Answer) -> Option<Recorded> {
+    fn kept(&self, asked: &Asked<'_>, answer: &Response) -> Option<Recorded> {
         let shared = &self.0;
         let url = asked.target.request_url();
         let Some(first) = &answer.recorded else {
@@ -249,10 +248,10 @@ impl Recorder for WarcRecorder {
         written.then_some(recorded)
     }
 
-    fn content(&self, retrieved: &Retrieved, address: Option<IpAddr>) -> Option<Arc<str>> {
+    fn content(&self, retrieved: &Content, address: Option<IpAddr>) -> Option<Arc<str>> {
         let media_type = retrieved.media_type.as_deref();
-        let url = &retrieved.url;
-        let recorded = self.0.resource(url, media_type, &retrieved.body, address);
+        let url = &retrieved.origin.url;
+        let recorded = self.0.resource(url, media_type, retrieved.bytes(), address);
         recorded.map(|recorded| recorded.id.into())
     }
 }

@@ -18,7 +18,7 @@ use crate::external_body::{
 use crate::ledger::Ledger;
 use crate::link::data::DataUrl;
 use crate::mime::header::Fields;
-use crate::mime::{Content, PartId, Tree, scan};
+use crate::mime::{PartId, PartKind, Tree, scan};
 use crate::plan::documents::{Documents, Piece};
 use crate::plan::{Item as PlannedItem, Plan};
 use crate::policy::Policy;
@@ -236,7 +236,7 @@ impl Describer<'_> {
             let others = |name: &[u8]| !is_content(name) && !is_of_programs(name);
             to.other_fields = to.other_fields.wrapping_add(self.fields_sum(id, others));
         }
-        if part.content != Content::Leaf && tree.value(id, "Content-Location").is_some() {
+        if part.content != PartKind::Leaf && tree.value(id, "Content-Location").is_some() {
             let id = tree.value(id, "Content-ID").and_then(identifier);
             to.located.extend(id);
         }
@@ -244,7 +244,7 @@ impl Describer<'_> {
         let mut items = planned.iter().filter_map(|at| self.references.get(*at));
         let is_reference = items.any(is_whole_part);
         match &part.content {
-            Content::Multipart(multipart) if !is_reference => {
+            PartKind::Multipart(multipart) if !is_reference => {
                 let mut aside = |span: crate::span::Span| {
                     let text = span.of(tree.original).trim_ascii();
                     if !text.is_empty() {
@@ -255,7 +255,7 @@ impl Describer<'_> {
                 aside(multipart.epilogue);
                 to.unclosed += usize::from(multipart.close.is_none());
             }
-            Content::Message if !is_reference => {}
+            PartKind::Message if !is_reference => {}
             _ => {
                 let part = self.part(id);
                 to.items.push(Item::Part(Box::new(part)));
@@ -331,9 +331,9 @@ impl Describer<'_> {
     fn flattened(&self) -> Option<Part> {
         let root = self.tree.part(PartId::ROOT);
         let is_whole = match &root.content {
-            Content::Leaf => root.essence.starts_with("text/"),
-            Content::Multipart(_) => self.tree.ids().count() == 1,
-            Content::Message | Content::Opaque(_) => false,
+            PartKind::Leaf => root.essence.starts_with("text/"),
+            PartKind::Multipart(_) => self.tree.ids().count() == 1,
+            PartKind::Message | PartKind::Opaque(_) => false,
         };
         let message = self.tree.original;
         let body = Span::new(root.body.start, message.len());
@@ -341,7 +341,7 @@ impl Describer<'_> {
         let texts = EudoraTexts::of(message, body);
         let files =
             EudoraNote::of_header(message, self.tree.fields(PartId::ROOT), MOST_PIECES).len();
-        let was_multipart = root.content != Content::Leaf;
+        let was_multipart = root.content != PartKind::Leaf;
         let is_flattened = was_multipart || texts.notes > 0 || texts.is_marked || files > 0;
         (is_whole && is_flattened).then(|| Part {
             essence: root.essence.clone(),

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody::fetch::{Fetch as _, Fetcher, Names, Request, Retrieved};
+use embody::engine::Content;
+use embody::fetch::{Fetch as _, Fetcher, Names, Request};
 use embody::policy::{Limits, Policy, Scheme};
 use embody::report::{Reason, Refusal};
 
@@ -27,7 +28,7 @@ pub fn request(url: &str) -> Request {
     }
 }
 
-pub fn fetch(policy: &Policy, url: &str) -> Result<Retrieved, Refusal> {
+pub fn fetch(policy: &Policy, url: &str) -> Result<Content, Refusal> {
     Fetcher::new(policy.clone()).unwrap().fetch(&request(url))
 }
 

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embody::Policy;
 use embody::fetch::Canned;
-use embody::mime::{self, Content, ScanLimits};
+use embody::mime::{self, PartKind, ScanLimits};
 use embody::report::Outcome;
 use md5::{Digest as _, Md5};
 
@@ -26,7 +26,7 @@ pub(super) fn assert_digests(mail: &[u8], expected: usize) {
         let fields = tree.fields(part).iter(mail);
         for field in fields.filter(|field| field.is(mail, "Content-MD5")) {
             found += 1;
-            assert_eq!(entity.content, Content::Leaf, "{}", mail.escape_ascii());
+            assert_eq!(entity.content, PartKind::Leaf, "{}", mail.escape_ascii());
             let octets = entity.encoding.decode(entity.body.of(mail)).unwrap();
             let value = String::from_utf8_lossy(field.value.of(mail)).into_owned();
             let allowed = [md5(&octets), md5(&crlf(&octets))];

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embody::edit::Edit;
 use embody::fetch::Canned;
-use embody::mime::{self, Content, Field, PartId, ScanLimits, Tree};
+use embody::mime::{self, Field, PartId, PartKind, ScanLimits, Tree};
 use proptest::prelude::*;
 
 use super::common::bounded::finished;
@@ -333,7 +333,7 @@ fn is_meant(edit: &Edit, tree: &Tree<'_>, message: &[u8]) -> bool {
         || fields.any(is_digest)
         || tree
             .ids()
-            .any(|part| tree.part(part).content == Content::Leaf && within(part, true))
+            .any(|part| tree.part(part).content == PartKind::Leaf && within(part, true))
         || is_content_field()
 }
 
@@ -446,7 +446,7 @@ fn check_digests(
         let Some(value) = after.value(part, "Content-MD5") else {
             continue;
         };
-        if entity.content != Content::Leaf {
+        if entity.content != PartKind::Leaf {
             let body = entity.body.of(output);
             prop_assert!(
                 memchr::memmem::find(mail, body).is_some(),

@@ -2,8 +2,9 @@
 //! report count the parts of the message as it came.
 
 use embody::Policy;
-use embody::fetch::{Bytes, Fetch, Request, Retrieved};
-use embody::mime::{self, Content, ScanLimits};
+use embody::engine::Content;
+use embody::fetch::{Bytes, Fetch, Request};
+use embody::mime::{self, PartKind, ScanLimits};
 use embody::policy::{Embed, Limits, Scheme};
 use embody::report::{Kind, Outcome, Reason, Refusal, Report, Row};
 use proptest::prelude::*;
@@ -132,7 +133,7 @@ fn leaves(mail: &[u8]) -> Vec<String> {
     let tree = mime::scan(mail, &ScanLimits::default());
     let leaves = tree
         .ids()
-        .filter(|part| tree.part(*part).content == Content::Leaf);
+        .filter(|part| tree.part(*part).content == PartKind::Leaf);
     leaves.map(|part| tree.number(part)).collect()
 }
 
@@ -221,7 +222,7 @@ fn remote_mail() -> impl Strategy<Value = String> {
 struct Some32(u32);
 
 impl Fetch for Some32 {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let number = request
             .url
             .bytes()
@@ -235,7 +236,7 @@ impl Fetch for Some32 {
             Some("text/html") => ("text/html", b"<img src=16><a href=y>".to_vec()),
             _ => ("image/gif", gif(9, 9, number as u8)),
         };
-        Ok(Retrieved::new(
+        Ok(Content::new(
             &request.url,
             Some(media_type.to_owned()),
             Bytes::from(body),

@@ -16,8 +16,9 @@ use super::common::mail::{
 };
 use super::common::mail_system::{ACTIONS, Became, MailSystem, OPTIONS, divided, packet};
 use super::embed;
+use crate::engine::Content;
 use crate::expand::{Expander, Mark};
-use crate::fetch::{Bytes, Fetch, NoFetch, Request, Retrieved};
+use crate::fetch::{Bytes, Fetch, NoFetch, Request};
 use crate::milter::{Address, Incoming, Journal, Listener, Server, Verdict, Work};
 use crate::policy::{OnFailure, Policy, Scheme};
 use crate::report::{Reason, Refusal, Report};
@@ -320,14 +321,14 @@ struct Slow {
 }
 
 impl Fetch for Slow {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         self.is_asked.store(true, Ordering::SeqCst);
         thread::sleep(self.takes);
         if request.url.ends_with("away") {
             return Err(Refusal::temporary(Reason::Timeout, "it is away"));
         }
         assert!(!request.url.ends_with("defect"), "a fetcher with a defect");
-        Ok(Retrieved::new(
+        Ok(Content::new(
             &request.url,
             Some("text/plain".to_owned()),
             Bytes::from_static(b"remote"),

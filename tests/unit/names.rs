@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embody::Policy;
-use embody::fetch::{Fetch, Request, Retrieved};
+use embody::engine::Content;
+use embody::fetch::{Fetch, Request};
 use embody::policy::{Followed, Scheme};
 use embody::report::{Outcome, Refusal};
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, X_USER_DEFINED};
@@ -348,7 +349,7 @@ fn shortcut_in_every_charset_gets_its_name_or_keeps_its_field() {
 struct Nothing;
 
 impl Fetch for Nothing {
-    fn fetch(&self, _: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, _: &Request) -> Result<Content, Refusal> {
         unreachable!("data: URLs need no retrieval")
     }
 }
@@ -356,10 +357,10 @@ impl Fetch for Nothing {
 struct Files(HashMap<String, usize>);
 
 impl Fetch for Files {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let octets = vec![7; self.0[&request.url]];
         let essence = Some("application/x-file".to_owned());
-        Ok(Retrieved::new(&request.url, essence, octets))
+        Ok(Content::new(&request.url, essence, octets))
     }
 }
 

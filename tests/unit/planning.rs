@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use embody::fetch::{Bytes, Fetch, NoFetch, Request, Retrieved};
+use embody::engine::Content;
+use embody::fetch::{Bytes, Fetch, NoFetch, Request};
 use embody::policy::{Embed, OnFailure, Policy, Scheme, Trackers};
 use embody::report::{Outcome, Reason, Refusal};
 use embody::{Error, Expander, Mark};
@@ -32,13 +33,13 @@ fn policy() -> Policy {
 struct Everybody;
 
 impl Fetch for Everybody {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let is_sheet = request.accept.as_deref() == Some("text/css");
         let (media_type, body) = match is_sheet {
             true => ("text/css", format!("a{{b:url(p)}}/*{}*/", request.url)),
             false => ("image/gif", format!("GIF89a\x09\0\x09\0{}", request.url)),
         };
-        Ok(Retrieved::new(
+        Ok(Content::new(
             &request.url,
             Some(media_type.to_owned()),
             Bytes::from(body),

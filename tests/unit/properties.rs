@@ -423,7 +423,7 @@ impl embody::fetch::Fetch for Library {
     fn fetch(
         &self,
         request: &embody::fetch::Request,
-    ) -> Result<embody::fetch::Retrieved, embody::report::Refusal> {
+    ) -> Result<embody::engine::Content, embody::report::Refusal> {
         let name = request.url.rsplit('/').next().unwrap_or_default();
         let (media_type, body) = match name.strip_prefix("letter-") {
             Some(next) => (
@@ -434,7 +434,7 @@ impl embody::fetch::Fetch for Library {
             ),
             None => ("text/plain", name.to_owned()),
         };
-        Ok(embody::fetch::Retrieved::new(
+        Ok(embody::engine::Content::new(
             &request.url,
             Some(media_type.to_owned()),
             body,

@@ -5,7 +5,8 @@ use super::common::mail::{
     self, assert_bytes, assert_left, expand, second_part, with_external_body, with_url,
 };
 use embody::Policy;
-use embody::fetch::{Fetch, Request, Retrieved};
+use embody::engine::Content;
+use embody::fetch::{Fetch, Request};
 use embody::mime;
 use embody::policy::Scheme;
 use embody::report::{Outcome, Reason, Refusal, Report};
@@ -211,7 +212,7 @@ fn a_rival_that_is_too_large_gives_way_to_the_next() {
 struct Asked(std::sync::Mutex<Vec<String>>);
 
 impl Fetch for Asked {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         self.0.lock().unwrap().push(request.url.clone());
         Err(Refusal::lasting(Reason::HttpStatus, "404"))
     }

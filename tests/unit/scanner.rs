@@ -3,7 +3,7 @@
 
 use super::common::checks::scan::spans;
 use super::common::mail;
-use embody::mime::{self, Content, Limit, PartId, ScanLimits, Tree};
+use embody::mime::{self, Limit, PartId, PartKind, ScanLimits, Tree};
 use proptest::prelude::*;
 
 fn scan(message: &[u8]) -> Tree<'_> {
@@ -241,7 +241,7 @@ fn nesting_beyond_the_limit_is_opaque_and_costs_no_stack() {
     let tree = scan(mail.as_bytes());
     let deepest = tree.ids().last().unwrap();
     assert_eq!(tree.part(deepest).depth, 64);
-    assert_eq!(tree.part(deepest).content, Content::Opaque(Limit::TooDeep));
+    assert_eq!(tree.part(deepest).content, PartKind::Opaque(Limit::TooDeep));
     let mail = nested(3_500);
     let limits = ScanLimits {
         depth: 3_000,
@@ -264,7 +264,7 @@ fn parts_beyond_the_limit_are_one_span() {
     };
     let tree = mime::scan(mail.as_bytes(), &limits);
     assert_eq!(tree.ids().count(), 5);
-    let Content::Multipart(multipart) = &tree.root().content else {
+    let PartKind::Multipart(multipart) = &tree.root().content else {
         panic!("a multipart");
     };
     assert_eq!(multipart.overflow, Some(Limit::TooManyParts));

@@ -4,7 +4,7 @@ use memchr::memchr;
 use serde::Serialize;
 
 use crate::mime::transfer::TransferEncoding;
-use crate::mime::{Content, PartId, Tree};
+use crate::mime::{PartId, PartKind, Tree};
 
 /// Places that are named for each kind of damage.
 const PLACES: usize = 10;
@@ -55,7 +55,7 @@ impl Broken {
             // The message in a report or a forwarded one may be cut on purpose.
             let mut above = tree.part(*id).parent;
             while let Some(id) = above {
-                if tree.part(id).content == Content::Message {
+                if tree.part(id).content == PartKind::Message {
                     return false;
                 }
                 above = tree.part(id).parent;
@@ -63,13 +63,13 @@ impl Broken {
             true
         };
         let is_unclosed = |id: PartId| match &tree.part(id).content {
-            Content::Multipart(it) => it.close.is_none() && it.overflow.is_none(),
+            PartKind::Multipart(it) => it.close.is_none() && it.overflow.is_none(),
             _ => false,
         };
         let is_cut = |id: PartId| {
             let part = tree.part(id);
             part.encoding == TransferEncoding::Base64
-                && part.content == Content::Leaf
+                && part.content == PartKind::Leaf
                 && ends_within_group(part.body.of(tree.original))
         };
         if tree.ids().any(|id| is_unclosed(id) && is_own(&id)) {

@@ -13,7 +13,7 @@ use crate::engine::parts::{Body, Leaf, Part, boundary, delimiter};
 use crate::mime::charset;
 use crate::mime::header::unfold;
 use crate::mime::transfer::with_newlines;
-use crate::mime::{Content, MediaType, PartId, Tree, entity};
+use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
@@ -43,15 +43,15 @@ impl Known {
             let part = tree.part(id);
             let body = part.body.of(tree.original);
             match &part.content {
-                Content::Message => {
+                PartKind::Message => {
                     known.digests.insert(text_digest(body));
                 }
-                Content::Multipart(_) if part.essence == "multipart/signed" => {
+                PartKind::Multipart(_) if part.essence == "multipart/signed" => {
                     known
                         .digests
                         .insert(text_digest(part.span.of(tree.original)));
                 }
-                Content::Leaf => {
+                PartKind::Leaf => {
                     let Some(bytes) = part.encoding.decode(body) else {
                         continue;
                     };
@@ -62,7 +62,7 @@ impl Known {
                         known.digests.insert(text_digest(&bytes));
                     }
                 }
-                Content::Multipart(_) | Content::Opaque(_) => {}
+                PartKind::Multipart(_) | PartKind::Opaque(_) => {}
             }
         }
         known
@@ -116,7 +116,7 @@ fn own_texts(tree: &Tree<'_>, part: PartId) -> Vec<PartId> {
     let is_text = |id: &PartId| {
         let text = tree.part(*id);
         *id != part
-            && text.content == Content::Leaf
+            && text.content == PartKind::Leaf
             && matches!(text.essence.as_str(), "text/plain" | "text/html")
             && !tree.has_disposition(*id, "attachment")
             && tree.message_of(*id) == message
@@ -250,7 +250,7 @@ impl Placing<'_> {
         let above = self.tree.part(self.part).parent;
         let above = above.map(|above| (above, self.tree.part(above)));
         match above {
-            Some((id, above)) if matches!(above.content, Content::Multipart(_)) => {
+            Some((id, above)) if matches!(above.content, PartKind::Multipart(_)) => {
                 match above.essence.as_str() {
                     "multipart/alternative" => self.one(contents),
                     _ => self.list(contents, id, texts),
@@ -357,7 +357,7 @@ impl Placing<'_> {
         let tree = self.tree;
         let part = tree.part(host);
         let end = self.newline().bytes();
-        if let Content::Multipart(multipart) = &part.content {
+        if let PartKind::Multipart(multipart) = &part.content {
             let boundary = &multipart.boundary;
             let mut new = Vec::new();
             for alternative in alternatives {
@@ -486,7 +486,7 @@ impl Placing<'_> {
 
 fn is_cut(part: &crate::mime::message::Part) -> bool {
     match &part.content {
-        Content::Multipart(multipart) => multipart.overflow.is_some(),
+        PartKind::Multipart(multipart) => multipart.overflow.is_some(),
         _ => false,
     }
 }

@@ -21,7 +21,6 @@ use crate::mime::transfer::{is_eight_bit, with_newlines};
 use crate::mime::{MediaType, picture};
 use crate::span::Newline;
 
-const OCTETS: &str = "application/octet-stream";
 const RTF: &str = "application/rtf";
 
 /// The content of an item.

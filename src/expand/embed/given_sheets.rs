@@ -9,7 +9,7 @@ use super::places::{self, Meaning, Place};
 use super::style;
 use super::wanted::{SHEET, Wanted};
 use super::{Given, Pending};
-use crate::expand::answer::Octets;
+use crate::engine::Content;
 use crate::mime::PartId;
 use crate::mime::transfer::base64_length;
 use crate::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
@@ -230,7 +230,7 @@ impl Pending<'_, '_> {
             true => number,
             false => {
                 let written = sheet_with_urls(octets.bytes(), charset.as_deref(), urls, fallbacks);
-                let text = Octets::shared(written);
+                let text = Content::of_message(written);
                 self.pictures.add_text(text, (style::kind(), charset), None)
             }
         };

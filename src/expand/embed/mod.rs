@@ -307,7 +307,7 @@ impl Pending<'_, '_> {
                 let urls = (wanted.url.as_str(), wanted.source.as_str());
                 match wanted.is_sheet {
                     false => pictures.of_answer(answer, urls),
-                    true => (self.session.ledger.work(answer.octets.len() * 3))
+                    true => (self.session.ledger.work(answer.len() * 3))
                         .and_then(|()| style::of_answer(pictures, answer, urls)),
                 }
             }
@@ -340,7 +340,7 @@ impl Pending<'_, '_> {
                     self.outcomes.temporary.get_or_insert(detail);
                 }
                 if let Some(answer) = answer {
-                    answer.came.tell(answer.sha256(), &mut row);
+                    answer.describe_source(&mut row);
                 }
                 row.tell_refusal(refusal.clone());
                 return Some(row);
@@ -368,17 +368,17 @@ impl Pending<'_, '_> {
         let Some((number, picture)) = self.picture(place) else {
             return Some(row);
         };
-        let (essence, octets) = (picture.kind.essence, picture.octets.len());
+        let (essence, octets) = (picture.kind.essence, picture.content.len());
         row.media_type = Some(essence.to_owned());
         row.bytes = Some(octets as u64);
         row.detail = format!("{octets} bytes of {essence}").into();
         match answer {
             Some(answer) if self.pictures.is_blank(number) => {
                 row.outcome = Outcome::Blanked;
-                answer.came.tell(answer.sha256(), &mut row);
+                answer.describe_source(&mut row);
                 row.remark("the retrieved picture is at most 3 by 3 pixels, so a blank picture replaces it");
             }
-            Some(answer) => answer.came.tell_of_content(answer.sha256(), &mut row),
+            Some(answer) => answer.describe(&mut row),
             None if row.outcome == Outcome::Blanked => {
                 row.remark("a blank picture replaces the tracker; the tracker was not retrieved");
             }

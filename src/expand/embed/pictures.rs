@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::rc::Rc;
 
-use super::super::answer::{Answer, Octets};
 use super::names::{DIGITS, Names};
+use crate::engine::Content;
 use crate::expand::content::not_decoded;
+use crate::expand::source_field;
 use crate::expand::wrapped;
 use crate::external_body::ExternalBody;
 use crate::link::data::DataUrl;
@@ -17,7 +17,7 @@ use crate::mime::charset::Charset;
 use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::{self, FileType};
 use crate::mime::transfer::{append_base64, base64_length, with_newlines};
-use crate::mime::{Content, PartId, TransferEncoding, Tree};
+use crate::mime::{PartId, PartKind, TransferEncoding, Tree};
 use crate::plan::documents::RELATED;
 use crate::plan::protection;
 use crate::policy::{Policy, Trackers};
@@ -46,7 +46,7 @@ impl Container {
         let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
         for above in tree.ancestors(document) {
             let entity = tree.part(above);
-            let Content::Multipart(multipart) = &entity.content else {
+            let PartKind::Multipart(multipart) = &entity.content else {
                 break;
             };
             if entity.essence == RELATED {
@@ -81,22 +81,24 @@ impl Container {
 }
 
 pub(super) fn source(
-    answer: &Answer,
+    answer: &Content,
     (url, source): (&str, &str),
     policy: &Policy,
 ) -> (String, Vec<u8>) {
     // What --map made of it is nobody's business.
     let last = match answer.is_direct(policy, url) {
         true => source,
-        false => &answer.url,
+        false => &answer.origin.url,
     };
-    let hash = answer.sha256().filter(|_| policy.provenance);
-    let field = hash.and_then(|hash| answer.came.source_field(source, last, &hash));
+    let field = policy
+        .provenance
+        .then(|| source_field::of(answer, source, last))
+        .flatten();
     (source.to_owned(), field.unwrap_or_default())
 }
 
 pub(super) struct Picture {
-    pub(super) octets: Rc<Octets>,
+    pub(super) content: Content,
     pub(super) kind: FileType,
     charset: Option<String>,
     source: Option<(String, Vec<u8>)>,
@@ -135,7 +137,7 @@ impl<'p> Pictures<'p> {
     pub(super) fn of_data(&mut self, url: &str, role: Role) -> Result<usize, Refusal> {
         let policy = self.policy;
         let (octets, declared, label) = decoded(url, policy)?;
-        let octets = Octets::shared(octets);
+        let octets = Content::of_message(octets);
         let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
         let charset = charset(&kind, octets.bytes(), (&declared, label))?;
         Ok(self.add_text(octets, (kind, charset), None))
@@ -143,13 +145,13 @@ impl<'p> Pictures<'p> {
 
     pub(super) fn of_answer(
         &mut self,
-        answer: &Answer,
+        answer: &Content,
         urls: (&str, &str),
     ) -> Result<usize, Refusal> {
         let policy = self.policy;
         let declared = answer.essence();
         let label = label(answer.charset().as_deref());
-        let octets = Rc::clone(&answer.octets);
+        let octets = answer.clone();
         let kind = admitted(octets.bytes(), declared.as_deref(), None, policy)?;
         let is_tiny = |(width, height)| width <= 3 && height <= 3;
         if kind.size.is_some_and(is_tiny) {
@@ -174,7 +176,7 @@ impl<'p> Pictures<'p> {
             extension: "gif",
             size: Some((1, 1)),
         };
-        let octets = Octets::shared(BLANK_PICTURE);
+        let octets = Content::of_message(BLANK_PICTURE);
         let number = self.add_text(octets, (kind, None), None);
         self.blank = Some(number);
         number
@@ -186,11 +188,11 @@ impl<'p> Pictures<'p> {
 
     pub(super) fn add_text(
         &mut self,
-        octets: Rc<Octets>,
+        content: Content,
         (kind, charset): (FileType, Option<String>),
         source: Option<(String, Vec<u8>)>,
     ) -> usize {
-        let hash = octets.key().to_owned();
+        let hash = content.sha256().to_owned();
         let number = self.pictures.len();
         let key = (hash.clone(), kind.essence, charset.clone());
         let known = *self.known.entry(key).or_insert(number);
@@ -202,7 +204,7 @@ impl<'p> Pictures<'p> {
             None => hash.clone(),
         };
         self.pictures.push(Picture {
-            octets,
+            content,
             kind,
             charset,
             source,
@@ -222,9 +224,9 @@ impl<'p> Pictures<'p> {
         picture.is_some_and(|picture| picture.kind.essence == essence)
     }
 
-    pub(super) fn text(&self, number: usize) -> Option<(Rc<Octets>, Option<String>)> {
+    pub(super) fn text(&self, number: usize) -> Option<(Content, Option<String>)> {
         let picture = self.pictures.get(number)?;
-        Some((Rc::clone(&picture.octets), picture.charset.clone()))
+        Some((picture.content.clone(), picture.charset.clone()))
     }
 
     pub(super) fn source_length(&self, number: usize) -> usize {
@@ -274,7 +276,7 @@ impl<'p> Pictures<'p> {
 
     pub(super) fn octets(&self, number: usize) -> &[u8] {
         let picture = self.pictures.get(number);
-        picture.map_or(&[], |picture| picture.octets.bytes())
+        picture.map_or(&[], |picture| picture.content.bytes())
     }
 
     /// True: a part there already holds the content. A Content-ID of our form proves nothing: a part that bears it is
@@ -296,7 +298,7 @@ impl<'p> Pictures<'p> {
         let message = tree.message_of(place);
         let held = related.and_then(|related| {
             let mut known = names.of_ours((message, related), digits);
-            let octets = picture.octets.bytes();
+            let octets = picture.content.bytes();
             known.find(|&(part, _)| {
                 tree.part(part).essence == picture.kind.essence && holds(tree, policy, part, octets)
             })

@@ -4,11 +4,10 @@
 //! two sheets that import each other can each have the other's Content-ID, and a circle stays the circle it was.
 
 use std::borrow::Cow;
-use std::rc::Rc;
 
 use super::pictures::{self, Pictures, label};
 use super::wanted::SHEET;
-use crate::expand::answer::{Answer, Octets};
+use crate::engine::Content;
 use crate::mime::picture::{self, FileType};
 use crate::plan::documents::absolute_sheet;
 use crate::policy::Policy;
@@ -19,23 +18,23 @@ pub(super) fn of_data(pictures: &mut Pictures<'_>, url: &str) -> Result<usize, R
     let (octets, declared, charset) = pictures::decoded(url, policy)?;
     admit(&octets, Some(&declared), policy)?;
     absolute_sheet(&octets, charset.as_deref(), None, policy.limits.body)?;
-    Ok(pictures.add_text(Octets::shared(octets), (kind(), charset), None))
+    Ok(pictures.add_text(Content::of_message(octets), (kind(), charset), None))
 }
 
 /// Documents mean the URL by `source`. The base is the URL of who gave the sheet, after redirects.
 pub(super) fn of_answer(
     pictures: &mut Pictures<'_>,
-    answer: &Answer,
+    answer: &Content,
     (url, source): (&str, &str),
 ) -> Result<usize, Refusal> {
     let policy = pictures.policy;
-    let octets = Rc::clone(&answer.octets);
+    let octets = answer.clone();
     admit(octets.bytes(), answer.essence().as_deref(), policy)?;
     let charset = label(answer.charset().as_deref());
     // A URL that --map changed keeps its meaning.
-    let base = match *answer.url == *url {
+    let base = match *answer.origin.url == *url {
         true => source,
-        false => &answer.url,
+        false => &answer.origin.url,
     };
     let absolute = absolute_sheet(
         octets.bytes(),
@@ -45,7 +44,7 @@ pub(super) fn of_answer(
     )?;
     let absolute = match absolute {
         Cow::Borrowed(_) => octets,
-        Cow::Owned(written) => Octets::shared(written),
+        Cow::Owned(written) => Content::of_message(written),
     };
     let source = pictures::source(answer, (url, source), policy);
     Ok(pictures.add_text(absolute, (kind(), charset), Some(source)))

@@ -19,13 +19,13 @@ use percent_encoding::percent_decode;
 use self::compose::File;
 pub(super) use self::flattened::Flattened;
 use self::flattened::token;
-use super::answer::{Came, Octets};
 use super::content::{OCTETS, Obtained};
 use super::needs::{Need, Neighbour, Unanswered};
 use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
 use crate::edit::Edit;
+use crate::engine::Content;
 use crate::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
 use crate::fetch::{EudoraFiles, Named};
 use crate::link::html::{Syntax, locate_in};
@@ -170,7 +170,7 @@ impl Session<'_> {
     fn length(&self, files: &EudoraFiles, named: &Named) -> Result<u64, Refusal> {
         let file = Need::Neighbour(Neighbour::Eudora(named.clone()));
         match self.answers.get(&file) {
-            Some(Ok(Some(answer))) => Ok(answer.octets.len() as u64),
+            Some(Ok(Some(answer))) => Ok(answer.len() as u64),
             _ => files.length(named, self.policy()),
         }
     }
@@ -198,17 +198,17 @@ impl Session<'_> {
                 )
                 .into();
                 let essence = note.essence().unwrap_or(OCTETS);
-                Obtained::of(essence, Octets::shared(Vec::new()), Came::default())
+                Obtained::of(essence, Content::of_message(Vec::new()))
             }
             false => {
                 let Some(answer) = self.read(Need::Neighbour(Neighbour::Eudora(named.clone())))?
                 else {
                     return Err(not_read());
                 };
-                self.ledger.hold(answer.octets.len());
-                self.ledger.work(answer.octets.len().saturating_mul(3))?;
-                let essence = essence_of(note, answer.octets.bytes());
-                let obtained = Obtained::of(essence, answer.octets, answer.came);
+                self.ledger.hold(answer.len());
+                self.ledger.work(answer.len().saturating_mul(3))?;
+                let essence = essence_of(note, answer.bytes());
+                let obtained = Obtained::of(essence, answer);
                 obtained.describe(row);
                 row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
                 obtained
@@ -218,7 +218,7 @@ impl Session<'_> {
         policy.judge_type(&obtained.essence)?;
         let link = shown.and_then(|links| take(links, note.hashes));
         let is_text = obtained.essence.starts_with("text/");
-        let octets = obtained.octets.bytes();
+        let octets = obtained.content.bytes();
         let encoded = match is_text.then(|| lines_of(octets)).flatten() {
             // An mbox would quote it.
             Some(text) if !holds_from(&text) => encode_text(text, newline, boundaries),

@@ -7,7 +7,7 @@ use crate::expand::content::Obtained;
 use crate::expand::scrubbed::Stored;
 use crate::expand::wrapped;
 use crate::mime::transfer::{base64_length, encode_base64};
-use crate::mime::{Content, PartId, media_type};
+use crate::mime::{PartId, PartKind, media_type};
 use crate::plan::Item;
 use crate::report::{Reason, Refusal};
 
@@ -18,7 +18,7 @@ const BOUNDARY_LINE: usize = 80;
 impl Pending<'_, '_> {
     pub(super) fn attached(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Refusal> {
         let message = self.tree.message_of(item.body.part);
-        let octets = obtained.octets.len();
+        let octets = obtained.content.len();
         let length = base64_length(octets, self.tree.newline) as i64;
         self.session.ledger.would_fit(length)?;
         self.session.ledger.work(octets)?;
@@ -40,7 +40,7 @@ impl Pending<'_, '_> {
         let mut told = self.told(item, &stored.obtained);
         told.waits = is_reference;
         // Every octet stays, and no line is a boundary.
-        let encoded = encode_base64(stored.obtained.octets.bytes(), self.tree.newline);
+        let encoded = encode_base64(stored.obtained.content.bytes(), self.tree.newline);
         let mut new = stored.written(encoded, self.tree.newline);
         new.growth = (new.len() + overhead) as i64;
         Ok((Change::Filled(message, new), told))
@@ -49,13 +49,13 @@ impl Pending<'_, '_> {
     fn boundary_of(&self, message: PartId) -> Result<Option<&[u8]>, Refusal> {
         let entity = self.tree.part(message);
         let is_broken = match &entity.content {
-            Content::Multipart(multipart) if entity.essence == "multipart/mixed" => {
+            PartKind::Multipart(multipart) if entity.essence == "multipart/mixed" => {
                 if multipart.close.is_some() && multipart.overflow.is_none() {
                     return Ok(Some(&multipart.boundary));
                 }
                 true
             }
-            Content::Multipart(multipart) => multipart.close.is_none(),
+            PartKind::Multipart(multipart) => multipart.close.is_none(),
             _ => false,
         };
         if is_broken || entity.separator.is_empty() || self.tree.is_cut_off(message) {
@@ -71,7 +71,7 @@ impl Pending<'_, '_> {
             let write = |bytes: &mut Vec<u8>| new.append_to(bytes, newline);
             (new.len() + newline.len(), write)
         });
-        if let Content::Multipart(multipart) = &entity.content
+        if let PartKind::Multipart(multipart) = &entity.content
             && entity.essence == "multipart/mixed"
             && let Some(close) = multipart.close
         {

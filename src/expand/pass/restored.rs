@@ -24,7 +24,7 @@ impl Pending<'_, '_> {
         note: &Note,
         obtained: &Obtained,
     ) -> Result<Put, Refusal> {
-        let octets = obtained.octets.bytes();
+        let octets = obtained.content.bytes();
         let part = self.tree.part(item.body.part);
         // The note may be a stranger's: what it makes of the octets is known before it is made.
         let least = match note.wording.manner {
@@ -67,10 +67,10 @@ impl Pending<'_, '_> {
         let id = item.body.part;
         let part = self.tree.part(id);
         let is_base64 = part.encoding == TransferEncoding::Base64;
-        let least = obtained.octets.least_body(is_base64) as i64 - part.span.len() as i64;
+        let least = obtained.content.least_body(is_base64) as i64 - part.span.len() as i64;
         let ledger = &mut self.session.ledger;
         ledger.would_fit(least)?;
-        ledger.work(obtained.octets.len())?;
+        ledger.work(obtained.content.len())?;
         let (encoded, proved) = self.encoded_again(item, &obtained)?;
         let mut told = self.told(item, &obtained);
         for row in told.report.rows.iter_mut().filter(|_| proved) {
@@ -79,7 +79,7 @@ impl Pending<'_, '_> {
         }
         let prefilter = &self.session.settings.prefilter;
         let kinds =
-            prefilter.kinds_beside(obtained.octets.bytes(), self.session.context.form_beside());
+            prefilter.kinds_beside(obtained.content.bytes(), self.session.context.form_beside());
         told.waits = kinds.references;
         Ok((Change::Edits(self.with_body(id, encoded)), told))
     }
@@ -91,7 +91,7 @@ impl Pending<'_, '_> {
     ) -> Result<(Encoded, bool), Refusal> {
         let (id, newline) = (item.body.part, self.tree.newline);
         let declared = self.tree.part(id).encoding;
-        let octets = obtained.octets.bytes();
+        let octets = obtained.content.bytes();
         let noted = self.tree.value(id, LENGTH_FIELD);
         let noted =
             noted.and_then(|value| std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok());

@@ -35,7 +35,7 @@ impl Pending<'_, '_> {
     ) -> Result<Put, Stop> {
         let part = item.body.part;
         // It is escaped again, encoded, and compared.
-        let octets = obtained.octets.len();
+        let octets = obtained.content.len();
         self.session.ledger.work(octets.saturating_mul(4))?;
         self.open_text(part)?;
         let mut stored = Stored::of(&item.body, scrubbed, obtained, self.session.policy())?;
@@ -69,7 +69,7 @@ impl Pending<'_, '_> {
                     !behind.is_empty()
                         && (text.is_whole || !text.is_nested || behind.end != within.end)
                 });
-                let octets = stored.obtained.octets.bytes();
+                let octets = stored.obtained.content.bytes();
                 let is_noted = stored.name.is_none()
                     && stored.obtained.essence == "text/plain"
                     && holds_notes(self.tree, octets);

@@ -25,7 +25,7 @@ use crate::link::html::{Syntax, locate_in};
 use crate::link::label::in_xml_declaration;
 use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
-use crate::mime::{Content, PartId, Tree};
+use crate::mime::{PartId, PartKind, Tree};
 use crate::report::{HostedFile, rfc3339};
 
 /// Parts that refer elsewhere themselves are not read.
@@ -45,7 +45,7 @@ pub fn hosted<'a>(
     let is_read = |&part: &PartId| {
         let entity = tree.part(part);
         ["text/html", "application/xhtml+xml"].contains(&&*entity.essence)
-            && entity.content == Content::Leaf
+            && entity.content == PartKind::Leaf
             && !tree.has_disposition(part, "attachment")
             && !known.contains(&part)
     };

@@ -13,7 +13,7 @@ use super::super::url::read_url;
 use super::super::{ExternalBody, Follow, Form};
 use crate::mime::charset;
 use crate::mime::entity::uri;
-use crate::mime::{Content, MediaType};
+use crate::mime::{MediaType, PartKind};
 use crate::report::HostedFile;
 
 /// A sentence and a URL have a few hundred octets.
@@ -31,7 +31,7 @@ impl<'a> Reader<'a, '_> {
         let entity = tree.part(part);
         if !self.reading.forms.contains(Follow::Sympa)
             || entity.essence != "text/plain"
-            || entity.content != Content::Leaf
+            || entity.content != PartKind::Leaf
             || entity.body.len() > LONGEST
             || !tree.is_under_multipart(part)
             || !tree.has_disposition(part, "inline")

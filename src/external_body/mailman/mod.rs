@@ -25,7 +25,7 @@ use self::shape::Note;
 use super::reference::{declared_charset, deleted, limit_notes, text_in, undecodable_name};
 use super::{ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed};
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
-use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::{Lines, Span};
 
 /// Parts that refer elsewhere themselves are not read.
@@ -44,7 +44,7 @@ pub fn scrubbed<'a>(
     let is_text = |&part: &PartId| {
         let entity = tree.part(part);
         entity.essence == "text/plain"
-            && entity.content == Content::Leaf
+            && entity.content == PartKind::Leaf
             && !tree.has_disposition(part, "attachment")
             && !known.contains(&part)
             && tree.message_of(part) == PartId::ROOT

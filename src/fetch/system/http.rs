@@ -9,7 +9,9 @@ use ureq::http::header;
 use super::http_body::coding;
 use super::servers::Servers;
 use crate::fetch::allowance::{Allowance, Failed};
-use crate::fetch::exchange::{Answer, Asked, How, Source, Whose, is_redirect, is_temporary, text};
+use crate::fetch::exchange::{
+    Asked, How, Response, Source, Whose, is_redirect, is_temporary, text,
+};
 use crate::fetch::{Probed, Request};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -54,7 +56,7 @@ impl Servers {
         mut target: Target,
         how: How,
         allowance: Allowance,
-    ) -> Result<(Target, Answer), Refusal> {
+    ) -> Result<(Target, Response), Refusal> {
         let policy = &self.policy;
         let mut asked = vec![target.request_url()];
         let mut is_personal = false;

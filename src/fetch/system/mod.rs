@@ -27,7 +27,8 @@ use super::allowance::{Failed, Nobody, is_long};
 use super::exchange::How;
 #[cfg(feature = "ftp")]
 use super::names::{self, Names};
-use super::request::{Fetch, Probed, Request, Retrieved};
+use super::request::{Fetch, Probed, Request, just_now};
+use crate::engine::Content;
 use crate::error::Error;
 #[cfg(feature = "cli")]
 use crate::policy::marked::question_of;
@@ -73,7 +74,7 @@ impl System {
         target: &Target,
         allowance: Allowance,
         begun: Instant,
-    ) -> Result<Retrieved, Refusal> {
+    ) -> Result<Content, Refusal> {
         if self.policy.proxy.is_some() {
             let detail = Detail::from("ftp does not go through ").naming(Setting::Proxy);
             let detail = detail.then(", and must not go around it");
@@ -104,15 +105,15 @@ impl System {
         let peer = socket.peer_addr().ok().map(|peer| peer.ip());
         let body = ftp::retrieve(&self.policy, target, socket, allowance)?;
         let url = target.public_url();
-        let retrieved = Retrieved::just_now(url, Provenance::Network, body, begun);
+        let retrieved = just_now(url, Provenance::Network, body, begun);
         Ok(self.recorded(retrieved, peer))
     }
 
     #[cfg_attr(not(feature = "http"), allow(unused))]
-    fn recorded(&self, mut answer: Retrieved, address: Option<IpAddr>) -> Retrieved {
+    fn recorded(&self, mut answer: Content, address: Option<IpAddr>) -> Content {
         #[cfg(feature = "http")]
         if let Some(recorder) = &self.servers.recorder {
-            answer.record = recorder.content(&answer, address);
+            answer.origin.record = recorder.content(&answer, address);
         }
         answer
     }
@@ -120,7 +121,7 @@ impl System {
 
 #[cfg_attr(not(feature = "http"), allow(unused))]
 impl Fetch for System {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         #[cfg(feature = "cli")]
         if let Some(question) = question_of(&request.url) {
             let answer = resolver::ask(&self.policy, question, self.allowance(request)?)?;
@@ -134,8 +135,8 @@ impl Fetch for System {
             Scheme::Http | Scheme::Https => {
                 let found = self.servers.follow(request, target, How::Whole, allowance);
                 let (target, answer) = found?;
-                let mut retrieved = answer.retrieved(&target);
-                retrieved.elapsed = begun.elapsed();
+                let mut retrieved = answer.into_content(&target);
+                retrieved.origin.elapsed = begun.elapsed();
                 Ok(retrieved)
             }
             #[cfg(feature = "ftp")]
@@ -145,7 +146,7 @@ impl Fetch for System {
                 let path = target.path().unwrap_or(std::path::Path::new(""));
                 let body = self.roots.read(&self.policy, path, allowance)?;
                 let url = target.public_url();
-                let retrieved = Retrieved::just_now(url, Provenance::File, body, begun);
+                let retrieved = just_now(url, Provenance::File, body, begun);
                 Ok(self.recorded(retrieved, None))
             }
             #[cfg(not(all(feature = "file", feature = "http", feature = "ftp")))]

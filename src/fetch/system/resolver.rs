@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::allowance::Allowance;
-use super::super::request::Retrieved;
+use super::super::request::just_now;
+use crate::engine::Content;
 use crate::policy::Policy;
 use crate::report::{Provenance, Reason, Refusal};
 
@@ -27,7 +28,7 @@ pub(super) fn ask(
     policy: &Policy,
     (provider, name, url): (&str, Option<String>, &str),
     allowance: Allowance,
-) -> Result<Retrieved, Refusal> {
+) -> Result<Content, Refusal> {
     let begun = Instant::now();
     let folder = tempfile::TempDir::with_prefix("embody-resolver-");
     let no_folder = |error| {
@@ -85,12 +86,7 @@ pub(super) fn ask(
     if body.is_empty() {
         return Err(failed("it gave no bytes"));
     }
-    Ok(Retrieved::just_now(
-        url.to_owned(),
-        Provenance::Resolver,
-        body,
-        begun,
-    ))
+    Ok(just_now(url.to_owned(), Provenance::Resolver, body, begun))
 }
 
 fn failed(why: &str) -> Refusal {

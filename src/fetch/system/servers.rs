@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ureq::http::{Response, Uri, header};
+use ureq::http::{self, Uri, header};
 use ureq::tls::Certificate;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
@@ -33,7 +33,7 @@ use crate::error::{Error, unpoisoned};
 use crate::fetch::agent::{agent, broke, certificates, idle_age, is_of_tls, system_roots};
 use crate::fetch::allowance::{Allowance, Failed, Nobody, is_long};
 use crate::fetch::connection::{NoConnection, basic};
-use crate::fetch::exchange::{Answer, Asked, Disk, How, Source, Whose};
+use crate::fetch::exchange::{Asked, Disk, How, Response, Source, Whose};
 use crate::fetch::gate::IsStopped;
 use crate::fetch::names::{self, Names};
 use crate::fetch::pace::Pace;
@@ -87,7 +87,7 @@ impl Servers {
         })
     }
 
-    pub(crate) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+    pub(crate) fn exchange(&self, asked: &Asked<'_>) -> Result<Response, Failed> {
         let Some(disk) = &self.disk else {
             return self.ask(asked);
         };
@@ -98,7 +98,7 @@ impl Servers {
         Ok(answer)
     }
 
-    fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+    fn ask(&self, asked: &Asked<'_>) -> Result<Response, Failed> {
         if asked.whose != Whose::Source {
             self.pace
                 .turn(asked.whose, asked.allowance, &*self.is_stopped)?;
@@ -114,7 +114,7 @@ impl Servers {
         self.over_wire(asked)
     }
 
-    fn over_wire(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+    fn over_wire(&self, asked: &Asked<'_>) -> Result<Response, Failed> {
         let (response, listening) = self.request(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
@@ -145,7 +145,7 @@ impl Servers {
             }
             _ => Bytes::new(),
         };
-        Ok(Answer {
+        Ok(Response {
             status,
             headers,
             body,
@@ -154,7 +154,7 @@ impl Servers {
         })
     }
 
-    fn request(&self, asked: &Asked<'_>) -> Result<(Response<Body>, Listening), Failed> {
+    fn request(&self, asked: &Asked<'_>) -> Result<(http::Response<Body>, Listening), Failed> {
         let (target, allowance) = (asked.target, asked.allowance);
         let agent = self.agent(target.scheme());
         let url = target.request_url();

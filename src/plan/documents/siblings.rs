@@ -13,7 +13,7 @@ use crate::external_body::{ExternalBody, holds_blank, own_identifier};
 use crate::ledger::Ledger;
 use crate::link::base::{Base, location};
 use crate::link::url::{equivalence_key, without_fragment};
-use crate::mime::{Content, PartId, Tree};
+use crate::mime::{PartId, PartKind, Tree};
 use crate::report::{Reason, Refusal};
 
 impl Documents<'_> {
@@ -31,7 +31,7 @@ impl Documents<'_> {
         let mut related = Vec::new();
         for above in tree.ancestors(part) {
             let entity = tree.part(above);
-            if entity.content == Content::Message {
+            if entity.content == PartKind::Message {
                 break;
             }
             if entity.essence != RELATED {
@@ -105,7 +105,7 @@ impl Documents<'_> {
         waiting.reverse();
         while let Some(part) = waiting.pop() {
             let is_aggregate = self.tree.part(part).essence == RELATED;
-            if matches!(self.tree.part(part).content, Content::Multipart(_)) && !is_aggregate {
+            if matches!(self.tree.part(part).content, PartKind::Multipart(_)) && !is_aggregate {
                 waiting.extend(self.tree.part(part).children.iter().rev());
             }
             if let Some(url) = self.location_of(part)

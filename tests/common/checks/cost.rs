@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use embody::fetch::{Fetch, Request, Retrieved};
+use embody::engine::Content;
+use embody::fetch::{Fetch, Request};
 use embody::policy::{Followed, Links, Policy, Protected, Scheme, Trackers};
 use embody::report::Refusal;
 use embody::{Expander, Mark};
@@ -105,10 +106,10 @@ struct Counting {
 }
 
 impl Fetch for Counting {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let answer = Echo.fetch(request)?;
         self.retrieved
-            .fetch_add(answer.body.len() as u64, Ordering::Relaxed);
+            .fetch_add(answer.bytes().len() as u64, Ordering::Relaxed);
         Ok(answer)
     }
 }

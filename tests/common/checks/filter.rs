@@ -1,7 +1,8 @@
 //! The filter is total, twice is once, growth is bounded, and every byte of what was left is there
 //! in its place: compared with the input's own spans, not with the edits that were made.
 
-use embody::fetch::{Fetch, Request, Retrieved};
+use embody::engine::Content;
+use embody::fetch::{Fetch, Request};
 use embody::internals::mime::{self, ScanLimits};
 use embody::policy::{Followed, Links, Policy, Protected, Scheme};
 use embody::report::{Kind, Outcome, Reason, Refusal, Report};
@@ -112,7 +113,7 @@ fn policy(choice: u8) -> Policy {
 pub(super) struct Echo;
 
 impl Fetch for Echo {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let path = request.url.splitn(4, '/').nth(3).unwrap_or_default();
         let mut steps = path.splitn(3, '/');
         let (Some(main), Some(sub), Some(content)) = (steps.next(), steps.next(), steps.next())
@@ -120,7 +121,7 @@ impl Fetch for Echo {
             return Err(Refusal::temporary(Reason::HttpStatus, "503"));
         };
         let named = !main.is_empty() && request.url.starts_with("https:");
-        Ok(Retrieved::new(
+        Ok(Content::new(
             &request.url,
             named.then(|| format!("{main}/{sub}")),
             percent_encoding::percent_decode_str(content).collect::<Vec<u8>>(),

@@ -2,7 +2,7 @@
 
 use embody::Span;
 use embody::internals::external_body::{ExternalBody, Follow, Followed, Reading};
-use embody::internals::mime::{self, Content, MediaType, ScanLimits, Tree};
+use embody::internals::mime::{self, MediaType, PartKind, ScanLimits, Tree};
 
 /// The first byte chooses the limits; the rest is the message.
 pub fn check(data: &[u8]) {
@@ -39,7 +39,7 @@ pub fn check(data: &[u8]) {
                 let _ = parameter.unquoted();
             }
         }
-        if part.content == Content::Leaf {
+        if part.content == PartKind::Leaf {
             let _ = part.encoding.decode(part.body.of(message));
         }
         let _ = (tree.number(id), tree.boundaries_around(id));
@@ -72,9 +72,9 @@ pub fn spans(tree: &Tree<'_>) -> Vec<Span> {
         spans.extend(strays);
         spans.extend(fields);
         match &part.content {
-            Content::Leaf | Content::Opaque(_) => spans.push(part.body),
-            Content::Message => {}
-            Content::Multipart(multipart) => {
+            PartKind::Leaf | PartKind::Opaque(_) => spans.push(part.body),
+            PartKind::Message => {}
+            PartKind::Multipart(multipart) => {
                 spans.extend([multipart.preamble, multipart.epilogue]);
                 spans.extend(multipart.delimiters.iter().chain(&multipart.close));
             }

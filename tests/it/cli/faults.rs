@@ -507,7 +507,7 @@ impl embody::fetch::Fetch for Unreliable {
     fn fetch(
         &self,
         request: &embody::fetch::Request,
-    ) -> Result<embody::fetch::Retrieved, embody::report::Refusal> {
+    ) -> Result<embody::engine::Content, embody::report::Refusal> {
         use embody::report::{Reason, Refusal};
         let number: u64 = request.url.rsplit('/').next().unwrap().parse().unwrap();
         let draw = (number + 1)
@@ -524,8 +524,8 @@ impl embody::fetch::Fetch for Unreliable {
                 let types = [None, Some("text/plain"), Some("???"), Some("image/png")];
                 let media_type = types[draw as usize / 4 % 4].map(str::to_owned);
                 let body = vec![b'y'; draw as usize % 50];
-                let mut retrieved = embody::fetch::Retrieved::new(&request.url, media_type, body);
-                retrieved.elapsed = std::time::Duration::MAX;
+                let mut retrieved = embody::engine::Content::new(&request.url, media_type, body);
+                retrieved.origin.elapsed = std::time::Duration::MAX;
                 Ok(retrieved)
             }
         }

@@ -66,6 +66,8 @@ const ALSO: &[(&str, &str)] = &[
     // Forms are protected and judged like references, and what they gain is counted.
     ("engine", "plan"),
     ("engine", "ledger"),
+    // A source gives the content that the engine puts in.
+    ("fetch", "engine"),
     // What is planned is asked for in the ledger.
     ("plan", "ledger"),
 ];

@@ -60,7 +60,7 @@ fn the_public_types_are_those_of_the_list_and_few() {
     assert_eq!(
         Vec::from_iter(&modules),
         [
-            "cache", "detach", "fetch", "mailbox", "policy", "report", "store"
+            "cache", "detach", "engine", "fetch", "mailbox", "policy", "report", "store"
         ]
     );
     for name in modules {

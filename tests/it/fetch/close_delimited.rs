@@ -62,7 +62,7 @@ fn fetched(bodies: Vec<Vec<u8>>) -> Vec<Result<Vec<u8>, Reason>> {
     (0..count)
         .map(|number| {
             let got = fetcher.fetch(&request(&server.url(&format!("/{number}"))));
-            got.map(|got| got.body.into())
+            got.map(|got| got.bytes().to_vec())
                 .map_err(|refusal| refusal.reason)
         })
         .collect()

@@ -64,7 +64,7 @@ fn response_of(media_type: &str, coding: &str, body: &[u8]) -> Vec<u8> {
 fn content(coding: &str, body: &[u8]) -> Result<Vec<u8>, Reason> {
     let server = Raw::saying(response(coding, body));
     fetch(&policy(&[server.address.port()]), &server.url("/"))
-        .map(|got| got.body.into())
+        .map(|got| got.bytes().to_vec())
         .map_err(|refusal| refusal.reason)
 }
 
@@ -93,7 +93,7 @@ fn content_encoding_that_is_no_coding_leaves_text_of_its_type_as_it_is() {
     let content = |media_type: &str, coding: &str, body: &[u8]| {
         let server = Raw::saying(response_of(media_type, coding, body));
         fetch(&policy(&[server.address.port()]), &server.url("/"))
-            .map(|got| Vec::from(got.body))
+            .map(|got| got.bytes().to_vec())
             .map_err(|refusal| refusal.reason)
     };
     for coding in NO_CODINGS {

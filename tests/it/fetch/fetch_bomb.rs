@@ -96,7 +96,7 @@ fn a_bomb_of_10_gb_stops_at_the_limit_in_little_time_and_memory() {
     let server = Raw::saying(answer);
     let policy = crate::common::world::policy(&[server.address.port()]);
     assert_eq!(
-        fetch(&policy, &server.url("/")).unwrap().body.len(),
+        fetch(&policy, &server.url("/")).unwrap().bytes().len(),
         3 << 20
     );
 }

@@ -6,8 +6,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use embody::Report;
+use embody::engine::Content;
 use embody::fetch::Canned;
-use embody::fetch::{Fetch, Request, Retrieved, fetch_all};
+use embody::fetch::{Fetch, Request, fetch_all};
 use embody::policy::{Policy, Scheme};
 use embody::report::{Reason, Refusal};
 
@@ -18,13 +19,13 @@ struct Thousands {
 }
 
 impl Fetch for Thousands {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let turn = self.asked.fetch_add(1, Ordering::SeqCst) as u64;
         sleep(Duration::from_millis(20_u64.saturating_sub(turn * 3)));
         if request.url.contains("missing") {
             return Err(Refusal::temporary(Reason::HttpStatus, "503"));
         }
-        Ok(Retrieved::new(&request.url, None, vec![b'x'; 1000]))
+        Ok(Content::new(&request.url, None, vec![b'x'; 1000]))
     }
 }
 

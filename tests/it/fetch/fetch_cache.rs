@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::mta::eventually;
-use embody::fetch::{Bytes, Fetch, Fetcher, Request, Retrieved, fetch_all};
+use embody::engine::Content;
+use embody::fetch::{Bytes, Fetch, Fetcher, Request, fetch_all};
 use embody::report::{Reason, Refusal};
 
 /// Takes its time, counts who asks, and how many at once.
@@ -34,7 +35,7 @@ impl Slow {
 }
 
 impl Fetch for Slow {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         *self
@@ -70,7 +71,7 @@ impl Fetch for Slow {
         if request.url.contains("busy") {
             return Err(Refusal::temporary(Reason::HttpStatus, "503"));
         }
-        Ok(Retrieved::new(
+        Ok(Content::new(
             &request.url,
             request.accept.clone(),
             match request.url.contains("large") {
@@ -107,9 +108,13 @@ fn answers_stand_in_the_order_of_the_requests_and_no_more_run_than_allowed() {
         let answers = fetch_all(&world, &requests, in_flight, u64::MAX);
         let urls: Vec<_> = answers
             .into_iter()
-            .map(|answer| answer.unwrap().url)
+            .map(|answer| answer.unwrap().origin.url)
             .collect();
-        assert!(urls.iter().eq(requests.iter().map(|request| &request.url)));
+        assert!(
+            urls.iter()
+                .map(|url| &**url)
+                .eq(requests.iter().map(|request| &*request.url))
+        );
         let most = world.most.load(Ordering::SeqCst);
         assert!(most <= in_flight.max(1), "{most} of {in_flight}");
         assert!(in_flight < 2 || most > 1, "{most} of {in_flight}");
@@ -163,7 +168,13 @@ fn a_temporary_refusal_is_shared_by_those_who_wait_and_not_kept() {
 #[test]
 fn a_hit_shares_the_octets() {
     let (_, world) = remembering(Fetcher::MEMORY);
-    let body = |world: &Fetcher| world.fetch(&request("http://h/large")).unwrap().body;
+    let body = |world: &Fetcher| {
+        world
+            .fetch(&request("http://h/large"))
+            .unwrap()
+            .bytes()
+            .clone()
+    };
     let (first, second): (Bytes, Bytes) = (body(&world), body(&world));
     assert_eq!(first.as_ptr(), second.as_ptr());
 }
@@ -194,7 +205,7 @@ fn what_was_not_asked_for_lately_makes_room() {
     let (slow, narrow) = remembering(15_000);
     for _ in 0..2 {
         let answer = narrow.fetch(&request("http://h/large")).unwrap();
-        assert_eq!(answer.body.len(), 9_000);
+        assert_eq!(answer.bytes().len(), 9_000);
     }
     assert_eq!(slow.asked("http://h/large"), 2);
 }

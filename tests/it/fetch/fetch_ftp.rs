@@ -49,7 +49,7 @@ fn a_file_comes_whole_by_its_segments() {
     ] {
         let url = format!("ftp://127.0.0.1:{}{path}", server.port);
         let got = fetch(&policy, &url).expect(&url);
-        assert!(got.body == body, "{url}: {} octets", got.body.len());
+        assert!(got.bytes() == body, "{url}: {} octets", got.bytes().len());
         assert_eq!(got.media_type, None);
     }
 }
@@ -101,8 +101,8 @@ fn credentials_are_sent_when_they_are_allowed() {
     assert_eq!(refused(&policy, &url).reason, Reason::UserinfoNotAllowed);
     policy.allow_userinfo = true;
     let got = fetch(&policy, &url).unwrap();
-    assert_eq!(got.body, TEXT);
-    assert!(!got.url.contains("p%40ss"), "{}", got.url);
+    assert_eq!(got.bytes(), TEXT);
+    assert!(!got.origin.url.contains("p%40ss"), "{}", got.origin.url);
     let wrong = url.replace("p%40ss", "wrong");
     assert_eq!(refused(&policy, &wrong).reason, Reason::FtpStatus);
 }
@@ -158,7 +158,7 @@ fn what_a_name_resolves_to_is_judged_for_ftp_too() {
     ]);
     let world = Fetcher::with_names(policy(&[server.port]), names).unwrap();
     let ask = |host: &str| world.fetch(&request(&format!("ftp://{host}:{}/text.txt", server.port)));
-    assert_eq!(ask("good.example").unwrap().body, TEXT);
+    assert_eq!(ask("good.example").unwrap().bytes(), TEXT);
     assert_eq!(
         ask("both.example").unwrap_err().reason,
         Reason::PrivateAddress
@@ -250,7 +250,7 @@ fn pasv_cannot_send_us_to_another_host() {
     let url = format!("ftp://127.0.0.1:{}/f", server.control.address.port());
     let got = fetch(&policy(&[server.control.address.port()]), &url).unwrap();
     assert_eq!(
-        (&*got.body, count.load(Ordering::SeqCst)),
+        (&**got.bytes(), count.load(Ordering::SeqCst)),
         (b"hello".as_slice(), 1)
     );
     let commands = server.commands.lock().unwrap().clone();

@@ -22,7 +22,7 @@ fn open(server: &Raw) -> Policy {
 fn said(answer: impl Into<Vec<u8>>) -> Result<Vec<u8>, Reason> {
     let server = Raw::saying(answer);
     fetch(&open(&server), &server.url("/"))
-        .map(|got| got.body.into())
+        .map(|got| got.bytes().to_vec())
         .map_err(|refusal| refusal.reason)
 }
 
@@ -186,7 +186,7 @@ fn above_the_limit_nothing_is_taken() {
     let server = Raw::saying(answer.clone());
     let mut tight = open(&server);
     tight.limits.body = 1000;
-    assert_eq!(fetch(&tight, &server.url("/")).unwrap().body.len(), 1000);
+    assert_eq!(fetch(&tight, &server.url("/")).unwrap().bytes().len(), 1000);
     tight.limits.body = 999;
     assert_eq!(refused(&tight, &server.url("/")).reason, Reason::TooLarge);
 
@@ -198,7 +198,7 @@ fn above_the_limit_nothing_is_taken() {
     let server = Raw::saying(answer);
     let mut tight = open(&server);
     tight.limits.body = 1000;
-    assert_eq!(fetch(&tight, &server.url("/")).unwrap().body.len(), 1000);
+    assert_eq!(fetch(&tight, &server.url("/")).unwrap().bytes().len(), 1000);
     tight.limits.body = 999;
     assert_eq!(refused(&tight, &server.url("/")).reason, Reason::TooLarge);
 }
@@ -301,7 +301,7 @@ fn redirect_loops_and_chains_end() {
     assert_eq!(policy.limits.redirects, 5);
     let got = fetch(&policy, &server.url("/5")).unwrap();
     assert_eq!(
-        (got.url, got.body.to_vec()),
+        (got.origin.url.to_string(), got.bytes().to_vec()),
         (server.url("/0"), b"there".to_vec())
     );
     assert_eq!(server.count(), 6);
@@ -392,7 +392,7 @@ fn credentials_go_to_the_host_they_were_written_for_and_no_further() {
         .url("/first")
         .replace("http://", "http://user:p%40ss@");
     let got = fetch(&policy, &url).unwrap();
-    assert_eq!(got.url, server.url("/second"));
+    assert_eq!(*got.origin.url, server.url("/second"));
     let heads = server.heads();
     assert!(
         heads[0]
@@ -437,7 +437,7 @@ fn environment_proxies_are_ignored() {
     if let Ok(url) = std::env::var(CHILD) {
         let port = url.rsplit(':').next().unwrap().trim_end_matches('/');
         let got = fetch(&policy(&[port.parse().unwrap()]), &url).unwrap();
-        assert_eq!(got.body, b"direct".as_slice());
+        assert_eq!(got.bytes(), b"direct".as_slice());
         return;
     }
     let server = Raw::saying(ok("text/plain", b"direct"));

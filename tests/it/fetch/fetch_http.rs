@@ -47,10 +47,10 @@ fn a_file_comes_whole_and_with_its_type() {
     ] {
         for url in [plain(&server, path), secure(&server, path)] {
             let got = fetch(&policy, &format!("{url}#fragment")).expect(&url);
-            assert_eq!(got.body, body, "{url}");
+            assert_eq!(got.bytes(), body, "{url}");
             assert_eq!(got.media_type.as_deref(), Some(media_type), "{url}");
             assert_eq!(
-                got.url,
+                got.origin.url.to_string(),
                 url.replace("{d}", "%7Bd%7D"),
                 "no fragment, as the URL standard writes it"
             );
@@ -137,7 +137,10 @@ fn redirects_are_followed_upwards_and_never_from_https_to_http() {
         (plain(&server, "/insecure"), plain(&server, "/hello.txt")),
     ] {
         let got = fetch(&policy, &from).expect(&from);
-        assert_eq!((got.url, &*got.body), (to, FILES[0].1));
+        assert_eq!(
+            (got.origin.url.to_string(), &**got.bytes()),
+            (to, FILES[0].1)
+        );
     }
     let refusal = refused(&policy, &secure(&server, "/insecure"));
     assert_eq!(refusal.reason, Reason::RedirectRefused);
@@ -159,7 +162,7 @@ fn a_server_is_told_the_type_our_name_and_nothing_else() {
         asked.accept = accept.map(str::to_owned);
         let got = world.fetch(&asked).unwrap();
         let expected = format!("{sent}|embody/{}||||gzip", env!("CARGO_PKG_VERSION"));
-        assert_eq!(String::from_utf8_lossy(&got.body), expected);
+        assert_eq!(String::from_utf8_lossy(&got.bytes()), expected);
     }
 }
 
@@ -180,7 +183,7 @@ fn an_unknown_ca_or_another_name_is_refused() {
     let world = Fetcher::with_names(policy.clone(), names).unwrap();
     let url = |host: &str| format!("https://{host}:{}/hello.txt", server.secure);
     let got = world.fetch(&request(&url("www.example.test"))).unwrap();
-    assert_eq!(got.body, FILES[0].1);
+    assert_eq!(got.bytes(), FILES[0].1);
     let refusal = world
         .fetch(&request(&url("other.example.test")))
         .unwrap_err();
@@ -208,7 +211,7 @@ fn what_a_name_resolves_to_is_judged_whole() {
             server.port
         )))
     };
-    assert_eq!(ask("good.example").unwrap().body, FILES[0].1);
+    assert_eq!(ask("good.example").unwrap().bytes(), FILES[0].1);
     for host in [
         "private.example",
         "metadata.example",
@@ -230,8 +233,8 @@ fn what_a_name_resolves_to_is_judged_whole() {
         );
     }
     // localhost is ours to know (RFC 6761), numbers are no names.
-    assert_eq!(ask("localhost").unwrap().body, FILES[0].1);
-    assert_eq!(ask("127.1").unwrap().body, FILES[0].1);
+    assert_eq!(ask("localhost").unwrap().bytes(), FILES[0].1);
+    assert_eq!(ask("127.1").unwrap().bytes(), FILES[0].1);
     assert!(
         names
             .asked

@@ -83,7 +83,7 @@ fn http_is_asked_for_in_absolute_form_on_connections_that_stay() {
             "http://www.example.org" => "http://www.example.org/",
             asked => asked,
         };
-        assert_eq!(got.body, format!("GET {asked} HTTP/1.1").as_bytes());
+        assert_eq!(got.bytes(), format!("GET {asked} HTTP/1.1").as_bytes());
     }
     let heads = heads.lock().unwrap();
     assert_eq!(heads.len(), 6);
@@ -112,7 +112,7 @@ fn a_proxy_that_closed_the_connection_meanwhile_is_asked_once_more() {
     for number in 0..4 {
         let url = format!("http://www.example.org/{number}");
         let got = fetcher.fetch(&request(&url)).unwrap();
-        assert_eq!(got.body, format!("GET {url} HTTP/1.1").as_bytes());
+        assert_eq!(got.bytes(), format!("GET {url} HTTP/1.1").as_bytes());
     }
     assert_eq!(heads.lock().unwrap().len(), 4);
 }
@@ -122,7 +122,7 @@ fn private_addresses_stay_refused_behind_a_proxy() {
     let (proxy, _) = answering(1, |_| stays("through"));
     let policy = through(&proxy);
     let got = fetch(&policy, "http://www.example.org/x").unwrap();
-    assert_eq!(got.body, b"through".as_slice());
+    assert_eq!(got.bytes(), b"through".as_slice());
     for url in [
         "http://127.0.0.1/x",
         "http://localhost/x",
@@ -169,7 +169,7 @@ fn redirects_behind_a_proxy_are_judged_and_followed_in_absolute_form() {
         assert_eq!(refusal.reason, reason, "{refusal:?}");
     }
     let got = fetch(&policy, "http://www.example.org/on").unwrap();
-    assert_eq!(got.url, "http://www.example.net/there");
+    assert_eq!(&*got.origin.url, "http://www.example.net/there");
     assert_eq!(heads.lock().unwrap().len(), 4);
 }
 

@@ -1,4 +1,4 @@
-//! Retrieved multiparts and messages stand unencoded (RFC 2045 §6.4), or not at all: never as an entity that
+//! Content multiparts and messages stand unencoded (RFC 2045 §6.4), or not at all: never as an entity that
 //! other programs read in another way.
 
 use crate::common::mail::{

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use embody::fetch::{Fetch, Request, Retrieved};
+use embody::engine::Content;
+use embody::fetch::{Fetch, Request};
 use embody::policy::{Followed, Limits, Policy, Scheme};
 use embody::report::{Outcome, Reason, Refusal, Report, Row};
 
@@ -67,9 +68,9 @@ impl Clouds {
 }
 
 impl Fetch for Clouds {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         match self.0.get(&request.url) {
-            Some((last, essence, octets)) => Ok(Retrieved::new(
+            Some((last, essence, octets)) => Ok(Content::new(
                 last,
                 Some((*essence).to_owned()),
                 octets.clone(),

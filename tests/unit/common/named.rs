@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use percent_encoding::percent_decode_str;
 
 use crate::external_body::identifier;
-use crate::mime::{Content, PartId, ScanLimits, Tree};
+use crate::mime::{PartId, PartKind, ScanLimits, Tree};
 
 /// Looks for the `cid:` URLs in the documents of a message that was made of `original`. What stood in a document of that,
 /// nobody wrote.
@@ -52,7 +52,7 @@ fn documents<'m>(tree: &'m Tree<'m>) -> impl Iterator<Item = (PartId, Cow<'m, [u
     let is_document = |part: &PartId| {
         let entity = tree.part(*part);
         let mut ends = ["html", "css"].into_iter();
-        entity.content == Content::Leaf && ends.any(|end| entity.essence.ends_with(end))
+        entity.content == PartKind::Leaf && ends.any(|end| entity.essence.ends_with(end))
     };
     tree.ids().filter(is_document).map(|part| {
         let entity = tree.part(part);

@@ -1,6 +1,6 @@
 //! What our own scanner sees.
 
-use embody::mime::{self, Content, ScanLimits};
+use embody::mime::{self, PartKind, ScanLimits};
 
 use super::mail::Leaf;
 
@@ -9,7 +9,7 @@ pub fn our_leaves(message: &[u8]) -> Vec<Leaf> {
     let tree = mime::scan(message, &ScanLimits::default());
     tree.ids()
         .map(|id| tree.part(id))
-        .filter(|part| part.content == Content::Leaf)
+        .filter(|part| part.content == PartKind::Leaf)
         .map(|part| {
             let body = part.body.of(message);
             let octets = part

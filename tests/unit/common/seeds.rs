@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use embody::mime::{self, Content, ScanLimits};
+use embody::mime::{self, PartKind, ScanLimits};
 
 use super::hostile;
 use super::mail::{changed_samples, samples_folder, samples_in, untouched_samples};
@@ -368,7 +368,7 @@ fn documents() -> Vec<Vec<u8>> {
         let tree = mime::scan(&message, &ScanLimits::default());
         for id in tree.ids() {
             let part = tree.part(id);
-            if part.content == Content::Leaf && part.essence == "text/html" {
+            if part.content == PartKind::Leaf && part.essence == "text/html" {
                 documents.push(part.body.of(&message).to_vec());
             }
         }

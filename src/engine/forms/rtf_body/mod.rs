@@ -13,7 +13,7 @@ use crate::engine::outlook::compose::Contents;
 use crate::engine::outlook::rtf::{self, Body, Damage, Source};
 use crate::engine::parts::Leaf;
 use crate::external_body::Follow;
-use crate::mime::{Content, MediaType, PartId, Tree, entity};
+use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
 use crate::plan::protection;
 use crate::report::{Refusal, Row};
 
@@ -46,7 +46,7 @@ pub fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
     let is_type = TYPES.contains(&part.essence.as_str())
         || part.essence == "application/octet-stream" && name.ends_with(".rtf");
     let is_body = name.as_bytes() == NAME || !tree.has_disposition(id, "attachment");
-    part.content == Content::Leaf && is_type && is_body
+    part.content == PartKind::Leaf && is_type && is_body
 }
 
 /// Opens a part. `Ok(false)`: the RTF is an ordinary attachment, or an earlier pass has told about it.

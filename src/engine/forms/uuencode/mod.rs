@@ -13,7 +13,7 @@ use crate::external_body::Follow;
 use crate::mime::header::unfold;
 use crate::mime::media_type;
 use crate::mime::transfer::{encode_base64, encode_like, with_newlines};
-use crate::mime::{Content, PartId, TransferEncoding, Tree, entity};
+use crate::mime::{PartId, PartKind, TransferEncoding, Tree, entity};
 use crate::plan::protection;
 use crate::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::span::{Lines, Newline, Span};
@@ -140,7 +140,7 @@ fn data(line: &[u8], bytes: &mut Vec<u8>) -> Option<(usize, bool)> {
 
 pub fn is_text(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
-    part.content == Content::Leaf
+    part.content == PartKind::Leaf
         && part.essence == "text/plain"
         && !tree.has_disposition(id, "attachment")
 }

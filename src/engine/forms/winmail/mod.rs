@@ -12,7 +12,7 @@ use crate::engine::outlook::compose::{self, Contents};
 use crate::engine::outlook::tnef;
 use crate::engine::parts::Leaf;
 use crate::external_body::Follow;
-use crate::mime::{Content, PartId, TransferEncoding, Tree, entity};
+use crate::mime::{PartId, PartKind, TransferEncoding, Tree, entity};
 use crate::plan::protection;
 use crate::policy::Policy;
 use crate::report::{Detail, Reason, Refusal, Row, Setting};
@@ -70,7 +70,7 @@ pub fn is_tnef(tree: &Tree<'_>, id: PartId) -> bool {
         };
         STARTS.iter().any(|start| body.starts_with(start))
     };
-    part.content == Content::Leaf
+    part.content == PartKind::Leaf
         && (is_declared || part.essence == "application/octet-stream" && starts())
 }
 

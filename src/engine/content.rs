@@ -1,0 +1,207 @@
+//! Content that is not in the message: one type from the source that gives it to the edit that puts it in.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use md5::{Digest as _, Md5};
+
+use crate::mime::MediaType;
+use crate::mime::entity::sha256;
+use crate::mime::transfer::{base64_length, canonical_text};
+use crate::policy::Policy;
+use crate::report::{Provenance, Row, rfc3339};
+use crate::span::Newline;
+
+/// A complete content, and what its source says about it.
+///
+/// A clone shares the bytes and everything that was computed from them, also between threads.
+#[derive(Clone, Debug)]
+pub struct Content {
+    bytes: Bytes,
+    /// The value of the source's Content-Type field, unparsed. `None` for ftp, files and stores.
+    pub media_type: Option<String>,
+    /// The source, and when it gave the content.
+    pub origin: Origin,
+    computed: Arc<Computed>,
+}
+
+/// The source of a content.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Origin {
+    /// The URL of the response that contained the content: after redirects, without fragment and password. Empty for
+    /// content that was in the message.
+    pub url: Arc<str>,
+    /// The kind of source.
+    pub from: Provenance,
+    /// The status code of the response, for protocols that have one.
+    pub status: Option<u16>,
+    /// Duration of the retrieval. For content from a cache, the duration of the original retrieval.
+    pub elapsed: Duration,
+    /// Time at which the source gave the content, or last confirmed it to a cache.
+    pub at: Option<SystemTime>,
+    /// Time at which the source gave the content, if it has confirmed it to a cache since.
+    pub first: Option<SystemTime>,
+    /// Time at which a web archive captured the content. `None` if the content is from its own source.
+    pub captured: Option<SystemTime>,
+    /// The id of the WARC record that contains the response (`urn:uuid:...`).
+    pub record: Option<Arc<str>>,
+}
+
+/// Values that are computed at most once for the same bytes, because thousands of references may share them.
+#[derive(Default, Debug)]
+struct Computed {
+    sha256: OnceLock<String>,
+    md5: OnceLock<[u8; 16]>,
+    canonical_md5: OnceLock<[u8; 16]>,
+    carriage_returns: OnceLock<usize>,
+}
+
+impl Content {
+    /// Content that the network gave for `url`, without any duration. Change [`Content::origin`] for other sources.
+    pub fn new(url: impl AsRef<str>, media_type: Option<String>, bytes: impl Into<Bytes>) -> Self {
+        Self {
+            bytes: bytes.into(),
+            media_type,
+            origin: Origin::new(url.as_ref(), Provenance::Network),
+            computed: Arc::default(),
+        }
+    }
+
+    /// Content that was in the message, or that embody made from content.
+    pub(crate) fn of_message(bytes: impl Into<Bytes>) -> Self {
+        Self {
+            origin: Origin::of_message(),
+            ..Self::new("", None, bytes)
+        }
+    }
+
+    /// The content, after decompression.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Replaces the bytes. The origin and the media type stay.
+    #[must_use]
+    pub(crate) fn with_bytes(self, bytes: impl Into<Bytes>) -> Self {
+        Self {
+            bytes: bytes.into(),
+            computed: Arc::default(),
+            ..self
+        }
+    }
+
+    /// Takes the bytes out, so that large content is not held twice. The origin and the media type stay.
+    pub(crate) fn take_bytes(&mut self) -> Bytes {
+        self.computed = Arc::default();
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// The media type without parameters, if the source declares one.
+    pub(crate) fn essence(&self) -> Option<String> {
+        let declared = self.media_type.as_deref()?;
+        Some(MediaType::parse(declared.as_bytes()).essence.into_owned())
+    }
+
+    /// The charset that the source declares.
+    pub(crate) fn charset(&self) -> Option<String> {
+        let declared = self.media_type.as_deref()?;
+        let charset = MediaType::parse(declared.as_bytes()).parameter("charset")?;
+        String::from_utf8(charset.into_owned()).ok()
+    }
+
+    /// SHA-256 of the bytes, in lower-case hexadecimal digits.
+    pub(crate) fn sha256(&self) -> &str {
+        self.computed.sha256.get_or_init(|| sha256(&self.bytes))
+    }
+
+    /// [`Content::sha256`] for rows and fields. They have no digest of content that was in the message.
+    pub(crate) fn sha256_of_source(&self) -> Option<String> {
+        (self.origin.from != Provenance::Message).then(|| self.sha256().to_owned())
+    }
+
+    /// MD5 of the bytes.
+    pub(crate) fn md5(&self) -> &[u8; 16] {
+        let digest = || Md5::digest(&self.bytes).into();
+        self.computed.md5.get_or_init(digest)
+    }
+
+    /// MD5 of the bytes as a text with CRLF line endings (RFC 1864 §2).
+    pub(crate) fn canonical_md5(&self) -> &[u8; 16] {
+        let digest = || Md5::digest(canonical_text(&self.bytes)).into();
+        self.computed.canonical_md5.get_or_init(digest)
+    }
+
+    /// Smallest length of a body with this content: base64 if it must stay `exact`, otherwise text that may lose its CRs.
+    pub(crate) fn least_body(&self, exact: bool) -> usize {
+        if exact {
+            return base64_length(self.len(), Newline::Lf);
+        }
+        let count = || memchr::memchr_iter(b'\r', &self.bytes).count();
+        self.len() - self.computed.carriage_returns.get_or_init(count)
+    }
+
+    /// Whether `url` itself gave the content, without a redirect.
+    pub(crate) fn is_direct(&self, policy: &Policy, url: &str) -> bool {
+        let target = policy.judge_url(url);
+        target.is_ok_and(|target| target.public_url() == *self.origin.url)
+    }
+
+    /// Length of the URL and the media type. Each reference to the content reads both again.
+    pub(crate) fn names_length(&self) -> usize {
+        self.origin.url.len() + self.media_type.as_ref().map_or(0, String::len)
+    }
+
+    /// Writes the source into a row, and how long the retrieval took.
+    pub(crate) fn describe(&self, row: &mut Row) {
+        self.describe_source(row);
+        if self.origin.from != Provenance::Message {
+            row.ms = u64::try_from(self.origin.elapsed.as_millis()).ok();
+        }
+        row.tell_capture();
+    }
+
+    /// Writes the source into a row, for content that was not put in.
+    pub(crate) fn describe_source(&self, row: &mut Row) {
+        let origin = &self.origin;
+        row.from = origin.from;
+        row.final_url = origin.public_url().cloned();
+        row.sha256 = self.sha256_of_source();
+        row.status = origin.status;
+        row.retrieved_at = origin.at.map(rfc3339);
+        row.captured_at = origin.captured.map(rfc3339);
+        row.record.clone_from(&origin.record);
+    }
+}
+
+impl Origin {
+    fn new(url: &str, from: Provenance) -> Self {
+        Self {
+            url: url.into(),
+            from,
+            status: None,
+            elapsed: Duration::ZERO,
+            at: None,
+            first: None,
+            captured: None,
+            record: None,
+        }
+    }
+
+    /// The origin of content that was in the message.
+    pub(crate) fn of_message() -> Self {
+        Self::new("", Provenance::Message)
+    }
+
+    /// The URL, unless it means nothing to others: an object of a store has a name that only embody uses.
+    pub(crate) fn public_url(&self) -> Option<&Arc<str>> {
+        let is_private = matches!(self.from, Provenance::Message | Provenance::Store);
+        (!is_private).then_some(&self.url)
+    }
+}

@@ -1,0 +1,85 @@
+//! The field `X-Embody-Source` of a part with retrieved content.
+//!
+//! P4 excludes times from the output. This field, which only `--provenance` adds, is the exception:
+//! `X-Embody-Source: <URL>; retrieved=...; sha256=...; status=...; final=<URL>; captured=...; record=<urn:uuid:...>`:
+//! the URL in the mail, and parameters (RFC 2045 §5.1, RFC 2231 §3). Unknown values are left out.
+
+use crate::engine::Content;
+use crate::link::url::{without_fragment, without_secrets};
+use crate::mime::entity::uri;
+use crate::report::rfc3339;
+
+pub(super) const SOURCE_FIELD: &str = "X-Embody-Source";
+
+const COLUMNS: usize = 76;
+
+/// Returns the field with CRLF line endings. `named` is the URL in the mail, and `last` the URL to which redirects led.
+///
+/// `None` for content that was in the mail, or that is an object of a store.
+pub(super) fn of(content: &Content, named: &str, last: &str) -> Option<Vec<u8>> {
+    let source = &content.origin;
+    source.public_url()?;
+    if named.is_empty() {
+        return None;
+    }
+    let shown = |url: &str| uri(&without_secrets(without_fragment(url)));
+    let named = shown(named);
+    let last = Some(shown(last)).filter(|last| *last != named && !last.is_empty());
+    let bracketed = |text: &str| format!("<{text}>");
+    let at = source.first.or(source.at);
+    let parameters = [
+        ("retrieved", at.map(rfc3339)),
+        ("sha256", Some(content.sha256().to_owned())),
+        ("status", source.status.map(|status| status.to_string())),
+        ("final", last.as_deref().map(bracketed)),
+        ("captured", source.captured.map(rfc3339)),
+        ("record", source.record.as_deref().map(bracketed)),
+    ];
+    let mut field = format!("{SOURCE_FIELD}:");
+    let url = bracketed(&named);
+    if url.len() < COLUMNS - field.len() {
+        field.push(' ');
+        field.push_str(&url);
+    } else {
+        // White space within the brackets means nothing, as in a Content-Location.
+        push_pieces(&mut field, &url, COLUMNS - 1, |_, piece| piece.to_owned());
+    }
+    for (name, value) in parameters {
+        if let Some(value) = value {
+            field.push(';');
+            push_parameter(&mut field, name, &value);
+        }
+    }
+    field.push_str("\r\n");
+    Some(field.into_bytes())
+}
+
+/// Adds a parameter, in pieces if it is long. No character of the value needs an escape: it has only characters of URIs,
+/// and angle brackets.
+fn push_parameter(field: &mut String, name: &str, value: &str) {
+    let is_token = value
+        .bytes()
+        .all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it));
+    let line = match is_token {
+        true => format!("{name}={value}"),
+        false => format!("{name}=\"{value}\""),
+    };
+    if line.len() < COLUMNS - 1 {
+        field.push_str("\r\n ");
+        field.push_str(&line);
+        return;
+    }
+    let room = COLUMNS - name.len() - "*123456=\"\"; ".len();
+    let last = value.len().div_ceil(room) - 1;
+    push_pieces(field, value, room, |number, piece| {
+        let end = if number == last { "" } else { ";" };
+        format!("{name}*{number}=\"{piece}\"{end}")
+    });
+}
+
+fn push_pieces(field: &mut String, text: &str, room: usize, line: impl Fn(usize, &str) -> String) {
+    for (number, piece) in text.as_bytes().chunks(room).enumerate() {
+        field.push_str("\r\n ");
+        field.push_str(&line(number, &String::from_utf8_lossy(piece)));
+    }
+}
