@@ -2,8 +2,10 @@
 
 use mail_parser::DateTime;
 
+use super::clock::{self, DAY, Zone};
 use super::header::{self, Person};
-use super::properties::{APPOINTMENT, Item, MEETING, Value, id, integer, text};
+use super::properties::{APPOINTMENT, Guid, Item, MEETING, Value, id, integer, text};
+use super::recurrence::{self, Exception, Recurrence, Unmapped};
 
 /// A meeting, and what of it the calendar does not contain.
 pub(super) struct Calendar {
@@ -38,95 +40,277 @@ pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Ca
     let Some((method, reply)) = method(&item.class()) else {
         return Ok(None);
     };
-    let properties = &item.properties;
-    let named = |set, number| properties.named(set, number);
-    let time = |value: Option<&Value<'_>>| match value {
-        Some(Value::Time(time)) => header::seconds(*time),
-        _ => None,
-    };
-    let start = time(named(&APPOINTMENT, 0x820d)).or_else(|| time(properties.value(id::START)));
-    let end = time(named(&APPOINTMENT, 0x820e)).or_else(|| time(properties.value(id::END)));
+    let start =
+        time_of(item, APPOINTMENT, 0x820d).or_else(|| time(item.properties.value(id::START)));
+    let end = time_of(item, APPOINTMENT, 0x820e).or_else(|| time(item.properties.value(id::END)));
     let Some(start) = start else {
         return Err(());
+    };
+    let mut missing = Vec::new();
+    let series = match is_exception(item) {
+        true => None,
+        false => series(item, start).unwrap_or_else(|why| {
+            missing.push(why);
+            None
+        }),
+    };
+    let meeting = Meeting {
+        item,
+        uid: uid(item, start),
+        // The calendar is made from the item alone, so it has the item's time.
+        stamp: time_of(item, MEETING, 0x001a)
+            .or_else(|| time(item.properties.value(id::SUBMIT_TIME)))
+            .unwrap_or(start),
+        method,
+        reply,
+        description,
     };
     let mut lines = Lines::default();
     lines.push("BEGIN:VCALENDAR");
     lines.push("PRODID:-//embody//EN");
     lines.push("VERSION:2.0");
     lines.push(&format!("METHOD:{method}"));
-    lines.push("BEGIN:VEVENT");
-    lines.push(&format!("UID:{}", uid(item, start)));
-    // The calendar is made from the item alone, so it has the item's time.
-    let stamp = time(named(&MEETING, 0x001a))
-        .or_else(|| time(properties.value(id::SUBMIT_TIME)))
-        .unwrap_or(start);
-    lines.push(&format!("DTSTAMP:{}", utc(stamp)));
-    lines.push(&format!("DTSTART:{}", utc(start)));
-    if let Some(end) = end.filter(|end| *end >= start) {
-        lines.push(&format!("DTEND:{}", utc(end)));
+    let zone = series.as_ref().and_then(|series| series.zone.as_ref());
+    for line in zone.iter().flat_map(|zone| zone.lines()) {
+        lines.push(&line);
     }
-    let sequence = named(&APPOINTMENT, 0x8201).and_then(integer).unwrap_or(0);
-    lines.push(&format!("SEQUENCE:{}", sequence.max(0)));
-    if let Some(subject) = item.text(id::SUBJECT) {
-        lines.text("SUMMARY", header::subject(&subject));
-    }
-    let location = named(&APPOINTMENT, 0x8208).and_then(|value| text(value, item.page));
-    if let Some(location) = location {
-        lines.text("LOCATION", &location);
-    }
-    if let Some(description) = description {
-        lines.text("DESCRIPTION", description.trim_end());
-    }
-    let sender = header::sender(item, true).or_else(|| header::sender(item, false));
-    match (reply, sender) {
-        (Some(status), Some(sender)) => {
-            lines.person("ATTENDEE", &format!(";PARTSTAT={status}"), &sender);
-            if let [organizer] = header::recipients(item, 1, 0x0e04).as_slice() {
-                lines.person("ORGANIZER", "", organizer);
+    match &series {
+        Some(series) => missing.extend(meeting.series(&mut lines, series)),
+        None => {
+            let mut times = vec![format!("DTSTART:{}", utc(start))];
+            if let Some(end) = end.filter(|end| *end >= start) {
+                times.push(format!("DTEND:{}", utc(end)));
             }
-        }
-        (None, sender) => {
-            if let Some(sender) = sender {
-                lines.person("ORGANIZER", "", &sender);
-            }
-            let roles = [
-                (1, 0x0e04, "REQ-PARTICIPANT"),
-                (2, 0x0e03, "OPT-PARTICIPANT"),
-                (3, 0x0e02, "NON-PARTICIPANT"),
-            ];
-            for (kind, display, role) in roles {
-                for person in header::recipients(item, kind, display) {
-                    let parameters = format!(";ROLE={role};PARTSTAT=NEEDS-ACTION;RSVP=TRUE");
-                    lines.person("ATTENDEE", &parameters, &person);
+            if is_exception(item) {
+                match time_of(item, APPOINTMENT, REPLACED) {
+                    Some(replaced) => times.push(format!("RECURRENCE-ID:{}", utc(replaced))),
+                    None => missing.push("the date of the series that the meeting replaces"),
                 }
             }
+            meeting.event(&mut lines, &times, &Exception::default());
         }
-        (Some(_), None) => {}
     }
-    match named(&APPOINTMENT, 0x8205).and_then(integer) {
-        Some(0) => lines.push("TRANSP:TRANSPARENT"),
-        Some(_) => lines.push("TRANSP:OPAQUE"),
-        None => {}
-    }
-    let is_whole_day = named(&APPOINTMENT, 0x8215).and_then(integer) == Some(1);
-    if is_whole_day {
-        lines.push("X-MICROSOFT-CDO-ALLDAYEVENT:TRUE");
-    }
-    if method == "CANCEL" {
-        lines.push("STATUS:CANCELLED");
-    }
-    lines.push("END:VEVENT");
     lines.push("END:VCALENDAR");
-    let is_recurring = named(&APPOINTMENT, 0x8223).and_then(integer) == Some(1)
-        || named(&APPOINTMENT, 0x8216).is_some();
     Ok(Some(Calendar {
         text: lines.0,
         method,
-        missing: match is_recurring {
-            true => vec!["the rule by which the meeting recurs"],
-            false => Vec::new(),
-        },
+        missing,
     }))
+}
+
+/// The start of the meeting of a series that an exception replaces.
+const REPLACED: u32 = 0x8228;
+
+fn time(value: Option<&Value<'_>>) -> Option<i64> {
+    match value {
+        Some(Value::Time(time)) => header::seconds(*time),
+        _ => None,
+    }
+}
+
+fn time_of(item: &Item<'_>, set: Guid, number: u32) -> Option<i64> {
+    time(item.properties.named(&set, number))
+}
+
+fn is_set(item: &Item<'_>, set: Guid, number: u32) -> bool {
+    item.properties.named(&set, number).and_then(integer) == Some(1)
+}
+
+/// Whether the item is one meeting of a series that was changed.
+fn is_exception(item: &Item<'_>) -> bool {
+    is_set(item, MEETING, 0x000a) || time_of(item, APPOINTMENT, REPLACED).is_some()
+}
+
+/// A rule with its time zone. Meetings of whole days have no zone.
+struct Series {
+    recurrence: Recurrence,
+    zone: Option<Zone>,
+    /// Bytes of the rule in the file.
+    size: usize,
+}
+
+/// Returns `None` if the meeting does not recur.
+///
+/// # Errors
+/// The name of what cannot be mapped.
+fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
+    let Some(Value::Bytes(rule)) = item.properties.named(&APPOINTMENT, 0x8216) else {
+        return match is_set(item, APPOINTMENT, 0x8223) || is_set(item, MEETING, 0x0005) {
+            true => Err("the rule by which the meeting recurs, which the file does not contain"),
+            false => Ok(None),
+        };
+    };
+    let recurrence = recurrence::read(rule, item.page).map_err(|why| match why {
+        Unmapped::Damaged => "the rule by which the meeting recurs, which is damaged",
+        Unmapped::Calendar => {
+            "the rule by which the meeting recurs, which is in months of another calendar"
+        }
+        Unmapped::First => {
+            "the rule by which the meeting recurs, which does not contain the first meeting"
+        }
+    })?;
+    let is_days = |begins: i64, ends: i64| {
+        let is_midnight = |minutes: i64| minutes.rem_euclid(DAY) == 0;
+        is_midnight(begins) && is_midnight(ends) && begins < ends
+    };
+    let mut exceptions = recurrence.exceptions.iter();
+    let is_whole_day = is_set(item, APPOINTMENT, WHOLE_DAY)
+        && is_days(recurrence.begins, recurrence.ends)
+        && exceptions.all(|it| is_days(it.begins, it.ends));
+    if is_whole_day {
+        return Ok(Some(Series {
+            recurrence,
+            zone: None,
+            size: rule.len(),
+        }));
+    }
+    let Some(zone) = Zone::of(item) else {
+        return Err("the rule by which the meeting recurs, because its time zone is not known");
+    };
+    match header::from_1601(zone.utc(recurrence.begins)) == start - start.rem_euclid(60) {
+        true => Ok(Some(Series {
+            recurrence,
+            zone: Some(zone),
+            size: rule.len(),
+        })),
+        false => Err("the rule by which the meeting recurs, which begins at another time"),
+    }
+}
+
+const WHOLE_DAY: u32 = 0x8215;
+
+/// What all events of a calendar have in common.
+struct Meeting<'m> {
+    item: &'m Item<'m>,
+    uid: String,
+    stamp: i64,
+    method: &'static str,
+    reply: Option<&'static str>,
+    description: Option<&'m str>,
+}
+
+impl Meeting<'_> {
+    /// Writes the series, and an event for each meeting that was changed. Returns what is missing.
+    fn series(&self, lines: &mut Lines, series: &Series) -> Option<&'static str> {
+        let Series {
+            recurrence, zone, ..
+        } = series;
+        let field = |name: &str, minutes: i64| match zone {
+            Some(zone) => format!("{name};TZID={}:{}", zone.name, clock::time_text(minutes)),
+            None => format!("{name};VALUE=DATE:{}", clock::date_text(minutes)),
+        };
+        let until = |minutes: i64| match zone {
+            Some(zone) => clock::time_text(zone.utc(minutes)) + "Z",
+            None => clock::date_text(minutes),
+        };
+        let mut times = vec![
+            field("DTSTART", recurrence.begins),
+            field("DTEND", recurrence.ends),
+            format!("RRULE:{}", recurrence.rule(until)),
+        ];
+        times.extend(recurrence.deleted.iter().map(|it| field("EXDATE", *it)));
+        let before = lines.0.len();
+        self.event(lines, &times, &Exception::default());
+        let event = lines.0.len() - before;
+        // Each changed meeting repeats the people and the text. A few bytes of a rule must not become a large calendar, so
+        // that the text is only in the series if it does not fit.
+        let most = (series.size.saturating_mul(16)).saturating_add(event.saturating_mul(4));
+        let without_text = Self {
+            description: None,
+            uid: self.uid.clone(),
+            ..*self
+        };
+        for meeting in [self, &without_text] {
+            let mut changed = Lines::default();
+            for exception in &recurrence.exceptions {
+                let mut times = vec![
+                    field("RECURRENCE-ID", exception.original),
+                    field("DTSTART", exception.begins),
+                ];
+                if exception.ends > exception.begins {
+                    times.push(field("DTEND", exception.ends));
+                }
+                meeting.event(&mut changed, &times, exception);
+                if changed.0.len() > most {
+                    break;
+                }
+            }
+            if changed.0.len() <= most {
+                lines.0.push_str(&changed.0);
+                return None;
+            }
+        }
+        Some("the changed meetings of the series, which are too many")
+    }
+
+    /// Writes an event. What `changed` contains is in place of the values of the item.
+    fn event(&self, lines: &mut Lines, times: &[String], changed: &Exception) {
+        let item = self.item;
+        let named = |set, number| item.properties.named(set, number);
+        lines.push("BEGIN:VEVENT");
+        lines.push(&format!("UID:{}", self.uid));
+        lines.push(&format!("DTSTAMP:{}", utc(self.stamp)));
+        for line in times {
+            lines.push(line);
+        }
+        let sequence = named(&APPOINTMENT, 0x8201).and_then(integer).unwrap_or(0);
+        lines.push(&format!("SEQUENCE:{}", sequence.max(0)));
+        let subject = changed.subject.clone().or_else(|| item.text(id::SUBJECT));
+        if let Some(subject) = subject {
+            lines.text("SUMMARY", header::subject(&subject));
+        }
+        let location = || named(&APPOINTMENT, 0x8208).and_then(|value| text(value, item.page));
+        if let Some(location) = changed.location.clone().or_else(location) {
+            lines.text("LOCATION", &location);
+        }
+        if let Some(description) = self.description {
+            lines.text("DESCRIPTION", description.trim_end());
+        }
+        self.people(lines);
+        let busy = named(&APPOINTMENT, 0x8205).and_then(integer);
+        match changed.busy.or(busy) {
+            Some(0) => lines.push("TRANSP:TRANSPARENT"),
+            Some(_) => lines.push("TRANSP:OPAQUE"),
+            None => {}
+        }
+        if is_set(item, APPOINTMENT, WHOLE_DAY) {
+            lines.push("X-MICROSOFT-CDO-ALLDAYEVENT:TRUE");
+        }
+        if self.method == "CANCEL" {
+            lines.push("STATUS:CANCELLED");
+        }
+        lines.push("END:VEVENT");
+    }
+
+    fn people(&self, lines: &mut Lines) {
+        let item = self.item;
+        let sender = header::sender(item, true).or_else(|| header::sender(item, false));
+        match (self.reply, sender) {
+            (Some(status), Some(sender)) => {
+                lines.person("ATTENDEE", &format!(";PARTSTAT={status}"), &sender);
+                if let [organizer] = header::recipients(item, 1, 0x0e04).as_slice() {
+                    lines.person("ORGANIZER", "", organizer);
+                }
+            }
+            (None, sender) => {
+                if let Some(sender) = sender {
+                    lines.person("ORGANIZER", "", &sender);
+                }
+                let roles = [
+                    (1, 0x0e04, "REQ-PARTICIPANT"),
+                    (2, 0x0e03, "OPT-PARTICIPANT"),
+                    (3, 0x0e02, "NON-PARTICIPANT"),
+                ];
+                for (kind, display, role) in roles {
+                    for person in header::recipients(item, kind, display) {
+                        let parameters = format!(";ROLE={role};PARTSTAT=NEEDS-ACTION;RSVP=TRUE");
+                        lines.person("ATTENDEE", &parameters, &person);
+                    }
+                }
+            }
+            (Some(_), None) => {}
+        }
+    }
 }
 
 /// MS-OXCICAL 2.1.3.1.1.20.26: the id of another program within the id, or the id in hexadecimal digits.

@@ -57,6 +57,18 @@ pub fn decode(page: u32, bytes: &[u8]) -> (Cow<'_, str>, bool) {
     }
 }
 
+/// UTF-16, in which half a pair is replaced.
+pub fn wide(bytes: &[u8]) -> String {
+    let units = bytes.chunks_exact(2);
+    let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    let symbols = char::decode_utf16(units);
+    let mut text: String = symbols
+        .map(|symbol| symbol.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
+    text.truncate(text.trim_end_matches('\0').len());
+    text
+}
+
 /// The code page of a character set of GDI, as RTF fonts name it. `None`: the font uses the document's code page.
 pub fn of_font(charset: i32) -> Option<u32> {
     Some(match charset {

@@ -19,6 +19,11 @@ pub(super) fn seconds(time: i64) -> Option<i64> {
     (0..253_402_300_800).contains(&seconds).then_some(seconds)
 }
 
+/// Seconds since 1970 of minutes since 1601.
+pub(super) fn from_1601(minutes: i64) -> i64 {
+    minutes * 60 - EPOCH
+}
+
 pub(super) fn date(seconds: i64) -> String {
     DateTime::from_timestamp(seconds).to_rfc822()
 }

@@ -4,12 +4,15 @@
 //! and [`compose`] makes the parts. All of it is pure, and defined for all input: damaged input gives what is readable.
 
 mod calendar;
+mod clock;
 pub mod codepage;
 pub mod compose;
 pub mod compressed_rtf;
+mod cursor;
 mod header;
 mod object;
 pub mod properties;
+mod recurrence;
 pub mod rtf;
 pub mod tnef;
 

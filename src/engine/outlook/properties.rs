@@ -370,9 +370,22 @@ const NAMED: &[(Guid, u32, Becomes)] = &[
     (APPOINTMENT, 0x820d, Calendar("DTSTART")),
     (APPOINTMENT, 0x820e, Calendar("DTEND")),
     (APPOINTMENT, 0x8215, Calendar("DTSTART")),
-    (APPOINTMENT, 0x8216, Unmapped("recurrence")),
+    (APPOINTMENT, 0x8216, Calendar("RRULE")),
     (APPOINTMENT, 0x8214, Unmapped("colour of the appointment")),
+    (APPOINTMENT, 0x8223, Calendar("RRULE")),
+    (APPOINTMENT, 0x8228, Calendar("RECURRENCE-ID")),
+    (APPOINTMENT, 0x8231, Housekeeping), // kind of the rule
+    (APPOINTMENT, 0x8232, Housekeeping), // the rule in words
+    (APPOINTMENT, 0x8233, Calendar("VTIMEZONE")),
+    (APPOINTMENT, 0x8234, Calendar("VTIMEZONE")),
+    (APPOINTMENT, 0x8235, Housekeeping), // begin of the series
+    (APPOINTMENT, 0x8236, Housekeeping), // end of the series
+    (APPOINTMENT, 0x825e, Calendar("VTIMEZONE")),
+    (APPOINTMENT, 0x825f, Calendar("VTIMEZONE")),
+    (APPOINTMENT, 0x8260, Calendar("VTIMEZONE")),
     (MEETING, 0x0003, Calendar("UID")),
+    (MEETING, 0x0005, Calendar("RRULE")),
+    (MEETING, 0x000a, Calendar("RECURRENCE-ID")),
     (MEETING, 0x0023, Calendar("UID")),
     (COMMON, 0x8501, Unmapped("reminder")),
     (COMMON, 0x8502, Unmapped("reminder")),

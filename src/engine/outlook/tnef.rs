@@ -6,7 +6,10 @@
 
 use std::borrow::Cow;
 
+use super::clock;
 use super::codepage;
+pub use super::codepage::wide;
+use super::cursor::Cursor;
 use super::properties::{Attachment, Content, Guid, Item, Name, Properties, Property, Value, id};
 
 /// The first bytes of each stream.
@@ -105,43 +108,6 @@ const COMPOUND_FILE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 struct Reading {
     damage: Vec<Damage>,
     values: usize,
-}
-
-/// A file that is read from its start to its end.
-struct Cursor<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (front, rest) = self.rest.split_at_checked(length)?;
-        self.rest = rest;
-        Some(front)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    /// A length, the bytes, and the padding to a multiple of four. The padding of the last value may be missing.
-    fn sized(&mut self) -> Option<&'a [u8]> {
-        let length = usize::try_from(self.u32()?).ok()?;
-        let value = self.take(length)?;
-        self.take((length.wrapping_neg() & 3).min(self.rest.len()))?;
-        Some(value)
-    }
 }
 
 /// One attribute: its level, its number, its content, and whether the checksum is right.
@@ -451,18 +417,6 @@ fn value<'a>(kind: u16, cursor: &mut Cursor<'a>) -> Option<Value<'a>> {
     })
 }
 
-/// UTF-16, in which half a pair is replaced.
-pub fn wide(bytes: &[u8]) -> String {
-    let units = bytes.chunks_exact(2);
-    let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
-    let symbols = char::decode_utf16(units);
-    let mut text: String = symbols
-        .map(|symbol| symbol.unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect();
-    text.truncate(text.trim_end_matches('\0').len());
-    text
-}
-
 /// Two counted strings: the name, and the address with its type in front.
 fn from<'a>(content: &'a [u8], older: &mut Properties<'a>) {
     let mut cursor = Cursor { rest: content };
@@ -492,14 +446,7 @@ fn date(content: &[u8], id: u16, older: &mut Properties<'_>) {
     if !(1601..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return;
     }
-    // Years that begin in March end with the day that leap years add.
-    let (year, month) = match month > 2 {
-        true => (year - 1600, month - 3),
-        false => (year - 1601, month + 9),
-    };
-    let leap = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    // 1601-01-01 is 306 days after 1600-03-01.
-    let days = year * 365 + leap + (month * 153 + 2) / 5 - 306 + day - 1;
+    let days = clock::days(year, month, day);
     let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
     older.push(id, Value::Time(seconds * 10_000_000));
 }

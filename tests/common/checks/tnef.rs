@@ -23,7 +23,7 @@ pub fn check(data: &[u8]) {
     };
     let lines = written();
     assert!(
-        lines.len() <= 2_000 + bytes.len() * 12 * (depth + 1),
+        lines.len() <= 2_000 + bytes.len() * 24 * (depth + 1),
         "{}",
         lines.len()
     );

@@ -296,6 +296,213 @@ fn winmail_with_a_meeting_becomes_a_calendar() {
     );
 }
 
+fn hex(digits: &str) -> Vec<u8> {
+    let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let pairs = digits.chunks(2).map(|pair| str::from_utf8(pair).unwrap());
+    pairs
+        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
+        .collect()
+}
+
+/// A value of a property that is bytes.
+fn sized(content: &[u8]) -> Vec<u8> {
+    let mut bytes = 1_u32.to_le_bytes().to_vec();
+    bytes.extend((content.len() as u32).to_le_bytes());
+    bytes.extend(content);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// The meeting of MS-OXOCAL 4.1.1.2, in the time zone of 4.1.4.
+const SERIES: &str = "043004300B2001000000C0210000010000000000000032000000222000000C0000000000000001000000A096BC0C\
+    01000000A096BC0C8020BC0C20ADBC0C0630000009300000580200007602000001003499BC0C5299BC0CF898BC0C1100220021005369\
+    6D706C6520526563757272656E6365207769746820657863657074696F6E730800070033342F34313431000000000400000000000000\
+    000000003499BC0C5299BC0CF898BC0C2100530069006D0070006C006500200052006500630075007200720065006E00630065002000\
+    7700690074006800200065007800630065007000740069006F006E0073000700330034002F0034003100340031000000000000000000";
+const PACIFIC: &str = "0201300002001500500061006300690066006900630020005300740061006E0064006100720064002000540069\
+    006D006500020002013E000000D6070000000000000000000000000000E001000000000000C4FFFFFF00000A000000050002000000000000\
+    000000040000000100020000000000000002013E000200D7070000000000000000000000000000E001000000000000C4FFFFFF00000B0000\
+    000100020000000000000000000300000002000200000000000000";
+
+fn series(start: i64, rule: &[u8], zone: Option<(u32, &[u8])>) -> String {
+    let mut properties = Properties::new()
+        .text(0x0037, "Simple Recurrence")
+        .text(0x0042, "Anna")
+        .text(0x5d02, "anna@example.org")
+        .time(0x0039, 1_170_000_000)
+        .named(0x0b, APPOINTMENT, 0x8223, &1_u32.to_le_bytes())
+        .named_time(APPOINTMENT, 0x820d, start)
+        .named_time(APPOINTMENT, 0x820e, start + 1800)
+        .named(0x102, APPOINTMENT, 0x8216, &sized(rule))
+        .named(0x102, MEETING, 0x0003, &sized(b"\xab\xcd"));
+    if let Some((number, zone)) = zone {
+        properties = properties.named(0x102, APPOINTMENT, number, &sized(zone));
+    }
+    let tnef = Tnef::new().class("IPM.Schedule.Meeting.Request");
+    mail(&tnef.properties(properties).bytes())
+}
+
+/// 2007-03-26 10:00 in Los Angeles, where summer time is 7 hours behind UTC.
+const MARCH: i64 = 1_174_928_400;
+
+#[test]
+fn winmail_with_a_recurring_meeting_becomes_its_rule_and_its_changed_meetings() {
+    let (text, ran) = opened(&series(MARCH, &hex(SERIES), Some((0x8260, &hex(PACIFIC)))));
+    assert!(!text.contains("ms-tnef"), "{}", ran.stderr);
+    let calendar = text.split("BEGIN:VCALENDAR\n").nth(1).unwrap();
+    let calendar = calendar
+        .split("END:VCALENDAR\n")
+        .next()
+        .unwrap()
+        .replace("\n ", "");
+    assert_eq!(
+        calendar,
+        "PRODID:-//embody//EN\nVERSION:2.0\nMETHOD:REQUEST\n\
+         BEGIN:VTIMEZONE\nTZID:Pacific Standard Time\n\
+         BEGIN:STANDARD\nDTSTART:16010101T020000\nRRULE:FREQ=YEARLY;BYDAY=1SU;BYMONTH=11\n\
+         TZOFFSETFROM:-0700\nTZOFFSETTO:-0800\nEND:STANDARD\n\
+         BEGIN:DAYLIGHT\nDTSTART:16010101T020000\nRRULE:FREQ=YEARLY;BYDAY=2SU;BYMONTH=3\n\
+         TZOFFSETFROM:-0800\nTZOFFSETTO:-0700\nEND:DAYLIGHT\nEND:VTIMEZONE\n\
+         BEGIN:VEVENT\nUID:ABCD\nDTSTAMP:20070128T160000Z\n\
+         DTSTART;TZID=Pacific Standard Time:20070326T100000\n\
+         DTEND;TZID=Pacific Standard Time:20070326T103000\n\
+         RRULE:FREQ=WEEKLY;COUNT=12;BYDAY=MO,TH,FR;WKST=SU\n\
+         SEQUENCE:0\nSUMMARY:Simple Recurrence\nORGANIZER;CN=\"Anna\":mailto:anna@example.org\nEND:VEVENT\n\
+         BEGIN:VEVENT\nUID:ABCD\nDTSTAMP:20070128T160000Z\n\
+         RECURRENCE-ID;TZID=Pacific Standard Time:20070416T100000\n\
+         DTSTART;TZID=Pacific Standard Time:20070416T110000\n\
+         DTEND;TZID=Pacific Standard Time:20070416T113000\n\
+         SEQUENCE:0\nSUMMARY:Simple Recurrence with exceptions\nLOCATION:34/4141\n\
+         ORGANIZER;CN=\"Anna\":mailto:anna@example.org\nEND:VEVENT\n"
+    );
+}
+
+/// The values are from a message of Outlook in the examples of Aspose.Email for Java (MIT), which calls its rule "every
+/// Monday and Thursday from 10:30 PM to 11:00 PM".
+#[test]
+fn winmail_with_the_rule_of_a_real_message_becomes_a_calendar() {
+    let rule = hex(
+        "043004300b2001000000c0210000010000000000000012000000232000000a00000000000000000000000000000060f10a0d\
+         df80e95a0630000009300000460500006405000000000000000000000000",
+    );
+    let karachi = hex(&("d4feffff00000000c4ffffff".to_owned() + &"00".repeat(36)));
+    let (text, ran) = opened(&series(1_484_847_000, &rule, Some((0x8233, &karachi))));
+    assert!(!text.contains("ms-tnef"), "{}", ran.stderr);
+    for line in [
+        "TZID:Local time\nBEGIN:STANDARD\nDTSTART:16010101T000000\nTZOFFSETFROM:+0500\nTZOFFSETTO:+0500\nEND:STANDARD",
+        "DTSTART;TZID=Local time:20170119T223000",
+        "DTEND;TZID=Local time:20170119T230000",
+        "RRULE:FREQ=WEEKLY;BYDAY=MO,TH;WKST=SU",
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{line}: {text}");
+    }
+}
+
+/// Each changed meeting is an event with all people and the text of the mail.
+#[test]
+fn winmail_with_thousands_of_changed_meetings_stays_small() {
+    let mut rule = hex(SERIES);
+    let at = 34 + 3 * 4 + 8 + 8 + 2 * 4 + 8;
+    let exception: Vec<u8> = [&rule[at + 2..at + 14], &[0, 0]].concat();
+    rule.truncate(at);
+    rule.extend(4000_u16.to_le_bytes());
+    rule.extend(exception.repeat(4000));
+    // The blocks in Unicode.
+    rule.extend([0; 8 + 8 * 4000]);
+    let mail = series(MARCH, &rule, Some((0x8260, &hex(PACIFIC))));
+    let (text, ran) = opened(&mail);
+    assert!(
+        text.len() < 20 * rule.len(),
+        "{}: {}",
+        text.len(),
+        ran.stderr
+    );
+    let long = "long ".repeat(1000);
+    let with = |id: u16| {
+        let properties = Properties::new()
+            .text(id, &long)
+            .named_time(APPOINTMENT, 0x820d, MARCH)
+            .named(0x102, APPOINTMENT, 0x8216, &sized(&rule))
+            .named(0x102, APPOINTMENT, 0x8260, &sized(&hex(PACIFIC)));
+        let tnef = Tnef::new().class("IPM.Appointment");
+        opened(&self::mail(&tnef.properties(properties).bytes()))
+    };
+    // The text is only in the series.
+    let (text, _) = with(0x1000);
+    assert_eq!(text.matches("DESCRIPTION:").count(), 1);
+    assert_eq!(text.matches("RECURRENCE-ID;").count(), 4000);
+    let (text, ran) = with(0x0037);
+    assert!(text.len() < 1 << 20, "{}", text.len());
+    let detail = &ran.column("detail")[0];
+    assert!(detail.contains("which are too many"), "{detail}");
+}
+
+#[test]
+fn winmail_with_a_rule_that_cannot_be_mapped_stays_and_says_why() {
+    let (rule, zone) = (hex(SERIES), hex(PACIFIC));
+    let broken = &rule[..40];
+    for (mail, why) in [
+        (series(MARCH, &rule, None), "its time zone is not known"),
+        (
+            series(MARCH + 3600, &rule, Some((0x8260, &zone))),
+            "begins at another time",
+        ),
+        (
+            series(MARCH, broken, Some((0x8260, &zone))),
+            "which is damaged",
+        ),
+    ] {
+        let (text, ran) = opened(&mail);
+        assert!(text.contains("ms-tnef"), "{text}");
+        assert!(text.contains("DTSTART:2007"), "{text}");
+        assert!(!text.contains("RRULE"), "{text}");
+        assert!(
+            ran.column("detail")[0].contains(why),
+            "{why}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn winmail_with_a_changed_meeting_of_a_series_says_which_one_it_replaces() {
+    let meeting = |properties: Properties| {
+        let properties = properties
+            .named(0x0b, MEETING, 0x0005, &1_u32.to_le_bytes())
+            .named(0x0b, MEETING, 0x000a, &1_u32.to_le_bytes())
+            .named_time(APPOINTMENT, 0x820d, MARCH + 3600);
+        let tnef = Tnef::new().class("IPM.Schedule.Meeting.Request");
+        mail(&tnef.properties(properties).bytes())
+    };
+    let replaced = Properties::new().named_time(APPOINTMENT, 0x8228, MARCH);
+    let (text, _) = opened(&meeting(replaced));
+    assert!(text.contains("RECURRENCE-ID:20070326T170000Z\n"), "{text}");
+    assert!(!text.contains("ms-tnef"), "{text}");
+    let (text, _) = opened(&meeting(Properties::new()));
+    assert!(text.contains("ms-tnef"), "{text}");
+}
+
+#[test]
+fn winmail_with_a_series_of_whole_days_needs_no_time_zone() {
+    let mut rule = hex(SERIES);
+    // Without the changed meeting; from midnight to midnight.
+    rule.splice(34.., hex("00000000 00000000 00000000 8020BC0C 20ADBC0C 06300000 09300000 00000000 A0050000 0000 00000000 00000000"));
+    let properties = Properties::new()
+        .named(0x0b, APPOINTMENT, 0x8215, &1_u32.to_le_bytes())
+        .named_time(APPOINTMENT, 0x820d, MARCH - 36000)
+        .named(0x102, APPOINTMENT, 0x8216, &sized(&rule));
+    let tnef = Tnef::new().class("IPM.Appointment");
+    let (text, ran) = opened(&mail(&tnef.properties(properties).bytes()));
+    assert!(!text.contains("ms-tnef"), "{}", ran.stderr);
+    for line in [
+        "DTSTART;VALUE=DATE:20070326",
+        "DTEND;VALUE=DATE:20070327",
+        "RRULE:FREQ=WEEKLY;COUNT=12;BYDAY=MO,TH,FR;WKST=SU",
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{line}: {text}");
+    }
+}
+
 #[test]
 fn tnef_extracts_the_same_files() {
     let test = "tnef_extracts_the_same_files";

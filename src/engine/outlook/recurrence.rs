@@ -1,0 +1,572 @@
+//! The rule by which a meeting recurs (MS-OXOCAL 2.2.1.44), as RFC 5545 writes it (MS-OXCICAL 2.1.3.2).
+
+use std::collections::HashSet;
+
+use super::clock::{DAY, WEEKDAYS, date, days, length, weekday};
+use super::codepage::{self, wide};
+use super::cursor::Cursor;
+use super::properties::without_end;
+
+/// The last day that a rule can contain, 4500-08-31, with its last minute.
+const LAST: i64 = 0x5ae9_80df;
+
+/// A rule. Times are local, in minutes since 1601-01-01.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Recurrence {
+    pattern: Pattern,
+    /// Days, weeks or months from one date to the next.
+    interval: i64,
+    end: End,
+    /// The day with which a week begins. 0 is Sunday.
+    week_begins: usize,
+    /// The first meeting.
+    pub(super) begins: i64,
+    pub(super) ends: i64,
+    /// Meetings that do not take place.
+    pub(super) deleted: Vec<i64>,
+    pub(super) exceptions: Vec<Exception>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pattern {
+    Daily,
+    /// A bit for each day of the week.
+    Weekly(u32),
+    /// The day of the month. A shorter month has the meeting on its last day.
+    Monthly(i64),
+    /// The days of the week, and which of them in a month. 5 is the last one.
+    Nth(u32, i64),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Never,
+    After(u32),
+    /// The day of the last meeting.
+    On(i64),
+}
+
+/// A meeting of the series that was changed.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Exception {
+    /// When it would have begun.
+    pub(super) original: i64,
+    pub(super) begins: i64,
+    pub(super) ends: i64,
+    pub(super) subject: Option<String>,
+    pub(super) location: Option<String>,
+    pub(super) busy: Option<i64>,
+}
+
+/// The reason why a rule cannot be mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unmapped {
+    Damaged,
+    /// The rule counts in months of a calendar that RFC 5545 does not know.
+    Calendar,
+    /// The first meeting is not on a day of the rule.
+    First,
+}
+
+/// Reads a rule. `page` is the code page of text that is not in Unicode.
+///
+/// # Errors
+/// The reason why the rule cannot be mapped.
+pub(super) fn read(bytes: &[u8], page: u32) -> Result<Recurrence, Unmapped> {
+    let mut cursor = Cursor { rest: bytes };
+    let recurrence = parse(&mut cursor, page).ok_or(Unmapped::Damaged)??;
+    match recurrence.is_on_rule(recurrence.begins.div_euclid(DAY)) {
+        true => Ok(recurrence),
+        false => Err(Unmapped::First),
+    }
+}
+
+fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapped>> {
+    const VERSION: u16 = 0x3004;
+    if cursor.u16()? != VERSION {
+        return None;
+    }
+    // The writer's version, and the frequency, which the pattern and the interval say more precisely.
+    cursor.take(4)?;
+    let kind = cursor.u16()?;
+    let calendar = cursor.u16()?;
+    cursor.u32()?;
+    let interval = i64::from(cursor.u32()?);
+    let is_sliding = cursor.u32()? != 0;
+    let pattern = match kind {
+        0 => Pattern::Daily,
+        1 => Pattern::Weekly(cursor.u32()?),
+        2 | 4 | 0xa | 0xc => Pattern::Monthly(cursor.u32()?.into()),
+        3 | 0xb => Pattern::Nth(cursor.u32()?, cursor.u32()?.into()),
+        _ => return None,
+    };
+    let is_gregorian = kind < 0xa && matches!(calendar, 0..=2 | 9..=12) || kind < 2;
+    let interval = match pattern {
+        Pattern::Daily if interval % DAY == 0 => interval / DAY,
+        Pattern::Daily => return None,
+        _ => interval,
+    };
+    let end = cursor.u32()?;
+    let count = cursor.u32()?;
+    let week_begins = usize::try_from(cursor.u32()?).ok()?;
+    let deleted = dates(cursor)?;
+    dates(cursor)?;
+    let (first, last) = (minutes(cursor)?, minutes(cursor)?);
+    let end = match end {
+        0x2021 => End::On(last),
+        0x2022 => End::After(count),
+        0x2023 | 0xffff_ffff => End::Never,
+        _ => return None,
+    };
+    // The versions of the second half.
+    cursor.take(8)?;
+    let (begins, ends) = (i64::from(cursor.u32()?), i64::from(cursor.u32()?));
+    let exceptions = exceptions(cursor, page)?;
+    let is_right = interval > 0
+        && week_begins < 7
+        && !is_sliding
+        && begins < DAY
+        && (begins..=begins + 366 * DAY).contains(&ends)
+        && first % DAY == 0
+        && first + ends <= LAST
+        && end != End::After(0)
+        && match pattern {
+            Pattern::Daily => true,
+            Pattern::Weekly(mask) => (1..128).contains(&mask),
+            Pattern::Monthly(day) => (1..=31).contains(&day),
+            Pattern::Nth(mask, nth) => (1..128).contains(&mask) && (1..=5).contains(&nth),
+        };
+    if !is_right {
+        return None;
+    }
+    if !is_gregorian {
+        return Some(Err(Unmapped::Calendar));
+    }
+    let moved = exceptions
+        .iter()
+        .map(|it: &Exception| it.original.div_euclid(DAY) * DAY);
+    let moved: HashSet<i64> = moved.collect();
+    let deleted = deleted.into_iter().filter(|day| !moved.contains(day));
+    Some(Ok(Recurrence {
+        deleted: deleted.map(|day| day + begins).collect(),
+        begins: first + begins,
+        ends: first + ends,
+        pattern,
+        interval,
+        end,
+        week_begins,
+        exceptions,
+    }))
+}
+
+fn minutes(cursor: &mut Cursor<'_>) -> Option<i64> {
+    Some(i64::from(cursor.u32()?)).filter(|it| *it <= LAST)
+}
+
+fn dates(cursor: &mut Cursor<'_>) -> Option<Vec<i64>> {
+    let count = cursor.u32()?;
+    let mut dates = Vec::new();
+    for _ in 0..count {
+        dates.push(minutes(cursor)?);
+    }
+    Some(dates)
+}
+
+const SUBJECT: u16 = 0x0001;
+const LOCATION: u16 = 0x0010;
+const BUSY: u16 = 0x0020;
+/// Fields of four bytes that follow in the order of their bits: type, reminder (2), and after the location the busy
+/// status, attachment, subtype and colour.
+const BEFORE_LOCATION: [u16; 3] = [0x0002, 0x0004, 0x0008];
+const AFTER_LOCATION: [u16; 4] = [BUSY, 0x0040, 0x0080, 0x0100];
+
+fn exceptions(cursor: &mut Cursor<'_>, page: u32) -> Option<Vec<Exception>> {
+    let count = cursor.u16()?;
+    let mut flags = Vec::new();
+    let mut exceptions = Vec::new();
+    for _ in 0..count {
+        let (begins, ends, original) = (minutes(cursor)?, minutes(cursor)?, minutes(cursor)?);
+        let mut exception = Exception {
+            original,
+            begins,
+            ends,
+            ..Exception::default()
+        };
+        let has = cursor.u16()?;
+        if has & SUBJECT != 0 {
+            exception.subject = Some(narrow(cursor, page)?);
+        }
+        for bit in BEFORE_LOCATION {
+            number(cursor, has & bit)?;
+        }
+        if has & LOCATION != 0 {
+            exception.location = Some(narrow(cursor, page)?);
+        }
+        for bit in AFTER_LOCATION {
+            let value = number(cursor, has & bit)?;
+            if bit == BUSY {
+                exception.busy = value;
+            }
+        }
+        flags.push(has);
+        exceptions.push(exception);
+    }
+    // The same texts in Unicode. Some writers omit this block.
+    let _ = wide_texts(cursor, &flags, &mut exceptions);
+    Some(exceptions)
+}
+
+fn narrow(cursor: &mut Cursor<'_>, page: u32) -> Option<String> {
+    // The length with a NUL that is not there, and the length.
+    cursor.u16()?;
+    let length = cursor.u16()?;
+    let bytes = without_end(cursor.take(length.into())?);
+    Some(codepage::decode(page, bytes).0.into_owned())
+}
+
+/// `Some(None)` if the exception does not have the number.
+fn number(cursor: &mut Cursor<'_>, has: u16) -> Option<Option<i64>> {
+    Some(match has {
+        0 => None,
+        _ => Some(cursor.u32()?.into()),
+    })
+}
+
+fn block<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let length = usize::try_from(cursor.u32()?).ok()?;
+    cursor.take(length)
+}
+
+fn wide_texts(cursor: &mut Cursor<'_>, flags: &[u16], exceptions: &mut [Exception]) -> Option<()> {
+    block(cursor)?;
+    for (has, exception) in flags.iter().zip(exceptions) {
+        // Highlights of changes.
+        block(cursor)?;
+        block(cursor)?;
+        if has & (SUBJECT | LOCATION) == 0 {
+            continue;
+        }
+        cursor.take(12)?;
+        let mut text = || {
+            let letters = usize::from(cursor.u16()?);
+            Some(wide(cursor.take(letters * 2)?))
+        };
+        if has & SUBJECT != 0 {
+            exception.subject = Some(text()?);
+        }
+        if has & LOCATION != 0 {
+            exception.location = Some(text()?);
+        }
+        block(cursor)?;
+    }
+    Some(())
+}
+
+impl Recurrence {
+    /// Whether the rule contains a day, apart from the interval.
+    fn is_on_rule(&self, day: i64) -> bool {
+        let has = |mask: u32, day: i64| mask >> weekday(day) & 1 == 1;
+        let (year, month, of_month) = date(day);
+        match self.pattern {
+            Pattern::Daily => true,
+            Pattern::Weekly(mask) => has(mask, day),
+            Pattern::Monthly(day) => of_month == day.min(length(year, month)),
+            Pattern::Nth(mask, nth) => {
+                let first = days(year, month, 1);
+                let last = first + length(year, month) - 1;
+                let count = |from: i64, to: i64| (from..=to).filter(|it| has(mask, *it)).count();
+                let is_nth = match nth {
+                    5 => count(day, last) == 1,
+                    nth => i64::try_from(count(first, day)) == Ok(nth),
+                };
+                has(mask, day) && is_nth
+            }
+        }
+    }
+
+    /// The value of RRULE. `until` writes the time of the last meeting.
+    pub(super) fn rule(&self, until: impl FnOnce(i64) -> String) -> String {
+        let (_, month, _) = date(self.begins.div_euclid(DAY));
+        let is_yearly = self.interval % 12 == 0;
+        let (frequency, interval) = match self.pattern {
+            Pattern::Daily => ("DAILY", self.interval),
+            Pattern::Weekly(_) => ("WEEKLY", self.interval),
+            _ if is_yearly => ("YEARLY", self.interval / 12),
+            _ => ("MONTHLY", self.interval),
+        };
+        let mut rule = format!("FREQ={frequency}");
+        if interval != 1 {
+            rule.push_str(&format!(";INTERVAL={interval}"));
+        }
+        match self.end {
+            End::Never => {}
+            End::After(count) => rule.push_str(&format!(";COUNT={count}")),
+            End::On(day) => {
+                let time = self.begins.rem_euclid(DAY);
+                rule.push_str(&format!(
+                    ";UNTIL={}",
+                    until(day.div_euclid(DAY) * DAY + time)
+                ));
+            }
+        }
+        match self.pattern {
+            Pattern::Daily => {}
+            Pattern::Weekly(mask) => {
+                let begins = WEEKDAYS.get(self.week_begins).copied().unwrap_or("SU");
+                rule.push_str(&format!(";BYDAY={};WKST={begins}", weekdays(mask)));
+            }
+            Pattern::Monthly(day) => {
+                // The shortest month that the rule contains.
+                let shortest = match is_yearly {
+                    true => length(1601, month),
+                    false => 28,
+                };
+                rule.push_str(&match day {
+                    _ if day <= shortest => format!(";BYMONTHDAY={day}"),
+                    31 => ";BYMONTHDAY=-1".to_owned(),
+                    _ => {
+                        let days: Vec<String> = (28..=day).map(|day| day.to_string()).collect();
+                        format!(";BYMONTHDAY={};BYSETPOS=-1", days.join(","))
+                    }
+                });
+            }
+            Pattern::Nth(mask, nth) => {
+                let nth = if nth == 5 { -1 } else { nth };
+                rule.push_str(&format!(";BYDAY={};BYSETPOS={nth}", weekdays(mask)));
+            }
+        }
+        if frequency == "YEARLY" {
+            rule.push_str(&format!(";BYMONTH={month}"));
+        }
+        rule
+    }
+}
+
+fn weekdays(mask: u32) -> String {
+    let names = WEEKDAYS.iter().enumerate();
+    let names = names.filter(|(index, _)| mask >> index & 1 == 1);
+    let names: Vec<&str> = names.map(|(_, name)| *name).collect();
+    names.join(",")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::clock::time_text;
+    use super::*;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let pairs = digits.chunks(2).map(|pair| str::from_utf8(pair).unwrap());
+        pairs
+            .map(|pair| u8::from_str_radix(pair, 16).unwrap())
+            .collect()
+    }
+
+    fn rule(recurrence: &Recurrence) -> String {
+        recurrence.rule(time_text)
+    }
+
+    /// MS-OXOCAL 4.1.1.1
+    const WEEKLY: &str = "043004300B2001000000C0210000010000000000000032000000222000000C00000000000000\
+        00000000000000008020BC0C20ADBC0C0630000009300000580200007602000000000000000000000000";
+    /// MS-OXOCAL 4.1.1.2
+    const CHANGED: &str = "043004300B2001000000C0210000010000000000000032000000222000000C00000000000000\
+        01000000A096BC0C01000000A096BC0C8020BC0C20ADBC0C0630000009300000580200007602000001003499BC0C5299BC0C\
+        F898BC0C11002200210053696D706C6520526563757272656E6365207769746820657863657074696F6E730800070033342F\
+        34313431000000000400000000000000000000003499BC0C5299BC0CF898BC0C2100530069006D0070006C00650020005200\
+        6500630075007200720065006E00630065002000770069007400680020006500780063006500700074006900\
+        6F006E0073000700330034002F0034003100340031000000000000000000";
+    /// MS-OXOCAL 4.1.1.3
+    const DAILY: &str = "043004300A2000000000A0050000E010000000000000212000000A0000000000000002000000\
+        A0C1DC0C80D2DC0C00000000207EDC0C0016DD0C0630000009300000E0010000FE01000000000000000000000000";
+    /// MS-OXOCAL 4.1.1.6
+    const HEBREW: &str = "043004300D200200080080750A000C0000000000000003000000232000000A00000000000000\
+        01000000207EDC0C01000000207EDC0C6074C40CDF80E95A0630000009300000E0010000FE01000001000080DC0C1E80DC0C\
+        0080DC0C24023C000000010000000000000004000000000000000000000000000000";
+    /// Written by Outlook, which calls it "every Monday and Thursday from 10:30 PM to 11:00 PM".
+    const REAL: &str = "043004300b2001000000c0210000010000000000000012000000232000000a00000000000000\
+        000000000000000060f10a0ddf80e95a0630000009300000460500006405000000000000000000000000";
+
+    #[test]
+    fn rules_of_the_standard_become_those_of_rfc_5545() {
+        let weekly = read(&bytes(WEEKLY), 1252).unwrap();
+        assert_eq!(rule(&weekly), "FREQ=WEEKLY;COUNT=12;BYDAY=MO,TH,FR;WKST=SU");
+        assert_eq!(time_text(weekly.begins), "20070326T100000");
+        assert_eq!(time_text(weekly.ends), "20070326T103000");
+        assert!(weekly.deleted.is_empty() && weekly.exceptions.is_empty());
+
+        let changed = read(&bytes(CHANGED), 1252).unwrap();
+        assert!(changed.deleted.is_empty());
+        let [exception] = changed.exceptions.as_slice() else {
+            panic!("{changed:?}")
+        };
+        assert_eq!(time_text(exception.original), "20070416T100000");
+        assert_eq!(time_text(exception.begins), "20070416T110000");
+        assert_eq!(time_text(exception.ends), "20070416T113000");
+        let texts = (exception.subject.as_deref(), exception.location.as_deref());
+        let subject = "Simple Recurrence with exceptions";
+        assert_eq!(texts, (Some(subject), Some("34/4141")));
+        // Without the block in Unicode.
+        let cut = bytes(CHANGED).split_at(0x98).0.to_vec();
+        let narrow = read(&cut, 1252).unwrap();
+        assert_eq!(narrow.exceptions, changed.exceptions);
+
+        let daily = read(&bytes(DAILY), 1252).unwrap();
+        let until = "FREQ=DAILY;INTERVAL=3;UNTIL=20110504T080000";
+        assert_eq!(rule(&daily), until);
+        let deleted: Vec<String> = daily.deleted.iter().map(|it| time_text(*it)).collect();
+        assert_eq!(deleted, ["20110419T080000", "20110422T080000"]);
+
+        assert_eq!(read(&bytes(HEBREW), 1252), Err(Unmapped::Calendar));
+        let real = read(&bytes(REAL), 1252).unwrap();
+        assert_eq!(rule(&real), "FREQ=WEEKLY;BYDAY=MO,TH;WKST=SU");
+        assert_eq!(time_text(real.begins), "20170119T223000");
+    }
+
+    /// A rule without an end, whose first meeting is on a day at 9:00.
+    fn made(kind: u16, interval: u32, specific: &[u32], day: i64) -> Vec<u8> {
+        let mut bytes = bytes("043004300c20");
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend([0; 6]);
+        bytes.extend(interval.to_le_bytes());
+        bytes.extend([0; 4]);
+        let day = u32::try_from(day * DAY).unwrap();
+        let rest = [
+            0x2023,
+            10,
+            1,
+            0,
+            0,
+            day,
+            0x5ae9_80df,
+            0x3006,
+            0x3009,
+            540,
+            600,
+        ];
+        let numbers = specific.iter().chain(&rest);
+        bytes.extend(numbers.flat_map(|number| number.to_le_bytes()));
+        bytes.extend([0; 10]);
+        bytes
+    }
+
+    #[test]
+    fn rules_of_months_and_years_keep_the_days_of_outlook() {
+        let june = days(2026, 6, 15); // a Monday
+        for (kind, interval, specific, first, expected) in [
+            (0, 1440, vec![], june, "FREQ=DAILY"),
+            (
+                1,
+                2,
+                vec![0x3e],
+                june,
+                "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TU,WE,TH,FR;WKST=MO",
+            ),
+            (2, 1, vec![15], june, "FREQ=MONTHLY;BYMONTHDAY=15"),
+            (
+                2,
+                5,
+                vec![15],
+                june,
+                "FREQ=MONTHLY;INTERVAL=5;BYMONTHDAY=15",
+            ),
+            (2, 12, vec![15], june, "FREQ=YEARLY;BYMONTHDAY=15;BYMONTH=6"),
+            (
+                2,
+                24,
+                vec![15],
+                june,
+                "FREQ=YEARLY;INTERVAL=2;BYMONTHDAY=15;BYMONTH=6",
+            ),
+            // Months without such a day have the meeting on their last day.
+            (
+                2,
+                1,
+                vec![30],
+                days(2026, 2, 28),
+                "FREQ=MONTHLY;BYMONTHDAY=28,29,30;BYSETPOS=-1",
+            ),
+            (
+                4,
+                1,
+                vec![31],
+                days(2026, 4, 30),
+                "FREQ=MONTHLY;BYMONTHDAY=-1",
+            ),
+            (
+                2,
+                12,
+                vec![30],
+                days(2026, 6, 30),
+                "FREQ=YEARLY;BYMONTHDAY=30;BYMONTH=6",
+            ),
+            (
+                2,
+                12,
+                vec![29],
+                days(2024, 2, 29),
+                "FREQ=YEARLY;BYMONTHDAY=28,29;BYSETPOS=-1;BYMONTH=2",
+            ),
+            (3, 1, vec![2, 3], june, "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=3"),
+            (
+                3,
+                1,
+                vec![0x3e, 5],
+                days(2026, 5, 29),
+                "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
+            ),
+            (
+                3,
+                12,
+                vec![0x7f, 5],
+                days(2026, 12, 31),
+                "FREQ=YEARLY;BYDAY=SU,MO,TU,WE,TH,FR,SA;BYSETPOS=-1;BYMONTH=12",
+            ),
+        ] {
+            let read = read(&made(kind, interval, &specific, first), 1252);
+            let read = read.unwrap_or_else(|why| panic!("{expected}: {why:?}"));
+            assert_eq!(rule(&read), expected);
+        }
+    }
+
+    #[test]
+    fn rules_that_cannot_be_mapped_are_refused() {
+        let june = days(2026, 6, 15);
+        for (kind, interval, specific, why) in [
+            (0, 1441, vec![], Unmapped::Damaged),
+            (0, 0, vec![], Unmapped::Damaged),
+            (1, 1, vec![0], Unmapped::Damaged),
+            (1, 1, vec![0x80], Unmapped::Damaged),
+            (2, 1, vec![32], Unmapped::Damaged),
+            (3, 1, vec![2, 6], Unmapped::Damaged),
+            (7, 1, vec![], Unmapped::Damaged),
+            (10, 12, vec![3], Unmapped::Calendar),
+            (1, 1, vec![4], Unmapped::First),
+            (2, 1, vec![16], Unmapped::First),
+            (3, 1, vec![2, 2], Unmapped::First),
+        ] {
+            let read = read(&made(kind, interval, &specific, june), 1252);
+            assert_eq!(read, Err(why), "{kind} {interval} {specific:?}");
+        }
+    }
+
+    #[test]
+    fn rules_with_any_four_bytes_changed_are_bounded() {
+        for hex in [WEEKLY, CHANGED, DAILY, HEBREW, REAL] {
+            let whole = bytes(hex);
+            for at in 0..whole.len() - 4 {
+                for value in [0, 1, 0x7fff_ffff, u32::MAX, 0x5ae9_80df] {
+                    let mut bytes = whole.clone();
+                    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+                    if let Ok(read) = read(&bytes, 1252) {
+                        let _ = rule(&read);
+                        let times = read.deleted.len() + read.exceptions.len();
+                        assert!(times < whole.len(), "{at}");
+                    }
+                    let _ = super::read(&whole[..at], 1252);
+                }
+            }
+        }
+    }
+}
