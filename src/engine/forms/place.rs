@@ -58,7 +58,8 @@ impl Known {
                     known
                         .digests
                         .insert(digest(&bytes, name_of(tree, id).as_deref()));
-                    if part.essence.starts_with("text/") {
+                    // Reports are text as well.
+                    if part.essence.starts_with("text/") || part.essence.starts_with("message/") {
                         known.digests.insert(text_digest(&bytes));
                     }
                 }
@@ -182,6 +183,7 @@ pub fn place(
     ] {
         *text = text.take().filter(is_new);
     }
+    contents.report = contents.report.take_if(|report| is_new(&report.leaf));
     contents.pictures.retain(is_new);
     contents.attachments.retain(is_new);
     if !texts.is_empty() {
@@ -303,6 +305,7 @@ impl Placing<'_> {
                 parts.extend(Part::joined("alternative", all.collect()));
             }
         }
+        parts.extend(contents.report.map(|report| Part::Leaf(report.leaf)));
         parts.extend(contents.pictures.into_iter().map(Part::Leaf));
         parts.extend(contents.attachments.into_iter().map(Part::Leaf));
         self.judge(&parts)?;

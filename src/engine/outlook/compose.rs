@@ -13,6 +13,7 @@ use super::compressed_rtf;
 use super::header;
 use super::object::{self, Object};
 use super::properties::{Attachment, Becomes, Content, Item, Property, Value, id, without_end};
+use super::report::{self, Report};
 use super::rtf::{self, Source};
 use crate::engine::parts::{Body, Leaf, Part, charset, guessed};
 use crate::link::html::{Syntax, locate_in};
@@ -29,6 +30,7 @@ pub struct Contents<'a> {
     pub text: Option<Leaf<'a>>,
     pub html: Option<Leaf<'a>>,
     pub calendar: Option<Leaf<'a>>,
+    pub report: Option<Report<'a>>,
     /// Pictures that the HTML displays.
     pub pictures: Vec<Leaf<'a>>,
     pub attachments: Vec<Leaf<'a>>,
@@ -47,6 +49,7 @@ impl<'a> Contents<'a> {
     pub fn leaves(&self) -> impl Iterator<Item = &Leaf<'a>> {
         let texts = [&self.text, &self.html, &self.calendar];
         let texts = texts.into_iter().flatten();
+        let texts = texts.chain(self.report.iter().map(|report| &report.leaf));
         texts.chain(&self.pictures).chain(&self.attachments)
     }
 
@@ -62,7 +65,7 @@ impl<'a> Contents<'a> {
     }
 
     /// All of it, as the body of a message.
-    pub fn whole(self) -> Part<'a> {
+    pub fn whole(mut self) -> Part<'a> {
         let mut alternatives = Vec::new();
         alternatives.extend(self.text.or(self.rtf_text).map(Part::Leaf));
         let mut pictures = self.pictures;
@@ -72,6 +75,21 @@ impl<'a> Contents<'a> {
         alternatives.extend(self.calendar.map(Part::Leaf));
         let mut parts: Vec<Part<'a>> = Vec::new();
         parts.extend(Part::joined("alternative", alternatives));
+        if let Some(report) = self.report {
+            let kind = vec![("report-type".to_owned(), report.kind.to_owned())];
+            parts.push(Part::Leaf(report.leaf));
+            // The message that the report concerns.
+            if let [
+                Leaf {
+                    body: Body::Message(_),
+                    ..
+                },
+            ] = self.attachments.as_slice()
+            {
+                parts.extend(self.attachments.pop().map(Part::Leaf));
+            }
+            parts = vec![Part::Multipart("report", kind, parts)];
+        }
         parts.extend(pictures.into_iter().map(Part::Leaf));
         parts.extend(self.attachments.into_iter().map(Part::Leaf));
         let empty = || Part::Leaf(Leaf::text("text/plain", String::new()));
@@ -92,6 +110,18 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
         contents.unmapped.push(what);
     }
     bodies(item, &mut contents);
+    match report::of(item, &class) {
+        Ok(None) => {}
+        Ok(Some(read)) => {
+            if contents.text.is_none() && contents.html.is_none() && contents.rtf_text.is_none() {
+                contents.text = Some(Leaf::text("text/plain", read.text));
+            }
+            contents.report = Some(read.report);
+        }
+        Err(()) => contents
+            .unmapped
+            .push("the report, which does not say whom it concerns".to_owned()),
+    }
     let description = contents.text.as_ref().or(contents.rtf_text.as_ref());
     let description = description.map(|leaf| String::from_utf8_lossy(leaf.bytes()).into_owned());
     match calendar::of(item, description.as_deref()) {
@@ -171,6 +201,7 @@ fn is_mail(class: &str) -> bool {
         || is("ipm.note")
         || is("ipm.post")
         || calendar::is_meeting(class)
+        || report::is_report(class)
 }
 
 /// The only attachment of a signed or encrypted mail is the mail itself: its other text is only for programs that do not

@@ -163,12 +163,8 @@ pub(super) fn recipients(item: &Item<'_>, kind: i64, display: u16) -> Vec<Person
         // The high bits say how the server treated the address.
         it.integer(id::RECIPIENT_TYPE).unwrap_or(1) & 15 == kind
     };
-    let of = |it: &Properties<'_>| {
-        let text = |id| it.text(id, item.page);
-        let smtp = text(id::SMTP_ADDRESS);
-        person(text(id::DISPLAY_NAME), smtp, text(id::ADDRESS))
-    };
-    let people: Vec<Person> = item.recipients.iter().filter(is).filter_map(of).collect();
+    let people = item.recipients.iter().filter(is);
+    let people: Vec<Person> = people.filter_map(|it| recipient(it, item.page)).collect();
     if !people.is_empty() || !item.recipients.is_empty() {
         return people;
     }
@@ -180,6 +176,12 @@ pub(super) fn recipients(item: &Item<'_>, kind: i64, display: u16) -> Vec<Person
     names
         .filter_map(|name| person(Some(name.to_owned()), None, None))
         .collect()
+}
+
+pub(super) fn recipient(properties: &Properties<'_>, page: u32) -> Option<Person> {
+    let text = |id| properties.text(id, page);
+    let smtp = text(id::SMTP_ADDRESS);
+    person(text(id::DISPLAY_NAME), smtp, text(id::ADDRESS))
 }
 
 fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -> Option<Person> {

@@ -13,6 +13,7 @@ mod header;
 mod object;
 pub mod properties;
 mod recurrence;
+mod report;
 pub mod rtf;
 pub mod tnef;
 

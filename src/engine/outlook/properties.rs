@@ -155,6 +155,8 @@ impl Item<'_> {
         let class = class.to_ascii_lowercase();
         match class.strip_prefix("ipm.microsoft mail.") {
             Some("note") => "ipm.note".to_owned(),
+            Some("read receipt") => "report.ipm.note.ipnrn".to_owned(),
+            Some("non-delivery") => "report.ipm.note.ndr".to_owned(),
             Some(rest) => format!("ipm.{rest}"),
             None => class.replace("ipm.microsoft schedule.mtg", "ipm.schedule.meeting."),
         }
@@ -244,7 +246,8 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x0026, Field("Priority")),
     (0x0029, Field("Disposition-Notification-To")),
     (0x002b, Housekeeping), // recipient reassignment prohibited
-    (0x0031, Unmapped("reply address for reports")),
+    (0x0031, Housekeeping), // identifier of the message that a report concerns
+    (0x0032, Body), // time of a report
     (id::SENSITIVITY, Field("Sensitivity")),
     (id::SUBJECT, Field("Subject")),
     (id::SUBMIT_TIME, Field("Date")),
@@ -257,10 +260,22 @@ const TABLE: &[(u16, Becomes)] = &[
     (id::REPRESENTING_ADDRESS, Field("From")),
     (id::START, Calendar("DTSTART")),
     (id::END, Calendar("DTEND")),
+    (0x0049, Body), // subject of the message that a report concerns
+    (0x004c, Housekeeping), // entry id of its author
+    (0x004e, Body), // its date
+    (0x0055, Housekeeping), // its delivery
     (0x0062, Housekeeping), // appointment id of the owner
     (0x0070, Field("Thread-Topic")),
     (0x0071, Field("Thread-Index")),
+    (0x0072, Housekeeping), // recipients of the original message
+    (0x0073, Housekeeping),
+    (0x0074, Body),
     (id::TRANSPORT_HEADERS, Field("all fields")),
+    (0x007f, Housekeeping), // identifier of the file
+    (0x0080, Field("Disposition")),
+    (0x0081, Field("Disposition")),
+    (0x0c04, Housekeeping), // codes of a report, of which the status is the newer one
+    (0x0c05, Housekeeping),
     (0x0c06, Housekeeping), // non-receipt notification
     (0x0c08, Housekeeping), // originator delivery report requested
     (0x0c17, Housekeeping), // reply requested
@@ -268,7 +283,10 @@ const TABLE: &[(u16, Becomes)] = &[
     (id::SENDER_NAME, Field("Sender")),
     (0x0c1d, Housekeeping), // search key of the sender
     (0x0c1e, Housekeeping), // address type of the sender
+    (0x0c1b, Field("Diagnostic-Code")),
     (id::SENDER_ADDRESS, Field("Sender")),
+    (0x0c20, Field("Status")),
+    (0x0c21, Field("Remote-MTA")),
     (0x0e01, Housekeeping), // delete after submit
     (0x0e02, Field("Bcc")),
     (0x0e03, Field("Cc")),
@@ -279,8 +297,11 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x0e1d, Housekeeping), // subject without its prefix
     (0x0e1f, Housekeeping), // RTF is in sync
     (0x0e20, Housekeeping), // attachment size
+    (0x0e14, Housekeeping), // status of sending
     (0x0e21, Housekeeping), // attachment number
     (0x0e23, Housekeeping), // article number
+    (0x0e28, Housekeeping), // account
+    (0x0e29, Housekeeping),
     (0x0ff4, Housekeeping), // access
     (0x0ff8, Housekeeping), // mapping signature
     (0x0ff9, Housekeeping), // record key
@@ -289,7 +310,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x0ffe, Housekeeping), // object type
     (0x0fff, Housekeeping), // entry id
     (id::BODY, Body),
-    (0x1001, Housekeeping), // report text
+    (0x1001, Body), // report text
     (0x1006, Housekeeping), // RTF synchronisation
     (0x1007, Housekeeping),
     (0x1008, Housekeeping),
@@ -302,6 +323,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (id::MESSAGE_ID, Field("Message-ID")),
     (id::REFERENCES, Field("References")),
     (id::IN_REPLY_TO, Field("In-Reply-To")),
+    (0x1046, Field("Original-Message-ID")),
     (0x1080, Housekeeping), // icon
     (0x1081, Unmapped("last action")),
     (0x1082, Unmapped("time of the last action")),
@@ -321,6 +343,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (id::MODIFICATION_TIME, File),
     (0x300b, Housekeeping), // search key
     (0x340d, Housekeeping), // store support mask
+    (0x3414, Housekeeping), // provider of the store
     (id::DATA, File),
     (0x3702, Housekeeping), // encoding
     (id::EXTENSION, File),
@@ -353,6 +376,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (id::REPRESENTING_SMTP, Field("From")),
     (0x65c6, Housekeeping), // secure submit flags
     (0x65e2, Housekeeping), // change key
+    (0x6820, Field("Reporting-MTA")),
     (0x7ffa, Housekeeping), // link id
     (0x7ffb, Housekeeping), // exception start
     (0x7ffc, Housekeeping), // exception end

@@ -6,7 +6,7 @@ use base64::Engine as _;
 
 use crate::common::filter::{Ran, filter};
 use crate::common::programs::{embody, skipped};
-use crate::common::tnef::{APPOINTMENT, MEETING, Properties, Tnef, usual};
+use crate::common::tnef::{APPOINTMENT, MEETING, MESSAGE, Properties, Tnef, usual};
 
 const FOLLOW: &str = "--follow winmail";
 
@@ -501,6 +501,101 @@ fn winmail_with_a_series_of_whole_days_needs_no_time_zone() {
     ] {
         assert!(text.contains(&format!("{line}\n")), "{line}: {text}");
     }
+}
+
+/// The properties are those of `garbage-at-end.tnef` in the tests of MimeKit (MIT).
+#[test]
+fn winmail_with_a_read_receipt_becomes_a_report() {
+    let properties = Properties::new()
+        .narrow(0x0049, b"Test with lots of addresses")
+        .time(0x0032, 1_151_468_239)
+        .time(0x004e, 1_151_468_218)
+        .narrow(0x0074, b"bob@example.com; carl@example.com")
+        .narrow(0x0080, b"displayed")
+        .narrow(0x0081, b"manual-action/MDN-sent-manually")
+        .binary(0x0c1d, b"SMTP:BOB@EXAMPLE.COM\0")
+        .narrow(0x1001, b"Message was read on:")
+        .narrow(0x1042, b"<1@example.com>");
+    let tnef = Tnef::new().class("IPM.Microsoft Mail.Read Receipt");
+    let tnef = tnef.properties(properties).bytes();
+    let whole = format!("Subject: x\nMIME-Version: 1.0\n{}", part(&tnef));
+    let (text, _) = opened(&whole);
+    let (header, body) = text.split_once("\n\n").unwrap();
+    assert!(header.contains("Content-Type: multipart/report;"), "{text}");
+    assert!(
+        header.contains("report-type=\"disposition-notification\""),
+        "{text}"
+    );
+    for place in [
+        "Content-Type: text/plain\n\nMessage was read on: Wed, 28 Jun 2006 04:17:19 +0000\n\n\
+         To: bob@example.com; carl@example.com\nSubject: Test with lots of addresses\n\
+         Sent: Wed, 28 Jun 2006 04:16:58 +0000\n",
+        "Content-Type: message/disposition-notification\n\nFinal-Recipient: rfc822; bob@example.com\n\
+         Original-Message-ID: <1@example.com>\nDisposition: manual-action/MDN-sent-manually; displayed\n",
+    ] {
+        assert!(body.contains(place), "{place}\nis not in\n{text}");
+    }
+    // Next to a text of the mail.
+    let (text, _) = opened(&mail(&tnef));
+    assert!(!text.contains("ms-tnef"), "{text}");
+    assert!(
+        text.contains("--b\nContent-Type: message/disposition-notification\n"),
+        "{text}"
+    );
+    // Nobody is known who read it: the file stays.
+    let tnef = Tnef::new().class("REPORT.IPM.Note.IPNNRN").bytes();
+    let mail = mail(&tnef);
+    let ran = filter(FOLLOW, mail.as_bytes());
+    assert!(
+        ran.stderr.contains("does not say whom it concerns"),
+        "{}",
+        ran.stderr
+    );
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("ms-tnef"));
+}
+
+#[test]
+fn winmail_with_a_delivery_report_becomes_a_report_with_the_message() {
+    let recipient = Properties::new()
+        .text(0x3001, "Carl")
+        .text(0x39fe, "carl@example.org")
+        .long(0x0c20, 511)
+        .text(0x0c1b, "550 5.1.1 no such \u{fc}ser")
+        .text(0x0c21, "mx.example.org");
+    let inner = Tnef::new().class("IPM.Note").properties(
+        Properties::new()
+            .text(0x0037, "the first one")
+            .text(0x1000, "Hello"),
+    );
+    let tnef = Tnef::new()
+        .class("REPORT.IPM.Note.NDR")
+        .properties(Properties::new().text(0x6820, "dns;mail.example.com"))
+        .recipients(&[recipient])
+        .attachment(
+            None,
+            Properties::new()
+                .long(0x3705, 5)
+                .object(0x3701, MESSAGE, &inner.bytes()),
+        )
+        .bytes();
+    let (text, ran) = opened(&format!("MIME-Version: 1.0\n{}", part(&tnef)));
+    assert!(!text.contains("ms-tnef"), "{}", ran.stderr);
+    assert!(
+        text.contains("report-type=\"delivery-status\"")
+            || text.contains("report-type=delivery-status"),
+        "{text}"
+    );
+    let status = "Content-Type: message/delivery-status\n\nReporting-MTA: dns;mail.example.com\n\n\
+                  Final-Recipient: rfc822; carl@example.org\nAction: failed\nStatus: 5.1.1\n\
+                  Remote-MTA: dns; mx.example.org\nDiagnostic-Code: ";
+    assert!(text.contains(status), "{text}");
+    assert!(
+        text.contains("The message could not be delivered."),
+        "{text}"
+    );
+    assert!(text.contains("Content-Type: message/rfc822"), "{text}");
+    // All of it is one report: text, status, message.
+    assert_eq!(text.matches("multipart/").count(), 1, "{text}");
 }
 
 #[test]

@@ -158,16 +158,13 @@ struct Told {
 fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
     let mut words = Vec::new();
     let texts = [
-        (&contents.text, "text"),
-        (&contents.html, "HTML"),
-        (&contents.calendar, "a calendar"),
+        (contents.text.is_some(), "text"),
+        (contents.html.is_some(), "HTML"),
+        (contents.calendar.is_some(), "a calendar"),
+        (contents.report.is_some(), "a report"),
     ];
-    words.extend(
-        texts
-            .into_iter()
-            .filter(|it| it.0.is_some())
-            .map(|it| it.1.to_owned()),
-    );
+    let texts = texts.into_iter().filter(|it| it.0);
+    words.extend(texts.map(|it| it.1.to_owned()));
     let counted = |count: usize, name: &str| match count {
         0 => None,
         1 => Some(format!("1 {name}")),
