@@ -47,6 +47,19 @@ impl Picture {
     }
 }
 
+/// A picture of one colour, 20 pixels wide and high.
+pub fn png([red, green, blue]: Pixel) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut encoder = png::Encoder::new(&mut octets, 20, 20);
+    encoder.set_color(png::ColorType::Rgb);
+    let mut writer = encoder.write_header().unwrap();
+    writer
+        .write_image_data(&[red, green, blue].repeat(400))
+        .unwrap();
+    writer.finish().unwrap();
+    octets
+}
+
 /// Shows each message in a browser of its own, some at a time.
 pub fn shown(chromium: &Path, messages: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Picture> {
     let waiting = Mutex::new(messages.into_iter());

@@ -10,7 +10,7 @@ use std::io::Write as _;
 
 use mail_parser::{MessageParser, PartType};
 
-use crate::common::browser::{Pixel, chromium, page};
+use crate::common::browser::{Pixel, chromium, page, png};
 use crate::common::filter::filter;
 use crate::common::mail::{crlf, samples_folder};
 use crate::common::raw::{self, Raw};
@@ -43,18 +43,6 @@ fn colour(number: usize) -> Pixel {
         channel(number / 9 * 25),
         channel(number * 7 % 11 * 20),
     ]
-}
-
-fn png([red, green, blue]: Pixel) -> Vec<u8> {
-    let mut octets = Vec::new();
-    let mut encoder = png::Encoder::new(&mut octets, 20, 20);
-    encoder.set_color(png::ColorType::Rgb);
-    let mut writer = encoder.write_header().unwrap();
-    writer
-        .write_image_data(&[red, green, blue].repeat(400))
-        .unwrap();
-    writer.finish().unwrap();
-    octets
 }
 
 fn bmp([red, green, blue]: Pixel) -> Vec<u8> {

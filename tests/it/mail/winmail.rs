@@ -4,9 +4,13 @@ use std::process::Command;
 
 use base64::Engine as _;
 
+use crate::common::browser::{chromium, png, shown};
 use crate::common::filter::{Ran, filter};
+use crate::common::mail::crlf;
 use crate::common::programs::{embody, skipped};
-use crate::common::tnef::{APPOINTMENT, MEETING, MESSAGE, Properties, Tnef, usual};
+use crate::common::tnef::{
+    APPOINTMENT, MEETING, MESSAGE, Properties, Tnef, compressed, from_html, usual,
+};
 
 const FOLLOW: &str = "--follow winmail";
 
@@ -596,6 +600,46 @@ fn winmail_with_a_delivery_report_becomes_a_report_with_the_message() {
     assert!(text.contains("Content-Type: message/rfc822"), "{text}");
     // All of it is one report: text, status, message.
     assert_eq!(text.matches("multipart/").count(), 1, "{text}");
+}
+
+/// The HTML is in RTF; one picture is named by its Content-ID, the other one by its Content-Location.
+#[test]
+fn browser_shows_the_pictures_of_winmail() {
+    let test = "browser_shows_the_pictures_of_winmail";
+    let Some(chromium) = chromium(test) else {
+        return;
+    };
+    let colours = [[200, 30, 40], [30, 40, 200]];
+    let html = "<html><body><img src=\"cid:p1@x\"><img src=\"second.png\"></body></html>";
+    let picture = |colour, id, text: &str| {
+        let properties = Properties::new().text(0x3707, "p.png").text(id, text);
+        (png(colour), properties)
+    };
+    let (first, one) = picture(colours[0], 0x3712, "p1@x");
+    let (second, other) = picture(colours[1], 0x3713, "second.png");
+    let rtf = compressed(from_html(html).as_bytes());
+    let tnef = Tnef::new()
+        .class("IPM.Note")
+        .properties(Properties::new().binary(0x1009, &rtf))
+        .attachment(Some(&first), one)
+        .attachment(Some(&second), other)
+        .bytes();
+    let whole = crlf(format!("Subject: x\nMIME-Version: 1.0\n{}", part(&tnef)).as_bytes());
+    let ran = filter(FOLLOW, &whole);
+    let messages = [
+        ("opened".to_owned(), ran.stdout),
+        ("closed".to_owned(), whole),
+    ];
+    let pictures = shown(&chromium, messages.into_iter().collect());
+    for colour in colours {
+        assert_eq!(
+            pictures["opened"].count(colour),
+            400,
+            "{colour:?}: {}",
+            ran.stderr
+        );
+        assert_eq!(pictures["closed"].count(colour), 0, "{colour:?}");
+    }
 }
 
 #[test]
