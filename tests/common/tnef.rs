@@ -126,6 +126,10 @@ impl Properties {
         self.push(kind, 0x8000, &name)
     }
 
+    pub fn named_binary(self, set: [u8; 16], number: u32, content: &[u8]) -> Self {
+        self.named(0x102, set, number, &Self::sized(content))
+    }
+
     pub fn named_time(self, set: [u8; 16], number: u32, seconds: i64) -> Self {
         self.named(0x40, set, number, &filetime(seconds))
     }
@@ -193,6 +197,73 @@ pub fn with_header(content: &[u8], raw: u32) -> Vec<u8> {
     bytes.extend(crc.to_le_bytes());
     bytes.extend(content);
     bytes
+}
+
+/// The bytes of hexadecimal digits.
+pub fn hex(digits: &str) -> Vec<u8> {
+    let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let pairs = digits.chunks(2).map(|pair| str::from_utf8(pair).unwrap());
+    pairs
+        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
+        .collect()
+}
+
+/// The meeting of MS-OXOCAL 4.1.1.2, in the time zone of 4.1.4.
+pub const SERIES: &str = "043004300B2001000000C0210000010000000000000032000000222000000C0000000000000001000000A096BC0C\
+    01000000A096BC0C8020BC0C20ADBC0C0630000009300000580200007602000001003499BC0C5299BC0CF898BC0C1100220021005369\
+    6D706C6520526563757272656E6365207769746820657863657074696F6E730800070033342F34313431000000000400000000000000\
+    000000003499BC0C5299BC0CF898BC0C2100530069006D0070006C006500200052006500630075007200720065006E00630065002000\
+    7700690074006800200065007800630065007000740069006F006E0073000700330034002F0034003100340031000000000000000000";
+pub const PACIFIC: &str = "0201300002001500500061006300690066006900630020005300740061006E0064006100720064002000540069\
+    006D006500020002013E000000D6070000000000000000000000000000E001000000000000C4FFFFFF00000A000000050002000000000000\
+    000000040000000100020000000000000002013E000200D7070000000000000000000000000000E001000000000000C4FFFFFF00000B0000\
+    000100020000000000000000000300000002000200000000000000";
+
+/// 2007-03-26 10:00 in Los Angeles, where summer time is 7 hours behind UTC.
+pub const MARCH: i64 = 1_174_928_400;
+
+/// A request for meetings that recur by a rule, and the property and content of their time zone.
+pub fn series(start: i64, rule: &[u8], zone: Option<(u32, &[u8])>) -> Vec<u8> {
+    let mut properties = Properties::new()
+        .text(0x0037, "Simple Recurrence")
+        .text(0x0042, "Anna")
+        .text(0x5d02, "anna@example.org")
+        .time(0x0039, 1_170_000_000)
+        .named(0x0b, APPOINTMENT, 0x8223, &1_u32.to_le_bytes())
+        .named_time(APPOINTMENT, 0x820d, start)
+        .named_time(APPOINTMENT, 0x820e, start + 1800)
+        .named_binary(APPOINTMENT, 0x8216, rule)
+        .named_binary(MEETING, 0x0003, b"\xab\xcd");
+    if let Some((number, zone)) = zone {
+        properties = properties.named_binary(APPOINTMENT, number, zone);
+    }
+    Tnef::new()
+        .class("IPM.Schedule.Meeting.Request")
+        .properties(properties)
+        .bytes()
+}
+
+/// A delivery report about a recipient, with the message that it concerns.
+pub fn delivery_report() -> Vec<u8> {
+    let recipient = Properties::new()
+        .text(0x3001, "Carl")
+        .text(0x39fe, "carl@example.org")
+        .long(0x0c20, 511)
+        .text(0x0c1b, "550 5.1.1 no such \u{fc}ser")
+        .text(0x0c21, "mx.example.org");
+    let message = Properties::new()
+        .text(0x0037, "the first one")
+        .text(0x1000, "Hello");
+    let inner = Tnef::new().class("IPM.Note").properties(message);
+    let attached = Properties::new()
+        .long(0x3705, 5)
+        .object(0x3701, MESSAGE, &inner.bytes());
+    Tnef::new()
+        .class("REPORT.IPM.Note.NDR")
+        .properties(Properties::new().text(0x6820, "dns;mail.example.com"))
+        .recipients(&[recipient])
+        .attachment(None, attached)
+        .bytes()
 }
 
 /// A file with a text, HTML in RTF, a picture that the HTML shows, an attachment, and a message with an attachment.

@@ -353,15 +353,8 @@ fn weekdays(mask: u32) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::clock::time_text;
+    use super::super::sample::{SERIES, hex};
     use super::*;
-
-    fn bytes(hex: &str) -> Vec<u8> {
-        let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
-        let pairs = digits.chunks(2).map(|pair| str::from_utf8(pair).unwrap());
-        pairs
-            .map(|pair| u8::from_str_radix(pair, 16).unwrap())
-            .collect()
-    }
 
     fn rule(recurrence: &Recurrence) -> String {
         recurrence.rule(time_text)
@@ -370,13 +363,6 @@ mod tests {
     /// MS-OXOCAL 4.1.1.1
     const WEEKLY: &str = "043004300B2001000000C0210000010000000000000032000000222000000C00000000000000\
         00000000000000008020BC0C20ADBC0C0630000009300000580200007602000000000000000000000000";
-    /// MS-OXOCAL 4.1.1.2
-    const CHANGED: &str = "043004300B2001000000C0210000010000000000000032000000222000000C00000000000000\
-        01000000A096BC0C01000000A096BC0C8020BC0C20ADBC0C0630000009300000580200007602000001003499BC0C5299BC0C\
-        F898BC0C11002200210053696D706C6520526563757272656E6365207769746820657863657074696F6E730800070033342F\
-        34313431000000000400000000000000000000003499BC0C5299BC0CF898BC0C2100530069006D0070006C00650020005200\
-        6500630075007200720065006E00630065002000770069007400680020006500780063006500700074006900\
-        6F006E0073000700330034002F0034003100340031000000000000000000";
     /// MS-OXOCAL 4.1.1.3
     const DAILY: &str = "043004300A2000000000A0050000E010000000000000212000000A0000000000000002000000\
         A0C1DC0C80D2DC0C00000000207EDC0C0016DD0C0630000009300000E0010000FE01000000000000000000000000";
@@ -390,13 +376,13 @@ mod tests {
 
     #[test]
     fn rules_of_the_standard_become_those_of_rfc_5545() {
-        let weekly = read(&bytes(WEEKLY), 1252).unwrap();
+        let weekly = read(&hex(WEEKLY), 1252).unwrap();
         assert_eq!(rule(&weekly), "FREQ=WEEKLY;COUNT=12;BYDAY=MO,TH,FR;WKST=SU");
         assert_eq!(time_text(weekly.begins), "20070326T100000");
         assert_eq!(time_text(weekly.ends), "20070326T103000");
         assert!(weekly.deleted.is_empty() && weekly.exceptions.is_empty());
 
-        let changed = read(&bytes(CHANGED), 1252).unwrap();
+        let changed = read(&hex(SERIES), 1252).unwrap();
         assert!(changed.deleted.is_empty());
         let [exception] = changed.exceptions.as_slice() else {
             panic!("{changed:?}")
@@ -408,25 +394,25 @@ mod tests {
         let subject = "Simple Recurrence with exceptions";
         assert_eq!(texts, (Some(subject), Some("34/4141")));
         // Without the block in Unicode.
-        let cut = bytes(CHANGED).split_at(0x98).0.to_vec();
+        let cut = hex(SERIES).split_at(0x98).0.to_vec();
         let narrow = read(&cut, 1252).unwrap();
         assert_eq!(narrow.exceptions, changed.exceptions);
 
-        let daily = read(&bytes(DAILY), 1252).unwrap();
+        let daily = read(&hex(DAILY), 1252).unwrap();
         let until = "FREQ=DAILY;INTERVAL=3;UNTIL=20110504T080000";
         assert_eq!(rule(&daily), until);
         let deleted: Vec<String> = daily.deleted.iter().map(|it| time_text(*it)).collect();
         assert_eq!(deleted, ["20110419T080000", "20110422T080000"]);
 
-        assert_eq!(read(&bytes(HEBREW), 1252), Err(Unmapped::Calendar));
-        let real = read(&bytes(REAL), 1252).unwrap();
+        assert_eq!(read(&hex(HEBREW), 1252), Err(Unmapped::Calendar));
+        let real = read(&hex(REAL), 1252).unwrap();
         assert_eq!(rule(&real), "FREQ=WEEKLY;BYDAY=MO,TH;WKST=SU");
         assert_eq!(time_text(real.begins), "20170119T223000");
     }
 
     /// A rule without an end, whose first meeting is on a day at 9:00.
     fn made(kind: u16, interval: u32, specific: &[u32], day: i64) -> Vec<u8> {
-        let mut bytes = bytes("043004300c20");
+        let mut bytes = hex("043004300c20");
         bytes.extend(kind.to_le_bytes());
         bytes.extend([0; 6]);
         bytes.extend(interval.to_le_bytes());
@@ -553,8 +539,8 @@ mod tests {
 
     #[test]
     fn rules_with_any_four_bytes_changed_are_bounded() {
-        for hex in [WEEKLY, CHANGED, DAILY, HEBREW, REAL] {
-            let whole = bytes(hex);
+        for digits in [WEEKLY, SERIES, DAILY, HEBREW, REAL] {
+            let whole = hex(digits);
             for at in 0..whole.len() - 4 {
                 for value in [0, 1, 0x7fff_ffff, u32::MAX, 0x5ae9_80df] {
                     let mut bytes = whole.clone();

@@ -9,7 +9,8 @@ use crate::common::filter::{Ran, filter};
 use crate::common::mail::crlf;
 use crate::common::programs::{embody, skipped};
 use crate::common::tnef::{
-    APPOINTMENT, MEETING, MESSAGE, Properties, Tnef, compressed, from_html, usual,
+    APPOINTMENT, MARCH, MEETING, PACIFIC, Properties, SERIES, Tnef, compressed, delivery_report,
+    from_html, hex, series, usual,
 };
 
 const FOLLOW: &str = "--follow winmail";
@@ -300,58 +301,13 @@ fn winmail_with_a_meeting_becomes_a_calendar() {
     );
 }
 
-fn hex(digits: &str) -> Vec<u8> {
-    let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let pairs = digits.chunks(2).map(|pair| str::from_utf8(pair).unwrap());
-    pairs
-        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
-        .collect()
-}
-
-/// A value of a property that is bytes.
-fn sized(content: &[u8]) -> Vec<u8> {
-    let mut bytes = 1_u32.to_le_bytes().to_vec();
-    bytes.extend((content.len() as u32).to_le_bytes());
-    bytes.extend(content);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
-}
-
-/// The meeting of MS-OXOCAL 4.1.1.2, in the time zone of 4.1.4.
-const SERIES: &str = "043004300B2001000000C0210000010000000000000032000000222000000C0000000000000001000000A096BC0C\
-    01000000A096BC0C8020BC0C20ADBC0C0630000009300000580200007602000001003499BC0C5299BC0CF898BC0C1100220021005369\
-    6D706C6520526563757272656E6365207769746820657863657074696F6E730800070033342F34313431000000000400000000000000\
-    000000003499BC0C5299BC0CF898BC0C2100530069006D0070006C006500200052006500630075007200720065006E00630065002000\
-    7700690074006800200065007800630065007000740069006F006E0073000700330034002F0034003100340031000000000000000000";
-const PACIFIC: &str = "0201300002001500500061006300690066006900630020005300740061006E0064006100720064002000540069\
-    006D006500020002013E000000D6070000000000000000000000000000E001000000000000C4FFFFFF00000A000000050002000000000000\
-    000000040000000100020000000000000002013E000200D7070000000000000000000000000000E001000000000000C4FFFFFF00000B0000\
-    000100020000000000000000000300000002000200000000000000";
-
-fn series(start: i64, rule: &[u8], zone: Option<(u32, &[u8])>) -> String {
-    let mut properties = Properties::new()
-        .text(0x0037, "Simple Recurrence")
-        .text(0x0042, "Anna")
-        .text(0x5d02, "anna@example.org")
-        .time(0x0039, 1_170_000_000)
-        .named(0x0b, APPOINTMENT, 0x8223, &1_u32.to_le_bytes())
-        .named_time(APPOINTMENT, 0x820d, start)
-        .named_time(APPOINTMENT, 0x820e, start + 1800)
-        .named(0x102, APPOINTMENT, 0x8216, &sized(rule))
-        .named(0x102, MEETING, 0x0003, &sized(b"\xab\xcd"));
-    if let Some((number, zone)) = zone {
-        properties = properties.named(0x102, APPOINTMENT, number, &sized(zone));
-    }
-    let tnef = Tnef::new().class("IPM.Schedule.Meeting.Request");
-    mail(&tnef.properties(properties).bytes())
-}
-
-/// 2007-03-26 10:00 in Los Angeles, where summer time is 7 hours behind UTC.
-const MARCH: i64 = 1_174_928_400;
-
 #[test]
 fn winmail_with_a_recurring_meeting_becomes_its_rule_and_its_changed_meetings() {
-    let (text, ran) = opened(&series(MARCH, &hex(SERIES), Some((0x8260, &hex(PACIFIC)))));
+    let (text, ran) = opened(&mail(&series(
+        MARCH,
+        &hex(SERIES),
+        Some((0x8260, &hex(PACIFIC))),
+    )));
     assert!(!text.contains("ms-tnef"), "{}", ran.stderr);
     let calendar = text.split("BEGIN:VCALENDAR\n").nth(1).unwrap();
     let calendar = calendar
@@ -390,7 +346,11 @@ fn winmail_with_the_rule_of_a_real_message_becomes_a_calendar() {
          df80e95a0630000009300000460500006405000000000000000000000000",
     );
     let karachi = hex(&("d4feffff00000000c4ffffff".to_owned() + &"00".repeat(36)));
-    let (text, ran) = opened(&series(1_484_847_000, &rule, Some((0x8233, &karachi))));
+    let (text, ran) = opened(&mail(&series(
+        1_484_847_000,
+        &rule,
+        Some((0x8233, &karachi)),
+    )));
     assert!(!text.contains("ms-tnef"), "{}", ran.stderr);
     for line in [
         "TZID:Local time\nBEGIN:STANDARD\nDTSTART:16010101T000000\nTZOFFSETFROM:+0500\nTZOFFSETTO:+0500\nEND:STANDARD",
@@ -413,7 +373,7 @@ fn winmail_with_thousands_of_changed_meetings_stays_small() {
     rule.extend(exception.repeat(4000));
     // The blocks in Unicode.
     rule.extend([0; 8 + 8 * 4000]);
-    let mail = series(MARCH, &rule, Some((0x8260, &hex(PACIFIC))));
+    let mail = mail(&series(MARCH, &rule, Some((0x8260, &hex(PACIFIC)))));
     let (text, ran) = opened(&mail);
     assert!(
         text.len() < 20 * rule.len(),
@@ -426,8 +386,8 @@ fn winmail_with_thousands_of_changed_meetings_stays_small() {
         let properties = Properties::new()
             .text(id, &long)
             .named_time(APPOINTMENT, 0x820d, MARCH)
-            .named(0x102, APPOINTMENT, 0x8216, &sized(&rule))
-            .named(0x102, APPOINTMENT, 0x8260, &sized(&hex(PACIFIC)));
+            .named_binary(APPOINTMENT, 0x8216, &rule)
+            .named_binary(APPOINTMENT, 0x8260, &hex(PACIFIC));
         let tnef = Tnef::new().class("IPM.Appointment");
         opened(&self::mail(&tnef.properties(properties).bytes()))
     };
@@ -445,7 +405,7 @@ fn winmail_with_thousands_of_changed_meetings_stays_small() {
 fn winmail_with_a_rule_that_cannot_be_mapped_stays_and_says_why() {
     let (rule, zone) = (hex(SERIES), hex(PACIFIC));
     let broken = &rule[..40];
-    for (mail, why) in [
+    for (tnef, why) in [
         (series(MARCH, &rule, None), "its time zone is not known"),
         (
             series(MARCH + 3600, &rule, Some((0x8260, &zone))),
@@ -456,7 +416,7 @@ fn winmail_with_a_rule_that_cannot_be_mapped_stays_and_says_why() {
             "which is damaged",
         ),
     ] {
-        let (text, ran) = opened(&mail);
+        let (text, ran) = opened(&mail(&tnef));
         assert!(text.contains("ms-tnef"), "{text}");
         assert!(text.contains("DTSTART:2007"), "{text}");
         assert!(!text.contains("RRULE"), "{text}");
@@ -494,7 +454,7 @@ fn winmail_with_a_series_of_whole_days_needs_no_time_zone() {
     let properties = Properties::new()
         .named(0x0b, APPOINTMENT, 0x8215, &1_u32.to_le_bytes())
         .named_time(APPOINTMENT, 0x820d, MARCH - 36000)
-        .named(0x102, APPOINTMENT, 0x8216, &sized(&rule));
+        .named_binary(APPOINTMENT, 0x8216, &rule);
     let tnef = Tnef::new().class("IPM.Appointment");
     let (text, ran) = opened(&mail(&tnef.properties(properties).bytes()));
     assert!(!text.contains("ms-tnef"), "{}", ran.stderr);
@@ -560,29 +520,7 @@ fn winmail_with_a_read_receipt_becomes_a_report() {
 
 #[test]
 fn winmail_with_a_delivery_report_becomes_a_report_with_the_message() {
-    let recipient = Properties::new()
-        .text(0x3001, "Carl")
-        .text(0x39fe, "carl@example.org")
-        .long(0x0c20, 511)
-        .text(0x0c1b, "550 5.1.1 no such \u{fc}ser")
-        .text(0x0c21, "mx.example.org");
-    let inner = Tnef::new().class("IPM.Note").properties(
-        Properties::new()
-            .text(0x0037, "the first one")
-            .text(0x1000, "Hello"),
-    );
-    let tnef = Tnef::new()
-        .class("REPORT.IPM.Note.NDR")
-        .properties(Properties::new().text(0x6820, "dns;mail.example.com"))
-        .recipients(&[recipient])
-        .attachment(
-            None,
-            Properties::new()
-                .long(0x3705, 5)
-                .object(0x3701, MESSAGE, &inner.bytes()),
-        )
-        .bytes();
-    let (text, ran) = opened(&format!("MIME-Version: 1.0\n{}", part(&tnef)));
+    let (text, ran) = opened(&format!("MIME-Version: 1.0\n{}", part(&delivery_report())));
     assert!(!text.contains("ms-tnef"), "{}", ran.stderr);
     assert!(
         text.contains("report-type=\"delivery-status\"")

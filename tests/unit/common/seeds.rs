@@ -42,11 +42,19 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// A whole file, with and without its signature, and its fronts.
+/// A whole file, with and without its signature, and its fronts; meetings that recur, and a report.
 fn tnefs() -> Vec<Vec<u8>> {
-    let whole = super::tnef::usual();
+    use super::tnef::{MARCH, PACIFIC, SERIES, delivery_report, hex, series, usual};
+
+    let whole = usual();
     let fronts = (1..12).map(|part| whole[4..whole.len() * part / 12].to_vec());
-    let bodies = fronts.chain([whole[4..].to_vec()]);
+    let zone = hex(PACIFIC);
+    let others = [
+        series(MARCH, &hex(SERIES), Some((0x8260, &zone))),
+        delivery_report(),
+    ];
+    let others = others.iter().chain([&whole]).map(|it| it[4..].to_vec());
+    let bodies = fronts.chain(others);
     let bodies: Vec<Vec<u8>> = bodies.collect();
     let mut seeds = prefixed(&[&[0x04], &[0x00]], &bodies);
     seeds.push([&[0x84], whole.as_slice()].concat());
