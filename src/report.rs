@@ -30,6 +30,7 @@ words! {
         Eudora "eudora" "An attachment that Eudora stores in a separate file, or text that Eudora marked without MIME.";
         Tnef "tnef" "A `winmail.dat` of Outlook, which contains the text or the attachments of the mail.";
         Rtf "rtf" "RTF in place of the HTML or the text of the mail.";
+        Msg "msg" "An attached message of Outlook (`.msg`).";
         Uuencode "uuencode" "uuencoded files in a text.";
         Link "link" "The links in one HTML or CSS document.";
         Embed "embed" "Content embedded into HTML.";

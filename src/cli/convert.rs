@@ -417,7 +417,12 @@ impl Walk<'_> {
         let Some(target) = target else {
             return convert_in_place(source, options, transform, reporter, stop);
         };
-        if is_standard(target) && is_folder(source) {
+        let is_pst = || {
+            // A pipe is read once.
+            let found = source.is_file().then(|| look_at(source, options.format));
+            matches!(found, Some(Ok(Ok((Kind::Pst, _)))))
+        };
+        if is_standard(target) && !is_standard(source) && (is_folder(source) || is_pst()) {
             let to = self.standard_output()?;
             return convert_folder_open(source, to, options, transform, reporter, stop);
         }

@@ -23,8 +23,8 @@ use crate::fetch::Pace;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Effect, Format, Message, Quoting, Stop, Transform, has_second_message, holds_second_message,
-    takes_separators,
+    Effect, Format, Message, Quoting, Stop, Transform, as_mail, has_second_message,
+    holds_second_message, starts_like_msg, takes_separators,
 };
 use crate::mime::scan;
 use crate::plan::opaque_details;
@@ -159,6 +159,7 @@ impl<'j> Job<'j> {
         }
         let message = match input {
             Input::Message(message, trouble) => {
+                let message = self.as_mail(message)?;
                 if let Some(why) = trouble.filter(|_| self.saying.volume() >= Volume::Normal) {
                     say::tell(&format!("{why}; the message is kept in memory instead"));
                 }
@@ -200,6 +201,28 @@ impl<'j> Job<'j> {
         // Nothing that goes wrong with the report may change the exit status.
         self.report(&name, &said, &message, policy, mark);
         Ok(())
+    }
+
+    /// A message of Outlook becomes one of mail. What is missing from the result is told, because standard output has no
+    /// other place for it.
+    fn as_mail(&self, file: Vec<u8>) -> Result<Vec<u8>, Error> {
+        if !starts_like_msg(&file) {
+            return Ok(file);
+        }
+        let path = self.file.unwrap_or(Path::new("-"));
+        let shown = match self.file.filter(|path| !is_standard(path)) {
+            Some(path) => path,
+            None => Path::new("standard input"),
+        };
+        let made = as_mail(Cow::Owned(file), path);
+        let (message, missing) = made.map_err(|why| Error::Unreadable {
+            path: shown.to_owned(),
+            source: io::Error::other(why),
+        })?;
+        for what in missing {
+            say::tell(&say::damaged(shown, &what));
+        }
+        Ok(message.into_owned())
     }
 
     fn report(&self, name: &str, said: &Said, message: &[u8], policy: &Policy, mark: Mark) {

@@ -1,5 +1,6 @@
 //! `embody inspect`: what mail holds, and what the same options would do. It fetches nothing; `--probe` only asks.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
@@ -38,7 +39,7 @@ use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
     Effect, Format, Message, Options, Output, Program, Quoting, Source, Stop, Transform as _,
-    convert_in_place, convert_open, in_full, kind_of_open, shown,
+    as_mail, convert_in_place, convert_open, in_full, kind_of_open, shown,
 };
 use crate::mime::scan;
 use crate::policy::Policy;
@@ -215,7 +216,7 @@ fn source_kind(source: &Path, format: Format) -> SourceKind {
     }
     match look_at(source, format) {
         Ok(Ok((Kind::Archive, _))) => SourceKind::Archive,
-        Ok(Ok((Kind::Eml, _))) => SourceKind::Message,
+        Ok(Ok((Kind::Eml | Kind::Msg, _))) => SourceKind::Message,
         _ => SourceKind::File,
     }
 }
@@ -269,7 +270,7 @@ impl Inspection<'_> {
         // Text in a stream is a message, as for filter; a file was named, perhaps a wrong one.
         let is_stream = stream.as_ref().is_some_and(|it| it.original().is_none());
         match kind {
-            Ok(Kind::Mbox | Kind::Eudora) if !is_empty => self.mailbox(source, stream),
+            Ok(Kind::Mbox | Kind::Eudora | Kind::Pst) if !is_empty => self.mailbox(source, stream),
             Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
             _ => {
                 let mut message = Vec::new();
@@ -284,6 +285,11 @@ impl Inspection<'_> {
                         return Err(failed(io::Error::other(damage.clone())));
                     }
                     self.damaged(source, &wording::detail(&damage.detail()));
+                }
+                let made = as_mail(Cow::Owned(message), source);
+                let (message, missing) = made.map_err(|why| failed(io::Error::other(why)))?;
+                for what in missing {
+                    self.damaged(source, &what);
                 }
                 let (message, why, beside) = shown(&message, source);
                 if let Some(why) = why {

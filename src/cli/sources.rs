@@ -280,6 +280,7 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     let in_folder_of_mails = folder.is_some_and(|it| it == "cur" || it == "new");
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
+        Ok(Kind::Pst) => format("a mailbox of Outlook", "it is not looked into"),
         // One that is not compressed was unpacked.
         Ok(Kind::Archive) => {
             let why = "a zip archive that was compressed again; decompress the file first";

@@ -87,6 +87,11 @@ fn lines(
             "a mailbox of Eudora cannot be divided into ranges, because its messages share their attachment files; convert it as a whole with embody convert",
         ));
     }
+    if matches!(found.kind, Kind::Msg | Kind::Pst) {
+        return Err(refused(
+            "a file of Outlook cannot be divided into ranges; convert it as a whole with embody convert",
+        ));
+    }
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let mut source = Source::named(file, path, options, &Stop::default())?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::Error;
 use crate::expand::Prefilter;
 use crate::mailbox::find::{Found, Kind, find, judged};
-use crate::mailbox::{Background, Options, Skipped, Source, Stop, untarred};
+use crate::mailbox::{Background, Options, Skipped, Source, Stop, starts_like_msg, untarred};
 use crate::platform;
 
 const STANDARD_OUTPUT: &str = "standard output";
@@ -111,7 +111,8 @@ impl Input {
     pub(super) fn read(mut reader: impl Read, prefilter: &Prefilter) -> io::Result<Self> {
         let mut bytes = Vec::with_capacity(FIRST);
         let first = &mut (&mut reader).take(SPOOL_FROM as u64);
-        if first.read_to_end(&mut bytes)? == SPOOL_FROM && !prefilter.any(&bytes) {
+        let is_large = first.read_to_end(&mut bytes)? == SPOOL_FROM;
+        if is_large && !prefilter.any(&bytes) && !starts_like_msg(&bytes) {
             return Self::spool(bytes, reader, prefilter);
         }
         reader.read_to_end(&mut bytes)?;
@@ -197,8 +198,10 @@ pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bo
     let finds = find(source, options.format, stop).unwrap_or_default();
     let octets = |found: &Found| match found.kind {
         Kind::Archive if !compressed => 0,
-        Kind::Mbox | Kind::Eml if found.method.is_some() && !compressed => 0,
-        Kind::Mbox | Kind::Eudora | Kind::Eml | Kind::Archive => length(&found.path),
+        Kind::Mbox | Kind::Eml | Kind::Msg if found.method.is_some() && !compressed => 0,
+        Kind::Mbox | Kind::Eudora | Kind::Eml | Kind::Msg | Kind::Pst | Kind::Archive => {
+            length(&found.path)
+        }
         Kind::Maildir => in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new")),
         // Other files of the folder are short.
         Kind::Mh => in_folder(&found.path),

@@ -71,15 +71,22 @@ fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Er
     Ok(named.collect())
 }
 
+/// What the names of Outlook's files end with. They always become something else.
+const OF_OUTLOOK: [&str; 4] = ["pst", "ost", "msg", "oft"];
+
 /// The name of a source without what says that it is a mailbox, compressed or an archive.
 fn plain(name: &OsStr) -> OsString {
     const SUFFIXES: [&str; 8] = ["mbox", "mbx", "eml", "emlx", "zip", "tgz", "tar", "txz"];
+    let is_known = |suffix: &str| {
+        let mut known = SUFFIXES.iter().chain(&OF_OUTLOOK);
+        known.any(|it| suffix.eq_ignore_ascii_case(it))
+    };
     let mut plain = Path::new(name);
     if Method::of_name(plain).is_some() {
         plain = Path::new(plain.file_stem().unwrap_or(name));
     }
     let suffix = plain.extension().and_then(OsStr::to_str);
-    if suffix.is_some_and(|suffix| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it))) {
+    if suffix.is_some_and(is_known) {
         plain = Path::new(plain.file_stem().unwrap_or(name));
     }
     plain.as_os_str().to_owned()
@@ -87,7 +94,10 @@ fn plain(name: &OsStr) -> OsString {
 
 /// A result of another form does not end as the source does.
 fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
-    if options.output_format == Format::Auto && options.by_label.is_none() {
+    let suffix = Path::new(name).extension().and_then(OsStr::to_str);
+    let is_of_outlook =
+        suffix.is_some_and(|it| OF_OUTLOOK.iter().any(|of| it.eq_ignore_ascii_case(of)));
+    if options.output_format == Format::Auto && options.by_label.is_none() && !is_of_outlook {
         return name.to_owned();
     }
     let mut name = plain(name);

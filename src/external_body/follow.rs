@@ -5,7 +5,7 @@ use crate::error::Error;
 
 words! {
     /// A form of references, by who writes it.
-    pub enum Follow [16] {
+    pub enum Follow [17] {
         Thunderbird "thunderbird" "Attachments that Thunderbird detached or uploaded, and the enclosures of its news feeds.";
         Exchange "exchange" "`[InternetShortcut]` files inside a `message/external-body` part, as Exchange writes them.";
         Shortcuts "shortcuts" "Attached `[InternetShortcut]` files, which contain a URL (`application/internet-shortcut`).";
@@ -21,6 +21,7 @@ words! {
         Links "links" "Any link in HTML to a file in cloud storage.";
         Winmail "winmail" "Outlook's `winmail.dat` (TNEF): the part becomes the text and attachments that it contains.";
         RtfBody "rtf-body" "RTF that readpst attached in place of HTML or text.";
+        Msg "msg" "Attached messages of Outlook (`.msg`): each one becomes an attached mail.";
         Uuencode "uuencode" "uuencoded files in text.";
     }
 }
@@ -40,7 +41,7 @@ impl Follow {
     pub fn is_attachment(self) -> bool {
         !matches!(
             self,
-            Self::Links | Self::Shortcuts | Self::RtfBody | Self::Uuencode
+            Self::Links | Self::Shortcuts | Self::RtfBody | Self::Msg | Self::Uuencode
         )
     }
 
@@ -149,7 +150,7 @@ mod tests {
             ("shortcuts,none", ""),
             (
                 "all,-thunderbird",
-                "exchange,shortcuts,apple,eudora,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links,winmail,rtf-body,uuencode",
+                "exchange,shortcuts,apple,eudora,mailman,mailman-digests,sympa,gmail,outlook,mail-drop,filelink,links,winmail,rtf-body,msg,uuencode",
             ),
             ("none,mailman-digests", "mailman-digests"),
         ] {

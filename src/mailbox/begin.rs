@@ -5,17 +5,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::File;
+#[cfg(feature = "outlook")]
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
+#[cfg(feature = "outlook")]
+use crate::mailbox::failure::unreadable;
+#[cfg(feature = "outlook")]
+use crate::mailbox::find::Found;
 use crate::mailbox::find::{self, Finds, Kind};
 use crate::mailbox::forms::eudora::{Index, index_beside};
 use crate::mailbox::not_mail::NotMail;
+#[cfg(feature = "outlook")]
+use crate::mailbox::not_mail::not_a_mailbox;
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
+#[cfg(feature = "outlook")]
+use crate::mailbox::read::pst_file;
+use crate::mailbox::read::pst_file::PstFolder;
 use crate::mailbox::{Format, Observer, Options, Stop, Summary, Transform};
 use crate::platform::OsStrExt as _;
 
@@ -23,6 +34,7 @@ pub(crate) struct Job<'a, S> {
     pub(crate) path: &'a Path,
     pub(crate) options: &'a Options,
     pub(crate) method: Option<Method>,
+    pub(crate) pst: Option<&'a PstFolder>,
     /// Empty where a mailbox of Eudora has no index; None for other mailboxes.
     pub(crate) eudora: Option<&'a Index>,
     pub(crate) transform: Option<&'a dyn Transform<S>>,
@@ -42,6 +54,7 @@ impl<'a, S> Job<'a, S> {
             path,
             options,
             method: None,
+            pst: None,
             eudora: None,
             transform: Some(transform),
             observer,
@@ -70,17 +83,65 @@ pub(crate) fn look_at(
     let within = may_be
         .then(|| MessageFolder::within(source, options.format))
         .flatten();
-    let finds = match within {
+    let mut finds = match within {
         Some(place) if place.is_folder() || is_in_place => {
             Finds::of_source(source, Kind::Maildir, None)
         }
         Some(_) => find::find(source, Format::Eml, stop)?,
         None => find::find(source, options.format, stop)?,
     };
+    #[cfg(feature = "outlook")]
+    expand(&mut finds)?;
     if options.range.is_some() {
         cut::check(source, &finds)?;
     }
     Ok(finds)
+}
+
+/// Puts the folders of each mailbox of Outlook in its place. A mailbox within a folder that cannot be opened is named with the
+/// others that cannot be read.
+///
+/// # Errors
+/// [`Error::Unreadable`] and [`Error::NotAMailbox`] if the source itself is such a mailbox.
+#[cfg(feature = "outlook")]
+fn expand(finds: &mut Finds) -> Result<(), Error> {
+    let mut all = Vec::new();
+    for found in std::mem::take(&mut finds.mailboxes) {
+        if found.kind != Kind::Pst {
+            all.push(found);
+            continue;
+        }
+        let is_source = found.relative.as_os_str().is_empty();
+        let (folders, damage) = match pst_file::open(&found.path) {
+            Ok(opened) => opened,
+            Err(why) if is_source => {
+                let why = io::Error::other(format!("the file {why}"));
+                return Err(unreadable(&found.path)(why));
+            }
+            Err(why) => {
+                finds.unread.push((found.path, format!("the file {why}")));
+                continue;
+            }
+        };
+        if folders.is_empty() && damage.is_empty() && is_source {
+            let why = "a mailbox of Outlook without any items";
+            return Err(not_a_mailbox(&found.path, why));
+        }
+        let damage = damage.into_iter().map(|what| (found.path.clone(), what));
+        finds.unread.extend(damage);
+        // The directory of the folders has no name of a file.
+        let base = found.relative.with_extension("");
+        all.extend(folders.into_iter().map(|(path, folder)| Found {
+            path: found.path.join(&path),
+            relative: base.join(&path),
+            pst: Some(folder),
+            ..found.clone()
+        }));
+    }
+    all.sort_by(|one, other| one.path.cmp(&other.path));
+    finds.mailboxes = all;
+    finds.unread.sort();
+    Ok(())
 }
 
 /// What an earlier run kept beside a file may be the only original.

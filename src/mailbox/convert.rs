@@ -131,7 +131,7 @@ pub fn convert_in_place<S: Send>(
     let done = job.each(&finds.mailboxes, |job, kind| match kind {
         Kind::Maildir | Kind::Mh => job.folder(kind, None),
         Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
-        Kind::Archive | Kind::Eudora => job.file_to(kind, Output::Nowhere),
+        Kind::Archive | Kind::Eudora | Kind::Msg | Kind::Pst => job.file_to(kind, Output::Nowhere),
         Kind::Mbox => job.mbox_in_place(),
         Kind::Eml => job.message_in_place(),
     });
@@ -150,12 +150,16 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
         return Err(Error::Usage(detail.then(why)));
     }
     let refused = |found: &Found, why: &str| {
-        let what = format!("{}: {why} as ", found.path.display());
+        let what = format!("{}: {why} as ", found.file().display());
         Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
     };
     let written = || finds.mailboxes.iter().filter(|_| writes);
     if let Some(found) = written().find(|found| found.kind == Kind::Eudora) {
         let why = "cannot change a mailbox of Eudora in place, because the index of Eudora contains the position of each message; name a new mailbox";
+        return refused(found, why);
+    }
+    if let Some(found) = written().find(|found| matches!(found.kind, Kind::Msg | Kind::Pst)) {
+        let why = "embody does not write files of Outlook, so it cannot change one in place; name a new file";
         return refused(found, why);
     }
     if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
@@ -183,6 +187,7 @@ impl<S: Send> Job<'_, S> {
             let job = Job {
                 path: &found.path,
                 method: found.method,
+                pst: found.pst.as_ref(),
                 ..*self
             };
             let is_within = !found.relative.as_os_str().is_empty();

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use crate::disk::layout::is_object;
@@ -19,13 +19,14 @@ use crate::error::Error;
 use crate::mailbox::archive::Judged;
 use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, plain_suffix};
 use crate::mailbox::failure::{cannot_read, unread};
-use crate::mailbox::forms::{Format, emlx, eudora, mh, mmdf};
+use crate::mailbox::forms::{Format, emlx, eudora, mh, mmdf, outlook};
 pub(crate) use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
 use crate::mailbox::not_mail::{is_document, not_a_mailbox};
 use crate::mailbox::place::partial::{Members, maildir};
 use crate::mailbox::place::temporary;
+use crate::mailbox::read::pst_file::PstFolder;
 use crate::mailbox::read::second::is_one_message;
 pub(crate) use crate::mailbox::start::Kind;
 use crate::mailbox::start::{BYTE_ORDER_MARK, kind_of_start};
@@ -41,6 +42,8 @@ pub(crate) struct Found {
     pub kind: Kind,
     /// A folder never is compressed, its messages may be.
     pub method: Option<Method>,
+    /// The folder in a mailbox of Outlook.
+    pub pst: Option<PstFolder>,
 }
 
 /// Each list is sorted by path.
@@ -51,6 +54,17 @@ pub(crate) struct Finds {
     pub unread: Vec<(PathBuf, String)>,
 }
 
+impl Found {
+    /// Its file: that of a folder in a mailbox of Outlook is the mailbox.
+    pub(crate) fn file(&self) -> &Path {
+        #[cfg(feature = "outlook")]
+        if let Some(folder) = &self.pst {
+            return folder.file();
+        }
+        &self.path
+    }
+}
+
 impl Finds {
     pub(crate) fn of_source(source: &Path, kind: Kind, method: Option<Method>) -> Self {
         Self {
@@ -59,6 +73,7 @@ impl Finds {
                 relative: PathBuf::new(),
                 kind,
                 method,
+                pst: None,
             }],
             ..Self::default()
         }
@@ -141,6 +156,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 relative: relative.clone(),
                 kind,
                 method: None,
+                pst: None,
             });
         }
         let is_other = kind.is_none() && format == Format::Auto;
@@ -225,6 +241,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                     relative,
                     kind,
                     method,
+                    pst: None,
                 }),
                 Err(other) => finds.skipped.push((path, other)),
             }
@@ -286,7 +303,15 @@ pub(crate) fn look_at(
         .take(LOOKED_AT)
         .read_to_end(&mut start)
         .map_err(cannot_read(path))?;
+    let may_be_msg = matches!(format, Format::Auto | Format::Eml);
     let Some(method) = Method::of_start(start.get(..MAGIC).unwrap_or(&start)) else {
+        if may_be_msg && outlook::starts_like_msg(&start) {
+            let is_msg = outlook::is_named_msg(path) || outlook::is_msg(&file);
+            (&file).rewind().map_err(cannot_read(path))?;
+            if is_msg {
+                return Ok(Ok((Kind::Msg, None)));
+            }
+        }
         let kind = match kind_of(&start, format) {
             Ok(Kind::Mbox) if format == Format::Auto && eudora::starts(&start) => Ok(Kind::Eudora),
             kind => kind,
@@ -304,6 +329,8 @@ pub(crate) fn look_at(
         Err(error) => return Err(cannot_read(path)(error)),
     };
     Ok(match kind_of(&plain, format) {
+        Ok(Kind::Pst) => Err(NotMail::PACKED_PST),
+        _ if may_be_msg && outlook::is_packed_msg(path, &plain) => Ok((Kind::Msg, Some(method))),
         Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
         kind => {
             let kind = as_named(kind, path, format);
@@ -368,12 +395,18 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
             "not a Maildir, but a file; a Maildir is a folder",
         )),
         (Format::Mh, _) => Err(NotMail::OtherFormat("not an MH folder, but a file")),
-        (Format::Mmdf, Ok(_)) if !is_mmdf && !start.is_empty() => Err(NotMail::OtherFormat(
-            "not an MMDF mailbox: the file does not start with a line of four Control-A characters",
-        )),
+        (Format::Mmdf, Ok(kind)) if kind != Kind::Pst && !is_mmdf && !start.is_empty() => {
+            Err(NotMail::OtherFormat(
+                "not an MMDF mailbox: the file does not start with a line of four Control-A characters",
+            ))
+        }
         (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::ReadAs(
             "an MMDF mailbox (with lines of four Control-A characters); to read it, use ",
             " auto or mmdf",
+        )),
+        (Format::Mbox | Format::Eml | Format::Mmdf, Ok(Kind::Pst)) => Err(NotMail::ReadAs(
+            "a mailbox of Outlook; to read it, use ",
+            " auto",
         )),
         (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
             "not an mbox: the file starts with the header of a message, not with a \"From \" line",
@@ -400,6 +433,7 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
         Ok(Kind::Mbox) => Judged::Taken,
         Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
         Ok(Kind::Archive) => Judged::Left("an archive"),
+        Ok(Kind::Pst) => Judged::Left("a mailbox of Outlook"),
         Ok(_) => Judged::Left("a message of its own"),
         Err(NotMail::DATABASE) => Judged::Skipped(NotMail::DATABASE.name()),
         Err(other @ NotMail::Format(..)) => Judged::Left(other.name()),

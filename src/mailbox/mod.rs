@@ -59,6 +59,7 @@ pub(crate) use {
     failure::in_full,
     forms::flags::Flags,
     forms::names::thunderbird_top,
+    forms::outlook::{as_mail, starts_like_msg},
     forms::rewrite::{plain, takes_separators},
     forms::shown,
     place::folder::flags_of_message,

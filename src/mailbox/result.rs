@@ -18,17 +18,17 @@ use crate::platform::{OsStrExt as _, folded};
 
 fn own_form(kind: Kind) -> Format {
     match kind {
-        Kind::Mbox | Kind::Eudora | Kind::Archive => Format::Mbox,
+        Kind::Mbox | Kind::Eudora | Kind::Archive | Kind::Pst => Format::Mbox,
         Kind::Maildir => Format::Maildir,
         Kind::Mh => Format::Mh,
-        Kind::Eml => Format::Eml,
+        Kind::Eml | Kind::Msg => Format::Eml,
     }
 }
 
 pub(crate) fn is_moved(kind: Kind, options: &Options) -> bool {
     let wanted = options.output_format;
     let is_other = wanted != Format::Auto && wanted != own_form(kind);
-    options.by_label.is_some() || kind == Kind::Eudora || is_other
+    options.by_label.is_some() || matches!(kind, Kind::Eudora | Kind::Pst) || is_other
 }
 
 pub(crate) fn form(kind: Kind, options: &Options) -> Format {
@@ -48,7 +48,8 @@ pub(crate) fn groups<'f>(
     let mut groups: BTreeMap<&Path, Vec<&Found>> = BTreeMap::new();
     for found in &finds.mailboxes {
         let relative = found.relative.as_path();
-        let is_one_of_many = found.kind == Kind::Eml && is_moved(found.kind, options);
+        let is_one_of_many =
+            matches!(found.kind, Kind::Eml | Kind::Msg) && is_moved(found.kind, options);
         let key = match is_one_of_many {
             true => emlx::mailbox_of(&found.path, relative)
                 .or(relative.parent())
@@ -79,6 +80,8 @@ fn named(path: &Path) -> Option<Kind> {
     match suffix.as_str() {
         "mbox" | "mbx" => Some(Kind::Mbox),
         "eml" | "emlx" => Some(Kind::Eml),
+        "msg" | "oft" => Some(Kind::Msg),
+        "pst" | "ost" => Some(Kind::Pst),
         "zip" | "tar" | "tgz" | "tbz2" | "txz" => Some(Kind::Archive),
         _ => None,
     }
@@ -172,6 +175,10 @@ pub(crate) fn check(
             "the name of an archive",
             "name an mbox, because embody does not write archives",
         ),
+        (Some(Kind::Msg | Kind::Pst), _) => (
+            "the name of a file of Outlook",
+            "choose another name, because embody does not write files of Outlook",
+        ),
         (Some(Kind::Eml), _) if result == Some(Format::Mbox) => {
             ("the name of a message", "choose another name")
         }
@@ -217,11 +224,16 @@ pub(crate) fn check_open(source: &Path, result: Option<Format>) -> Result<(), Er
 
 pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> PathBuf {
     if !is_moved(kind, options) {
-        return key.to_owned();
+        return match kind {
+            Kind::Msg => key.with_extension("eml"),
+            _ => key.to_owned(),
+        };
     }
     let name = key.file_name().unwrap_or(OsStr::new("INBOX"));
     let plain = match named(Path::new(name)) {
-        Some(_) if !kind.is_folder() => Path::new(name).file_stem().unwrap_or(name),
+        Some(_) if !kind.is_folder() && kind != Kind::Pst => {
+            Path::new(name).file_stem().unwrap_or(name)
+        }
         _ => name,
     };
     // A folder of Maildir++ is hidden.
@@ -263,7 +275,7 @@ pub(crate) fn levels(key: &Path, kind: Kind) -> Vec<String> {
         Some(nested) => levels.extend(nested.split('.').map(str::to_owned)),
         None => {
             let path = Path::new(last.as_ref());
-            let is_named = !kind.is_folder() && named(path).is_some();
+            let is_named = !kind.is_folder() && kind != Kind::Pst && named(path).is_some();
             let stem = path.file_stem().filter(|_| is_named);
             let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
             levels.push(stem.unwrap_or_else(|| plain(last)));
@@ -307,6 +319,7 @@ mod tests {
                 relative: name.into(),
                 kind: Kind::Mbox,
                 method: None,
+                pst: None,
             });
             let finds = Finds {
                 mailboxes: found.collect(),

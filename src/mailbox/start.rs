@@ -2,7 +2,7 @@
 
 use crate::mailbox::archive;
 use crate::mailbox::forms::separator::name_length;
-use crate::mailbox::forms::{self, emlx, mmdf};
+use crate::mailbox::forms::{self, emlx, mmdf, outlook};
 use crate::mailbox::not_mail::NotMail;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +15,10 @@ pub(crate) enum Kind {
     Mh,
     Archive,
     Eml,
+    /// A message of Outlook, which becomes one of mail. Never changed in place.
+    Msg,
+    /// A mailbox of Outlook with folders. Never changed in place.
+    Pst,
 }
 
 impl Kind {
@@ -26,6 +30,9 @@ impl Kind {
 pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if start.is_empty() {
         return Ok(Kind::Mbox);
+    }
+    if let Some(read) = outlook::pst_of_start(start) {
+        return read.map(|()| Kind::Pst);
     }
     let mut others = forms::OTHERS.iter();
     if let Some((_, other)) = others.find(|(magic, _)| start.starts_with(magic)) {

@@ -93,14 +93,17 @@ impl<S: Send> Job<'_, S> {
                 summary.add(&done?);
                 continue;
             }
-            let (form, like) = (form(first.kind, options), fs::metadata(&first.path).ok());
+            let (form, like) = (form(first.kind, options), fs::metadata(first.file()).ok());
             let mut delivery = Delivery::start(form, options, open.take(), &target, like.as_ref())?;
             let moved = self.each(founds, |job, kind| match kind.is_folder() {
                 true => job.folder_to(kind, &mut delivery),
                 false => job.file_to(kind, Output::Delivery(&mut delivery)),
             });
             let moved = moved?;
-            delivery.finish_unless_damaged(&moved)?;
+            // A folder of contacts is no mailbox.
+            if first.kind != Kind::Pst || moved.messages > 0 {
+                delivery.finish_unless_damaged(&moved)?;
+            }
             summary.add(&moved);
         }
         Ok(summary)
@@ -116,7 +119,7 @@ impl<S: Send> Job<'_, S> {
             temporary::sweep(temporary::folder_of(destination));
         }
         let first = groups.values().flatten().next();
-        let like = first.and_then(|first| fs::metadata(&first.path).ok());
+        let like = first.and_then(|first| fs::metadata(first.file()).ok());
         let mut delivery = Delivery::start(
             Format::Thunderbird,
             self.options,

@@ -133,6 +133,7 @@ impl Description {
             follow: Followed::none()
                 .with(Follow::Winmail)
                 .with(Follow::RtfBody)
+                .with(Follow::Msg)
                 .with(Follow::Uuencode),
             ..Policy::default()
         };

@@ -15,6 +15,7 @@ pub mod mta;
 pub mod objects;
 pub mod postfix;
 pub mod programs;
+pub mod pst;
 pub mod pywb;
 pub mod raw;
 pub mod smtp;

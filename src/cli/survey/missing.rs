@@ -52,7 +52,9 @@ fn named(row: &Row) -> Option<Named> {
     let (one, many) = match row.kind {
         Kind::Link | Kind::Embed => return None,
         // The content of this part is in the mail already.
-        Kind::Tnef | Kind::Rtf if row.reason == Some(Reason::AlreadyInMail) => return None,
+        Kind::Tnef | Kind::Rtf | Kind::Msg if row.reason == Some(Reason::AlreadyInMail) => {
+            return None;
+        }
         Kind::Tnef => (
             "winmail.dat of Outlook, which most mail programs cannot open",
             "winmail.dat files of Outlook, which most mail programs cannot open",
@@ -84,6 +86,10 @@ fn named(row: &Row) -> Option<Named> {
         Kind::Rtf => (
             "text that is only in an RTF attachment",
             "texts that are only in RTF attachments",
+        ),
+        Kind::Msg => (
+            "attached mail that only Outlook can read",
+            "attached mails that only Outlook can read",
         ),
         Kind::Uuencode => ("text with uuencoded files", "texts with uuencoded files"),
         Kind::Shortcut => ("shortcut to a web address", "shortcuts to web addresses"),

@@ -4,6 +4,8 @@
 //! parts where the old one was. No form needs anything but the message.
 
 mod handled;
+#[cfg(feature = "outlook")]
+pub mod msg;
 mod opening;
 mod place;
 pub mod rtf_body;
@@ -56,6 +58,15 @@ pub const FORMS: &[Form] = &[
         may_be_in: |bytes| rtf_body::first(bytes, 0).is_some(),
         is_of: rtf_body::is_rtf,
         open: rtf_body::open,
+    },
+    #[cfg(feature = "outlook")]
+    Form {
+        follow: Follow::Msg,
+        kind: Kind::Msg,
+        first: msg::first,
+        may_be_in: |bytes| msg::first(bytes, 0).is_some(),
+        is_of: msg::is_msg,
+        open: msg::open,
     },
     Form {
         follow: Follow::Uuencode,

@@ -35,6 +35,19 @@ pub fn label(page: u32) -> Option<Cow<'static, str>> {
     Some(label.into())
 }
 
+/// The code page that has this label. `None`: none of those that can be read has it.
+#[cfg_attr(not(feature = "outlook"), allow(dead_code))]
+pub fn of_label(wanted: &[u8]) -> Option<u32> {
+    let wanted = charset::encoding_of(wanted)?;
+    let others = [
+        UTF_8, 866, 874, 932, 936, 949, 950, 20866, 21866, 51932, 50220, 54936,
+    ];
+    let mut pages = (1250..=1258).chain(28591..=28606).chain(others);
+    pages.find(|page| {
+        label(*page).and_then(|it| charset::encoding_of(it.as_bytes())) == Some(wanted)
+    })
+}
+
 /// Returns the text, and whether each byte of it was a character of the code page. ASCII is the same in every code page
 /// that this can be asked about, also in those that cannot be read.
 pub fn decode(page: u32, bytes: &[u8]) -> (Cow<'_, str>, bool) {

@@ -465,8 +465,8 @@ fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) ->
     }
 }
 
-/// An item within an item, as a message, and what of it is not in the message.
-fn message(item: &Item<'_>) -> (Vec<u8>, Vec<String>) {
+/// An item as a message in lines that end with LF, and what of it is not in the message.
+pub fn message(item: &Item<'_>) -> (Vec<u8>, Vec<String>) {
     let mut contents = of(item);
     let unmapped = std::mem::take(&mut contents.unmapped);
     let mut written = header::of(item);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use mail_builder::headers::{Header as _, address::Address};
 use mail_parser::DateTime;
 
-use super::properties::{Item, Properties, id};
+use super::properties::{Item, Name, Properties, Property, STRINGS, Value, id, text};
 use crate::mime::header::Header;
 use crate::mime::media_type;
 
@@ -37,12 +37,18 @@ pub(super) struct Person {
 
 /// Returns the fields of the message, without those that describe its body. Line ends are CRLF.
 pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
-    if let Some(fields) = transported(item) {
+    if let Some(mut fields) = transported(item) {
+        additions(item, &mut fields);
         return fields;
     }
     let mut header = Vec::new();
-    let from = sender(item, true);
     let by = sender(item, false);
+    // An item may have only the name of the person in whose name it was sent, who is often the sender.
+    let is_sender = |from: &Person| {
+        let same = |by: &Person| by.name.is_some() && by.name == from.name;
+        from.address.starts_with(NAME_ALONE) && by.as_ref().is_some_and(same)
+    };
+    let from = sender(item, true).filter(|from| !is_sender(from));
     if let Some(person) = from.as_ref().or(by.as_ref()) {
         people(&mut header, "From", std::slice::from_ref(person));
     }
@@ -59,18 +65,26 @@ pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
         header.extend_from_slice(format!("Date: {}\r\n", date(time)).as_bytes());
     }
     for (name, id) in [
-        ("Subject", id::SUBJECT),
         ("Message-ID", id::MESSAGE_ID),
         ("In-Reply-To", id::IN_REPLY_TO),
         ("References", id::REFERENCES),
-        ("Thread-Topic", 0x0070),
     ] {
+        if let Some(text) = item.text(id) {
+            ids_field(&mut header, name, &text);
+        }
+    }
+    for (name, id) in [("Subject", id::SUBJECT), ("Thread-Topic", 0x0070)] {
         if let Some(text) = item.text(id) {
             text_field(&mut header, name, subject(&text));
         }
     }
-    let importance = item.properties.integer(id::IMPORTANCE);
-    let importance = match importance {
+    additions(item, &mut header);
+    header
+}
+
+/// Adds what Outlook or its user noted about the message, unless the header says it already.
+fn additions(item: &Item<'_>, header: &mut Vec<u8>) {
+    let importance = match item.properties.integer(id::IMPORTANCE) {
         Some(0) => Some("low"),
         Some(2) => Some("high"),
         _ => None,
@@ -81,16 +95,37 @@ pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
         Some(3) => Some("Company-Confidential"),
         _ => None,
     };
-    for (name, value) in [("Importance", importance), ("Sensitivity", sensitivity)] {
-        if let Some(value) = value {
-            text_field(&mut header, name, value);
+    let keywords = keywords(item);
+    let keywords = (!keywords.is_empty()).then(|| keywords.join(", "));
+    let read = Header::of_message(header, header.len());
+    for (name, value) in [
+        ("Importance", importance),
+        ("Sensitivity", sensitivity),
+        ("Keywords", keywords.as_deref()),
+    ] {
+        if let (Some(value), None) = (value, read.fields.first(header, name)) {
+            text_field(header, name, value);
         }
     }
-    header
+}
+
+/// The categories that the user gave to the item.
+fn keywords(item: &Item<'_>) -> Vec<String> {
+    let is = |property: &&Property<'_>| match &property.name {
+        Some((STRINGS, Name::Text(name))) => name.eq_ignore_ascii_case("Keywords"),
+        _ => false,
+    };
+    let found = item.properties.0.iter().find(is);
+    let values = match found.map(|property| &property.value) {
+        Some(Value::Many(values)) => values.as_slice(),
+        Some(value) => std::slice::from_ref(value),
+        None => &[],
+    };
+    values.iter().filter_map(|it| text(it, item.page)).collect()
 }
 
 /// Subjects begin with U+0001 and a length in some files.
-pub(super) fn subject(text: &str) -> &str {
+pub fn subject(text: &str) -> &str {
     let mut letters = text.chars();
     match letters.next() {
         Some('\u{1}') => {
@@ -104,6 +139,29 @@ pub(super) fn subject(text: &str) -> &str {
 fn text_field(header: &mut Vec<u8>, name: &str, text: &str) {
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     header.extend_from_slice(&media_type::write_text(name, text.trim()));
+}
+
+/// Ids of messages, folded between them. An encoded word is not an id, so that what is not ASCII is left out.
+fn ids_field(header: &mut Vec<u8>, name: &str, text: &str) {
+    const LINE: usize = 76;
+    let is_id = |word: &&str| word.bytes().all(|byte| byte.is_ascii_graphic()) && word.len() < 900;
+    let mut words = text.split_whitespace().filter(is_id).peekable();
+    if words.peek().is_none() {
+        return;
+    }
+    let mut field = format!("{name}:");
+    let mut column = field.len();
+    for word in words {
+        if column + 1 + word.len() > LINE && column > 1 {
+            field.push_str("\r\n");
+            column = 0;
+        }
+        field.push(' ');
+        field.push_str(word);
+        column += 1 + word.len();
+    }
+    field.push_str("\r\n");
+    header.extend_from_slice(field.as_bytes());
 }
 
 /// The fields that the message had on its way, if the item still has them.
@@ -207,6 +265,9 @@ fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -
     let name = name.filter(|name| *name != address);
     Some(Person { name, address })
 }
+
+/// The start of an address that was made of a name.
+const NAME_ALONE: &str = "IMCEAX-";
 
 /// The form in which Exchange writes addresses that are not those of the internet.
 fn encapsulated(kind: &str, text: &str) -> String {

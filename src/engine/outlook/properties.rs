@@ -179,12 +179,15 @@ pub mod id {
     pub const SENDER_NAME: u16 = 0x0c1a;
     pub const SENDER_ADDRESS: u16 = 0x0c1f;
     pub const DELIVERY_TIME: u16 = 0x0e06;
+    pub const FLAGS: u16 = 0x0e07;
     pub const BODY: u16 = 0x1000;
     pub const RTF: u16 = 0x1009;
     pub const HTML: u16 = 0x1013;
     pub const MESSAGE_ID: u16 = 0x1035;
     pub const REFERENCES: u16 = 0x1039;
     pub const IN_REPLY_TO: u16 = 0x1042;
+    pub const LAST_ACTION: u16 = 0x1081;
+    pub const FLAG_STATUS: u16 = 0x1090;
     pub const DISPLAY_NAME: u16 = 0x3001;
     pub const ADDRESS: u16 = 0x3003;
     pub const CREATION_TIME: u16 = 0x3007;
@@ -211,7 +214,7 @@ pub const APPOINTMENT: Guid = *b"\x02\x20\x06\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 /// `{6ED8DA90-450B-101B-98DA-00AA003F1305}`: meetings.
 pub const MEETING: Guid = *b"\x90\xda\xd8\x6e\x0b\x45\x1b\x10\x98\xda\0\xaa\0\x3f\x13\x05";
 /// `{00020329-0000-0000-C000-000000000046}`: names that are text.
-const STRINGS: Guid = *b"\x29\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
+pub const STRINGS: Guid = *b"\x29\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 /// `{00062008-0000-0000-C000-000000000046}`: properties of all items.
 const COMMON: Guid = *b"\x08\x20\x06\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 
@@ -292,7 +295,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x0e03, Field("Cc")),
     (0x0e04, Field("To")),
     (id::DELIVERY_TIME, Field("Date")),
-    (0x0e07, Housekeeping), // flags of the message
+    (id::FLAGS, Housekeeping),
     (0x0e08, Housekeeping), // size
     (0x0e1d, Housekeeping), // subject without its prefix
     (0x0e1f, Housekeeping), // RTF is in sync
@@ -325,9 +328,9 @@ const TABLE: &[(u16, Becomes)] = &[
     (id::IN_REPLY_TO, Field("In-Reply-To")),
     (0x1046, Field("Original-Message-ID")),
     (0x1080, Housekeeping), // icon
-    (0x1081, Unmapped("last action")),
+    (id::LAST_ACTION, Unmapped("last action")),
     (0x1082, Unmapped("time of the last action")),
-    (0x1090, Unmapped("follow-up flag")),
+    (id::FLAG_STATUS, Unmapped("follow-up flag")),
     (0x1091, Unmapped("follow-up flag")),
     (0x1095, Unmapped("colour of the flag")),
     (0x1096, Unmapped("block status")),

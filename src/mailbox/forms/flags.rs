@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::engine::outlook::source::ItemState;
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::mailbox::forms::quoting::replaced;
 use crate::mailbox::forms::separator;
@@ -119,6 +120,19 @@ impl Flags {
         };
         let is_high = (1..=2).contains(&priority);
         Self::of_bits(bits | if is_high { FLAGGED } else { 0 })
+    }
+
+    /// A message that Outlook keeps is not new.
+    pub(crate) fn of_outlook(state: &ItemState) -> Self {
+        let bits = [
+            (state.is_read, SEEN),
+            (state.is_draft, DRAFT),
+            (state.is_replied, REPLIED),
+            (state.is_forwarded, PASSED),
+            (state.is_flagged, FLAGGED),
+        ];
+        let set = bits.into_iter().filter(|(is_set, _)| *is_set);
+        Self(set.fold(OLD, |bits, (_, bit)| bits | bit))
     }
 
     pub(crate) fn of_states(states: &[MailState]) -> Self {

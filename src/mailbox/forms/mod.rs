@@ -13,6 +13,7 @@ pub(super) mod mbox;
 pub(super) mod mh;
 pub(super) mod mmdf;
 pub(super) mod names;
+pub(super) mod outlook;
 pub(super) mod quoting;
 pub(super) mod rewrite;
 pub(super) mod separator;

@@ -189,7 +189,7 @@ pub(crate) fn pieces(
         header: header(source)?,
         whole: Some(SINGLE),
     };
-    if kind == Kind::Eml {
+    if matches!(kind, Kind::Eml | Kind::Msg) {
         return take(&all, None);
     }
     let quoting = source.quoting()?;

@@ -8,6 +8,9 @@ mod message_check;
 pub(super) mod messages;
 pub(super) mod opened;
 pub(super) mod pipeline;
+#[cfg(feature = "outlook")]
+pub(super) mod pst;
+pub(super) mod pst_file;
 pub(super) mod second;
 pub(super) mod sink;
 pub(super) mod source;

@@ -3,7 +3,7 @@
 //! An open file keeps what was written to it when the run fails: only the error says that it is not whole.
 
 use std::fs::File;
-use std::io::{BufWriter, Read as _, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
 use crate::mailbox::find::{self, Finds, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
-use crate::mailbox::forms::{self, emlx};
+use crate::mailbox::forms::{self, emlx, outlook};
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
 use crate::mailbox::place::temporary;
@@ -95,6 +95,13 @@ pub(crate) fn convert_open<S: Send>(
 
 impl<S: Send> Job<'_, S> {
     pub(crate) fn file_to(&self, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
+        #[cfg(feature = "outlook")]
+        if let Some(folder) = self.pst {
+            return match output {
+                Output::Delivery(delivery) => self.pst_to(folder, Some(delivery)),
+                _ => self.pst_to(folder, None),
+            };
+        }
         let (file, before) = self.open()?;
         let mut source = match kind == Kind::Archive || self.method.is_some() {
             true => Source::named(file, self.path, self.options, self.stop)?,
@@ -202,7 +209,7 @@ impl<S: Send> Job<'_, S> {
                 }
             }
         } else {
-            summary = self.message_to(&mut source, target, whole, &mut sink)?;
+            summary = self.message_to(&mut source, kind, (target, whole), &mut sink)?;
         }
         let is_empty = std::mem::take(&mut summary.skipped_files);
         let damage = source.damage();
@@ -238,8 +245,8 @@ impl<S: Send> Job<'_, S> {
     fn message_to(
         &self,
         source: &mut Source,
-        target: Option<&Path>,
-        whole: Option<PathBuf>,
+        kind: Kind,
+        (target, whole): (Option<&Path>, Option<PathBuf>),
         sink: &mut Sink<'_>,
     ) -> Result<Summary, Error> {
         let most = self.options.max_message;
@@ -259,14 +266,29 @@ impl<S: Send> Job<'_, S> {
                     (sum.mailboxes, sum.skipped_files) = (1, 1)
                 }));
             }
+            let mail = match kind {
+                Kind::Msg => Some(outlook::message(&content)),
+                _ => None,
+            };
+            let mail = mail.transpose().map_err(io::Error::other);
+            let mail = mail.map_err(unreadable(self.path))?;
+            let octets = content.len() as u64;
+            let (mut kept, mut missing) = (None, Vec::new());
+            if let Some(mail) = mail {
+                (content, missing) = (mail.content, mail.missing);
+                kept = Some((Some(mail.flags), mail.received));
+            }
             let (mut summary, done) = self.message_of(&content)?;
+            if kept.is_some() {
+                summary.bytes_in = octets;
+            }
             let new = done.as_ref().and_then(|done| done.new.as_deref());
             let result = forms::as_named(new.unwrap_or(&content), target);
             match sink {
                 // Nobody knows which of it is the message.
                 Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
                 Sink::Delivery(delivery) => {
-                    let (flags, came) = emlx::noted(&content);
+                    let (flags, came) = kept.unwrap_or_else(|| emlx::noted(&content));
                     let of_file = || source.original()?.metadata().ok()?.modified().ok();
                     let modified = came.or_else(of_file);
                     summary.bytes_out = 0;
@@ -284,6 +306,10 @@ impl<S: Send> Job<'_, S> {
             }
             if let Some(done) = done {
                 done.tell(self.observer);
+            }
+            for what in missing {
+                summary.damaged += 1;
+                self.observer.damaged(self.path, &what.into());
             }
             return Ok(summary);
         }
@@ -322,9 +348,15 @@ pub(crate) fn kind_of_open(
         // Damage that is not far tells more than what stands in front of it.
         source.start(AHEAD).map_err(in_full(name))?;
     }
+    let may_be_msg = matches!(format, Format::Auto | Format::Eml);
     Ok(match kind {
+        _ if may_be_msg && outlook::starts_like_msg(&start) => Ok(Kind::Msg),
         // Nobody knows what the file would have been.
         Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
+        Ok(Kind::Pst) => Err(match source.original() {
+            None => NotMail::STREAMED_PST,
+            Some(_) => NotMail::PACKED_PST,
+        }),
         Ok(Kind::Archive) => Err(match source.original() {
             None => NotMail::STREAMED_ZIP,
             Some(_) => NotMail::PACKED_ZIP,

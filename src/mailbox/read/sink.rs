@@ -91,7 +91,7 @@ impl<'a> Sink<'a> {
             Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
             Self::Beside(beside) => {
                 let finished = match like {
-                    Some(like) if kind == Kind::Eml => beside.finished(like)?,
+                    Some(like) if matches!(kind, Kind::Eml | Kind::Msg) => beside.finished(like)?,
                     Some(like) => beside.finished_now(like)?,
                     None => beside.finished_as_new()?,
                 };

@@ -15,6 +15,7 @@ pub mod html;
 pub mod imap;
 pub mod mbox;
 pub mod milter;
+pub mod outlook;
 pub mod resolve;
 pub mod rtf;
 pub mod scan;
@@ -25,7 +26,7 @@ pub mod warc;
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, and what it checks.
-pub const TARGETS: [(&str, Check); 13] = [
+pub const TARGETS: [(&str, Check); 14] = [
     ("cost", |data| {
         cost::check(data);
     }),
@@ -36,6 +37,7 @@ pub const TARGETS: [(&str, Check); 13] = [
     ("imap", imap::check),
     ("mbox", mbox::check),
     ("milter", milter::check),
+    ("outlook", outlook::check),
     ("resolve", resolve::check),
     ("rtf", rtf::check),
     ("scan", scan::check),

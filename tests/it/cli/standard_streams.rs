@@ -266,7 +266,10 @@ fn what_is_no_mail_is_named_with_what_to_do() {
         (
             "pst",
             b"!BDNFrom: a\n".as_slice(),
-            ["an Outlook PST file", "with readpst"],
+            [
+                "an Outlook PST file of an unknown version",
+                "export the mailbox",
+            ],
         ),
         (
             "png",

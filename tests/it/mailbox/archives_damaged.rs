@@ -284,7 +284,7 @@ fn mail_of_formats_that_are_not_read_is_named() {
     let inner = zip(&[("a.mbox", one.as_bytes())]);
     for (content, what) in [
         (&b"BABYL OPTIONS: x\n"[..], "a Babyl mailbox"),
-        (b"!BDN....", "an Outlook PST file"),
+        (b"!BDN....", "an Outlook PST file of an unknown version"),
         (b"\x04\x22\x4d\x18....", "compressed (lz4)"),
         (&inner, "an archive"),
     ] {

@@ -23,6 +23,8 @@ mod mbox;
 mod messages;
 mod mh;
 mod mmdf;
+mod outlook_msg;
+mod outlook_pst;
 mod output_format;
 mod printed;
 mod public_inbox;

@@ -27,6 +27,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "mbox" => prefixed(&[&[5, 0], &[60, 1], &[200, 3]], &mailboxes()),
         "imap" => sessions(),
         "milter" => conversations(),
+        "outlook" => outlook_files(),
         "rtf" => rtfs(),
         "tnef" => tnefs(),
         "warc" => warcs(),
@@ -59,6 +60,20 @@ fn tnefs() -> Vec<Vec<u8>> {
     let mut seeds = prefixed(&[&[0x04], &[0x00]], &bodies);
     seeds.push([&[0x84], whole.as_slice()].concat());
     seeds
+}
+
+/// Changes of whole files: none, some at places that matter, and files that are cut.
+fn outlook_files() -> Vec<Vec<u8>> {
+    let changes: [&[u8]; 3] = [
+        b"",
+        // The headers of the two formats.
+        b"\x1e\0\0\x09\x2c\0\0\x01\x0a\0\0\x0e\xe0\0\0\x40",
+        b"\x10\x46\0\xff\x11\x47\0\0\x30\x48\0\x02\x7c\x50\0\x04",
+    ];
+    let choices = (0..4).flat_map(|file| [file, file | 0x80 | 5 << 3]);
+    choices
+        .flat_map(|choice| changes.map(|changes| [&[choice], changes].concat()))
+        .collect()
 }
 
 fn rtfs() -> Vec<Vec<u8>> {

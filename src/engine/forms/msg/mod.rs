@@ -1,0 +1,170 @@
+//! `.msg`: a message of Outlook that is attached to a mail becomes a message/rfc822 part (MS-OXMSG; the page docs/outlook.md).
+//!
+//! The file goes only if the message contains all of it. A file that is damaged, or that contains something that mail
+//! cannot contain, stays next to the message, and the row says why. Nothing that is signed or encrypted is changed.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::opening::Opening;
+use crate::engine::outlook::compose::Contents;
+use crate::engine::outlook::{msg, source};
+use crate::engine::parts::{Body, Leaf};
+use crate::external_body::Follow;
+use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree, entity};
+use crate::plan::protection;
+use crate::report::{Reason, Refusal, Row, Setting};
+
+/// The start of a body in which a compound file is: in base64 and without an encoding. Quoted-printable has too many forms,
+/// so that the type tells such a part.
+const STARTS: [&[u8]; 2] = [b"0M8R4KGxGuE", msg::SIGNATURE];
+
+static NEEDLES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let starts = STARTS.iter().map(|start| [b"\n", *start].concat());
+    let mut builder = AhoCorasick::builder();
+    builder.match_kind(MatchKind::LeftmostFirst);
+    builder.build(starts).ok()
+});
+
+static TYPE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let mut builder = AhoCorasick::builder();
+    builder
+        .ascii_case_insensitive(true)
+        .build(["vnd.ms-outlook"])
+        .ok()
+});
+
+/// See [`Form::first`](super::Form::first).
+pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    let hits = [&*NEEDLES, &*TYPE];
+    let hits = hits.into_iter().filter_map(|words| match words {
+        Some(words) => words.find(rest).map(|hit| from + hit.start()),
+        None => Some(from),
+    });
+    hits.min()
+}
+
+/// Levels of a tree of parts that a message within a message takes.
+const LEVELS: usize = 3;
+/// Messages in messages, at most.
+const DEEPEST: usize = 20;
+
+/// Whether the part is declared as a message of Outlook, or named and begins like one.
+pub fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
+    let part = tree.part(id);
+    let starts = || {
+        let body = part.body.of(tree.original);
+        let body = match part.encoding {
+            TransferEncoding::Base64 => body.trim_ascii_start(),
+            _ => body,
+        };
+        STARTS.iter().any(|start| body.starts_with(start))
+    };
+    let is_named = || {
+        let name = name_of(tree, id).unwrap_or_default().to_ascii_lowercase();
+        name.ends_with(".msg") || name.ends_with(".oft")
+    };
+    part.content == PartKind::Leaf
+        && match part.essence.as_str() {
+            "application/vnd.ms-outlook" => true,
+            "application/octet-stream" | "application/x-msg" | "application/msoutlook" => {
+                is_named() && starts()
+            }
+            _ => false,
+        }
+}
+
+fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
+    let named = |field: &str, parameter: &str| {
+        let value = tree.value(id, field)?;
+        MediaType::parse(value).name(parameter).text()
+    };
+    named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"))
+}
+
+/// Opens a part. `Ok(false)`: it is no message of Outlook after all, or an earlier pass has told about it.
+pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+    let (tree, policy) = (opening.tree, opening.policy);
+    let part = tree.part(id);
+    let body = part.body.of(tree.original);
+    opening.ledger.work(body.len())?;
+    let Some(bytes) = part.encoding.decode(body) else {
+        return Ok(false);
+    };
+    // A .pst has the same type.
+    if !bytes.starts_with(msg::SIGNATURE) {
+        return Ok(false);
+    }
+    let digest = entity::sha256(&bytes);
+    if opening.handled.has(&digest) {
+        return Ok(false);
+    }
+    if let Some(refusal) = protection(tree, id, policy) {
+        return Err(refusal);
+    }
+    policy.judge_form(Follow::Msg)?;
+    row.bytes = Some(bytes.len() as u64);
+    // Each enclosed message is written once for each message around it.
+    opening.ledger.work(bytes.len().saturating_mul(2))?;
+    let depth = (policy.limits.depth.saturating_sub(part.depth) / LEVELS).min(DEEPEST);
+    let message = msg::read(&bytes, depth).map_err(|why| {
+        Refusal::lasting(Reason::DamagedFile, format!("the message of Outlook {why}"))
+    })?;
+    policy.judge_type("message/rfc822")?;
+    let mut mail = source::mail(&message.item);
+    // The line end before the next boundary takes its place.
+    if mail.content.ends_with(b"\n") {
+        mail.content.pop();
+    }
+    let mut missing = message.damage;
+    missing.extend(mail.missing);
+    if tree.ids().count() + 1 > policy.limits.parts {
+        let detail = crate::report::Detail::from("the parts within it are more than ");
+        return Err(Refusal::lasting(
+            Reason::TooManyParts,
+            detail.naming(Setting::Parts),
+        ));
+    }
+    let mut leaf = Leaf::new("message/rfc822", Body::Message(mail.content));
+    leaf.is_attachment = true;
+    leaf.name = name_of(tree, id).map(|name| {
+        let end = name.len().saturating_sub(4);
+        let is_known = |suffix: &str| {
+            suffix.eq_ignore_ascii_case(".msg") || suffix.eq_ignore_ascii_case(".oft")
+        };
+        match name.split_at_checked(end) {
+            Some((stem, suffix)) if is_known(suffix) && !stem.is_empty() => format!("{stem}.eml"),
+            _ => format!("{name}.eml"),
+        }
+    });
+    let contents = Contents {
+        attachments: vec![leaf],
+        ..Contents::default()
+    };
+    let keeps = !missing.is_empty();
+    let kept = kept(&missing);
+    let already = || format!("embody put the message into the mail; {kept}");
+    let parts = opening.put_contents(id, digest, (contents, keeps), already, row)?;
+    row.detail = match parts {
+        None => return Ok(false),
+        Some(0) => "the message is in the mail already".into(),
+        Some(_) => "a message of Outlook became an attached mail".into(),
+    };
+    if keeps {
+        row.remark(&kept);
+    }
+    Ok(true)
+}
+
+fn kept(missing: &[String]) -> String {
+    // A hostile file may have thousands.
+    const MOST: usize = 10;
+    let mut said: Vec<String> = missing.iter().take(MOST).cloned().collect();
+    let more = missing.len().saturating_sub(MOST);
+    if more > 0 {
+        said.push(format!("{more} further items"));
+    }
+    format!("the file of Outlook is kept: {}", said.join("; "))
+}

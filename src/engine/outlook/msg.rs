@@ -1,0 +1,428 @@
+//! Messages of Outlook in files of their own: `.msg`, and `.oft` for templates (MS-OXMSG).
+//!
+//! Such a file is a compound file (MS-CFB) with a storage for each recipient and attachment, and a stream for each value.
+//! Reading is total: what cannot be read is left out, and [`Message::damage`] says so. A file cannot give more bytes than
+//! it has, so that streams that share their sectors need no more memory than the file.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{Cursor, Read, Seek, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use cfb::CompoundFile;
+
+use super::properties::{Attachment, Content, Item, Properties, Property, Value, id};
+use super::values::{Names, fixed, kind, set_page, stored, width};
+
+/// The first bytes of a compound file. Documents of Office have them as well.
+pub const SIGNATURE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+
+const PROPERTIES: &str = "__properties_version1.0";
+
+/// Largest number of values in a file.
+const MOST_VALUES: usize = 100_000;
+
+/// A message, and a sentence for each thing in its file that cannot be read.
+#[derive(Debug)]
+pub struct Message {
+    pub item: Item<'static>,
+    pub damage: Vec<String>,
+}
+
+/// Whether a compound file is a message. It reads the table of contents only.
+pub fn is_message(file: impl Read + Seek) -> bool {
+    CompoundFile::open(file).is_ok_and(|file| file.is_stream(Path::new("/").join(PROPERTIES)))
+}
+
+/// Reads a message. Messages that are attached more than `depth` levels deep are not read.
+///
+/// # Errors
+/// A sentence without a subject if the file is not a message, or is too damaged to tell.
+pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
+    if !bytes.starts_with(SIGNATURE) {
+        return Err("is not a compound file".to_owned());
+    }
+    let file = CompoundFile::open(Cursor::new(bytes));
+    let file = file.map_err(|error| format!("is damaged: {error}"))?;
+    let root = PathBuf::from("/");
+    if !file.is_stream(root.join(PROPERTIES)) {
+        return Err("contains no message of Outlook".to_owned());
+    }
+    let mut reading = Reading {
+        file,
+        names: Names::default(),
+        room: bytes.len(),
+        values: 0,
+        damage: Vec::new(),
+    };
+    reading.names = reading.names();
+    let item = reading.item(&root, 32, depth);
+    let mut damage = reading.damage;
+    if reading.values > MOST_VALUES {
+        damage.push(format!("it has more than {MOST_VALUES} properties"));
+    }
+    Ok(Message { item, damage })
+}
+
+struct Reading<'a> {
+    file: CompoundFile<Cursor<&'a [u8]>>,
+    names: Names,
+    /// Bytes that may still be read.
+    room: usize,
+    values: usize,
+    damage: Vec<String>,
+}
+
+/// What a storage contains: streams and storages by their names.
+#[derive(Default)]
+struct Contents {
+    streams: HashMap<String, PathBuf>,
+    storages: Vec<(String, PathBuf)>,
+}
+
+impl Reading<'_> {
+    fn contents(&self, storage: &Path) -> Contents {
+        let mut contents = Contents::default();
+        let Ok(entries) = self.file.read_storage(storage) else {
+            return contents;
+        };
+        for entry in entries {
+            // Names that differ only by case are the same.
+            let name = entry.name().to_ascii_lowercase();
+            let path = entry.path().to_owned();
+            match entry.is_stream() {
+                true => _ = contents.streams.insert(name, path),
+                false => contents.storages.push((name, path)),
+            }
+        }
+        contents.storages.sort();
+        contents
+    }
+
+    fn stream(&mut self, path: &Path) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let most = u64::try_from(self.room)
+            .unwrap_or(u64::MAX)
+            .saturating_add(1);
+        let read = self.file.open_stream(path);
+        let read = read.and_then(|stream| stream.take(most).read_to_end(&mut bytes));
+        let name = || path.file_name().unwrap_or_default().to_string_lossy();
+        if let Err(error) = read {
+            let what = format!("the stream {} cannot be read: {error}", name());
+            self.tell(what);
+            return None;
+        }
+        match self.room.checked_sub(bytes.len()) {
+            Some(room) => {
+                self.room = room;
+                Some(bytes)
+            }
+            None => {
+                let what = format!("the stream {} has more bytes than the file", name());
+                self.tell(what);
+                None
+            }
+        }
+    }
+
+    fn tell(&mut self, what: String) {
+        // A hostile file may have thousands.
+        const MOST: usize = 20;
+        if self.damage.len() < MOST {
+            self.damage.push(what);
+        }
+    }
+
+    fn names(&mut self) -> Names {
+        let storage = Path::new("/__nameid_version1.0");
+        if !self.file.is_storage(storage) {
+            return Names::default();
+        }
+        let mut stream = |number: &str| {
+            let path = storage.join(format!("__substg1.0_{number}0102"));
+            match self.file.is_stream(&path) {
+                true => self.stream(&path).unwrap_or_default(),
+                false => Vec::new(),
+            }
+        };
+        let [guids, entries, strings] = ["0002", "0003", "0004"].map(&mut stream);
+        Names::read(&guids, &entries, &strings)
+    }
+
+    /// `header` is the number of bytes before the first property, which depends on the kind of the storage.
+    fn item(&mut self, storage: &Path, header: usize, depth: usize) -> Item<'static> {
+        let contents = self.contents(storage);
+        let mut item = Item {
+            properties: self.properties(&contents, header),
+            ..Item::default()
+        };
+        for (name, path) in &contents.storages {
+            if name.starts_with("__recip_version1.0_#") {
+                let contents = self.contents(path);
+                let recipient = self.properties(&contents, 8);
+                item.recipients.push(recipient);
+            } else if name.starts_with("__attach_version1.0_#") {
+                let attachment = self.attachment(path, depth);
+                item.attachments.push(attachment);
+            }
+        }
+        set_page(&mut item);
+        item
+    }
+
+    fn attachment(&mut self, storage: &Path, depth: usize) -> Attachment<'static> {
+        let contents = self.contents(storage);
+        let mut properties = self.properties(&contents, 8);
+        let data = |it: &Property<'_>| it.id == id::DATA && it.name.is_none();
+        let data = properties.0.extract_if(.., |it| data(it)).next();
+        let object = contents
+            .storages
+            .iter()
+            .find(|(name, _)| name == "__substg1.0_3701000d");
+        let method = properties.integer(id::METHOD);
+        let content = match (object, data.map(|data| data.value)) {
+            (Some((_, path)), _) if method != Some(6) && self.is_item(path) => match depth {
+                0 => {
+                    self.tell("it has too many messages within messages".to_owned());
+                    Content::None
+                }
+                _ => Content::Item(Box::new(self.item(path, 24, depth - 1))),
+            },
+            (Some((_, path)), _) => match self.copy(path) {
+                Some(storage) => Content::Storage(Cow::Owned(storage)),
+                None => Content::None,
+            },
+            (None, Some(Value::Bytes(bytes))) => {
+                match bytes.starts_with(SIGNATURE) && method == Some(6) {
+                    true => Content::Storage(bytes),
+                    false => Content::File(bytes),
+                }
+            }
+            (None, _) => Content::None,
+        };
+        Attachment {
+            properties,
+            content,
+        }
+    }
+
+    fn is_item(&self, storage: &Path) -> bool {
+        self.file.is_stream(storage.join(PROPERTIES))
+    }
+
+    fn properties(&mut self, contents: &Contents, header: usize) -> Properties<'static> {
+        let mut properties = Properties::default();
+        let list = contents.streams.get(PROPERTIES);
+        let Some(list) = list.and_then(|path| self.stream(path)) else {
+            self.tell("a list of properties is missing".to_owned());
+            return properties;
+        };
+        for entry in list.get(header..).unwrap_or_default().as_chunks::<16>().0 {
+            self.values += 1;
+            if self.values > MOST_VALUES {
+                break;
+            }
+            let [a, b, c, d, _, _, _, _, inline @ ..] = *entry;
+            let (kind, id) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+            let name = format!("__substg1.0_{id:04x}{kind:04x}");
+            let value = match fixed(kind, &inline) {
+                Some(value) => Some(value),
+                None if kind & kind::MANY != 0 => self.many(contents, &name, kind & !kind::MANY),
+                None => {
+                    let path = contents.streams.get(&name);
+                    let bytes = path.and_then(|path| self.stream(path));
+                    bytes.and_then(|bytes| stored(kind, Cow::Owned(bytes)))
+                }
+            };
+            properties
+                .0
+                .extend(value.map(|value| self.names.property(id, value)));
+        }
+        properties
+    }
+
+    /// Values of a fixed width are in one stream, and each other value is in its own.
+    fn many(&mut self, contents: &Contents, name: &str, single: u16) -> Option<Value<'static>> {
+        let bytes = self.stream(contents.streams.get(name)?)?;
+        let mut values = Vec::new();
+        if let Some(width) = width(single) {
+            let values = bytes.chunks_exact(width);
+            let values = values.filter_map(|it| stored(single, Cow::Owned(it.to_vec())));
+            return Some(Value::Many(values.collect()));
+        }
+        let step = if single == kind::BYTES { 8 } else { 4 };
+        for index in 0..bytes.len() / step {
+            let Some(path) = contents.streams.get(&format!("{name}-{index:08x}")) else {
+                break;
+            };
+            self.values += 1;
+            if self.values > MOST_VALUES {
+                break;
+            }
+            let bytes = self.stream(path)?;
+            values.extend(stored(single, Cow::Owned(bytes)));
+        }
+        Some(Value::Many(values))
+    }
+
+    /// An OLE object as a compound file of its own, without the times at which it was written.
+    fn copy(&mut self, storage: &Path) -> Option<Vec<u8>> {
+        let entries: Vec<_> = self.file.walk_storage(storage).ok()?.collect();
+        let mut copy = CompoundFile::create(Cursor::new(Vec::new())).ok()?;
+        let root = Path::new("/");
+        if let Some(first) = entries.first() {
+            copy.set_storage_clsid(root, *first.clsid()).ok()?;
+        }
+        for entry in entries.iter().skip(1) {
+            let target = root.join(entry.path().strip_prefix(storage).ok()?);
+            match entry.is_stream() {
+                true => {
+                    let bytes = self.stream(entry.path())?;
+                    copy.create_stream(&target).ok()?.write_all(&bytes).ok()?;
+                }
+                false => {
+                    copy.create_storage(&target).ok()?;
+                    copy.set_storage_clsid(&target, *entry.clsid()).ok()?;
+                    copy.set_created_time(&target, UNIX_EPOCH).ok()?;
+                    copy.set_modified_time(&target, UNIX_EPOCH).ok()?;
+                }
+            }
+        }
+        copy.set_modified_time(root, UNIX_EPOCH).ok()?;
+        copy.flush().ok()?;
+        Some(copy.into_inner().into_inner())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::engine::outlook::source::mail;
+
+    const SIMPLE: &[u8] = include_bytes!("../../../tests/it/mailbox/outlook/simple.msg");
+    const EMBEDDED: &[u8] = include_bytes!("../../../tests/it/mailbox/outlook/embedded.msg");
+
+    #[test]
+    fn msg_that_is_cut_or_changed_at_any_place_is_read_without_a_panic() {
+        let mut read_at_all = 0;
+        for whole in [SIMPLE, EMBEDDED] {
+            for at in (0..whole.len()).step_by(61) {
+                _ = read(&whole[..at], 4);
+                for byte in [0xff, 0x00, 0x01] {
+                    let mut bytes = whole.to_vec();
+                    bytes[at] ^= byte;
+                    bytes[at] = bytes[at].wrapping_add(byte);
+                    if let Ok(message) = read(&bytes, 4) {
+                        read_at_all += 1;
+                        let written = mail(&message.item).content;
+                        assert!(written.len() < 4 * whole.len(), "{at}");
+                    }
+                }
+            }
+        }
+        assert!(read_at_all > 600, "{read_at_all}");
+    }
+
+    /// A compound file with these streams.
+    fn compound(streams: &[(&str, Vec<u8>)]) -> Vec<u8> {
+        let mut file = CompoundFile::create(Cursor::new(Vec::new())).unwrap();
+        for (path, bytes) in streams {
+            let path = Path::new(path);
+            file.create_storage_all(path.parent().unwrap()).unwrap();
+            file.create_stream(path).unwrap().write_all(bytes).unwrap();
+        }
+        file.flush().unwrap();
+        file.into_inner().into_inner()
+    }
+
+    /// A list of properties whose values are elsewhere.
+    fn list(header: usize, properties: &[(u16, u16)]) -> Vec<u8> {
+        let mut list = vec![0; header];
+        for (id, kind) in properties {
+            list.extend_from_slice(&kind.to_le_bytes());
+            list.extend_from_slice(&id.to_le_bytes());
+            list.extend_from_slice(&[0; 12]);
+        }
+        list
+    }
+
+    #[test]
+    fn msg_with_messages_within_messages_is_read_to_the_limit() {
+        let mut path = String::new();
+        let mut streams = vec![("/__properties_version1.0".to_owned(), list(32, &[]))];
+        for _ in 0..8 {
+            path += "/__attach_version1.0_#00000000";
+            streams.push((format!("{path}/__properties_version1.0"), list(8, &[])));
+            path += "/__substg1.0_3701000D";
+            streams.push((format!("{path}/__properties_version1.0"), list(24, &[])));
+        }
+        let streams: Vec<(&str, Vec<u8>)> = streams
+            .iter()
+            .map(|(path, bytes)| (path.as_str(), bytes.clone()))
+            .collect();
+        let bytes = compound(&streams);
+        let message = read(&bytes, 5).unwrap();
+        assert_eq!(message.damage, ["it has too many messages within messages"]);
+        assert!(read(&bytes, 8).unwrap().damage.is_empty());
+    }
+
+    #[test]
+    fn msg_in_its_own_code_page_is_read_in_it() {
+        let page = |page: u32| {
+            let mut list = list(32, &[(id::SUBJECT, kind::NARROW)]);
+            for (id, page) in [(id::INTERNET_CODEPAGE, 65001), (id::MESSAGE_CODEPAGE, page)] {
+                list.extend_from_slice(&3_u16.to_le_bytes());
+                list.extend_from_slice(&id.to_le_bytes());
+                list.extend_from_slice(&[0; 4]);
+                list.extend_from_slice(&page.to_le_bytes());
+                list.extend_from_slice(&[0; 4]);
+            }
+            list
+        };
+        for (number, subject, expected) in [
+            (1251, &b"\xcf\xf0\xe8"[..], "\u{41f}\u{440}\u{438}"),
+            (932, b"\x93\xfa\x96\x7b\0", "\u{65e5}\u{672c}"),
+            (1252, b"\xc3\xa9\0", "\u{e9}"),
+        ] {
+            let bytes = compound(&[
+                ("/__properties_version1.0", page(number)),
+                ("/__substg1.0_0037001E", subject.to_vec()),
+            ]);
+            let item = read(&bytes, 1).unwrap().item;
+            assert_eq!(item.text(id::SUBJECT).as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn ole_object_in_a_msg_becomes_the_same_bytes_each_time() {
+        let streams = [
+            ("/__properties_version1.0", list(32, &[])),
+            ("/__attach_version1.0_#00000000/__properties_version1.0", {
+                let mut list = list(8, &[]);
+                list.extend_from_slice(&[3, 0, 5, 0x37, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
+                list
+            }),
+            (
+                "/__attach_version1.0_#00000000/__substg1.0_3701000D/Inner/data",
+                b"object".to_vec(),
+            ),
+        ];
+        let bytes = compound(&streams);
+        let object = || match read(&bytes, 1).unwrap().item.attachments.remove(0).content {
+            Content::Storage(bytes) => bytes.into_owned(),
+            other => panic!("{other:?}"),
+        };
+        let first = object();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(first == object());
+        let mut file = CompoundFile::open(Cursor::new(first)).unwrap();
+        let mut text = String::new();
+        file.open_stream("/Inner/data")
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(text, "object");
+    }
+}

@@ -1,0 +1,386 @@
+//! The middle layer of a `.pst` (MS-PST 2.3): heaps in nodes, small trees in heaps, lists of properties, and tables.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::ndb::{Allowance, Fault, File, Node, TOO_LARGE, Width, u16_at, u32_at};
+use crate::engine::outlook::properties::{Properties, Value};
+use crate::engine::outlook::values::{Names, fixed, kind, stored, width};
+
+/// Levels of a tree in a heap.
+const DEEPEST: u8 = 8;
+/// Values of one node. Whole items have some hundred.
+const MOST_VALUES: usize = 50_000;
+
+/// The data of a node as a heap: pieces of bytes with ids.
+pub struct Heap<'f> {
+    file: &'f File,
+    blocks: Vec<Vec<u8>>,
+    pub subnodes: HashMap<u32, Node>,
+    kind: u8,
+    root: u32,
+}
+
+/// The kinds of heaps: lists of properties, and tables.
+const PROPERTIES: u8 = 0xbc;
+const TABLE: u8 = 0x7c;
+
+impl<'f> Heap<'f> {
+    fn open(file: &'f File, node: Node, allowance: &mut Allowance) -> Result<Self, Fault> {
+        let blocks = file.blocks(node.data, allowance)?;
+        let first = blocks.first().map(Vec::as_slice).unwrap_or_default();
+        let (Some(&[signature, kind]), Some(root)) = (first.get(2..4), u32_at(first, 4)) else {
+            return Err("has no data".to_owned());
+        };
+        if signature != 0xec {
+            return Err("has data of an unknown form".to_owned());
+        }
+        let subnodes = file.subnodes(node.subnodes, allowance);
+        Ok(Self {
+            file,
+            blocks,
+            subnodes,
+            kind,
+            root,
+        })
+    }
+
+    /// A piece of the heap.
+    fn piece(&self, id: u32) -> Option<&[u8]> {
+        let block = self.blocks.get(usize::try_from(id >> 16).ok()?)?;
+        let index = usize::try_from(id >> 5 & 0x7ff).ok()?.checked_sub(1)?;
+        let map = usize::from(u16_at(block, 0)?);
+        let count = usize::from(u16_at(block, map)?);
+        if index >= count {
+            return None;
+        }
+        let at = map + 4 + 2 * index;
+        let (start, end) = (u16_at(block, at)?, u16_at(block, at + 2)?);
+        block.get(start.into()..end.into())
+    }
+
+    /// The bytes of a value that is a piece of the heap, or the data of a subnode.
+    fn value(&self, id: u32, allowance: &mut Allowance) -> Result<Cow<'_, [u8]>, Fault> {
+        match id & 0x1f {
+            _ if id == 0 => Ok(Cow::Borrowed(&[])),
+            0 => {
+                let piece = self.piece(id).ok_or("a value is not in the file")?;
+                Ok(Cow::Borrowed(piece))
+            }
+            _ => {
+                let node = self.subnodes.get(&id).ok_or("a value is not in the file")?;
+                Ok(Cow::Owned(self.file.data(node.data, allowance)?))
+            }
+        }
+    }
+
+    /// The records of a tree, whose header is a piece of the heap: keys and their data.
+    fn records(&self, header: u32, allowance: &mut Allowance) -> Result<Vec<&[u8]>, Fault> {
+        let header = self.piece(header).ok_or("has no list of its values")?;
+        let (Some(&[0xb5, key, entry, levels]), Some(root)) = (header.get(..4), u32_at(header, 4))
+        else {
+            return Err("has a damaged list of its values".to_owned());
+        };
+        let (key, entry) = (usize::from(key), usize::from(entry));
+        if levels > DEEPEST || key == 0 || entry == 0 {
+            return Err("has a damaged list of its values".to_owned());
+        }
+        let mut open = vec![(root, levels)];
+        let mut records = Vec::new();
+        let mut looks = 0;
+        while let Some((id, level)) = open.pop() {
+            looks += 1;
+            if id == 0 {
+                continue;
+            }
+            let piece = self
+                .piece(id)
+                .filter(|_| looks < MOST_VALUES && records.len() < 1 << 22);
+            let Some(piece) = piece else {
+                allowance.tell("a part of a list of values is not in the file".to_owned());
+                continue;
+            };
+            match level.checked_sub(1) {
+                None => records.extend(piece.chunks_exact(key + entry)),
+                Some(below) => {
+                    let entries = piece.chunks_exact(key + 4);
+                    let ids = entries.filter_map(|it| Some((u32_at(it, key)?, below)));
+                    let mut ids: Vec<_> = ids.collect();
+                    ids.reverse();
+                    open.append(&mut ids);
+                }
+            }
+        }
+        Ok(records)
+    }
+}
+
+/// One value as a list of properties or a table stores it.
+fn read_value(
+    heap: &Heap<'_>,
+    kind: u16,
+    id: u32,
+    allowance: &mut Allowance,
+) -> Result<Option<Value<'static>>, Fault> {
+    if let Some(value) = width(kind)
+        .filter(|width| *width <= 4)
+        .and(fixed(kind, &id.to_le_bytes()))
+    {
+        return Ok(Some(value));
+    }
+    let bytes = heap.value(id, allowance)?;
+    if kind & kind::MANY != 0 {
+        return Ok(many(kind & !kind::MANY, &bytes));
+    }
+    Ok(stored(kind, Cow::Owned(bytes.into_owned())))
+}
+
+/// Several values: one after the other, or after a list of their offsets.
+fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
+    if let Some(width) = width(single) {
+        let values = bytes.chunks_exact(width);
+        let values = values.filter_map(|it| stored(single, Cow::Owned(it.to_vec())));
+        return Some(Value::Many(values.take(MOST_VALUES).collect()));
+    }
+    let count = usize::try_from(u32_at(bytes, 0)?).ok()?;
+    let mut values = Vec::new();
+    let mut room = bytes.len();
+    for index in 0..count.min(MOST_VALUES) {
+        let offset = |index: usize| usize::try_from(u32_at(bytes, 4 + 4 * index)?).ok();
+        let Some(start) = offset(index) else { break };
+        let end = match index + 1 < count {
+            true => offset(index + 1),
+            false => Some(bytes.len()),
+        };
+        let Some(value) = end.and_then(|end| bytes.get(start..end)) else {
+            continue;
+        };
+        // Values that overlap would have more bytes than the list.
+        let Some(rest) = room.checked_sub(value.len()) else {
+            break;
+        };
+        room = rest;
+        values.extend(stored(single, Cow::Owned(value.to_vec())));
+    }
+    Some(Value::Many(values))
+}
+
+/// The properties of a node.
+pub struct PropertyList<'f> {
+    pub heap: Heap<'f>,
+    records: Vec<(u16, u16, u32)>,
+}
+
+impl<'f> PropertyList<'f> {
+    pub fn open(file: &'f File, node: Node, allowance: &mut Allowance) -> Result<Self, Fault> {
+        let heap = Heap::open(file, node, allowance)?;
+        if heap.kind != PROPERTIES {
+            return Err("is no list of properties".to_owned());
+        }
+        let records = heap.records(heap.root, allowance)?;
+        let read =
+            |record: &&[u8]| Some((u16_at(record, 0)?, u16_at(record, 2)?, u32_at(record, 4)?));
+        let records = records.iter().filter_map(read).take(MOST_VALUES).collect();
+        Ok(Self { heap, records })
+    }
+
+    /// One property. `None` also if it cannot be read.
+    pub fn value(&self, id: u16, allowance: &mut Allowance) -> Option<Value<'static>> {
+        match self.read(id, allowance) {
+            Ok(value) => value,
+            Err(why) => {
+                allowance.tell(format!("property {id:04x}: {why}"));
+                None
+            }
+        }
+    }
+
+    /// One property, or why it cannot be read.
+    pub fn read(
+        &self,
+        id: u16,
+        allowance: &mut Allowance,
+    ) -> Result<Option<Value<'static>>, Fault> {
+        match self.records.iter().find(|record| record.0 == id) {
+            Some((_, kind, value)) => read_value(&self.heap, *kind, *value, allowance),
+            None => Ok(None),
+        }
+    }
+
+    /// The bytes of an object: the id of its node, and its length.
+    pub fn object(&self, id: u16) -> Option<u32> {
+        let (_, kind, value) = self.records.iter().find(|record| record.0 == id)?;
+        let is_piece = *kind == kind::OBJECT && value & 0x1f == 0;
+        is_piece
+            .then(|| u32_at(self.heap.piece(*value)?, 0))
+            .flatten()
+    }
+
+    /// All properties but `without`. What cannot be read is damage.
+    pub fn all(
+        &self,
+        names: &Names,
+        without: &[u16],
+        allowance: &mut Allowance,
+    ) -> Result<Properties<'static>, Fault> {
+        let mut properties = Properties::default();
+        for (id, kind, value) in &self.records {
+            if without.contains(id) {
+                continue;
+            }
+            match read_value(&self.heap, *kind, *value, allowance) {
+                Ok(value) => properties.0.extend(value.map(|it| names.property(*id, it))),
+                Err(why) if why == TOO_LARGE => return Err(why),
+                Err(why) => allowance.tell(format!("property {id:04x}: {why}")),
+            }
+        }
+        Ok(properties)
+    }
+}
+
+/// A table: the ids of its rows, and where each row is.
+pub struct Table<'f> {
+    heap: Heap<'f>,
+    columns: Vec<Column>,
+    /// Id of each row, and its place.
+    pub rows: Vec<(u32, usize)>,
+    cells: u32,
+    /// Bytes of a row, and of it before the bits that say which cells there are.
+    step: usize,
+    bits: usize,
+}
+
+struct Column {
+    kind: u16,
+    id: u16,
+    at: usize,
+    length: usize,
+    bit: usize,
+}
+
+impl<'f> Table<'f> {
+    pub fn open(file: &'f File, node: Node, allowance: &mut Allowance) -> Result<Self, Fault> {
+        let heap = Heap::open(file, node, allowance)?;
+        if heap.kind != TABLE {
+            return Err("is no table".to_owned());
+        }
+        let header = heap.piece(heap.root).ok_or("has no columns")?;
+        let damaged = || "has damaged columns".to_owned();
+        let count = usize::from(*header.get(1).ok_or_else(damaged)?);
+        let number = |at| u16_at(header, at).map(usize::from).ok_or_else(damaged);
+        let (bits, step) = (number(6)?, number(8)?);
+        let long = |at| u32_at(header, at).ok_or_else(damaged);
+        let (index, cells) = (long(10)?, long(14)?);
+        let columns = header
+            .get(22..)
+            .unwrap_or_default()
+            .chunks_exact(8)
+            .take(count);
+        let columns = columns.filter_map(|column| {
+            Some(Column {
+                kind: u16_at(column, 0)?,
+                id: u16_at(column, 2)?,
+                at: u16_at(column, 4)?.into(),
+                length: usize::from(*column.get(6)?),
+                bit: usize::from(*column.get(7)?),
+            })
+        });
+        let columns = columns.collect();
+        let rows = match index {
+            0 => Vec::new(),
+            index => heap.records(index, allowance)?,
+        };
+        let width = file.start.width;
+        let row = |record: &&[u8]| {
+            let place = match width {
+                Width::Ansi => u16_at(record, 4)?.into(),
+                Width::Unicode => u32_at(record, 4)?,
+            };
+            Some((u32_at(record, 0)?, usize::try_from(place).ok()?))
+        };
+        let mut rows: Vec<(u32, usize)> = rows.iter().filter_map(row).collect();
+        rows.sort_by_key(|row| row.1);
+        Ok(Self {
+            columns,
+            rows,
+            cells,
+            step,
+            bits,
+            heap,
+        })
+    }
+
+    /// The cells of all rows, by the ids of the rows.
+    pub fn all(
+        &self,
+        names: &Names,
+        allowance: &mut Allowance,
+    ) -> Result<Vec<Properties<'static>>, Fault> {
+        let file = self.heap.file;
+        let blocks = match self.cells & 0x1f {
+            _ if self.cells == 0 => Vec::new(),
+            0 => {
+                let piece = self.heap.piece(self.cells).ok_or("has no rows")?;
+                vec![piece.to_vec()]
+            }
+            _ => {
+                let node = self.heap.subnodes.get(&self.cells).ok_or("has no rows")?;
+                file.blocks(node.data, allowance)?
+            }
+        };
+        if self.step == 0 {
+            return Err("has damaged columns".to_owned());
+        }
+        // No row is in two blocks.
+        let in_block = (file.start.width.of_block() / self.step).max(1);
+        let mut all = Vec::new();
+        let mut values = 0;
+        for (_, place) in &self.rows {
+            let start = place % in_block * self.step;
+            let block = blocks.get(place / in_block);
+            let row = block.and_then(|block| block.get(start..start + self.step));
+            let Some(row) = row else {
+                allowance.tell("a row of a table is not in the file".to_owned());
+                continue;
+            };
+            let mut properties = Properties::default();
+            for column in &self.columns {
+                let bits = row
+                    .get(self.bits + column.bit / 8)
+                    .copied()
+                    .unwrap_or_default();
+                if bits & 0x80 >> (column.bit % 8) == 0 {
+                    continue;
+                }
+                values += 1;
+                if values > MOST_VALUES {
+                    allowance.tell("a table has too many values".to_owned());
+                    return Ok(all);
+                }
+                let Some(cell) = row.get(column.at..column.at + column.length) else {
+                    continue;
+                };
+                let value = match fixed(column.kind, cell) {
+                    Some(value) => Some(value),
+                    None => match u32_at(cell, 0) {
+                        Some(id) => match read_value(&self.heap, column.kind, id, allowance) {
+                            Ok(value) => value,
+                            Err(why) if why == TOO_LARGE => return Err(why),
+                            Err(why) => {
+                                allowance
+                                    .tell(format!("property {:04x} of a row: {why}", column.id));
+                                None
+                            }
+                        },
+                        None => None,
+                    },
+                };
+                properties
+                    .0
+                    .extend(value.map(|it| names.property(column.id, it)));
+            }
+            all.push(properties);
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,396 @@
+//! Mailboxes of Outlook: `.pst` files of the versions 14, 15 (ANSI) and 23 (Unicode) (MS-PST).
+//!
+//! [`Mailbox::open`] reads the index of items, and [`Mailbox::item`] one item at a time. Nothing is written, and the password
+//! of a file, which Outlook only compares, is not asked for. Damage is told and does not end the reading: what can be read
+//! of an item is read.
+
+mod encoding;
+mod ltp;
+mod ndb;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use self::ltp::{PropertyList, Table};
+use self::ndb::{Allowance, File, Node};
+pub use self::ndb::{Bytes, Fault, SIGNATURE, TOO_LARGE, version};
+use super::codepage::WESTERN;
+use super::properties::{Attachment, Content, Item, Properties, Value, id, text};
+use super::values::{Names, set_page};
+
+/// Kinds of nodes: the low bits of their ids.
+mod kind {
+    pub(super) const FOLDER: u32 = 0x02;
+    pub(super) const MESSAGE: u32 = 0x04;
+    pub(super) const ATTACHMENT: u32 = 0x05;
+    pub(super) const CONTENTS: u32 = 0x0e;
+}
+
+const STORE: u32 = 0x21;
+const NAMES: u32 = 0x61;
+const ROOT: u32 = 0x122;
+const ATTACHMENTS: u32 = 0x671;
+const RECIPIENTS: u32 = 0x692;
+
+/// Levels of folders, at most.
+const MOST_LEVELS: usize = 50;
+/// Items in items, at most.
+const DEEPEST: usize = 20;
+/// Bytes that may be read to list the folders.
+const LISTS: u64 = 64 << 20;
+
+/// A file, and its folders.
+pub struct Mailbox {
+    file: File,
+    names: Names,
+    folders: Vec<Folder>,
+    damage: Vec<String>,
+}
+
+/// A folder that contains items.
+#[derive(Debug)]
+pub struct Folder {
+    /// The names of the folders above it, and its own. Anyone may have written them.
+    pub path: Vec<String>,
+    /// The ids of its items.
+    pub items: Vec<u32>,
+}
+
+/// An item that was read, and what of it could not be read.
+#[derive(Debug)]
+pub struct Read {
+    pub item: Item<'static>,
+    pub damage: Vec<String>,
+}
+
+/// What is known of an item that cannot be read.
+#[derive(Debug)]
+pub struct Unread {
+    pub subject: Option<String>,
+    pub why: Fault,
+}
+
+/// Items that are not mail, as a person calls them.
+const OTHERS: [(&str, &str); 8] = [
+    ("ipm.contact", "a contact of Outlook"),
+    ("ipm.distlist", "a contact of Outlook"),
+    ("ipm.appointment", "an appointment of Outlook"),
+    ("ipm.task", "a task of Outlook"),
+    ("ipm.taskrequest", "a task of Outlook"),
+    ("ipm.stickynote", "a note of Outlook"),
+    ("ipm.activity", "a journal entry of Outlook"),
+    ("ipm.microsoft.scheduledata", "a list of times of Outlook"),
+];
+
+/// An item is mail, or another thing, which is named.
+pub enum Kind {
+    Mail,
+    Other(&'static str),
+}
+
+impl Mailbox {
+    /// Opens a file and lists its folders.
+    ///
+    /// # Errors
+    /// A clause that follows the name of the file.
+    pub fn open(bytes: Box<dyn Bytes>) -> Result<Self, Fault> {
+        let file = File::open(bytes)?;
+        let mut allowance = Allowance::new(LISTS);
+        let mut folders: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut messages: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        file.nodes(&mut allowance, |node| match node.id & 0x1f {
+            kind::FOLDER => _ = folders.insert(node.id, node.parent),
+            kind::MESSAGE => messages.entry(node.parent).or_default().push(node.id),
+            _ => {}
+        });
+        if folders.is_empty() && messages.is_empty() {
+            let why = allowance.damage.first();
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            return Err(format!("has no index of items that can be read{why}"));
+        }
+        let mut mailbox = Self {
+            file,
+            names: Names::default(),
+            folders: Vec::new(),
+            damage: Vec::new(),
+        };
+        match mailbox.names(&mut allowance) {
+            Ok(names) => mailbox.names = names,
+            Err(why) => allowance.tell(format!("the list of the names of properties {why}")),
+        }
+        mailbox.list(&folders, messages, &mut allowance);
+        mailbox.damage = allowance.damage;
+        Ok(mailbox)
+    }
+
+    /// The folders that contain items, in the order of their ids. Items whose folder is not in the file are in one of their
+    /// own, the last one.
+    pub fn folders(&self) -> &[Folder] {
+        &self.folders
+    }
+
+    /// Damage of the index and of lists: a sentence for each.
+    pub fn damage(&self) -> &[String] {
+        &self.damage
+    }
+
+    fn names(&self, allowance: &mut Allowance) -> Result<Names, Fault> {
+        let node = self.file.node(NAMES, allowance)?;
+        let list = PropertyList::open(&self.file, node, allowance)?;
+        let mut stream = |id| match list.value(id, allowance) {
+            Some(Value::Bytes(bytes)) => bytes.into_owned(),
+            _ => Vec::new(),
+        };
+        let [guids, entries, strings] = [2, 3, 4].map(&mut stream);
+        Ok(Names::read(&guids, &entries, &strings))
+    }
+
+    fn list(
+        &mut self,
+        parents: &BTreeMap<u32, u32>,
+        mut messages: BTreeMap<u32, Vec<u32>>,
+        allowance: &mut Allowance,
+    ) {
+        let top = self.top(allowance);
+        let mut names: HashMap<u32, String> = HashMap::new();
+        for folder in parents.keys() {
+            let name = self.name_of(*folder, allowance);
+            names.insert(
+                *folder,
+                name.unwrap_or_else(|| format!("Folder {folder:x}")),
+            );
+        }
+        for folder in parents.keys() {
+            let mut items = messages.remove(folder).unwrap_or_default();
+            let known: HashSet<u32> = items.iter().copied().collect();
+            // What the folder lists and the index does not have is lost, and named later.
+            let listed = self.listed(*folder, allowance);
+            items.extend(listed.into_iter().filter(|id| !known.contains(id)));
+            if items.is_empty() {
+                continue;
+            }
+            let mut path = Vec::new();
+            let mut at = *folder;
+            while at != ROOT && Some(at) != top && path.len() < MOST_LEVELS {
+                path.extend(names.get(&at).cloned());
+                match parents.get(&at) {
+                    Some(parent) if *parent != at => at = *parent,
+                    _ => break,
+                }
+            }
+            path.reverse();
+            if path.is_empty() {
+                // Mail in the topmost folder, whose name is that of the mailbox.
+                path.extend(names.get(folder).cloned());
+            }
+            self.folders.push(Folder { path, items });
+        }
+        // The folders of the others are not in the file.
+        let items: Vec<u32> = messages.into_values().flatten().collect();
+        if !items.is_empty() {
+            let path = vec![ORPHANS.to_owned()];
+            self.folders.push(Folder { path, items });
+        }
+    }
+
+    /// The folder in which a person sees the other ones. Its name is that of the mailbox.
+    fn top(&self, allowance: &mut Allowance) -> Option<u32> {
+        let node = self.file.node(STORE, allowance).ok()?;
+        let list = PropertyList::open(&self.file, node, allowance).ok()?;
+        let Some(Value::Bytes(entry)) = list.value(0x35e0, allowance) else {
+            return None;
+        };
+        ndb::u32_at(&entry, 20)
+    }
+
+    fn name_of(&self, folder: u32, allowance: &mut Allowance) -> Option<String> {
+        let node = self.file.node(folder, allowance).ok()?;
+        let list = PropertyList::open(&self.file, node, allowance);
+        let list = list.map_err(|why| allowance.tell(format!("the folder {folder:x} {why}")));
+        let name = list.ok()?.value(id::DISPLAY_NAME, allowance)?;
+        let name = text(&name, WESTERN)?;
+        (!name.trim().is_empty()).then_some(name)
+    }
+
+    /// The items that a folder lists.
+    fn listed(&self, folder: u32, allowance: &mut Allowance) -> Vec<u32> {
+        let id = folder & !0x1f | kind::CONTENTS;
+        let Ok(node) = self.file.node(id, allowance) else {
+            return Vec::new();
+        };
+        match Table::open(&self.file, node, allowance) {
+            Ok(table) => {
+                let ids = table.rows.iter().map(|row| row.0);
+                ids.filter(|id| id & 0x1f == kind::MESSAGE).collect()
+            }
+            Err(why) => {
+                allowance.tell(format!("the list of items of the folder {folder:x} {why}"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// What an item is. An item whose class cannot be read is mail, so that it is read and named.
+    pub fn kind(&self, item: u32) -> Kind {
+        let mut allowance = Allowance::new(LISTS);
+        let class = || {
+            let node = self.file.node(item, &mut allowance).ok()?;
+            let list = PropertyList::open(&self.file, node, &mut allowance).ok()?;
+            text(&list.value(id::MESSAGE_CLASS, &mut allowance)?, WESTERN)
+        };
+        let mut class = class;
+        let class = class().unwrap_or_default().to_ascii_lowercase();
+        let is = |known: &str| {
+            let rest = class.strip_prefix(known);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let other = OTHERS.iter().find(|row| is(row.0));
+        other.map_or(Kind::Mail, |(_, name)| Kind::Other(name))
+    }
+
+    /// Reads an item of at most `room` bytes.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub fn item(&self, id: u32, room: u64) -> Result<Read, Unread> {
+        // A file that is small gives no large item.
+        let mut allowance = Allowance::new(room.min(self.file.length().saturating_mul(2)));
+        let read = self.file.node(id, &mut allowance);
+        match read.and_then(|node| self.read(node, DEEPEST, &mut allowance)) {
+            Ok(item) => Ok(Read {
+                item,
+                damage: allowance.damage,
+            }),
+            Err(why) => Err(Unread {
+                subject: self.subject(id),
+                why,
+            }),
+        }
+    }
+
+    fn subject(&self, item: u32) -> Option<String> {
+        let mut allowance = Allowance::new(LISTS);
+        let node = self.file.node(item, &mut allowance).ok()?;
+        let list = PropertyList::open(&self.file, node, &mut allowance).ok()?;
+        text(&list.value(id::SUBJECT, &mut allowance)?, WESTERN)
+    }
+
+    fn read(
+        &self,
+        node: Node,
+        depth: usize,
+        allowance: &mut Allowance,
+    ) -> Result<Item<'static>, Fault> {
+        let list = PropertyList::open(&self.file, node, allowance)?;
+        let mut item = Item {
+            properties: list.all(&self.names, &[], allowance)?,
+            ..Item::default()
+        };
+        let parts = &list.heap.subnodes;
+        if let Some(node) = parts.get(&RECIPIENTS) {
+            let table = Table::open(&self.file, *node, allowance);
+            match table.and_then(|table| table.all(&self.names, allowance)) {
+                Ok(recipients) => item.recipients = recipients,
+                Err(why) if why == TOO_LARGE => return Err(why),
+                Err(why) => allowance.tell(format!("the table of recipients {why}")),
+            }
+        }
+        let is_attachment = |id: &u32| id & 0x1f == kind::ATTACHMENT;
+        let mut ids: Vec<u32> = parts.keys().copied().filter(is_attachment).collect();
+        ids.sort_unstable();
+        if let Some(node) = parts.get(&ATTACHMENTS)
+            && let Ok(table) = Table::open(&self.file, *node, allowance)
+        {
+            // The table has the order in which Outlook shows them.
+            let known: HashSet<u32> = ids.iter().copied().collect();
+            let mut listed: Vec<u32> = table.rows.iter().map(|row| row.0).collect();
+            let missing = listed.iter().filter(|id| !known.contains(id)).count();
+            if missing > 0 {
+                allowance.tell(format!("{missing} attachments are not in the file"));
+            }
+            let mut seen = HashSet::new();
+            listed.retain(|id| known.contains(id) && seen.insert(*id));
+            listed.extend(ids.iter().copied().filter(|id| !seen.contains(id)));
+            ids = listed;
+        }
+        for id in ids {
+            let Some(node) = parts.get(&id) else { continue };
+            match self.attachment(*node, depth, allowance) {
+                Ok(attachment) => item.attachments.push(attachment),
+                Err(why) if why == TOO_LARGE => return Err(why),
+                Err(why) => allowance.tell(format!("an attachment {why}")),
+            }
+        }
+        set_page(&mut item);
+        Ok(item)
+    }
+
+    fn attachment(
+        &self,
+        node: Node,
+        depth: usize,
+        allowance: &mut Allowance,
+    ) -> Result<Attachment<'static>, Fault> {
+        let list = PropertyList::open(&self.file, node, allowance)?;
+        let properties = list.all(&self.names, &[id::DATA], allowance)?;
+        let method = properties.integer(id::METHOD);
+        let embedded = list.object(id::DATA).filter(|_| method == Some(5));
+        let content = match embedded.map(|id| list.heap.subnodes.get(&id)) {
+            Some(Some(_)) if depth == 0 => {
+                allowance.tell("it has too many items within items".to_owned());
+                Content::None
+            }
+            Some(Some(node)) => Content::Item(Box::new(self.read(*node, depth - 1, allowance)?)),
+            Some(None) => {
+                allowance.tell("an attached item is not in the file".to_owned());
+                Content::None
+            }
+            None => self.file_of(&list, &properties, allowance)?,
+        };
+        Ok(Attachment {
+            properties,
+            content,
+        })
+    }
+
+    fn file_of(
+        &self,
+        list: &PropertyList<'_>,
+        properties: &Properties<'_>,
+        allowance: &mut Allowance,
+    ) -> Result<Content<'static>, Fault> {
+        let bytes = match list.object(id::DATA) {
+            Some(id) => {
+                let node = list.heap.subnodes.get(&id).ok_or("is not in the file")?;
+                Some(Cow::Owned(self.file.data(node.data, allowance)?))
+            }
+            None => match list.read(id::DATA, allowance)? {
+                Some(Value::Bytes(bytes)) => Some(bytes),
+                _ => None,
+            },
+        };
+        const COMPOUND_FILE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+        Ok(match bytes {
+            None => Content::None,
+            Some(bytes) => {
+                let is_object = properties.integer(id::METHOD) == Some(6);
+                match is_object && bytes.starts_with(COMPOUND_FILE) {
+                    true => Content::Storage(bytes),
+                    false => Content::File(bytes),
+                }
+            }
+        })
+    }
+}
+
+/// The folder of items whose own folder is not in the file.
+const ORPHANS: &str = "Orphan messages";
+
+#[cfg(test)]
+// The tests of the crate have their own.
+#[allow(clippy::duplicate_mod, clippy::unwrap_used, unreachable_pub)]
+#[path = "../../../../tests/common/pst.rs"]
+mod sample;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

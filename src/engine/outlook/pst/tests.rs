@@ -1,0 +1,311 @@
+use std::collections::BTreeMap;
+
+use super::sample::{Form, Message, Pst, Value as Sample, text as words};
+use super::*;
+use crate::engine::outlook::source::mail;
+
+const FORMS: [Form; 7] = [
+    Form {
+        version: 14,
+        encoding: 0,
+    },
+    Form {
+        version: 15,
+        encoding: 1,
+    },
+    Form {
+        version: 15,
+        encoding: 2,
+    },
+    Form {
+        version: 14,
+        encoding: 1,
+    },
+    Form {
+        version: 23,
+        encoding: 0,
+    },
+    Form {
+        version: 23,
+        encoding: 1,
+    },
+    Form {
+        version: 23,
+        encoding: 2,
+    },
+];
+const USUAL: Form = Form {
+    version: 23,
+    encoding: 1,
+};
+const ROOM: u64 = 1 << 30;
+
+fn open(bytes: Vec<u8>) -> Result<Mailbox, Fault> {
+    Mailbox::open(Box::new(bytes))
+}
+
+/// The text of each message, by its folder.
+fn texts(mailbox: &Mailbox) -> BTreeMap<String, Vec<String>> {
+    let mut texts = BTreeMap::new();
+    for folder in mailbox.folders() {
+        let all = folder.items.iter().map(|id| match mailbox.item(*id, ROOM) {
+            Ok(read) => {
+                assert!(read.damage.is_empty(), "{:?}", read.damage);
+                String::from_utf8(mail(&read.item).content).unwrap()
+            }
+            Err(unread) => panic!("{unread:?}"),
+        });
+        texts.insert(folder.path.join("/"), all.collect());
+    }
+    texts
+}
+
+/// Three folders, one of which is within another one, and a message with all kinds of content.
+fn usual(form: Form) -> Vec<u8> {
+    let large: Vec<u8> = (0..40_000_u32).map(|it| ((it * it) >> 3) as u8).collect();
+    let whole = Message::mail("Whole \u{e9}", "Text\r\nof \u{e9} mail\r\n")
+        .with_file("small.bin", b"\x00\x01\x02")
+        .with_file("large.bin", &large)
+        .with_message(Message::mail("inner", "within").with_file("deep.txt", b"deep"));
+    let mut pst = Pst::in_memory(form);
+    let inbox = pst.folder(None, "Inbox", &[Message::mail("first", "one"), whole]);
+    pst.folder(Some(inbox), "Old", &[Message::mail("old", "two")]);
+    pst.folder(None, "Empty", &[]);
+    pst.bytes()
+}
+
+#[test]
+fn mail_of_each_version_and_encoding_is_read() {
+    for form in FORMS {
+        let mailbox = open(usual(form)).unwrap();
+        assert!(mailbox.damage().is_empty(), "{:?}", mailbox.damage());
+        let texts = texts(&mailbox);
+        let folders: Vec<&str> = texts.keys().map(String::as_str).collect();
+        assert_eq!(folders, ["Inbox", "Inbox/Old"], "{form:?}");
+        assert_eq!(
+            texts["Inbox/Old"],
+            [
+                "From: \"Bob\" <bob@example.org>\nTo: \"Ann\" <ann@example.org>\n\
+              Date: Sun, 13 Sep 2020 12:26:40 +0000\nSubject: old\nMIME-Version: 1.0\nContent-Type: text/plain\n\ntwo\n"
+            ]
+        );
+        let whole = &texts["Inbox"][1];
+        assert!(whole.contains("Subject: =?utf-8?"), "{whole}");
+        assert!(
+            whole.contains("filename=\"small.bin\"\n\nAAEC\n"),
+            "{whole}"
+        );
+        let large: Vec<u8> = (0..40_000_u32).map(|it| ((it * it) >> 3) as u8).collect();
+        let encoded = crate::mime::transfer::encode_base64(&large, crate::span::Newline::Lf);
+        assert!(whole.contains(&*String::from_utf8_lossy(&encoded.body)));
+        assert!(whole.contains("Content-Type: message/rfc822\n"));
+        assert!(
+            whole.contains("Subject: inner\n")
+                && whole.contains("filename=\"deep.txt\"\n\nZGVlcA==")
+        );
+    }
+}
+
+#[test]
+fn categories_and_flags_are_read() {
+    let categories = Sample::Texts(vec!["Red".to_owned(), "Blue".to_owned()]);
+    let message = Message::mail("x", "y")
+        .with(0x8000, categories)
+        .with(0x1081, Sample::Long(102))
+        .with(0x1090, Sample::Long(2))
+        .with(0x0017, Sample::Long(2));
+    let mut pst = Pst::in_memory(USUAL);
+    pst.folder(None, "Inbox", &[message]);
+    let mailbox = open(pst.bytes()).unwrap();
+    let read = mailbox.item(mailbox.folders()[0].items[0], ROOM).unwrap();
+    let mail = mail(&read.item);
+    let text = String::from_utf8(mail.content).unwrap();
+    assert!(text.contains("\nKeywords: Red, Blue\n"), "{text}");
+    assert!(text.contains("\nImportance: high\n"), "{text}");
+    let state = mail.state;
+    assert!(state.is_read && state.is_replied && state.is_flagged && !state.is_forwarded);
+    assert_eq!(state.received, Some(1_600_000_100));
+}
+
+#[test]
+fn item_that_is_not_mail_is_named() {
+    let other = |class: &str| Message::mail("x", "y").with(0x1a, words(class));
+    let mut pst = Pst::in_memory(USUAL);
+    pst.folder(
+        None,
+        "All",
+        &[
+            "IPM.Contact",
+            "IPM.Note",
+            "IPM.Appointment",
+            "IPM.Task",
+            "IPM.NoteX",
+        ]
+        .map(other),
+    );
+    let mailbox = open(pst.bytes()).unwrap();
+    let kinds = mailbox.folders()[0]
+        .items
+        .iter()
+        .map(|id| match mailbox.kind(*id) {
+            Kind::Mail => "mail",
+            Kind::Other(name) => name,
+        });
+    let kinds: Vec<_> = kinds.collect();
+    let expected = [
+        "a contact of Outlook",
+        "mail",
+        "an appointment of Outlook",
+        "a task of Outlook",
+        "mail",
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn message_without_a_folder_is_in_a_folder_of_its_own_and_a_lost_one_is_named() {
+    let mut pst = Pst::in_memory(USUAL);
+    let folder = pst.folder(None, "Inbox", &[Message::mail("first", "one")]);
+    pst.message(0x9999_9002, &Message::mail("orphan", "two"));
+    let rows = [(0x50_0004, vec![(0x37, words("lost"))])];
+    pst.contents(folder + 0x20, &rows);
+    let mailbox = open(pst.bytes()).unwrap();
+    let paths: Vec<String> = mailbox
+        .folders()
+        .iter()
+        .map(|it| it.path.join("/"))
+        .collect();
+    assert_eq!(paths, ["Inbox", ORPHANS]);
+
+    let mut pst = Pst::in_memory(USUAL);
+    let folder = pst.folder(None, "Inbox", &[]);
+    pst.contents(folder, &rows);
+    let bytes = pst.bytes();
+    let mailbox = open(bytes).unwrap();
+    // Of two tables with one id, the first one counts.
+    if let Some(folder) = mailbox.folders().first() {
+        let unread = mailbox.item(folder.items[0], ROOM).unwrap_err();
+        assert_eq!(unread.why, "is not in the file");
+    }
+}
+
+#[test]
+fn other_versions_and_files_are_refused_by_name() {
+    let mut bytes = usual(USUAL);
+    bytes[10] = 36;
+    assert!(open(bytes.clone()).err().unwrap().contains("version 36"));
+    bytes[0] = b'?';
+    assert!(open(bytes).is_err());
+    assert!(open(Vec::new()).is_err());
+    assert!(open(b"!BDN".to_vec()).is_err());
+}
+
+#[test]
+fn items_within_items_are_read_to_the_limit() {
+    let mut message = Message::mail("0", "x");
+    for level in 1..=30 {
+        message = Message::mail(&level.to_string(), "x").with_message(message);
+    }
+    let mut pst = Pst::in_memory(USUAL);
+    pst.folder(None, "Inbox", &[message]);
+    let mailbox = open(pst.bytes()).unwrap();
+    let read = mailbox.item(mailbox.folders()[0].items[0], ROOM).unwrap();
+    assert_eq!(read.damage, ["it has too many items within items"]);
+}
+
+/// The offset of the topmost page of the index of items.
+fn top_page(bytes: &[u8]) -> usize {
+    ndb::u64_at(bytes, 224).unwrap() as usize
+}
+
+#[test]
+fn index_that_leads_back_to_itself_ends() {
+    for level in [0, 1, 2, 5, 200] {
+        let mut bytes = usual(USUAL);
+        let at = top_page(&bytes);
+        let page = &mut bytes[at..at + 512];
+        page[488] = 20;
+        page[490] = 24;
+        page[491] = level;
+        for entry in page[..480].chunks_exact_mut(24) {
+            entry[..8].copy_from_slice(&0_u64.to_le_bytes());
+            entry[16..].copy_from_slice(&(at as u64).to_le_bytes());
+        }
+        if let Ok(mailbox) = open(bytes) {
+            assert!(mailbox.folders().is_empty());
+        }
+    }
+}
+
+#[test]
+fn list_of_blocks_that_names_one_block_often_gives_no_more_than_the_limit() {
+    let mut pst = Pst::in_memory(Form {
+        version: 23,
+        encoding: 0,
+    });
+    let content: Vec<u8> = (0..8_000_000_u32).map(|it| it as u8).collect();
+    pst.folder(
+        None,
+        "Inbox",
+        &[Message::mail("x", "y").with_file("a", &content)],
+    );
+    let mut bytes = pst.bytes();
+    // A list of blocks: each id becomes the first one.
+    let find = |bytes: &[u8]| {
+        bytes
+            .chunks_exact(64)
+            .position(|it| it.starts_with(&[1, 1, 0xd3, 3]) || it.starts_with(&[1, 1, 0xd2, 3]))
+    };
+    let at = find(&bytes).unwrap() * 64;
+    let first = bytes[at + 8..at + 16].to_vec();
+    for id in bytes[at + 8..at + 8 + 8 * 900].chunks_exact_mut(8) {
+        id.copy_from_slice(&first);
+    }
+    let mailbox = open(bytes).unwrap();
+    let item = mailbox.folders()[0].items[0];
+    assert_eq!(mailbox.item(item, 1 << 20).unwrap_err().why, TOO_LARGE);
+    let read = mailbox.item(item, ROOM).unwrap();
+    assert!(read.damage.iter().any(|it| it.contains("checksum")));
+}
+
+#[test]
+fn damaged_file_is_read_without_a_panic_and_most_of_its_mail_is_there() {
+    let mut random = 1_u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random as usize
+    };
+    let (mut whole, mut all) = (0, 0);
+    for form in [FORMS[1], FORMS[5], FORMS[6]] {
+        let mut pst = Pst::in_memory(form);
+        let messages: Vec<Message> = (0..20)
+            .map(|it| Message::mail(&format!("message {it}"), "text").with_file("a.bin", &[7; 900]))
+            .collect();
+        pst.folder(None, "Inbox", &messages);
+        let good = pst.bytes();
+        for round in 0..120 {
+            let mut bytes = good.clone();
+            if round % 4 == 0 {
+                bytes.truncate(0x4600 + next() % (bytes.len() - 0x4600));
+            }
+            for _ in 0..[1, 10, 50][round % 3] {
+                let at = next() % bytes.len();
+                bytes[at] = next() as u8;
+            }
+            all += 20;
+            let Ok(mailbox) = open(bytes) else { continue };
+            for folder in mailbox.folders() {
+                for id in &folder.items {
+                    _ = mailbox.kind(*id);
+                    if let Ok(read) = mailbox.item(*id, ROOM) {
+                        whole += 1;
+                        assert!(mail(&read.item).content.len() < 100_000);
+                    }
+                }
+            }
+        }
+    }
+    assert!(whole * 10 > all * 5, "{whole} of {all}");
+}

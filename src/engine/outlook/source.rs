@@ -1,0 +1,61 @@
+//! Mail in files of Outlook: each item becomes a message, and what its mailbox notes about it.
+
+use super::compose;
+use super::header::seconds;
+pub use super::header::subject;
+use super::properties::{Item, id};
+
+/// A message that was made of an item.
+#[derive(Debug)]
+pub struct Mail {
+    /// Header and body, in lines that end with LF.
+    pub content: Vec<u8>,
+    /// A sentence for each thing that the message does not contain.
+    pub missing: Vec<String>,
+    pub state: ItemState,
+    pub subject: Option<String>,
+}
+
+/// What Outlook notes about a message apart from its content.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ItemState {
+    pub is_read: bool,
+    pub is_draft: bool,
+    pub is_replied: bool,
+    pub is_forwarded: bool,
+    pub is_flagged: bool,
+    /// Seconds since 1970 at which the message came, or was sent.
+    pub received: Option<i64>,
+}
+
+/// Makes a message of an item.
+pub fn mail(item: &Item<'_>) -> Mail {
+    let (mut content, missing) = compose::message(item);
+    if !content.ends_with(b"\n") {
+        content.push(b'\n');
+    }
+    Mail {
+        content,
+        missing,
+        state: state_of(item),
+        subject: item.text(id::SUBJECT).map(|text| subject(&text).to_owned()),
+    }
+}
+
+fn state_of(item: &Item<'_>) -> ItemState {
+    const READ: i64 = 1;
+    const UNSENT: i64 = 8;
+    let integer = |id| item.properties.integer(id);
+    let flags = integer(id::FLAGS).unwrap_or(READ);
+    // The last action: a reply to the sender, to all, or a message that was forwarded.
+    let action = integer(id::LAST_ACTION);
+    let time = |id| item.properties.time(id).and_then(seconds);
+    ItemState {
+        is_read: flags & READ != 0,
+        is_draft: flags & UNSENT != 0,
+        is_replied: matches!(action, Some(102 | 103)),
+        is_forwarded: action == Some(104),
+        is_flagged: integer(id::FLAG_STATUS) == Some(2),
+        received: time(id::DELIVERY_TIME).or_else(|| time(id::SUBMIT_TIME)),
+    }
+}

@@ -1,0 +1,152 @@
+//! Values as `.msg` and `.pst` files store them, and the names of properties whose numbers differ from file to file.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::codepage;
+use super::properties::{Guid, Item, Name, Properties, Property, Value, id};
+use super::tnef::wide;
+
+/// Types of properties (MS-OXCDATA 2.11.1).
+pub mod kind {
+    pub const NARROW: u16 = 0x001e;
+    pub const WIDE: u16 = 0x001f;
+    pub const BYTES: u16 = 0x0102;
+    pub const OBJECT: u16 = 0x000d;
+    pub const MANY: u16 = 0x1000;
+}
+
+/// The length of a value of this type. `None`: the length differs from value to value.
+pub fn width(kind: u16) -> Option<usize> {
+    Some(match kind {
+        0x02 | 0x0b => 2,
+        0x03 | 0x04 | 0x0a => 4,
+        0x05 | 0x06 | 0x07 | 0x14 | 0x40 => 8,
+        0x48 => 16,
+        _ => return None,
+    })
+}
+
+/// Reads a value that takes at most eight bytes. `None`: the type is another one, or the bytes are too few.
+pub fn fixed<'a>(kind: u16, bytes: &[u8]) -> Option<Value<'a>> {
+    let short = || Some(i16::from_le_bytes(*bytes.first_chunk()?));
+    let long = || Some(i32::from_le_bytes(*bytes.first_chunk()?));
+    let quad = || Some(i64::from_le_bytes(*bytes.first_chunk()?));
+    Some(match kind {
+        0x00 | 0x01 => Value::Null,
+        0x02 => Value::Integer(short()?.into()),
+        0x03 | 0x0a => Value::Integer(long()?.into()),
+        0x04 => Value::Float(f32::from_bits(long()? as u32).into()),
+        0x05 | 0x07 => Value::Float(f64::from_bits(quad()? as u64)),
+        0x06 | 0x14 => Value::Integer(quad()?),
+        0x0b => Value::Bool(*bytes.first()? != 0),
+        0x40 => Value::Time(quad()?),
+        _ => return None,
+    })
+}
+
+/// Makes a value of bytes that are stored apart from the property. `None`: the type is unknown.
+pub fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<Value<'_>> {
+    Some(match kind {
+        kind::NARROW => Value::Narrow(bytes),
+        kind::WIDE => Value::Text(wide(&bytes)),
+        kind::BYTES | kind::OBJECT | 0x48 => Value::Bytes(bytes),
+        _ => fixed(kind, &bytes)?,
+    })
+}
+
+/// Names of properties, by the ids that the file gave them.
+#[derive(Default, Debug)]
+pub struct Names(HashMap<u16, (Guid, Name)>);
+
+impl Names {
+    /// Reads the three lists of MS-OXMSG 2.2.3.1 and MS-PST 2.4.7, which have the same layout. What cannot be read has no
+    /// name.
+    pub fn read(guids: &[u8], entries: &[u8], strings: &[u8]) -> Self {
+        let mut names = HashMap::new();
+        for (entry, _) in entries.as_chunks::<8>().0.iter().zip(0..0x8000) {
+            let [a, b, c, d, e, f, g, h] = *entry;
+            let number = u32::from_le_bytes([a, b, c, d]);
+            let kind = u16::from_le_bytes([e, f]);
+            let Some(id) = 0x8000_u16.checked_add(u16::from_le_bytes([g, h])) else {
+                continue;
+            };
+            let set = match kind >> 1 {
+                1 => Some(MAPI),
+                2 => Some(super::properties::STRINGS),
+                index => {
+                    let at = usize::from(index).checked_sub(3);
+                    at.and_then(|at| guids.as_chunks::<16>().0.get(at).copied())
+                }
+            };
+            let name = match kind & 1 {
+                0 => Some(Name::Number(number)),
+                _ => text(strings, number).map(Name::Text),
+            };
+            if let (Some(set), Some(name)) = (set, name) {
+                names.entry(id).or_insert((set, name));
+            }
+        }
+        Self(names)
+    }
+
+    pub fn of(&self, id: u16) -> Option<(Guid, Name)> {
+        self.0.get(&id).cloned()
+    }
+
+    pub fn property<'a>(&self, id: u16, value: Value<'a>) -> Property<'a> {
+        let name = (id >= 0x8000).then(|| self.of(id)).flatten();
+        Property { id, name, value }
+    }
+}
+
+/// `{00020328-0000-0000-C000-000000000046}`: properties with numbers of their own.
+const MAPI: Guid = *b"\x28\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
+
+/// A counted string in UTF-16.
+fn text(strings: &[u8], at: u32) -> Option<String> {
+    let rest = strings.get(usize::try_from(at).ok()?..)?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    Some(wide(rest.get(..length)?))
+}
+
+/// Sets the code page of the item. Programs write the wrong one, so that it is the first one in which each text can be
+/// read: that of the text on the internet, that of the item, the charset that the header names, and Windows-1252.
+pub fn set_page(item: &mut Item<'_>) {
+    let properties = &item.properties;
+    let page = |id| {
+        let page = properties.integer(id)?;
+        u32::try_from(page).ok().filter(|page| *page != 1200)
+    };
+    let header = properties.text(id::TRANSPORT_HEADERS, codepage::WESTERN);
+    let header = header.and_then(|header| codepage::of_label(&charset_in(&header)?));
+    let (internet, own) = (page(id::INTERNET_CODEPAGE), page(id::MESSAGE_CODEPAGE));
+    let candidates = [internet, own, header];
+    let narrow: Vec<&[u8]> = texts(properties)
+        .chain(item.recipients.iter().flat_map(texts))
+        .collect();
+    let is_fit = |page: &u32| narrow.iter().all(|text| codepage::decode(*page, text).1);
+    let mut candidates = candidates.into_iter().flatten();
+    item.page = candidates.find(is_fit).unwrap_or(codepage::WESTERN);
+}
+
+fn texts<'p>(properties: &'p Properties<'_>) -> impl Iterator<Item = &'p [u8]> {
+    properties
+        .0
+        .iter()
+        .filter_map(|property| match &property.value {
+            // The HTML has a charset of its own.
+            Value::Narrow(bytes) if property.id != id::HTML => Some(bytes.as_ref()),
+            _ => None,
+        })
+}
+
+/// The charset that the Content-Type of a header names.
+fn charset_in(header: &str) -> Option<Vec<u8>> {
+    let bytes = header.as_bytes();
+    let read = crate::mime::Header::of_message(bytes, bytes.len());
+    let value = read.fields.value(bytes, "Content-Type")?;
+    let charset = crate::mime::MediaType::parse(value).parameter("charset")?;
+    Some(charset.into_owned())
+}

@@ -1,0 +1,171 @@
+//! The messages of a folder in a mailbox of Outlook (`.pst`), one at a time, in the order of the file.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use crate::detail::Detail;
+use crate::engine::outlook::pst::{Kind as ItemKind, TOO_LARGE};
+use crate::engine::outlook::source;
+use crate::error::Error;
+use crate::mailbox::begin::Job;
+use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::outlook::OutlookMail;
+use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::read::pst_file::{Opened, PstFolder};
+use crate::mailbox::transfer::too_large;
+use crate::mailbox::{Handed, Summary};
+
+/// What an item became.
+enum Letter {
+    Mail {
+        flags: Flags,
+        received: Option<SystemTime>,
+        subject: Option<String>,
+        missing: Vec<String>,
+    },
+    Other(&'static str),
+    Lost(Detail),
+}
+
+impl<S: Send> Job<'_, S> {
+    /// Reads the messages of a folder. Without a delivery nothing is written.
+    pub(crate) fn pst_to(
+        &self,
+        folder: &PstFolder,
+        mut delivery: Option<&mut Delivery>,
+    ) -> Result<Summary, Error> {
+        let mailbox = &folder.opened.mailbox;
+        let mut items = folder.items().iter();
+        let mut number = 0;
+        let mut others: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let next = || {
+            let Some(item) = items.next() else {
+                return Ok(None);
+            };
+            self.stop.check()?;
+            if let ItemKind::Other(name) = mailbox.kind(*item) {
+                return Ok(Some(self.letter(number, Letter::Other(name), Vec::new())));
+            }
+            number += 1;
+            let (letter, content) = self.read_item(&folder.opened, *item, number);
+            Ok(Some(self.letter(number, letter, content)))
+        };
+        let summary = Summary::of(|sum| sum.mailboxes = 1);
+        let is_mail = |letter: &Letter| matches!(letter, Letter::Mail { .. });
+        let done = self.handed(summary, next, is_mail, |letter, new, summary| {
+            match &letter.about {
+                Letter::Mail {
+                    flags,
+                    received,
+                    subject,
+                    missing,
+                } => {
+                    let content = new.unwrap_or(&letter.content);
+                    match &mut delivery {
+                        Some(delivery) => self.deliver_message(
+                            (content, false),
+                            Some(*flags),
+                            *received,
+                            delivery,
+                            summary,
+                        )?,
+                        None => summary.bytes_out += content.len() as u64,
+                    }
+                    let called = called(letter.number, subject.as_deref());
+                    for what in missing {
+                        summary.damaged += 1;
+                        let what = format!("{called}: {what}");
+                        self.observer.damaged(self.path, &what.into());
+                    }
+                }
+                Letter::Other(name) => *others.entry(name).or_default() += 1,
+                Letter::Lost(why) => {
+                    summary.damaged += 1;
+                    self.observer.damaged(self.path, why);
+                }
+            }
+            Ok(())
+        });
+        let summary = done?;
+        self.observer.done(&summary);
+        let mut summary = summary;
+        for (what, count) in others {
+            summary.skipped_files += count;
+            self.observer.skipped_others(self.path, what, count);
+            let what = match count {
+                1 => format!("1 item, because it is {what}"),
+                _ => format!("{count} items; each one is {what}"),
+            };
+            self.observer.passed_over(self.path, &what);
+        }
+        Ok(summary)
+    }
+
+    fn letter(&self, number: u64, about: Letter, content: Vec<u8>) -> Handed<Letter> {
+        Handed {
+            about,
+            number,
+            source: self.path.to_owned(),
+            content,
+        }
+    }
+
+    fn read_item(&self, opened: &Opened, item: u32, number: u64) -> (Letter, Vec<u8>) {
+        let (mailbox, room) = (&opened.mailbox, opened.room(self.options));
+        let most = self.options.max_message;
+        let most_octets = u64::try_from(most).unwrap_or(u64::MAX).min(room);
+        let lost = |subject: Option<&str>, why: &str| {
+            let called = called(number, subject);
+            let why = format!("{called}: the item {why}; it was not written");
+            (Letter::Lost(why.into()), Vec::new())
+        };
+        let read = match mailbox.item(item, most_octets) {
+            Ok(read) => read,
+            Err(unread) if unread.why == TOO_LARGE && most_octets < room => {
+                return (
+                    Letter::Lost(too_large(Some(number), self.options)),
+                    Vec::new(),
+                );
+            }
+            Err(unread) => {
+                let subject = unread.subject.as_deref().map(source::subject);
+                return lost(subject, &unread.why);
+            }
+        };
+        let mail = source::mail(&read.item);
+        let subject = mail.subject.clone();
+        let mut mail = OutlookMail::of(mail);
+        drop(read.item);
+        let octets = mail.content.len();
+        if octets > most {
+            return (
+                Letter::Lost(too_large(Some(number), self.options)),
+                Vec::new(),
+            );
+        }
+        if octets as u64 > room {
+            return lost(subject.as_deref(), TOO_LARGE);
+        }
+        opened.count(octets as u64);
+        mail.missing.extend(read.damage);
+        let letter = Letter::Mail {
+            flags: mail.flags,
+            received: mail.received,
+            subject,
+            missing: mail.missing,
+        };
+        (letter, mail.content)
+    }
+}
+
+fn called(number: u64, subject: Option<&str>) -> String {
+    // People search for the start of a subject.
+    const LONGEST: usize = 60;
+    match subject {
+        Some(subject) => {
+            let subject: String = subject.chars().take(LONGEST).collect();
+            format!("message {number}, {subject:?}")
+        }
+        None => format!("message {number}"),
+    }
+}

@@ -1,0 +1,153 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::engine::outlook::pst::{Bytes, Folder, Mailbox};
+use crate::mailbox::Options;
+use crate::mailbox::forms::names::FolderNames;
+use crate::platform::FileExt as _;
+
+/// One folder of an opened file.
+#[derive(Clone)]
+pub(crate) struct PstFolder {
+    pub(crate) opened: Arc<Opened>,
+    index: usize,
+}
+
+pub(crate) struct Opened {
+    path: PathBuf,
+    pub(crate) mailbox: Mailbox,
+    length: u64,
+    /// Bytes of the messages that were made of it, in all folders.
+    made: AtomicU64,
+}
+
+impl Opened {
+    /// Bytes that its messages may still have. Items may share what they contain, so that a small file could become a large
+    /// mailbox.
+    pub(crate) fn room(&self, options: &Options) -> u64 {
+        const ALWAYS: u64 = 64 << 20;
+        const TIMES: u64 = 1000;
+        let most = self.length.saturating_mul(TIMES).max(ALWAYS);
+        let most = most.min(options.max_expanded);
+        most.saturating_sub(self.made.load(Ordering::Relaxed))
+    }
+
+    /// Counts a message that was made.
+    pub(crate) fn count(&self, octets: u64) {
+        self.made.fetch_add(octets, Ordering::Relaxed);
+    }
+}
+
+impl PartialEq for PstFolder {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.opened, &other.opened) && self.index == other.index
+    }
+}
+
+impl Eq for PstFolder {}
+
+impl fmt::Debug for PstFolder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.opened.path.display(), self.index)
+    }
+}
+
+impl PstFolder {
+    /// The file.
+    pub(crate) fn file(&self) -> &Path {
+        &self.opened.path
+    }
+
+    /// The ids of its items.
+    pub(crate) fn items(&self) -> &[u32] {
+        let folder: Option<&Folder> = self.opened.mailbox.folders().get(self.index);
+        folder
+            .map(|folder| folder.items.as_slice())
+            .unwrap_or_default()
+    }
+}
+
+struct OnDisk {
+    file: File,
+    length: u64,
+}
+
+impl Bytes for OnDisk {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(into, offset)
+    }
+}
+
+/// Opens a file. Returns each folder with its path, and a sentence for each damage of the lists.
+///
+/// # Errors
+/// A clause that follows the name of the file.
+#[allow(clippy::type_complexity)] // a list of folders, and a list of sentences
+pub(crate) fn open(path: &Path) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
+    let file = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (length, file) = file.map_err(|why| format!("cannot be read: {why}"))?;
+    let mailbox = Mailbox::open(Box::new(OnDisk { file, length }))?;
+    let damage = mailbox.damage().to_vec();
+    let paths = paths(&mailbox);
+    let opened = Arc::new(Opened {
+        path: path.to_owned(),
+        mailbox,
+        length,
+        made: AtomicU64::new(0),
+    });
+    let folder = |(index, path)| {
+        let opened = Arc::clone(&opened);
+        (path, PstFolder { opened, index })
+    };
+    Ok((paths.into_iter().enumerate().map(folder).collect(), damage))
+}
+
+/// A path for each folder. Folders above it that contain no items have names as well.
+fn paths(mailbox: &Mailbox) -> Vec<PathBuf> {
+    let mut names: HashMap<PathBuf, FolderNames> = HashMap::new();
+    let mut known: HashMap<Vec<String>, PathBuf> = HashMap::new();
+    let mut taken = HashMap::new();
+    let folders = mailbox.folders().iter();
+    let paths = folders.map(|folder| {
+        let mut path = PathBuf::new();
+        for end in 1..=folder.path.len() {
+            let Some((levels, Some(last))) = folder.path.get(..end).map(|it| (it, it.last()))
+            else {
+                continue;
+            };
+            if let Some(made) = known.get(levels) {
+                path.clone_from(made);
+                continue;
+            }
+            path = give(&mut names, &path, last);
+            known.insert(levels.to_vec(), path.clone());
+        }
+        // Two folders with one name are two folders.
+        if taken.insert(path.clone(), ()).is_some()
+            && let (Some(parent), Some(last)) = (path.parent(), folder.path.last())
+        {
+            path = give(&mut names, &parent.to_owned(), last);
+            taken.insert(path.clone(), ());
+        }
+        path
+    });
+    paths.collect()
+}
+
+fn give(names: &mut HashMap<PathBuf, FolderNames>, parent: &Path, name: &str) -> PathBuf {
+    let names = names.entry(parent.to_owned()).or_default();
+    let given = names.give(name, "", |_| Ok::<bool, std::convert::Infallible>(true));
+    match given {
+        Ok(name) => parent.join(name),
+        Err(never) => match never {},
+    }
+}

@@ -1,0 +1,7 @@
+//! See `tests/common/checks/outlook.rs`.
+#![no_main]
+
+#[path = "../../common/checks/mod.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::outlook::check(data));

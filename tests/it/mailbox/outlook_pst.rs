@@ -1,0 +1,356 @@
+//! `.pst` files of Outlook as sources (docs/outlook.md).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::common::programs::{embody_in, fed, program, skipped, stderr};
+use crate::common::pst::{Form, Message, Pst, Value, text, time};
+
+const UNICODE: Form = Form {
+    version: 23,
+    encoding: 1,
+};
+const ANSI: Form = Form {
+    version: 15,
+    encoding: 2,
+};
+
+/// A mailbox with flags, folders within folders, names that lead out, contacts, and an orphan.
+fn usual(form: Form) -> Vec<u8> {
+    let mut pst = Pst::in_memory(form);
+    let contact = Message::mail("Carl", "x").with(0x1a, text("IPM.Contact"));
+    let replied = Message::mail("replied", "one\nFrom here on\n")
+        .with(0x1081, Value::Long(102))
+        .with(0x1090, Value::Long(2));
+    let unread = Message::mail("unread", "two\n")
+        .with(0x0e07, Value::Long(0))
+        .with(0x0e06, time(1_700_000_000));
+    let whole = Message::mail("whole", "three\n")
+        .with_file("a.bin", &[5; 20_000])
+        .with_message(Message::mail("inner", "four\n").with_file("b.txt", b"five"));
+    let inbox = pst.folder(None, "Inbox", &[replied, unread, whole]);
+    pst.folder(Some(inbox), "../../out", &[Message::mail("a", "b")]);
+    pst.folder(Some(inbox), "Case", &[Message::mail("upper", "b")]);
+    pst.folder(Some(inbox), "case", &[Message::mail("lower", "b")]);
+    pst.folder(None, "Contacts", &[contact.clone(), contact]);
+    pst.message(0x9999_9002, &Message::mail("orphan", "two"));
+    pst.bytes()
+}
+
+fn folder_with(bytes: &[u8]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("a.pst"), bytes).unwrap();
+    folder
+}
+
+fn run(folder: &Path, command: &str) -> (i32, String, String) {
+    let words: Vec<&str> = command.split(' ').collect();
+    let done = embody_in(folder, &words);
+    let out = String::from_utf8_lossy(&done.stdout).into_owned();
+    (done.status.code().unwrap(), out, stderr(&done))
+}
+
+/// The files below a folder, and their content.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        for entry in fs::read_dir(&path).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => open.push(path),
+                false => {
+                    let name = path.strip_prefix(folder).unwrap();
+                    files.insert(name.to_str().unwrap().to_owned(), fs::read(&path).unwrap());
+                }
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn pst_becomes_an_mbox_for_each_folder_and_twice_the_same() {
+    for form in [UNICODE, ANSI] {
+        let folder = folder_with(&usual(form));
+        let at = folder.path();
+        let (status, _, said) = run(at, "convert a.pst --output one");
+        assert_eq!(status, 0, "{said}");
+        assert!(said.contains("a.pst/Contacts: skipped: 2 items"), "{said}");
+        assert_eq!(run(at, "convert a.pst --output two").0, 0);
+        let one = files(&at.join("one"));
+        assert!(one == files(&at.join("two")));
+        let names: Vec<&str> = one.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "Inbox.mbox",
+                "Inbox/Case.mbox",
+                "Inbox/_.....out.mbox",
+                "Inbox/case (2).mbox",
+                "Orphan messages.mbox"
+            ]
+        );
+        let inbox = String::from_utf8_lossy(&one["Inbox.mbox"]).into_owned();
+        assert!(
+            inbox.starts_with(
+                "From bob@example.org Sun Sep 13 12:28:20 2020\nFrom: \"Bob\" <bob@example.org>\n"
+            ) && inbox.contains("\nStatus: RO\nX-Status: AF\n\none\n"),
+            "{inbox}"
+        );
+        assert!(inbox.contains("\n>From here on\n"), "{inbox}");
+        assert!(inbox.contains("Content-Type: message/rfc822\n"), "{inbox}");
+        let other = String::from_utf8_lossy(&one["Inbox/case (2).mbox"]).into_owned();
+        assert!(other.contains("Subject: lower\n"), "{other}");
+        let (status, _, said) = run(at, "compare a.pst one");
+        assert_eq!(status, 0, "{said}");
+    }
+}
+
+#[test]
+fn pst_becomes_maildirs_with_flags_and_dates() {
+    let folder = folder_with(&usual(UNICODE));
+    let at = folder.path();
+    let (status, _, said) = run(at, "convert a.pst --output mail --output-format maildir");
+    assert_eq!(status, 0, "{said}");
+    let mail = files(&at.join("mail"));
+    let names: Vec<&str> = mail
+        .keys()
+        .map(String::as_str)
+        .filter(|it| it.starts_with("Inbox/cur"))
+        .collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(
+        names[0].starts_with("Inbox/cur/1600000100.00000001.embody,S="),
+        "{names:?}"
+    );
+    assert!(names[0].ends_with(":2,FRS"), "{names:?}");
+    assert!(names[1].ends_with(":2,S"), "{names:?}");
+    assert!(
+        names[2].starts_with("Inbox/cur/1700000000.00000002.embody,S="),
+        "{names:?}"
+    );
+    assert!(names[2].ends_with(":2,"), "{names:?}");
+    assert!(mail.keys().any(|it| it.starts_with("Inbox/case (2)/cur/")));
+}
+
+#[test]
+fn pst_becomes_folders_of_thunderbird_and_single_messages() {
+    let folder = folder_with(&usual(UNICODE));
+    let at = folder.path();
+    let (status, _, said) = run(at, "convert a.pst --output Old --output-format thunderbird");
+    assert_eq!(status, 0, "{said}");
+    let tree = files(at);
+    for name in [
+        "Old/a",
+        "Old/a.sbd/Inbox",
+        "Old/a.sbd/Inbox.sbd/Case",
+        "Old/a.sbd/Orphan messages",
+    ] {
+        assert!(tree.contains_key(name), "{name}: {:?}", tree.keys());
+    }
+    let (status, _, said) = run(at, "convert a.pst --output eml --output-format eml");
+    assert_eq!(status, 0, "{said}");
+    let names: Vec<String> = files(&at.join("eml")).into_keys().collect();
+    assert_eq!(names.len(), 7, "{names:?}");
+    assert!(
+        names.contains(&"Inbox/00000003.eml".to_owned()),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn pst_is_inspected_and_never_changed() {
+    let bytes = usual(UNICODE);
+    let folder = folder_with(&bytes);
+    let at = folder.path();
+    let (status, out, said) = run(at, "inspect a.pst");
+    assert_eq!(status, 0, "{said}");
+    assert!(out.contains("7 messages"), "{out}");
+    let (status, _, said) = run(at, "convert a.pst --in-place");
+    assert_eq!(status, 2, "{said}");
+    assert!(said.contains("does not write files of Outlook"), "{said}");
+    let (status, out, said) = run(at, "filter a.pst");
+    assert_ne!(status, 0, "{said}");
+    assert!(out.is_empty());
+    assert!(said.contains("a mailbox"), "{said}");
+    for command in [
+        "convert a.pst --output b.pst",
+        "convert a.pst --output b.mbox",
+        "convert a.pst --output -",
+    ] {
+        let (status, _, said) = run(at, command);
+        assert_eq!(status, 2, "{command}: {said}");
+    }
+    assert!(fs::read(at.join("a.pst")).unwrap() == bytes);
+    let mut command = crate::common::programs::embody();
+    command
+        .current_dir(at)
+        .args(["convert", "-", "--output", "x"]);
+    let done = fed(&mut command, &bytes);
+    assert!(!done.status.success());
+    assert!(stderr(&done).contains("name the file"), "{}", stderr(&done));
+}
+
+#[test]
+fn pst_of_an_unknown_version_is_refused_by_name() {
+    let mut bytes = usual(UNICODE);
+    bytes[10] = 36;
+    let folder = folder_with(&bytes);
+    let (status, _, said) = run(folder.path(), "convert a.pst --output x");
+    assert_ne!(status, 0);
+    assert!(
+        said.contains("OST file of Outlook 2013 or later (version 36)"),
+        "{said}"
+    );
+    assert!(!folder.path().join("x").exists());
+}
+
+#[test]
+fn loss_is_named_by_folder_and_subject_and_the_rest_is_written() {
+    let mut bytes = usual(UNICODE);
+    // A byte of the large attachment, which is in the file many times: the encoding of 5.
+    let at = bytes
+        .windows(2000)
+        .position(|it| it.iter().all(|byte| *byte == it[0] && *byte != 0))
+        .unwrap();
+    bytes[at + 100] ^= 0x55;
+    let folder = folder_with(&bytes);
+    let (status, _, said) = run(folder.path(), "convert a.pst --output mail");
+    assert_eq!(status, 1, "{said}");
+    assert!(
+        said.contains("a.pst/Inbox: message 3, \"whole\": a block has a wrong checksum"),
+        "{said}"
+    );
+    let inbox = fs::read_to_string(folder.path().join("mail/Inbox.mbox")).unwrap();
+    assert_eq!(
+        inbox
+            .lines()
+            .filter(|it| it.starts_with("From bob"))
+            .count(),
+        3
+    );
+}
+
+#[test]
+fn pst_within_a_folder_is_found_with_the_others() {
+    let folder = folder_with(&usual(UNICODE));
+    let at = folder.path();
+    fs::create_dir(at.join("in")).unwrap();
+    fs::rename(at.join("a.pst"), at.join("in/a.pst")).unwrap();
+    fs::write(
+        at.join("in/b.mbox"),
+        "From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\ny\n",
+    )
+    .unwrap();
+    fs::write(at.join("in/c.pst"), &usual(UNICODE)[..600]).unwrap();
+    let (status, _, said) = run(at, "convert in --output out");
+    assert_eq!(status, 1, "{said}");
+    assert!(
+        said.contains("in/c.pst: the file has no index of items that can be read"),
+        "{said}"
+    );
+    let names: Vec<String> = files(&at.join("out")).into_keys().collect();
+    assert!(names.contains(&"a/Inbox.mbox".to_owned()), "{names:?}");
+    assert!(names.contains(&"b.mbox".to_owned()), "{names:?}");
+}
+
+/// readpst reads what the generator wrote, so that the generator is not only our idea of the format.
+#[test]
+fn readpst_finds_the_same_messages_and_attachments() {
+    let Some(readpst) = program("readpst") else {
+        skipped("readpst_finds_the_same_messages_and_attachments", "readpst");
+        return;
+    };
+    for form in [
+        UNICODE,
+        Form {
+            version: 14,
+            encoding: 0,
+        },
+    ] {
+        let folder = folder_with(&usual(form));
+        let at = folder.path();
+        fs::create_dir(at.join("other")).unwrap();
+        let done = Command::new(&readpst)
+            .args(["-r", "-q", "-o", "other", "a.pst"])
+            .current_dir(at)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", stderr(&done));
+        assert_eq!(run(at, "convert a.pst --output own").0, 0);
+        let count = |files: &BTreeMap<String, Vec<u8>>| -> usize {
+            let texts = files.iter().filter(|(name, _)| name.ends_with("mbox"));
+            let texts = texts.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
+            texts
+                .map(|text| text.lines().filter(|it| it.starts_with("From ")).count())
+                .sum()
+        };
+        let (other, own) = (files(&at.join("other")), files(&at.join("own")));
+        // It does not find the orphan.
+        assert!(count(&own) >= count(&other), "{:?}", other.keys());
+        assert!(count(&other) >= 5, "{form:?}: {:?}", other.keys());
+        let all = |files: &BTreeMap<String, Vec<u8>>| -> String {
+            files
+                .values()
+                .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+                .collect()
+        };
+        let attachment = "BQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUF";
+        assert!(all(&other).contains(attachment) && all(&own).contains(attachment));
+        assert!(all(&own).contains("Zml2ZQ=="));
+    }
+}
+
+#[test]
+fn mail_above_four_gigabytes_is_read() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let mut pst = Pst::new(fs::File::create(at.join("a.pst")).unwrap(), UNICODE);
+    pst.folder(None, "Below", &[Message::mail("below", "x\n")]);
+    // A hole takes no room on the disk.
+    pst.skip_to(5 << 30);
+    let whole = Message::mail("above", "x\n").with_file("a.bin", &[5; 20_000]);
+    pst.folder(None, "Above", &[whole]);
+    pst.finish();
+    assert!(fs::metadata(at.join("a.pst")).unwrap().len() > 5 << 30);
+    let (status, _, said) = run(at, "convert a.pst --output mail");
+    assert_eq!(status, 0, "{said}");
+    let mail = files(&at.join("mail"));
+    let above = String::from_utf8_lossy(&mail["Above.mbox"]).into_owned();
+    assert!(
+        above.contains("Subject: above\n") && above.contains("BQUFBQUF"),
+        "{above}"
+    );
+    assert!(mail.contains_key("Below.mbox"));
+}
+
+/// Not a test: writes a mailbox to measure the speed of programs, with 40,000 messages of 25 kB.
+#[test]
+#[ignore = "writes a file of 1 GB to the path in EMBODY_PST"]
+fn write_a_large_pst() {
+    let path = std::env::var_os("EMBODY_PST").expect("the path of the new file");
+    let mut pst = Pst::new(fs::File::create(path).unwrap(), UNICODE);
+    let mut random = 1_u64;
+    for folder in 0..40 {
+        let messages: Vec<Message> = (0..1000)
+            .map(|number| {
+                let content: Vec<u8> = (0..24_000)
+                    .map(|_| {
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        random as u8
+                    })
+                    .collect();
+                Message::mail(&format!("{folder} {number}"), "text\n").with_file("a.bin", &content)
+            })
+            .collect();
+        pst.folder(None, &format!("Folder {folder}"), &messages);
+    }
+    pst.finish();
+}
