@@ -79,6 +79,18 @@ fn tnef_of_empty_properties_takes_bounded_memory() {
     assert_eq!(stream.damage, [tnef::Damage::TooMany]);
 }
 
+/// The count of a table is the sender's claim.
+#[test]
+fn tnef_with_four_billion_recipients_that_are_not_there_ends_at_once() {
+    for rest in [b"".as_slice(), b"\0", b"\0\0\0\0\0"] {
+        let table = [&u32::MAX.to_le_bytes(), rest].concat();
+        let bytes = Tnef::new().attribute(1, 0x0006_9004, &table).bytes();
+        let stream = tnef::read(&bytes, 1);
+        assert_eq!(stream.damage, [tnef::Damage::Properties]);
+        assert!(stream.item.recipients.is_empty());
+    }
+}
+
 #[test]
 fn tnef_names_lead_out_of_no_directory() {
     for (name, expected) in [

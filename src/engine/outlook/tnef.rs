@@ -318,7 +318,10 @@ impl Reading {
 
     /// Returns whether the list was whole.
     fn properties<'a>(&mut self, cursor: &mut Cursor<'a>, properties: &mut Properties<'a>) -> bool {
-        let count = cursor.u32().unwrap_or(0);
+        let Some(count) = cursor.u32() else {
+            self.damage.push(Damage::Properties);
+            return false;
+        };
         for _ in 0..count {
             match self.property(cursor) {
                 Some(property) => properties.0.push(property),
