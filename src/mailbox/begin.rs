@@ -34,6 +34,7 @@ pub(crate) struct Job<'a, S> {
     pub(crate) path: &'a Path,
     pub(crate) options: &'a Options,
     pub(crate) method: Option<Method>,
+    #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) pst: Option<&'a PstFolder>,
     /// Empty where a mailbox of Eudora has no index; None for other mailboxes.
     pub(crate) eudora: Option<&'a Index>,
@@ -83,7 +84,7 @@ pub(crate) fn look_at(
     let within = may_be
         .then(|| MessageFolder::within(source, options.format))
         .flatten();
-    let mut finds = match within {
+    let finds = match within {
         Some(place) if place.is_folder() || is_in_place => {
             Finds::of_source(source, Kind::Maildir, None)
         }
@@ -91,7 +92,7 @@ pub(crate) fn look_at(
         None => find::find(source, options.format, stop)?,
     };
     #[cfg(feature = "outlook")]
-    expand(&mut finds)?;
+    let finds = expanded(finds)?;
     if options.range.is_some() {
         cut::check(source, &finds)?;
     }
@@ -104,7 +105,7 @@ pub(crate) fn look_at(
 /// # Errors
 /// [`Error::Unreadable`] and [`Error::NotAMailbox`] if the source itself is such a mailbox.
 #[cfg(feature = "outlook")]
-fn expand(finds: &mut Finds) -> Result<(), Error> {
+fn expanded(mut finds: Finds) -> Result<Finds, Error> {
     let mut all = Vec::new();
     for found in std::mem::take(&mut finds.mailboxes) {
         if found.kind != Kind::Pst {
@@ -141,7 +142,7 @@ fn expand(finds: &mut Finds) -> Result<(), Error> {
     all.sort_by(|one, other| one.path.cmp(&other.path));
     finds.mailboxes = all;
     finds.unread.sort();
-    Ok(())
+    Ok(finds)
 }
 
 /// What an earlier run kept beside a file may be the only original.

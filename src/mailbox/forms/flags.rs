@@ -123,6 +123,7 @@ impl Flags {
     }
 
     /// A message that Outlook keeps is not new.
+    #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) fn of_outlook(state: &ItemState) -> Self {
         let bits = [
             (state.is_read, SEEN),

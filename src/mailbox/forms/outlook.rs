@@ -27,6 +27,7 @@ pub(crate) struct OutlookMail {
 }
 
 impl OutlookMail {
+    #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) fn of(mail: Mail) -> Self {
         let received = mail.state.received.and_then(|it| u64::try_from(it).ok());
         let received = received.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
