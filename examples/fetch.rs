@@ -35,12 +35,12 @@ impl Downloads {
 impl Fetch for Downloads {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         match self
-            .file(&request.url)
+            .file(request.url())
             .and_then(|file| std::fs::read(file).ok())
         {
             Some(content) => {
                 // What the part declares holds.
-                Ok(Content::new(&request.url, None, Bytes::from(content)))
+                Ok(Content::new(request.url(), None, Bytes::from(content)))
             }
             None => self.servers.fetch(request),
         }

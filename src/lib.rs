@@ -55,9 +55,9 @@
 //! impl Fetch for Archive {
 //!     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
 //!         let refusal = || Refusal::lasting(Reason::FileNotReadable, "it is not in the archive");
-//!         let body = self.0.get(&*request.url).ok_or_else(refusal)?;
+//!         let body = self.0.get(request.url()).ok_or_else(refusal)?;
 //!         let media_type = Some("text/plain".to_owned());
-//!         Ok(Content::new(&request.url, media_type, Bytes::from(*body)))
+//!         Ok(Content::new(request.url(), media_type, Bytes::from(*body)))
 //!     }
 //! }
 //!

@@ -59,7 +59,7 @@ impl Fetch for Replaying {
         let begun = Instant::now();
         let captures = self.files.captures()?;
         let mut near = date(request);
-        let mut target = self.policy.judge_url(&request.url)?;
+        let mut target = self.policy.judge_url(request.url())?;
         let mut asked = vec![target.request_url()];
         loop {
             let (capture, replayed) = self.nearest(captures, request, near, &target)?;

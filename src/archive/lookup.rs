@@ -85,7 +85,7 @@ impl Fetch for Archive {
 impl Archive {
     fn find(&self, request: &Request, how: How) -> Result<Captured, Refusal> {
         let date = time::seconds(request.date.ok_or_else(undated)?);
-        let original = self.original(&request.url)?;
+        let original = self.original(request.url())?;
         let wish = Asked {
             target: &original,
             accept: request.acceptable(),

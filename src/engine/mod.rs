@@ -8,6 +8,7 @@ pub(crate) mod content;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 #[allow(unreachable_pub)]
 pub(crate) mod forms;
+pub(crate) mod need;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 #[allow(missing_docs, unreachable_pub)]
 pub(crate) mod outlook;
@@ -15,3 +16,4 @@ pub(crate) mod outlook;
 pub(crate) mod parts;
 
 pub use content::{Content, Origin};
+pub use need::{Need, Neighbour};

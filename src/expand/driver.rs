@@ -12,10 +12,10 @@ use super::context::Beside;
 use super::context::Context;
 use super::date;
 use super::expansion::Expansion;
-use super::needs::{Answers, Found, Need, Needs, Neighbour, Unanswered};
+use super::needs::{Answers, Found, Needs, Unanswered};
 use super::prefilter::kinds::Kinds;
 use super::session::{Asking, Session, Settings};
-use crate::engine::Content;
+use crate::engine::{Content, Need, Neighbour};
 use crate::error::Error;
 use crate::fetch::{Fetch, Request, Sidecars, fetch_all};
 use crate::ledger::Ledger;
@@ -112,20 +112,10 @@ impl<'d> Driver<'d> {
         context: &Context<'_>,
         answers: &mut Answers,
     ) {
-        let mut requested = Vec::new();
         let mut requests = Vec::new();
         let mut room = needs.room;
         for need in needs.batch {
             match &need {
-                Need::Url { url, accept } => {
-                    requests.push(Request {
-                        url: url.clone(),
-                        accept: accept.clone(),
-                        deadline,
-                        date,
-                    });
-                    requested.push(need);
-                }
                 Need::Neighbour(file) => {
                     let found = self.read(file, deadline, context, room);
                     if let Ok(Some(answer)) = &found {
@@ -133,14 +123,18 @@ impl<'d> Driver<'d> {
                     }
                     answers.insert(need, found);
                 }
+                _ => requests.push(Request {
+                    need,
+                    deadline,
+                    date,
+                }),
             }
         }
         let in_flight = self.settings.policy.limits.in_flight;
         let retrieved = fetch_all(self.fetch, &requests, in_flight, needs.room);
-        let retrieved = retrieved
-            .into_iter()
-            .map(|answer| answer.map(|it| Some(it.into())));
-        answers.extend(requested.into_iter().zip(retrieved));
+        let retrieved = retrieved.into_iter().map(|answer| answer.map(Some));
+        let needs = requests.into_iter().map(|request| request.need);
+        answers.extend(needs.zip(retrieved));
     }
 
     /// Reads a file next to the mailbox, if it has at most `room` bytes. A forecast only looks whether it could be read.
@@ -162,16 +156,18 @@ impl<'d> Driver<'d> {
                 }
             },
             #[cfg(all(feature = "file", feature = "mailbox"))]
-            Neighbour::Eudora(named) => match &context.beside {
+            Neighbour::Eudora { folder, name } => match &context.beside {
                 Some(Beside {
                     eudora: Some((_, files)),
                     ..
-                }) if !is_forecast => Some(files.read(named, policy, deadline)?),
+                }) if !is_forecast => {
+                    Some(files.read(&(*folder, name.clone()), policy, deadline)?)
+                }
                 _ => None,
             },
         };
         #[cfg(not(all(feature = "file", feature = "mailbox")))]
         let _ = context;
-        Ok(read.map(Content::from))
+        Ok(read)
     }
 }

@@ -5,14 +5,14 @@ use memchr::memmem;
 
 use super::content::Obtained;
 use super::context::Context;
-use super::needs::{Found, Need};
+use super::needs::Found;
 use super::session::Session;
-use crate::engine::Content;
+use crate::engine::{Content, Need};
 use crate::external_body::{ExternalBody, Form};
 use crate::fetch::is_page;
 use crate::link::url::Reference;
 use crate::mime::date;
-use crate::plan::{Item, Step};
+use crate::plan::{Item, Step, question};
 use crate::report::{Reason, Refusal, Retry};
 use crate::span::starts_like;
 
@@ -125,42 +125,36 @@ impl Session<'_> {
             return;
         }
         let missing = items.iter().filter(|item| self.settled(item).is_err());
-        let questions: Vec<String> = missing
-            .filter_map(|item| policy.question(&item.body))
-            .collect();
-        self.ask(questions.iter().map(|question| (question.as_str(), None)));
+        let questions = missing.filter_map(|item| question(policy, &item.body));
+        let questions: Vec<Need> = questions.collect();
+        self.ask(questions);
     }
 
     fn settled(&self, item: &Item<'_>) -> Result<(), Refusal> {
-        let Step::Retrieve { url, accept } = &item.step else {
+        let Step::Retrieve(need) = &item.step else {
             return Ok(());
         };
-        match self.retrieved.get(&Need::url(url, accept.as_deref())) {
+        match self.retrieved.get(need) {
             Some(Err(refusal)) => Err(refusal.clone()),
             Some(Ok(Some(answer))) if is_hosted(&item.body) => judge_page(&item.body, answer),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn answered(
-        &mut self,
-        item: &Item<'_>,
-        (url, accept): (&str, &Option<String>),
-    ) -> Option<Found<Content>> {
-        let answered = self.retrieved.get(&Need::url(url, accept.as_deref()));
-        let answered = answered.cloned();
+    pub(super) fn answered(&mut self, item: &Item<'_>, need: &Need) -> Option<Found<Content>> {
+        let answered = self.retrieved.get(need).cloned();
         if !is_hosted(&item.body) {
             return answered;
         }
         let Err(refusal) = self.settled(item) else {
             return answered;
         };
-        let question = self.policy().question(&item.body);
-        let Some(question) = question.filter(|question| question != url) else {
+        let question = question(self.policy(), &item.body);
+        let Some(question) = question.filter(|question| question != need) else {
             return Some(Err(judged(self.context, &item.body, refusal)));
         };
-        self.ask(std::iter::once((question.as_str(), None)));
-        Some(match self.retrieved.get(&Need::url(&question, None)) {
+        self.ask([question.clone()]);
+        Some(match self.retrieved.get(&question) {
             Some(Ok(Some(answer))) => judge_page(&item.body, answer).map(|()| Some(answer.clone())),
             Some(Ok(None)) => Ok(None),
             Some(Err(other)) => Err(Refusal {

@@ -6,50 +6,8 @@
 
 use std::collections::HashMap;
 
-use crate::engine::Content;
+use crate::engine::{Content, Need};
 use crate::report::Refusal;
-
-/// Content that is not in the message.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Need {
-    Url {
-        /// Absolute URL, as the plan has it: after `--map`, with its fragment.
-        url: String,
-        /// Media type that the reference declares, for the request's Accept field.
-        accept: Option<String>,
-    },
-    Neighbour(Neighbour),
-}
-
-/// A file next to the mailbox of the message.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Neighbour {
-    /// Of Apple Mail: the only file in a folder that has the number of the part, or the one of this name.
-    Apple {
-        folder: String,
-        name: Option<String>,
-    },
-    #[cfg(all(feature = "file", feature = "mailbox"))]
-    Eudora(crate::fetch::Named),
-}
-
-impl Need {
-    pub(super) fn url(url: &str, accept: Option<&str>) -> Self {
-        Self::Url {
-            url: url.to_owned(),
-            accept: accept.map(str::to_owned),
-        }
-    }
-}
-
-impl Neighbour {
-    pub(super) fn of_apple(folder: &str, name: Option<&str>) -> Self {
-        Self::Apple {
-            folder: folder.to_owned(),
-            name: name.map(str::to_owned),
-        }
-    }
-}
 
 /// The first batch of needs that a round has no answers for.
 #[derive(Debug)]

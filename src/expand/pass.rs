@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::content::Obtained;
-use super::needs::Need;
 use super::part_edits::{PartEdits, removal};
 use super::retrieve::Contents;
 use super::scrubbed::{NewPart, Text};
@@ -350,11 +349,8 @@ impl Pending<'_, '_> {
             let detail = row.waiting_for(&refusal.detail);
             self.pass.temporary.get_or_insert(detail);
         }
-        if let Step::Retrieve { url, accept } = &item.step
-            && let Some(Ok(Some(answer))) = self
-                .session
-                .retrieved
-                .get(&Need::url(url, accept.as_deref()))
+        if let Step::Retrieve(need) = &item.step
+            && let Some(Ok(Some(answer))) = self.session.retrieved.get(need)
         {
             answer.describe_source(&mut row);
         }

@@ -7,15 +7,14 @@ use std::rc::Rc;
 use url::Url;
 
 use super::content::{self, OCTETS, Obtained};
-use super::needs::{Found, Need, Needs, Neighbour, Unanswered};
+use super::needs::{Found, Needs, Unanswered};
 use super::session::Session;
 use super::source_field;
-use crate::engine::Content;
+use crate::engine::{Content, Need, Neighbour};
 use crate::external_body::{Form, Referent};
 use crate::fetch::too_much;
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
-use crate::policy::marked::{is_question, plain};
 use crate::policy::{Policy, Scheme};
 use crate::report::{Detail, Reason, Refusal};
 
@@ -94,9 +93,9 @@ impl<'g> Contents<'g> {
         match &item.step {
             Step::Leave(refusal) => Err(refusal.clone()),
             Step::Decode => content::decode(&item.body, session.policy()).map(Some),
-            Step::Retrieve { url, accept } => {
+            Step::Retrieve(need) => {
                 session.retrieve(&[item]);
-                let answered = session.answered(item, (url, accept));
+                let answered = session.answered(item, need);
                 if session.is_stopped() {
                     return Ok(None);
                 }
@@ -113,8 +112,8 @@ impl<'g> Contents<'g> {
                 if content::is_decoded(&item.body, encoding) {
                     session.ledger.work(answer.len() * 3)?;
                 }
-                let location = location(session.policy(), item, url, &answer);
-                let source_field = provenance(session.policy(), item, url, (&answer, &location));
+                let location = location(session.policy(), item, need, &answer);
+                let source_field = provenance(session.policy(), item, need, (&answer, &location));
                 let obtained = content::take(&item.body, &answer, encoding, &location)?;
                 Ok(Some(Obtained {
                     source_field,
@@ -124,7 +123,10 @@ impl<'g> Contents<'g> {
             Step::Read { folder, name } => match session.context.beside {
                 None => Ok(None),
                 Some(_) => {
-                    let file = Neighbour::of_apple(folder, name.as_deref());
+                    let file = Neighbour::Apple {
+                        folder: folder.clone(),
+                        name: name.clone(),
+                    };
                     let answer = session.read(Need::Neighbour(file))?;
                     // Nothing but the mail says what a file is.
                     Ok(answer.map(|answer| Obtained::of(OCTETS, answer)))
@@ -148,10 +150,15 @@ impl<'g> Contents<'g> {
 }
 
 /// What `--map` put in place of a URL may be a name of one's own network, and is nobody else's business.
-fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Content) -> Cow<'a, str> {
+fn location<'a>(
+    policy: &Policy,
+    item: &Item<'_>,
+    need: &Need,
+    answer: &'a Content,
+) -> Cow<'a, str> {
     let own = item.shown_url.as_deref().unwrap_or_default();
     let is_mapped = matches!(policy.map(own), Cow::Owned(_));
-    if !is_mapped || !answer.is_direct(policy, plain(url)) {
+    if !is_mapped || !answer.is_direct(policy, need.url().unwrap_or_default()) {
         return Cow::Borrowed(&answer.origin.url);
     }
     let Ok(mut own) = Url::parse(own) else {
@@ -167,7 +174,7 @@ fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Content
 fn provenance(
     policy: &Policy,
     item: &Item<'_>,
-    url: &str,
+    need: &Need,
     (answer, location): (&Content, &str),
 ) -> Option<Rc<[u8]>> {
     if !policy.provenance || item.body.note().is_some() {
@@ -181,7 +188,7 @@ fn provenance(
     };
     // Of a file, only the mail's own name is everybody's.
     let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
-    let last = match has_server && !answer.is_direct(policy, plain(url)) {
+    let last = match has_server && !answer.is_direct(policy, need.url().unwrap_or_default()) {
         true => location,
         false => named,
     };
@@ -245,10 +252,10 @@ impl Session<'_> {
             return;
         }
         let files = items.iter().filter_map(|item| match &item.step {
-            Step::Read { folder, name } => Some(Need::Neighbour(Neighbour::of_apple(
-                folder,
-                name.as_deref(),
-            ))),
+            Step::Read { folder, name } => Some(Need::Neighbour(Neighbour::Apple {
+                folder: folder.clone(),
+                name: name.clone(),
+            })),
             _ => None,
         });
         let missing = files.filter(|file| !self.answers.contains_key(file));
@@ -269,7 +276,7 @@ impl Session<'_> {
 
     pub(super) fn retrieve(&mut self, items: &[&Item<'_>]) {
         self.ask(items.iter().filter_map(|item| match &item.step {
-            Step::Retrieve { url, accept } => Some((url.as_str(), accept.as_deref())),
+            Step::Retrieve(need) => Some(need.clone()),
             _ => None,
         }));
     }
@@ -277,17 +284,16 @@ impl Session<'_> {
     /// Looks up the answers for a batch of needs, each once in a round. If one is missing, the round is stopped.
     ///
     /// Needs beyond the limit on retrievals have no answer afterwards.
-    pub(super) fn ask<'u>(&mut self, wanted: impl Iterator<Item = (&'u str, Option<&'u str>)>) {
+    pub(super) fn ask(&mut self, wanted: impl IntoIterator<Item = Need>) {
         let mut batch: Vec<Need> = Vec::new();
-        for (url, accept) in wanted {
-            let need = Need::url(url, accept);
+        for need in wanted {
             if self.retrieved.contains_key(&need) {
                 continue;
             }
             // A need beyond the limit is not remembered: there may be ten thousand of them.
             if self.ledger.retrieve().is_ok() {
                 // A run that writes nothing starts no program.
-                if !(self.is_rehearsal() && is_question(url)) {
+                if !(self.is_rehearsal() && matches!(need, Need::Question { .. })) {
                     batch.push(need.clone());
                 }
                 self.retrieved.insert(need, Ok(None));

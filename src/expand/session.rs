@@ -3,10 +3,10 @@ use std::sync::Arc;
 
 use super::context::{Beside, Context};
 use super::mark::Mark;
-use super::needs::{Answers, Found, Need, Needs, Unanswered};
+use super::needs::{Answers, Found, Needs, Unanswered};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
-use crate::engine::Content;
+use crate::engine::{Content, Need};
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::error::unpoisoned;
 #[cfg(all(feature = "file", feature = "mailbox"))]

@@ -5,14 +5,11 @@ use std::iter::successors;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use crate::engine::Content;
+use crate::engine::{Content, Need};
 use crate::fetch::{Fetch, Request};
 use crate::plan::{Item, Step};
 use crate::report::{Provenance, Reason, Refusal};
 use crate::store::{Key, Store, StoreError};
-
-/// It stands in no mail: the plan makes it.
-const SCHEME: &str = "embody-store:";
 
 /// The store is asked for what was detached, whatever the policy says of its URL.
 pub(super) fn by_hash(item: &mut Item<'_>) {
@@ -25,10 +22,9 @@ pub(super) fn by_hash(item: &mut Item<'_>) {
     };
     let Some(note) = item.body.note() else { return };
     if !matches!(&item.step, Step::Leave(refusal) if is_about_part(refusal.reason)) {
-        item.step = Step::Retrieve {
-            url: format!("{SCHEME}{}", note.sha256),
-            accept: None,
-        };
+        item.step = Step::Retrieve(Need::Object {
+            sha256: note.sha256.clone(),
+        });
     }
 }
 
@@ -40,16 +36,16 @@ pub(super) struct FromStore {
 
 impl Fetch for FromStore {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        let Some(digits) = request.url.strip_prefix(SCHEME) else {
+        let Need::Object { sha256 } = &request.need else {
             return self.others.fetch(request);
         };
         let begun = Instant::now();
-        let Some(key) = Key::parse(digits) else {
+        let Some(key) = Key::parse(sha256) else {
             return Err(Refusal::lasting(Reason::BadNote, "the note names no hash"));
         };
         match self.store.get(&key, self.at_most) {
             Ok(Some(octets)) => {
-                let mut content = Content::new(&request.url, None, octets);
+                let mut content = Content::new("", None, octets);
                 content.origin.from = Provenance::Store;
                 content.origin.at = Some(SystemTime::now());
                 content.origin.elapsed = begun.elapsed();

@@ -12,11 +12,10 @@ use percent_encoding::percent_decode_str;
 use super::allowance::Allowance;
 use super::request::{Fetch, Probed, Request, of_file};
 use super::system::file::Roots;
-use crate::engine::Content;
+use crate::engine::{Content, Need};
 use crate::error::Error;
 use crate::platform::is_device;
 use crate::policy::Policy;
-use crate::policy::marked::split;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 const MOST: usize = 16;
@@ -63,18 +62,23 @@ impl Attachments {
         request: &Request,
         ask: impl Fn(&Request) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let Some((url, least)) = split(&request.url) else {
+        let Need::Attachment {
+            url,
+            accept,
+            components,
+        } = &request.need
+        else {
             return ask(request);
         };
         let begun = Instant::now();
-        if let Some(path) = self.file(url, least)? {
+        if let Some(path) = self.file(url, *components)? {
             let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
             allowance.remaining()?;
             let body = self.roots.read(&self.policy, &path, allowance)?;
             return Ok(of_file(&path, body, begun).into());
         }
         let request = Request {
-            url: url.to_owned(),
+            need: Need::of_url(url, accept.as_deref()),
             ..request.clone()
         };
         let judged = self.policy.judge_url(url);

@@ -41,7 +41,10 @@ struct Listing {
     folder: Folder,
     /// It holds parts of a multipart/related, or attachments; none for a folder of an option, which may hold either.
     holds_parts: Option<bool>,
+    /// The names in the directory, by the form in which names are compared.
     names: HashMap<String, Vec<OsString>>,
+    /// Lengths in bytes at the start of the run, so that the engine needs no file system. A symbolic link has a refusal.
+    lengths: HashMap<OsString, Result<u64, Refusal>>,
 }
 
 /// Names, whether they hold parts of a multipart/related, and whether they are those of the Mac.
@@ -149,8 +152,12 @@ impl EudoraFiles {
         Err(Refusal::lasting(Reason::FileTaken, what))
     }
 
+    /// Length of the file in bytes, as the directory was listed.
     pub(crate) fn length(&self, named: &Named, policy: &Policy) -> Result<u64, Refusal> {
-        let length = self.folder(named)?.length(&named.1)?;
+        let listing = self.folders.get(named.0);
+        let length = listing.and_then(|listing| listing.lengths.get(&named.1));
+        let missing = || Err(self.missing(&named.1.to_string_lossy(), None));
+        let length = length.cloned().unwrap_or_else(missing)?;
         policy.judge_size(length).map(|()| length)
     }
 
@@ -178,14 +185,17 @@ impl EudoraFiles {
 impl Listing {
     fn of(folder: Folder, holds_parts: Option<bool>, is_of_mac: bool) -> Option<Self> {
         let mut names: HashMap<String, Vec<OsString>> = HashMap::new();
+        let mut lengths = HashMap::new();
         for name in folder.names().ok()? {
             let text = decoded_name(name.as_encoded_bytes(), is_of_mac);
+            lengths.insert(name.clone(), folder.length(&name));
             names.entry(key(&text)).or_default().push(name);
         }
         Some(Self {
             folder,
             holds_parts,
             names,
+            lengths,
         })
     }
 }

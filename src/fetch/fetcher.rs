@@ -13,10 +13,9 @@ use super::request::{Fetch, NoFetch, Probed, Request};
 #[cfg(feature = "http")]
 use super::system::Servers;
 use super::system::System;
-use crate::engine::Content;
+use crate::engine::{Content, Need};
 use crate::error::Error;
 use crate::policy::Policy;
-use crate::policy::marked::is_question;
 use crate::report::{Reason, Refusal};
 
 /// Retrieves what a policy allows, for all messages of a run.
@@ -180,7 +179,9 @@ impl Fetcher {
         ask: impl Fn(&dyn Fetch, &Request) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let archive = self.archive.as_ref();
-        let Some((archive_first, archive)) = archive.filter(|_| !is_question(&request.url)) else {
+        let Some((archive_first, archive)) =
+            archive.filter(|_| !matches!(request.need, Need::Question { .. }))
+        else {
             return ask(&*self.source, request);
         };
         let at = |date| {

@@ -8,11 +8,11 @@ use quick_cache::{OptionsBuilder, Weighter};
 
 use super::Request;
 use super::allowance::late;
-use crate::engine::Content;
+use crate::engine::{Content, Need};
 use crate::error::unpoisoned;
 use crate::report::{Reason, Refusal, Retry};
 
-type Key = (String, Option<String>, Option<SystemTime>);
+type Key = (Need, Option<SystemTime>);
 type Answer = Result<Content, Refusal>;
 type Answers = Cache<Key, Answer, ByWeight>;
 
@@ -40,8 +40,7 @@ impl Memory {
     }
 
     pub(super) fn answer(&self, request: &Request, ask: impl FnOnce() -> Answer) -> Answer {
-        let url = request.url.split('#').next().unwrap_or_default();
-        let key = (url.to_owned(), request.accept.clone(), request.date);
+        let key = (without_fragment(&request.need), request.date);
         let patience = request.deadline.saturating_duration_since(Instant::now());
         let answers = self.current();
         // A guard that is dropped, by a panic too, passes to a request that waits.
@@ -71,6 +70,16 @@ impl Memory {
     }
 }
 
+/// The same content, whatever part of it the fragment of the URL names.
+fn without_fragment(need: &Need) -> Need {
+    match need {
+        Need::Url { url, accept } => {
+            Need::of_url(url.split('#').next().unwrap_or_default(), accept.as_deref())
+        }
+        other => other.clone(),
+    }
+}
+
 fn answers(octets: usize) -> Answers {
     let mut options = OptionsBuilder::new();
     options
@@ -91,7 +100,8 @@ struct ByWeight;
 impl Weighter<Key, Answer> for ByWeight {
     fn weight(&self, key: &Key, answer: &Answer) -> u64 {
         let body = answer.as_ref().map_or(0, |retrieved| retrieved.len());
-        (key.0.len() + ENTRY + body) as u64
+        let url = key.0.url().map_or(0, str::len);
+        (url + ENTRY + body) as u64
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
-use crate::engine::Content;
+use crate::engine::{Content, Need};
 use crate::error::unpoisoned;
 use crate::link::url::masked;
 use crate::report::{Provenance, Reason, Refusal};
@@ -12,20 +12,24 @@ use crate::report::{Provenance, Reason, Refusal};
 /// One retrieval.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Absolute URL without white space, already rewritten by `--map`, fragment included.
-    pub url: String,
-    /// The `type/subtype` that the phantom header declares; http asks for it with `Accept`.
-    pub accept: Option<String>,
-    /// When all retrievals of the message must be over.
+    /// The content to retrieve.
+    pub need: Need,
+    /// Time at which all retrievals for the message must be complete.
     pub deadline: Instant,
-    /// When the message was on its way, for a [`Fetch`] that [heeds](Fetch::heeds_date) that.
+    /// Date of the message, for a [`Fetch`] whose answers [depend on it](Fetch::heeds_date).
     pub date: Option<SystemTime>,
 }
 
 impl Request {
+    /// The URL of the content. Empty for content that has no URL ([`Need::url`]).
+    pub fn url(&self) -> &str {
+        self.need.url().unwrap_or_default()
+    }
+
+    /// Value of the Accept field. `*/*` if the reference declares no media type.
     pub(crate) fn acceptable(&self) -> &str {
-        self.accept
-            .as_deref()
+        self.need
+            .accept()
             .filter(|wanted| wanted.contains('/') && wanted.bytes().all(|it| it.is_ascii_graphic()))
             .unwrap_or("*/*")
     }
@@ -135,7 +139,7 @@ pub struct NoFetch;
 
 impl Fetch for NoFetch {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        let detail = format!("{} was not retrieved", request.url);
+        let detail = format!("{} was not retrieved", request.url());
         Err(Refusal::lasting(Reason::SchemeNotAllowed, detail))
     }
 }
@@ -144,7 +148,7 @@ pub(crate) struct Unasked;
 
 impl Fetch for Unasked {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        let detail = format!("would retrieve {}", masked(&request.url));
+        let detail = format!("would retrieve {}", masked(request.url()));
         Err(Refusal::lasting(Reason::NotRetrieved, detail))
     }
 }
@@ -187,10 +191,10 @@ impl Fetch for Canned {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         unpoisoned(self.asked.lock()).push(request.clone());
         let unknown = || {
-            let detail = format!("{}: 404", request.url);
+            let detail = format!("{}: 404", request.url());
             Err(Refusal::lasting(Reason::HttpStatus, detail))
         };
-        let known = self.answers.get(&request.url);
+        let known = self.answers.get(request.url());
         known.cloned().unwrap_or_else(unknown)
     }
 }

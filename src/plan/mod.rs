@@ -11,10 +11,11 @@ pub use self::bases::Bases;
 #[cfg(feature = "cli")]
 pub use self::protection::opaque_details;
 pub use self::protection::{opaque_parts, protection};
+pub(crate) use self::references::question;
+use crate::engine::Need;
 use crate::external_body::ExternalBody;
 use crate::link::url;
 use crate::mime::PartId;
-use crate::policy::marked::{is_question, plain};
 use crate::report::{HostedFile, Kind, Outcome, Refusal, Row};
 
 pub struct Plan<'a> {
@@ -37,10 +38,7 @@ pub struct Item<'a> {
 pub enum Step {
     Decode,
     Copy(PartId),
-    Retrieve {
-        url: String,
-        accept: Option<String>,
-    },
+    Retrieve(Need),
     Read {
         folder: String,
         name: Option<String>,
@@ -55,13 +53,21 @@ impl Item<'_> {
         match &self.step {
             Step::Decode => row.detail = "the content is in the data: URL".into(),
             Step::Copy(_) => row.detail = "the content is in another part".into(),
-            Step::Retrieve { url, .. } => {
+            Step::Retrieve(need) => {
                 row.outcome = Outcome::WouldFetch;
-                let who = match is_question(url) {
-                    true => "would ask the resolver for",
-                    false => "would retrieve",
-                };
-                row.detail = format!("{who} {}", shown_url(plain(url))).into();
+                row.detail = match need {
+                    Need::Question { url, .. } => {
+                        format!("would ask the resolver for {}", shown_url(url))
+                    }
+                    Need::Object { sha256 } => format!("would read {sha256} from the store"),
+                    other => {
+                        format!(
+                            "would retrieve {}",
+                            shown_url(other.url().unwrap_or_default())
+                        )
+                    }
+                }
+                .into();
             }
             Step::Read { .. } => row.detail = "the content is in a file next to the mailbox".into(),
             Step::Leave(refusal) => row.tell_refusal(refusal.clone()),

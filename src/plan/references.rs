@@ -7,6 +7,7 @@ use super::bases::Bases;
 use super::content_id::ContentIds;
 use super::protection::protection;
 use super::{Item, Plan, Step, shown_url};
+use crate::engine::Need;
 use crate::external_body::{
     Claim, ESSENCE, ExternalBody, Form, Reading, Referent, hosted, scrubbed,
 };
@@ -14,7 +15,7 @@ use crate::link::base::Base;
 use crate::link::url;
 use crate::mime::header::SectionEnd;
 use crate::mime::{Limit, PartId, PartKind, Tree};
-use crate::policy::{Policy, Scheme};
+use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Kind, Reason, Refusal, Setting};
 
 const SHOWN_DATA: usize = 48;
@@ -121,7 +122,9 @@ impl Planner<'_> {
             // What is no file for anybody may be one for whom the user named.
             Err(refusal) if refusal.reason == Reason::OnlineDocument => {
                 let link = body.hosted.as_ref().map(|hosted| hosted.link.clone());
-                let step = ask_resolver(self.policy, body).ok_or_else(|| refusal.clone());
+                let step = question(self.policy, body)
+                    .map(Step::Retrieve)
+                    .ok_or_else(|| refusal.clone());
                 (link.unwrap_or_default(), step)
             }
             Err(refusal) => return (None, Err(refusal.clone())),
@@ -164,24 +167,34 @@ impl Planner<'_> {
         let mapped = self.policy.map(&absolute).into_owned();
         // Only http can be asked for a type, and fragments are never sent: what is retrieved once does not depend on either.
         let asked = url::without_fragment(&mapped);
-        let url = match self.policy.in_attachments(body, asked) {
-            Some(url) => Ok(url),
-            None => self.policy.judge_url(&mapped).map(|_| asked.to_owned()),
+        let components = components_in_attachments(self.policy, body);
+        let allowed = match components {
+            Some(_) => Ok(()),
+            None => self.policy.judge_url(&mapped).map(drop),
         };
         let is_http = Scheme::of_url(&mapped).is_some_and(Scheme::is_http);
-        let step = url.and_then(|url| {
+        let step = allowed.and_then(|()| {
             self.policy.judge_size(body.size.unwrap_or(0))?;
             // Servers guess the type of what Mailman stored.
             let is_asked = is_http && body.form != Form::Scrubbed;
             let declared = body.declared.as_ref().filter(|_| is_asked);
             let accept = declared.map(|declared| declared.essence.to_string());
-            Ok(Step::Retrieve { url, accept })
+            let url = asked.to_owned();
+            Ok(Step::Retrieve(match components {
+                Some(components) => Need::Attachment {
+                    url,
+                    accept,
+                    components,
+                },
+                None => Need::Url { url, accept },
+            }))
         });
         // A resolver needs no network of ours.
         let step = step.or_else(|refusal| match refusal.reason {
             Reason::SchemeNotAllowed => {
                 self.policy.judge_size(body.size.unwrap_or(0))?;
-                ask_resolver(self.policy, body).ok_or(refusal)
+                let question = question(self.policy, body);
+                question.map(Step::Retrieve).ok_or(refusal)
             }
             _ => Err(refusal),
         });
@@ -213,9 +226,37 @@ impl Planner<'_> {
     }
 }
 
-fn ask_resolver(policy: &Policy, body: &ExternalBody<'_>) -> Option<Step> {
-    let url = policy.question(body)?;
-    Some(Step::Retrieve { url, accept: None })
+/// The number of path components that a file of `--attachments` must have in common with the URL of `body`, from the end.
+/// `None` if no such file may be the content.
+fn components_in_attachments(policy: &Policy, body: &ExternalBody<'_>) -> Option<usize> {
+    if cfg!(not(feature = "file")) || policy.attachments.is_empty() || body.claim != Claim::None {
+        return None;
+    }
+    match body.form {
+        // The names of all lists' attachments are alike, and so are Sympa's: without the hash they tell nothing.
+        Form::Scrubbed | Form::Sympa => Some(2),
+        Form::Detached => Some(1),
+        _ => None,
+    }
+}
+
+/// The question for the program of `--resolver` about a file of a cloud service, if a server may be asked for the file.
+pub(crate) fn question(policy: &Policy, body: &ExternalBody<'_>) -> Option<Need> {
+    let hosted = body.hosted.as_deref();
+    let hosted = hosted.filter(|_| matches!(body.form, Form::Hosted(_) | Form::Sympa))?;
+    if policy.resolver.is_empty() {
+        return None;
+    }
+    let url = &hosted.link;
+    let scheme = Scheme::of_url(url).filter(|scheme| scheme.is_http())?;
+    policy
+        .judge_server(&Target::parse(scheme, url).ok()?)
+        .ok()?;
+    Some(Need::Question {
+        provider: hosted.provider,
+        name: hosted.name.clone().filter(|name| !name.is_empty()),
+        url: url.clone(),
+    })
 }
 
 fn shorten(url: &[u8]) -> String {
@@ -293,9 +334,10 @@ fn usefulness(item: &Item<'_>) -> u8 {
     match &item.step {
         Step::Copy(_) => 0,
         Step::Decode | Step::Read { .. } => 1,
-        Step::Retrieve { url, .. } => {
+        Step::Retrieve(Need::Url { url, .. }) => {
             Scheme::of_url(url).map_or(u8::MAX - 1, |scheme| 2 + scheme.usefulness())
         }
+        Step::Retrieve(_) => u8::MAX - 1,
         Step::Leave(_) => u8::MAX,
     }
 }

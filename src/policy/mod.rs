@@ -14,9 +14,9 @@
 
 mod address;
 mod choice;
+pub(crate) mod command_line;
 mod host;
 mod mapping;
-pub(crate) mod marked;
 mod target;
 
 use std::borrow::Cow;
@@ -214,7 +214,7 @@ impl Policy {
         Err(Refusal::lasting(Reason::PrivateAddress, detail))
     }
 
-    fn judge_server(&self, target: &Target) -> Result<(), Refusal> {
+    pub(crate) fn judge_server(&self, target: &Target) -> Result<(), Refusal> {
         if target.has_userinfo() && !self.allow_userinfo {
             let detail = "the URL contains a user name or password";
             return Err(Refusal::lasting(Reason::UserinfoNotAllowed, detail));

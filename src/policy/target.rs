@@ -106,7 +106,7 @@ impl Target {
         }
     }
 
-    pub(super) fn parse(scheme: Scheme, url: &str) -> Result<Self, Refusal> {
+    pub(crate) fn parse(scheme: Scheme, url: &str) -> Result<Self, Refusal> {
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return Err(bad("it contains white space or a control character"));
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody::engine::Content;
+use embody::engine::{Content, Need};
 use embody::fetch::{Fetch as _, Fetcher, Names, Request};
 use embody::policy::{Limits, Policy, Scheme};
 use embody::report::{Reason, Refusal};
@@ -21,8 +21,7 @@ pub fn policy(ports: &[u16]) -> Policy {
 
 pub fn request(url: &str) -> Request {
     Request {
-        url: url.to_owned(),
-        accept: None,
+        need: Need::of_url(url, None),
         deadline: Instant::now() + Duration::from_secs(30),
         date: None,
     }

@@ -334,7 +334,11 @@ fn trackers_are_left_blanked_or_fetched() {
         let mut policy = policy();
         policy.embed.trackers = trackers;
         let (output, report) = run(policy, &world, mail.as_bytes());
-        let mut asked: Vec<String> = world.asked().into_iter().map(|asked| asked.url).collect();
+        let mut asked: Vec<String> = world
+            .asked()
+            .into_iter()
+            .map(|asked| asked.url().to_owned())
+            .collect();
         asked.sort();
         asked.dedup();
         let outcomes: Vec<_> = report
@@ -820,7 +824,11 @@ fn a_part_that_a_signed_document_shows_is_not_pointed_at_and_another_document_st
          Content-Type: text/html\n\n<img src='https://h.example/1'>\n--m--\n";
     let world = world();
     let (output, report) = run(policy(), &world, mail.as_bytes());
-    let asked: Vec<_> = world.asked().into_iter().map(|one| one.url).collect();
+    let asked: Vec<_> = world
+        .asked()
+        .into_iter()
+        .map(|one| one.url().to_owned())
+        .collect();
     assert_eq!(asked, ["https://h.example/1"]);
     assert_shows(&output, &[&gif(9, 9, 1)]);
     let text = String::from_utf8(output).unwrap();

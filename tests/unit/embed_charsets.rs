@@ -29,7 +29,7 @@ fn requests(charset: &str, body: &[u8], expected: &[&str]) {
     let requested: Vec<String> = world
         .asked()
         .into_iter()
-        .map(|request| url::Url::parse(&request.url).unwrap().to_string())
+        .map(|request| url::Url::parse(request.url()).unwrap().to_string())
         .collect();
     let parsed: Vec<String> = expected
         .iter()

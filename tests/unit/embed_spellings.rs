@@ -22,7 +22,7 @@ fn asked(mail: &[u8], url: &str) -> String {
     let all: Vec<String> = world
         .asked()
         .into_iter()
-        .map(|request| request.url)
+        .map(|request| request.url().to_owned())
         .collect();
     assert_eq!(all, [url], "{}", String::from_utf8_lossy(mail));
     let embeds = report.rows.iter().filter(|row| row.kind == Kind::Embed);

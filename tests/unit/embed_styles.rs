@@ -28,7 +28,11 @@ fn world() -> Canned {
 }
 
 fn asked(world: &Canned) -> Vec<String> {
-    let mut asked: Vec<String> = world.asked().into_iter().map(|asked| asked.url).collect();
+    let mut asked: Vec<String> = world
+        .asked()
+        .into_iter()
+        .map(|asked| asked.url().to_owned())
+        .collect();
     asked.sort();
     asked.dedup();
     asked

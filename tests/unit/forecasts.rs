@@ -224,20 +224,20 @@ struct Some32(u32);
 impl Fetch for Some32 {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let number = request
-            .url
+            .url()
             .bytes()
             .fold(0_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte))
             % 32;
         if self.0 & (1 << number) == 0 {
             return Err(Refusal::lasting(Reason::HttpStatus, "404"));
         }
-        let (media_type, body) = match request.accept.as_deref() {
+        let (media_type, body) = match request.need.accept() {
             Some("text/css") => ("text/css", b"a { b: url(15) }".to_vec()),
             Some("text/html") => ("text/html", b"<img src=16><a href=y>".to_vec()),
             _ => ("image/gif", gif(9, 9, number as u8)),
         };
         Ok(Content::new(
-            &request.url,
+            request.url(),
             Some(media_type.to_owned()),
             Bytes::from(body),
         ))

@@ -324,12 +324,15 @@ impl Fetch for Slow {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         self.is_asked.store(true, Ordering::SeqCst);
         thread::sleep(self.takes);
-        if request.url.ends_with("away") {
+        if request.url().ends_with("away") {
             return Err(Refusal::temporary(Reason::Timeout, "it is away"));
         }
-        assert!(!request.url.ends_with("defect"), "a fetcher with a defect");
+        assert!(
+            !request.url().ends_with("defect"),
+            "a fetcher with a defect"
+        );
         Ok(Content::new(
-            &request.url,
+            request.url(),
             Some("text/plain".to_owned()),
             Bytes::from_static(b"remote"),
         ))

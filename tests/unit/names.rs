@@ -358,9 +358,9 @@ struct Files(HashMap<String, usize>);
 
 impl Fetch for Files {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        let octets = vec![7; self.0[&request.url]];
+        let octets = vec![7; self.0[request.url()]];
         let essence = Some("application/x-file".to_owned());
-        Ok(Content::new(&request.url, essence, octets))
+        Ok(Content::new(request.url(), essence, octets))
     }
 }
 

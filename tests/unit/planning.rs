@@ -34,13 +34,13 @@ struct Everybody;
 
 impl Fetch for Everybody {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        let is_sheet = request.accept.as_deref() == Some("text/css");
+        let is_sheet = request.need.accept() == Some("text/css");
         let (media_type, body) = match is_sheet {
-            true => ("text/css", format!("a{{b:url(p)}}/*{}*/", request.url)),
-            false => ("image/gif", format!("GIF89a\x09\0\x09\0{}", request.url)),
+            true => ("text/css", format!("a{{b:url(p)}}/*{}*/", request.url())),
+            false => ("image/gif", format!("GIF89a\x09\0\x09\0{}", request.url())),
         };
         Ok(Content::new(
-            &request.url,
+            request.url(),
             Some(media_type.to_owned()),
             Bytes::from(body),
         ))

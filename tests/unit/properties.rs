@@ -424,7 +424,7 @@ impl embody::fetch::Fetch for Library {
         &self,
         request: &embody::fetch::Request,
     ) -> Result<embody::engine::Content, embody::report::Refusal> {
-        let name = request.url.rsplit('/').next().unwrap_or_default();
+        let name = request.url().rsplit('/').next().unwrap_or_default();
         let (media_type, body) = match name.strip_prefix("letter-") {
             Some(next) => (
                 "message/rfc822",
@@ -435,7 +435,7 @@ impl embody::fetch::Fetch for Library {
             None => ("text/plain", name.to_owned()),
         };
         Ok(embody::engine::Content::new(
-            &request.url,
+            request.url(),
             Some(media_type.to_owned()),
             body,
         ))

@@ -213,7 +213,7 @@ struct Asked(std::sync::Mutex<Vec<String>>);
 
 impl Fetch for Asked {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        self.0.lock().unwrap().push(request.url.clone());
+        self.0.lock().unwrap().push(request.url().to_owned());
         Err(Refusal::lasting(Reason::HttpStatus, "404"))
     }
 }

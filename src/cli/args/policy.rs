@@ -10,7 +10,7 @@ use super::walk::SayingArgs;
 use crate::cli::values::{at_least_one, base_url, choice, size, word};
 use crate::error::Error;
 use crate::expand::Mark;
-use crate::policy::marked::words;
+use crate::policy::command_line::words;
 use crate::policy::{
     Embed, Follow, Followed, Limits, Links, OnFailure, Policy, Protected, Scheme, Trackers,
     TypePattern,

@@ -25,8 +25,7 @@ impl Pending<'_, '_> {
         let mut asked = 0;
         loop {
             let new = self.places.urls.iter().skip(asked);
-            self.session
-                .ask(new.map(|wanted| (wanted.url.as_str(), Some(wanted.accept()))));
+            self.session.ask(new.map(Wanted::need));
             if self.session.is_stopped() {
                 return;
             }

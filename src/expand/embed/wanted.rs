@@ -1,6 +1,6 @@
 //! What is to be retrieved because documents show it.
 
-use crate::expand::needs::Need;
+use crate::engine::Need;
 
 pub(super) type Key = (String, bool, Option<String>);
 
@@ -21,7 +21,7 @@ impl Wanted {
     }
 
     pub(super) fn need(&self) -> Need {
-        Need::url(&self.url, Some(self.accept()))
+        Need::of_url(&self.url, Some(self.accept()))
     }
 
     pub(super) fn accept(&self) -> &'static str {

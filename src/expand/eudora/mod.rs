@@ -20,12 +20,12 @@ use self::compose::File;
 pub(super) use self::flattened::Flattened;
 use self::flattened::token;
 use super::content::{OCTETS, Obtained};
-use super::needs::{Need, Neighbour, Unanswered};
+use super::needs::Unanswered;
 use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
 use crate::edit::Edit;
-use crate::engine::Content;
+use crate::engine::{Content, Need, Neighbour};
 use crate::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
 use crate::fetch::{EudoraFiles, Named};
 use crate::link::html::{Syntax, locate_in};
@@ -159,7 +159,7 @@ impl Session<'_> {
             let left = length.ok().and_then(|length| room.checked_sub(length));
             if let Some(left) = left {
                 room = left;
-                let file = Need::Neighbour(Neighbour::Eudora(named));
+                let file = need(&named);
                 missing.extend((!self.answers.contains_key(&file)).then_some(file));
             }
         }
@@ -168,7 +168,7 @@ impl Session<'_> {
 
     /// The length of a file in bytes. That of a file which was read is not asked for again: it may be another one now.
     fn length(&self, files: &EudoraFiles, named: &Named) -> Result<u64, Refusal> {
-        let file = Need::Neighbour(Neighbour::Eudora(named.clone()));
+        let file = need(named);
         match self.answers.get(&file) {
             Some(Ok(Some(answer))) => Ok(answer.len() as u64),
             _ => files.length(named, self.policy()),
@@ -201,8 +201,7 @@ impl Session<'_> {
                 Obtained::of(essence, Content::of_message(Vec::new()))
             }
             false => {
-                let Some(answer) = self.read(Need::Neighbour(Neighbour::Eudora(named.clone())))?
-                else {
+                let Some(answer) = self.read(need(named))? else {
                     return Err(not_read());
                 };
                 self.ledger.hold(answer.len());
@@ -322,4 +321,9 @@ fn take(links: &mut Referred, (content_id, location): (u32, u32)) -> Option<Link
         false => Some(location).filter(|&hash| is(hash, false))?,
     };
     links.remove(&hash)
+}
+
+fn need(named: &Named) -> Need {
+    let (folder, name) = named.clone();
+    Need::Neighbour(Neighbour::Eudora { folder, name })
 }

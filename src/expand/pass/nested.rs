@@ -2,6 +2,7 @@
 //! deeper, unless it leads back to what is around it.
 
 use super::{Pass, Pending, Place, Stop, too_deep};
+use crate::engine::Need;
 use crate::expand::substitute::Substitute;
 use crate::link::url::{Reference, equivalence_key, without_fragment};
 use crate::mime::ScanLimits;
@@ -18,11 +19,11 @@ impl Pending<'_, '_> {
         let mut base = self.bases.of(self.tree, item.body.part);
         let is_scrubbed = item.body.scrubbed.is_some();
         let mut led_to = None;
-        if let Step::Retrieve { url, .. } = &item.step {
+        if let Step::Retrieve(need) = &item.step {
             let location = substitute.location();
             led_to = location.map(str::to_owned);
-            self.judge_circle(item, url, location)?;
-            trail.push(url.clone());
+            self.judge_circle(item, need, location)?;
+            trail.push(need.source_name().into_owned());
             trail.extend(location.map(str::to_owned));
             if !is_scrubbed {
                 base = substitute.base_around(base);
@@ -64,10 +65,10 @@ impl Pending<'_, '_> {
         }
         let pass = match (self.session.pass(&entity, &place), &item.step) {
             (Ok(pass), _) => pass,
-            (Err(Stop::Circle(to)), Step::Retrieve { url, .. })
-                if *url == to || led_to.as_ref() == Some(&to) =>
+            (Err(Stop::Circle(to)), Step::Retrieve(need))
+                if need.source_name() == to || led_to.as_ref() == Some(&to) =>
             {
-                return Err(leads_back(url).into());
+                return Err(leads_back(need).into());
             }
             (Err(stop), _) => return Err(stop),
         };
@@ -83,19 +84,20 @@ impl Pending<'_, '_> {
     fn judge_circle(
         &mut self,
         item: &Item<'_>,
-        url: &str,
+        need: &Need,
         location: Option<&str>,
     ) -> Result<(), Stop> {
         let around = self.place.trail.iter().map(String::len).sum::<usize>();
         self.session.ledger.work(around)?;
+        let name = need.source_name();
         let key = |url: &str| equivalence_key(without_fragment(url));
-        let keys: Vec<String> = location.into_iter().chain([url]).map(key).collect();
+        let keys: Vec<String> = location.into_iter().chain([&*name]).map(key).collect();
         let mut trail = self.place.trail.iter();
         if let Some(entered) = trail.find(|before| keys.contains(&key(before))) {
             if self.place.is_scrubbed || Reference::split(entered).has_scheme("file") {
                 return Err(Stop::Circle(entered.clone()));
             }
-            return Err(leads_back(url).into());
+            return Err(leads_back(need).into());
         }
         for above in self.tree.ancestors(item.body.part) {
             let Some(base) = self.bases.of(self.tree, above) else {
@@ -103,14 +105,15 @@ impl Pending<'_, '_> {
             };
             self.session.ledger.work(base.url.len())?;
             if keys.contains(&key(&base.url)) {
-                return Err(leads_back(url).into());
+                return Err(leads_back(need).into());
             }
         }
         Ok(())
     }
 }
 
-fn leads_back(url: &str) -> Refusal {
-    let url = crate::link::url::masked(url);
+fn leads_back(need: &Need) -> Refusal {
+    let name = need.source_name();
+    let url = crate::link::url::masked(need.url().unwrap_or(&name));
     Refusal::lasting(Reason::ReferenceLoop, format!("{url} leads back to itself"))
 }

@@ -28,10 +28,9 @@ use super::exchange::How;
 #[cfg(feature = "ftp")]
 use super::names::{self, Names};
 use super::request::{Fetch, Probed, Request, just_now};
-use crate::engine::Content;
+use crate::engine::{Content, Need};
 use crate::error::Error;
 #[cfg(feature = "cli")]
-use crate::policy::marked::question_of;
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
 
@@ -123,12 +122,18 @@ impl System {
 impl Fetch for System {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         #[cfg(feature = "cli")]
-        if let Some(question) = question_of(&request.url) {
+        if let Need::Question {
+            provider,
+            name,
+            url,
+        } = &request.need
+        {
+            let question = (*provider, name.as_deref(), &**url);
             let answer = resolver::ask(&self.policy, question, self.allowance(request)?)?;
             return Ok(self.recorded(answer, None));
         }
         let begun = Instant::now();
-        let target = self.policy.judge_url(&request.url)?;
+        let target = self.policy.judge_url(request.url())?;
         let allowance = self.allowance(request)?;
         match target.scheme() {
             #[cfg(feature = "http")]
@@ -160,7 +165,7 @@ impl Fetch for System {
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
         #[cfg(feature = "http")]
         {
-            let target = self.policy.judge_url(&request.url)?;
+            let target = self.policy.judge_url(request.url())?;
             if target.scheme().is_http() {
                 let allowance = self.allowance(request)?;
                 return self.servers.probe(request, &target, allowance);

@@ -26,7 +26,7 @@ const TEMPORARY: i32 = 75;
 
 pub(super) fn ask(
     policy: &Policy,
-    (provider, name, url): (&str, Option<String>, &str),
+    (provider, name, url): (&str, Option<&str>, &str),
     allowance: Allowance,
 ) -> Result<Content, Refusal> {
     let begun = Instant::now();

@@ -114,15 +114,15 @@ pub(super) struct Echo;
 
 impl Fetch for Echo {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        let path = request.url.splitn(4, '/').nth(3).unwrap_or_default();
+        let path = request.url().splitn(4, '/').nth(3).unwrap_or_default();
         let mut steps = path.splitn(3, '/');
         let (Some(main), Some(sub), Some(content)) = (steps.next(), steps.next(), steps.next())
         else {
             return Err(Refusal::temporary(Reason::HttpStatus, "503"));
         };
-        let named = !main.is_empty() && request.url.starts_with("https:");
+        let named = !main.is_empty() && request.url().starts_with("https:");
         Ok(Content::new(
-            &request.url,
+            request.url(),
             named.then(|| format!("{main}/{sub}")),
             percent_encoding::percent_decode_str(content).collect::<Vec<u8>>(),
         ))

@@ -509,7 +509,7 @@ impl embody::fetch::Fetch for Unreliable {
         request: &embody::fetch::Request,
     ) -> Result<embody::engine::Content, embody::report::Refusal> {
         use embody::report::{Reason, Refusal};
-        let number: u64 = request.url.rsplit('/').next().unwrap().parse().unwrap();
+        let number: u64 = request.url().rsplit('/').next().unwrap().parse().unwrap();
         let draw = (number + 1)
             .wrapping_mul(self.seed | 1)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -524,7 +524,7 @@ impl embody::fetch::Fetch for Unreliable {
                 let types = [None, Some("text/plain"), Some("???"), Some("image/png")];
                 let media_type = types[draw as usize / 4 % 4].map(str::to_owned);
                 let body = vec![b'y'; draw as usize % 50];
-                let mut retrieved = embody::engine::Content::new(&request.url, media_type, body);
+                let mut retrieved = embody::engine::Content::new(request.url(), media_type, body);
                 retrieved.origin.elapsed = std::time::Duration::MAX;
                 Ok(retrieved)
             }

@@ -65,6 +65,8 @@ const ALSO: &[(&str, &str)] = &[
     ("milter", "expand"),
     // Forms are protected and judged like references, and what they gain is counted.
     ("engine", "plan"),
+    // A plan says what a message needs.
+    ("plan", "engine"),
     ("engine", "ledger"),
     // A source gives the content that the engine puts in.
     ("fetch", "engine"),

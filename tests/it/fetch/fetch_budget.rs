@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use embody::Report;
-use embody::engine::Content;
+use embody::engine::{Content, Need};
 use embody::fetch::Canned;
 use embody::fetch::{Fetch, Request, fetch_all};
 use embody::policy::{Policy, Scheme};
@@ -22,21 +22,23 @@ impl Fetch for Thousands {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let turn = self.asked.fetch_add(1, Ordering::SeqCst) as u64;
         sleep(Duration::from_millis(20_u64.saturating_sub(turn * 3)));
-        if request.url.contains("missing") {
+        if request.url().contains("missing") {
             return Err(Refusal::temporary(Reason::HttpStatus, "503"));
         }
-        Ok(Content::new(&request.url, None, vec![b'x'; 1000]))
+        Ok(Content::new(request.url(), None, vec![b'x'; 1000]))
     }
 }
 
 fn requests(number: usize) -> Vec<Request> {
     (0..number)
         .map(|number| Request {
-            url: format!(
-                "http://h/{}{number}",
-                if number == 0 { "missing" } else { "" }
+            need: Need::of_url(
+                format!(
+                    "http://h/{}{number}",
+                    if number == 0 { "missing" } else { "" }
+                ),
+                None,
             ),
-            accept: None,
             deadline: Instant::now() + Duration::from_secs(10),
             date: None,
         })

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::mta::eventually;
-use embody::engine::Content;
+use embody::engine::{Content, Need};
 use embody::fetch::{Bytes, Fetch, Fetcher, Request, fetch_all};
 use embody::report::{Reason, Refusal};
 
@@ -42,11 +42,11 @@ impl Fetch for Slow {
             .asked
             .lock()
             .unwrap()
-            .entry(request.url.clone())
+            .entry(request.url().to_owned())
             .or_default() += 1;
         // Later requests answer sooner, so order is not an accident.
         let number: u64 = request
-            .url
+            .url()
             .rsplit('/')
             .next()
             .unwrap()
@@ -55,28 +55,28 @@ impl Fetch for Slow {
         thread::sleep(Duration::from_millis(40 - number.min(40)));
         let end = Instant::now() + Duration::from_secs(30);
         let is_over = || self.is_long_over.load(Ordering::SeqCst) || Instant::now() > end;
-        while request.url.contains("long") && !is_over() {
+        while request.url().contains("long") && !is_over() {
             thread::sleep(Duration::from_millis(1));
         }
         self.now.fetch_sub(1, Ordering::SeqCst);
-        if request.url.contains("panic") {
+        if request.url().contains("panic") {
             panic!("as the test wants");
         }
-        if request.url.contains("late") && request.deadline <= Instant::now() {
+        if request.url().contains("late") && request.deadline <= Instant::now() {
             return Err(Refusal::temporary(Reason::Deadline, "late"));
         }
-        if request.url.contains("missing") {
+        if request.url().contains("missing") {
             return Err(Refusal::lasting(Reason::HttpStatus, "404"));
         }
-        if request.url.contains("busy") {
+        if request.url().contains("busy") {
             return Err(Refusal::temporary(Reason::HttpStatus, "503"));
         }
         Ok(Content::new(
-            &request.url,
-            request.accept.clone(),
-            match request.url.contains("large") {
+            request.url(),
+            request.need.accept().map(str::to_owned),
+            match request.url().contains("large") {
                 true => vec![b'x'; 9_000],
-                false => request.url.clone().into_bytes(),
+                false => request.url().to_owned().into_bytes(),
             },
         ))
     }
@@ -84,8 +84,7 @@ impl Fetch for Slow {
 
 fn request(url: &str) -> Request {
     Request {
-        url: url.to_owned(),
-        accept: None,
+        need: Need::of_url(url, None),
         deadline: Instant::now() + Duration::from_secs(10),
         date: None,
     }
@@ -113,7 +112,7 @@ fn answers_stand_in_the_order_of_the_requests_and_no_more_run_than_allowed() {
         assert!(
             urls.iter()
                 .map(|url| &**url)
-                .eq(requests.iter().map(|request| &*request.url))
+                .eq(requests.iter().map(|request| request.url()))
         );
         let most = world.most.load(Ordering::SeqCst);
         assert!(most <= in_flight.max(1), "{most} of {in_flight}");
@@ -131,7 +130,7 @@ fn the_same_url_is_retrieved_once_also_when_it_fails() {
         requests.push(request("http://h/missing"));
     }
     let mut image = request("http://h/x");
-    image.accept = Some("image/gif".to_owned());
+    image.need = Need::of_url(image.url(), Some("image/gif"));
     requests.push(image);
     let answers = fetch_all(&world, &requests, 16, u64::MAX);
     assert_eq!(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::common::programs::{Served, nginx};
 use crate::common::world::{Told, fetch, policy, refused, request};
+use embody::engine::Need;
 use embody::fetch::{Fetch as _, Fetcher};
 use embody::policy::Policy;
 use embody::report::{Reason, Retry};
@@ -99,7 +100,7 @@ fn unlike_nmh_text_html_is_not_taken_for_a_declared_image_gif() {
         return;
     };
     let mut asked = request(&plain(&server, "/page.html"));
-    asked.accept = Some("image/gif".to_owned());
+    asked.need = Need::of_url(asked.url(), Some("image/gif"));
     let got = Fetcher::new(policy.clone()).unwrap().fetch(&asked).unwrap();
     // The expander compares this with the declared type; it must not be lost or made up.
     assert_eq!(got.media_type.as_deref(), Some("text/html"));
@@ -159,7 +160,7 @@ fn a_server_is_told_the_type_our_name_and_nothing_else() {
         (Some("image/gif\r\nCookie: a"), "*/*"),
     ] {
         let mut asked = request(&plain(&server, "/asked"));
-        asked.accept = accept.map(str::to_owned);
+        asked.need = Need::of_url(asked.url(), accept);
         let got = world.fetch(&asked).unwrap();
         let expected = format!("{sent}|embody/{}||||gzip", env!("CARGO_PKG_VERSION"));
         assert_eq!(String::from_utf8_lossy(&got.bytes()), expected);

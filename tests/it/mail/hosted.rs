@@ -69,7 +69,7 @@ impl Clouds {
 
 impl Fetch for Clouds {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        match self.0.get(&request.url) {
+        match self.0.get(request.url()) {
             Some((last, essence, octets)) => Ok(Content::new(
                 last,
                 Some((*essence).to_owned()),

@@ -1,0 +1,41 @@
+//! The command line of `--resolver`.
+
+use crate::error::Error;
+
+/// Divides a command line into words. A word with blanks is in quotes, `'` or `"`. There are no escapes, because no shell
+/// reads the line.
+///
+/// # Errors
+/// [`Error::Usage`] if a quote is not closed, or if there is no program.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
+    let wrong = |what: &str| Error::Usage(what.into());
+    let mut words: Vec<String> = Vec::new();
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        let mut word = String::new();
+        while let Some(letter) = rest.chars().next().filter(|letter| !letter.is_whitespace()) {
+            rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+            if letter == '\'' || letter == '"' {
+                let quoted = rest.split_once(letter);
+                let (quoted, behind) = quoted.ok_or_else(|| wrong("a quote is not closed"))?;
+                word.push_str(quoted);
+                rest = behind;
+            } else {
+                word.push(letter);
+            }
+        }
+        words.push(word);
+        rest = rest.trim_start();
+    }
+    let program = words.first_mut().filter(|program| !program.is_empty());
+    let program = program.ok_or_else(|| wrong("it names no program"))?;
+    // It is started in a folder of its own.
+    if program.contains('/')
+        && let Ok(absolute) = std::path::absolute(&*program)
+        && let Some(absolute) = absolute.to_str()
+    {
+        *program = absolute.to_owned();
+    }
+    Ok(words)
+}
